@@ -1,0 +1,78 @@
+//! Points in time, and the only reader of the wall clock.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use chrono::{DateTime, SecondsFormat};
+use serde::{Deserialize, Serialize};
+
+/// A point in time: microseconds since 1970-01-01T00:00:00 UTC. Written as RFC 3339 in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    pub const fn from_micros(micros: i64) -> Self {
+        Timestamp(micros)
+    }
+
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// The wall clock. Called by the pipeline and the command line only; everything else is told the time.
+    pub fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(micros(since))
+    }
+
+    /// Saturates at the ends of the representable range.
+    #[must_use]
+    pub fn plus(self, span: Duration) -> Self {
+        Timestamp(self.0.saturating_add(micros(span)))
+    }
+
+    /// Saturates at the ends of the representable range.
+    #[must_use]
+    pub fn minus(self, span: Duration) -> Self {
+        Timestamp(self.0.saturating_sub(micros(span)))
+    }
+
+    /// The span from `earlier` to `self`, zero where `earlier` is later.
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        let span = i128::from(self.0) - i128::from(earlier.0);
+        Duration::from_micros(u64::try_from(span.max(0)).unwrap_or(u64::MAX))
+    }
+
+    /// Reads RFC 3339 with a fixed offset, as in `2013-01-01T00:00:00-05:00`.
+    pub fn parse(text: &str) -> Option<Self> {
+        DateTime::parse_from_rfc3339(text).ok().map(|t| Timestamp(t.timestamp_micros()))
+    }
+}
+
+/// Whole microseconds of a span, saturating.
+pub fn micros(span: Duration) -> i64 {
+    i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match DateTime::from_timestamp_micros(self.0) {
+            Some(time) => f.write_str(&time.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+            None => write!(f, "{} us", self.0),
+        }
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(time: Timestamp) -> String {
+        time.to_string()
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Timestamp::parse(&text).ok_or_else(|| format!("'{text}' is not a time such as 2013-01-01T00:00:00Z"))
+    }
+}

@@ -1,0 +1,1 @@
+//! The witness: orders what several copies of a ledger might claim.

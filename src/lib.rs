@@ -1,0 +1,48 @@
+//! Private functions from a stream.
+//!
+//! The walk of a record, one room a step; `pipeline.rs` shows it, a step a line:
+//!
+//! ```text
+//! Batch --> Window --> Exact --> Noisy --> Synopsis --> Sealed --> Paid --> published
+//! source    window     target    mechanism synopsis     synopsis   ledger   sink
+//! ```
+//!
+//! Five invariants carry the promise:
+//!
+//! 1. Bounded before it is summed: a record is mapped into the public domain and capped before it touches any state.
+//! 2. Exact, then noisy: sums are integers; noise is drawn exactly on the same grid; `mechanism` is the only door.
+//! 3. What leaves was paid for, byte for byte: the sink takes only [`ledger::Paid`], and only the ledger makes one.
+//! 4. The schedule knows no data: every window is released for every declared key, with the same shape.
+//! 5. Spent is spent: a ledger that is missing, damaged, a copy or behind the witness stops the worker.
+//!
+//! Rooms import only rooms before them in the list below (`tests/rooms.rs` keeps that true), and none imports
+//! `config`: it hands each room its own parameters. `target`, `mechanism`, `accountant` and `synopsis` do no I/O, read
+//! no clock and log nothing.
+//!
+//! Papers, by the key used in docstrings: `[AR17]` Alda and Rubinstein, The Bernstein Mechanism, AAAI 2017;
+//! `[CKS20]` Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020.
+#![deny(unsafe_code)]
+
+pub mod accountant;
+#[cfg(feature = "worker")]
+pub mod cli;
+pub mod clock;
+#[cfg(feature = "worker")]
+pub mod config;
+#[cfg(feature = "worker")]
+pub mod ledger;
+pub mod mechanism;
+#[cfg(feature = "worker")]
+pub mod metrics;
+#[cfg(feature = "worker")]
+pub mod pipeline;
+#[cfg(feature = "worker")]
+pub mod serve;
+#[cfg(feature = "worker")]
+pub mod sink;
+pub mod source;
+pub mod synopsis;
+pub mod target;
+#[cfg(feature = "worker")]
+pub mod telemetry;
+pub mod window;

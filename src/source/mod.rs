@@ -1,0 +1,92 @@
+//! Where records come from: Kafka, or a folder of files. Bytes in, [`Batch`] out, and how far to read.
+
+pub mod decode;
+#[cfg(feature = "worker")]
+pub mod files;
+#[cfg(feature = "worker")]
+pub mod kafka;
+#[cfg(feature = "worker")]
+pub mod topic;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use arrow::array::{Float64Array, Int64Array};
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::source::decode::Text;
+
+/// The columns that the configuration names; all others are ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// Event time; any Arrow timestamp.
+    pub time: String,
+    /// Group key; text or integers.
+    pub key: Option<String>,
+    /// Privacy unit; text or integers.
+    pub unit: Option<String>,
+    /// The values, in the order of the domain's axes; any number.
+    pub values: Vec<String>,
+}
+
+/// The rows of one message (or of one run of rows of a file), in our own types.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Kafka partition, or the number of the file.
+    pub partition: i32,
+    /// Kafka offset, or the number of the batch in the file.
+    pub offset: i64,
+    /// The message timestamp; files have none.
+    pub message_time: Option<Timestamp>,
+    /// Event times, microseconds since 1970 UTC; null where missing or not representable.
+    pub times: Int64Array,
+    pub keys: Option<Text>,
+    pub units: Option<Text>,
+    /// One array an axis, of the length of `times`; null where missing. NaN and infinities are left as they are.
+    pub values: Vec<Float64Array>,
+}
+
+/// One offset a partition: the next offset to read, or the one before which a window's records lie.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Positions(pub BTreeMap<i32, i64>);
+
+/// What a source has to say.
+#[derive(Debug)]
+pub enum Event {
+    Batch(Batch),
+    /// Nothing came within the given patience.
+    Idle,
+    /// What was read so far may have holes or doubles: drop all state and [`Source::rewind`].
+    Reset {
+        why: String,
+    },
+    /// Reading has stopped for good at a broken message, until the configuration says to skip it.
+    Stuck {
+        why: String,
+    },
+}
+
+/// A place that records are read from.
+pub trait Source {
+    /// Goes back to before every record whose message timestamp is at least `since` (files: to the start).
+    ///
+    /// `recorded` are the end offsets of the newest window in the ledger: an input that ends before them is another one.
+    fn rewind(&mut self, since: Timestamp, recorded: &Positions) -> Result<(), Error>;
+
+    /// The next event. Partitions that have reached `until` are not read further.
+    fn next(&mut self, until: Option<&Positions>, patience: Duration) -> Result<Event, Error>;
+
+    /// Where records with a message timestamp before `cut` end, once that is known.
+    fn ends(&mut self, cut: Timestamp) -> Result<Option<Positions>, Error>;
+
+    /// Whether everything before `ends` has been handed out.
+    fn reached(&self, ends: &Positions) -> Result<bool, Error>;
+}
+
+/// Why reading failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("placeholder {0}")]
+    Placeholder(String),
+}

@@ -1,0 +1,1 @@
+//! Kernel density, Gaussian kernel, diagonal bandwidth.

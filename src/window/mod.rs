@@ -1,0 +1,4 @@
+//! What belongs where, and what a window remembers.
+
+pub mod grid;
+pub mod histogram;
