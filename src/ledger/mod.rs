@@ -2,7 +2,19 @@
 
 pub mod witness;
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use crate::synopsis::Sealed;
+
+/// Where the ledger is.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// A folder on local block storage.
+    pub path: PathBuf,
+    /// How long published bytes are kept, for `ledger republish`.
+    pub keep_published: Duration,
+}
 
 /// The newest row of a ledger: what a witness remembers of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,8 @@
 //! Where synopses go: accepts only what was paid for.
 
+pub mod files;
+pub mod kafka;
+
 use crate::ledger::Paid;
 
 /// A place that synopses are published to.
