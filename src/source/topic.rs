@@ -1,5 +1,21 @@
 //! What a topic is: its id, partitions and settings.
 
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
+use rdkafka::bindings as c;
+use rdkafka::client::{Client, DefaultClientContext};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+
+use crate::source::Error;
+
+/// How long a broker may take to answer one question.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
 /// How to reach a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broker {
@@ -7,4 +23,188 @@ pub struct Broker {
     pub servers: String,
     /// The demonstration's mock cluster, which answers no administration requests: settings are not checked there.
     pub is_mock: bool,
+}
+
+impl Broker {
+    /// What every client starts from: where the cluster is, and that no topic appears by being asked for.
+    pub fn client_config(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config
+            .set("bootstrap.servers", &self.servers)
+            .set("client.id", "bernstream")
+            .set("allow.auto.create.topics", "false")
+            // The default waits 10 s before it looks for a broker that has come back.
+            .set("reconnect.backoff.max.ms", "1000");
+        config
+    }
+
+    /// A failed question about `topic`, in words.
+    pub(crate) fn failed(&self, topic: &str, error: &KafkaError) -> Error {
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
+                Error::NoTopic { topic: topic.to_owned(), servers: self.servers.clone() }
+            }
+            Some(
+                RDKafkaErrorCode::TopicAuthorizationFailed
+                | RDKafkaErrorCode::ClusterAuthorizationFailed
+                | RDKafkaErrorCode::SaslAuthenticationFailed
+                | RDKafkaErrorCode::Authentication
+                | RDKafkaErrorCode::TopicAlreadyExists
+                | RDKafkaErrorCode::InvalidTopic
+                | RDKafkaErrorCode::InvalidConfig
+                | RDKafkaErrorCode::InvalidPartitions
+                | RDKafkaErrorCode::InvalidReplicationFactor
+                | RDKafkaErrorCode::PolicyViolation,
+            ) => self.refused(topic, &error.to_string()),
+            _ => match error {
+                KafkaError::ClientConfig(..) | KafkaError::ClientCreation(_) | KafkaError::Nul(_) => {
+                    self.refused(topic, &error.to_string())
+                }
+                _ => Error::Unavailable { servers: self.servers.clone(), why: error.to_string() },
+            },
+        }
+    }
+
+    fn refused(&self, topic: &str, why: &str) -> Error {
+        Error::Refused { topic: topic.to_owned(), servers: self.servers.clone(), why: why.to_owned() }
+    }
+}
+
+/// A topic as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// Changes when the topic is deleted and created anew; all zeros from a broker that has no ids.
+    pub id: String,
+    /// The numbers of its partitions, ascending.
+    pub partitions: Vec<i32>,
+    /// Every setting with its value in force, defaults included; empty for a mock cluster.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Asks for id, partitions and settings; never creates the topic.
+pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
+    let client: BaseConsumer = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
+    let partitions = partitions(broker, &client, topic)?;
+    let id = id(broker, client.client(), topic)?;
+    let settings = if broker.is_mock { BTreeMap::new() } else { settings(broker, topic)? };
+    Ok(Topic { id, partitions, settings })
+}
+
+/// Creates a topic; one that exists already is an error.
+pub fn create(
+    broker: &Broker,
+    topic: &str,
+    partitions: i32,
+    replication: i32,
+    settings: &[(&str, &str)],
+) -> Result<(), Error> {
+    let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
+    let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
+    let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
+    match results.into_iter().next() {
+        Some(Err((_, code))) => Err(broker.failed(topic, &KafkaError::AdminOp(code))),
+        _ => Ok(()),
+    }
+}
+
+/// The partitions of a topic, ascending.
+pub(crate) fn partitions(broker: &Broker, client: &BaseConsumer, topic: &str) -> Result<Vec<i32>, Error> {
+    let metadata = client.fetch_metadata(Some(topic), PATIENCE).map_err(|e| broker.failed(topic, &e))?;
+    let found = metadata.topics().iter().find(|t| t.name() == topic);
+    if let Some(error) = found.and_then(|t| t.error()) {
+        return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
+    }
+    let mut partitions: Vec<i32> = found.iter().flat_map(|t| t.partitions()).map(|p| p.id()).collect();
+    partitions.sort_unstable();
+    if partitions.is_empty() {
+        return Err(Error::NoTopic { topic: topic.to_owned(), servers: broker.servers.clone() });
+    }
+    Ok(partitions)
+}
+
+fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, String>, Error> {
+    let resource = ResourceSpecifier::Topic(topic);
+    let found = administer(broker, topic, async |admin, options| admin.describe_configs([&resource], &options).await)?;
+    let mut settings = BTreeMap::new();
+    for resource in found {
+        let resource = resource.map_err(|code| broker.failed(topic, &KafkaError::AdminOp(code)))?;
+        settings.extend(resource.entries.into_iter().filter_map(|e| Some((e.name, e.value?))));
+    }
+    Ok(settings)
+}
+
+/// Waits for one administration request.
+fn administer<T>(
+    broker: &Broker,
+    topic: &str,
+    request: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, AdminOptions) -> Result<T, KafkaError>,
+) -> Result<T, Error> {
+    let admin = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|e| Error::Unavailable { servers: broker.servers.clone(), why: e.to_string() })?;
+    let options = AdminOptions::new().request_timeout(Some(PATIENCE)).operation_timeout(Some(PATIENCE));
+    runtime.block_on(request(&admin, options)).map_err(|e| broker.failed(topic, &e))
+}
+
+/// The id of a topic, which rdkafka does not show: asked of librdkafka itself.
+#[allow(unsafe_code)]
+pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>, topic: &str) -> Result<String, Error> {
+    if broker.is_mock {
+        return Ok("mock".to_owned());
+    }
+    let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name holds a zero byte"))?;
+    let patience = i32::try_from(PATIENCE.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY. `client` is borrowed for the whole call, so its handle is alive. `name` outlives `names`, and librdkafka
+    // copies it. The queue, the collection, the options and the event are made here, freed here, once each, on the one
+    // path through this block, and never shared. `rd_kafka_queue_poll` gives null (handled) or an event that we own.
+    // `rd_kafka_event_DescribeTopics_result` gives null (handled) for any other kind of event. Results and strings
+    // belong to the event: they are read, and copied, before it is freed. `found` has `count` valid elements, of which
+    // the first is read only if there is one; a description's id and error pointers are valid as long as it is, and a
+    // null error is handled. An event that comes after the poll gave up is freed with the queue.
+    unsafe {
+        let handle = client.native_ptr();
+        let queue = c::rd_kafka_queue_new(handle);
+        let mut names = [name.as_ptr()];
+        let topics = c::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len());
+        let options = c::rd_kafka_AdminOptions_new(handle, c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS);
+        c::rd_kafka_AdminOptions_set_request_timeout(options, patience, std::ptr::null_mut(), 0);
+        c::rd_kafka_DescribeTopics(handle, topics, options, queue);
+        // Longer than the request's own limit, so that librdkafka's own reason comes first.
+        let event = c::rd_kafka_queue_poll(queue, patience.saturating_add(1000));
+        let answer = if event.is_null() {
+            Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__TIMED_OUT)
+        } else if c::rd_kafka_event_error(event) != c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR {
+            Err(c::rd_kafka_event_error(event))
+        } else {
+            let result = c::rd_kafka_event_DescribeTopics_result(event);
+            let mut count = 0;
+            let found = if result.is_null() {
+                std::ptr::null_mut()
+            } else {
+                c::rd_kafka_DescribeTopics_result_topics(result, &mut count)
+            };
+            if found.is_null() || count == 0 {
+                Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+            } else {
+                let error = c::rd_kafka_TopicDescription_error(*found);
+                if error.is_null() {
+                    let uuid = c::rd_kafka_TopicDescription_topic_id(*found);
+                    Ok((c::rd_kafka_Uuid_most_significant_bits(uuid), c::rd_kafka_Uuid_least_significant_bits(uuid)))
+                } else {
+                    Err(c::rd_kafka_error_code(error))
+                }
+            }
+        };
+        if !event.is_null() {
+            c::rd_kafka_event_destroy(event);
+        }
+        c::rd_kafka_AdminOptions_destroy(options);
+        c::rd_kafka_TopicCollection_destroy(topics);
+        c::rd_kafka_queue_destroy(queue);
+        match answer {
+            Ok((high, low)) => Ok(format!("{high:016x}{low:016x}")),
+            Err(code) => Err(broker.failed(topic, &KafkaError::AdminOp(code.into()))),
+        }
+    }
 }

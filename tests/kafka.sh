@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# A real Apache Kafka for the tests: one KRaft node on free loopback ports. Needs Java 17 and Maven.
+#
+#   tests/kafka.sh start     starts it unless it runs, and prints host:port
+#   tests/kafka.sh address   prints host:port of the running broker
+#   tests/kafka.sh stop      stops it and deletes its data
+#
+#   BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo test
+set -euo pipefail
+
+tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+home=$(dirname "$tests")/target/kafka
+version=$(sed -n '/kafka_2.13/{n;s/[^0-9]*\([0-9.]*\).*/\1/p}' "$tests/kafka-pom.xml")
+libs=$home/libs-$version
+
+die() { echo "kafka.sh: $*" >&2; exit 1; }
+
+running() { [[ -f $home/pid ]] && kill -0 "$(cat "$home/pid")" 2>/dev/null; }
+
+open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# Below the range from which the system hands out ports to clients.
+free_port() {
+    local port
+    for _ in {1..100}; do
+        port=$((20000 + RANDOM % 10000))
+        if ! open "$port"; then echo "$port"; return; fi
+    done
+    die "found no free port between 20000 and 29999"
+}
+
+jars() {
+    if [[ -f $libs/.complete ]]; then return; fi
+    command -v mvn >/dev/null || die "needs Maven to fetch Apache Kafka: apt-get install maven"
+    rm -rf "$libs"
+    mvn -q -B -f "$tests/kafka-pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+        -DincludeScope=runtime -DoutputDirectory="$libs" >&2 || die "Maven could not fetch Apache Kafka $version"
+    touch "$libs/.complete"
+}
+
+configure() {
+    local broker=$1 controller=$2
+    rm -rf "$home/data"
+    cat > "$home/server.properties" <<P
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$controller
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:$broker,CONTROLLER://127.0.0.1:$controller
+advertised.listeners=PLAINTEXT://127.0.0.1:$broker
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs=$home/data
+auto.create.topics.enable=false
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+min.insync.replicas=1
+num.network.threads=2
+num.io.threads=2
+P
+    cat > "$home/log4j2.properties" <<P
+rootLogger.level=WARN
+rootLogger.appenderRef.o.ref=o
+appender.o.type=Console
+appender.o.name=o
+appender.o.layout.type=PatternLayout
+appender.o.layout.pattern=[%d] %p %m (%c)%n
+P
+}
+
+start() {
+    if running; then address; return; fi
+    command -v java >/dev/null || die "needs Java 17: apt-get install default-jre-headless"
+    mkdir -p "$home"
+    jars
+    local broker controller java id
+    broker=$(free_port)
+    controller=$(free_port)
+    configure "$broker" "$controller"
+    java=(java -Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headless=true
+        "-Dlog4j2.configurationFile=$home/log4j2.properties" "-Dkafka.logs.dir=$home/logs" -cp "$libs/*")
+    id=$("${java[@]}" kafka.tools.StorageTool random-uuid | tail -1)
+    "${java[@]}" kafka.tools.StorageTool format -t "$id" -c "$home/server.properties" > "$home/log" 2>&1 \
+        || die "could not format its storage, see $home/log"
+    setsid nohup "${java[@]}" kafka.Kafka "$home/server.properties" >> "$home/log" 2>&1 < /dev/null &
+    echo $! > "$home/pid"
+    echo "127.0.0.1:$broker" > "$home/address"
+    for _ in {1..600}; do
+        running || { tail -5 "$home/log" >&2; die "the broker ended at once, see $home/log"; }
+        if open "$broker"; then address; return; fi
+        sleep 0.1
+    done
+    stop
+    die "the broker did not open its port within a minute, see $home/log"
+}
+
+stop() {
+    if running; then
+        local pid
+        pid=$(cat "$home/pid")
+        kill "$pid"
+        for _ in {1..300}; do
+            kill -0 "$pid" 2>/dev/null || break
+            sleep 0.1
+        done
+        if kill -0 "$pid" 2>/dev/null; then die "the broker (process $pid) did not stop within 30 seconds"; fi
+    fi
+    rm -rf "$home/pid" "$home/address" "$home/data"
+}
+
+address() {
+    running || die "no broker is running: tests/kafka.sh start"
+    cat "$home/address"
+}
+
+case ${1:-} in
+    start | stop | address) "$1" ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+esac
