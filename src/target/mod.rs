@@ -3,7 +3,8 @@
 pub mod density;
 
 /// Which data sets are neighbours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Adjacency {
     /// One record (or one unit's records) more or less.
     AddRemove,
