@@ -80,6 +80,16 @@ pub enum Unit {
     },
 }
 
+impl Unit {
+    /// How many records of one unit count in a window, over all keys.
+    pub fn contributions(&self) -> u32 {
+        match self {
+            Unit::Record => 1,
+            Unit::User { max_records_per_window, .. } => *max_records_per_window,
+        }
+    }
+}
+
 /// What is published of each window.
 #[derive(Clone, Debug)]
 pub struct Release {
@@ -88,8 +98,6 @@ pub struct Release {
     pub price: Epsilon,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
-    /// The degree `k`, the same on every axis.
-    pub degree: u32,
     /// From the cut of a window to its publication.
     pub publish_delay: Duration,
 }
@@ -112,14 +120,6 @@ impl Settings {
     /// SHA-256 of [`Settings::normalised`]: changes with what bears on privacy, and with nothing else.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.normalised).into()
-    }
-
-    /// How many records of one unit a window can hold, over all keys.
-    pub fn contributions(&self) -> u32 {
-        match self.privacy.unit {
-            Unit::Record => 1,
-            Unit::User { max_records_per_window, .. } => max_records_per_window,
-        }
     }
 
     /// How many lattices a window publishes: one a key.

@@ -63,7 +63,7 @@ pub fn json(settings: &Settings) -> String {
         "release": {
             "name": release.name,
             "price": release.price,
-            "degree": release.degree,
+            "degree": settings.density.degree(),
             "order": release.order,
             "density": axes,
             "key": columns.key,

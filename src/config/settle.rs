@@ -8,7 +8,8 @@ use toml::Spanned;
 use crate::config::document::{Document, Reported};
 use crate::config::file::File;
 use crate::config::sections::{self, Schedule, Stage};
-use crate::config::{Input, Output, Release, Settings, Unit, message_bytes, normalised};
+use crate::config::{Input, Output, Privacy, Release, Settings, Unit, message_bytes, normalised};
+use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::metrics::Detail;
 use crate::source::Columns;
@@ -39,6 +40,9 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
 
     if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
         can_pay_once(document, privacy.total, &release.price);
+    }
+    if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
+        can_be_drawn(document, privacy, release);
     }
     if let (Ok(input), Ok(schedule)) = (&input, &windows) {
         delays_past_the_slack(document, &input.from, schedule);
@@ -82,7 +86,6 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             name: release.name,
             price: release.price.into_inner(),
             order: release.order,
-            degree: release.degree.into_inner(),
             publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         },
         density: release.density,
@@ -101,6 +104,18 @@ fn can_pay_once(document: &mut Document<'_>, total: Epsilon, price: &Spanned<Eps
     if total < *price.get_ref() {
         let what = format!("the price of one window, {price}, is more than privacy.epsilon, {total}");
         document.fault(price.span(), what, "no window could ever be paid for");
+    }
+}
+
+/// Noise for this price exists, so that no window can fail for want of it.
+fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage) {
+    let sensitivity = release.density.sensitivity(privacy.adjacency, privacy.unit.contributions());
+    let fault = match sensitivity {
+        Ok(sensitivity) => Laplace::calibrated(sensitivity, *release.price.get_ref()).err().map(|e| e.to_string()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(what) = fault {
+        document.fault(release.price.span(), what, "");
     }
 }
 
