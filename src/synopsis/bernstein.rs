@@ -201,3 +201,149 @@ impl Bases {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on_lattice(degree: u32, f: impl Fn(f64) -> f64) -> Vec<f64> {
+        (0..=degree).map(|i| f(f64::from(i) / f64::from(degree))).collect()
+    }
+
+    /// The order-`h` approximation in one dimension.
+    fn approximate(values: &[f64], order: u32) -> impl Fn(f64) -> f64 {
+        let degree = values.len() as u32 - 1;
+        let coefficients = Operator::new(1, degree).coefficients(values, order);
+        move |y| evaluate(&coefficients, &[basis(degree, y)])
+    }
+
+    fn sup_error(degree: u32, order: u32, f: impl Fn(f64) -> f64 + Copy) -> f64 {
+        let approximation = approximate(&on_lattice(degree, f), order);
+        (0..=1000).map(|i| f64::from(i) / 1000.0).map(|y| (approximation(y) - f(y)).abs()).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn the_basis_is_a_partition_of_unity_and_has_the_binomial_mean_and_variance() {
+        for degree in [1, 2, 40, 148, 149, 1000, MAX_DEGREE] {
+            for y in [0.0, 1e-300, 1e-9, 0.1, 0.5, 0.77, 1.0 - 1e-9, 1.0] {
+                let basis = basis(degree, y);
+                let k = f64::from(degree);
+                let moment = |f: &dyn Fn(f64) -> f64| -> f64 { basis.iter().enumerate().map(|(j, b)| b * f(j as f64)).sum() };
+                assert!(basis.iter().all(|b| (0.0..=1.0 + 1e-15).contains(b)), "{degree} {y}");
+                assert!((moment(&|_| 1.0) - 1.0).abs() < 1e-14, "{degree} {y}");
+                assert!((moment(&|j| j) - k * y).abs() < 1e-13 * k, "{degree} {y}");
+                assert!((moment(&|j| (j - k * y).powi(2)) - k * y * (1.0 - y)).abs() < 1e-12 * k, "{degree} {y}");
+            }
+        }
+    }
+
+    #[test]
+    fn linear_functions_are_fixed_points_at_every_order_and_in_every_dimension() {
+        for dimensions in 1..=3_usize {
+            let (degree, point) = (7, [0.13, 0.5, 0.92]);
+            let f = |x: &[f64]| 3.0 + x.iter().enumerate().map(|(i, x)| (i as f64 - 4.0) * x).sum::<f64>();
+            let lattice = (0..dimensions).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
+                let longer = |p: Vec<f64>| (0..=degree).map(move |i| [p.clone(), vec![f64::from(i) / 7.0]].concat());
+                points.into_iter().flat_map(longer).collect()
+            });
+            let values: Vec<f64> = lattice.iter().map(|x| f(x)).collect();
+            let bases: Vec<_> = point.iter().take(dimensions).map(|y| basis(degree, *y)).collect();
+            for order in [1, 2, 9, 200] {
+                let value = evaluate(&Operator::new(dimensions, degree).coefficients(&values, order), &bases);
+                assert!((value - f(&point[..dimensions])).abs() < 1e-12, "{dimensions} {order} {value}");
+            }
+        }
+    }
+
+    /// diffpriv's vignette, section 2.1 (papers' R package): `x sin(10 x)`, `k = 25`.
+    #[test]
+    fn the_vignette_is_reproduced() {
+        let vignette = [
+            0.00000000, 0.01557673, 0.05738849, 0.11184469, 0.15993178, 0.18185949, 0.16211116, 0.09379668, -0.01867973,
+            -0.15930736, -0.30272100, -0.41870491, -0.47815901, -0.45939642, -0.35350932, -0.16764930, 0.07459149,
+            0.33599708, 0.57144086, 0.73561895, 0.79148660, 0.71786308, 0.51472713, 0.20505872, -0.16735371, -0.54402111,
+        ];
+        let values = on_lattice(25, |x| x * (10.0 * x).sin());
+        assert_eq!(values.len(), vignette.len());
+        assert!(values.iter().zip(vignette).all(|(a, b)| (a - b).abs() < 6e-9));
+        assert!((approximate(&values, 1)(0.2) - 0.1101786).abs() < 5e-8);
+    }
+
+    /// `tests/fixtures/bernstein.py` computes the fixture in integers of 400 bits.
+    #[test]
+    fn order_200_agrees_with_exact_arithmetic_to_5e_14() {
+        let mut cases = 0;
+        for line in include_str!("../../tests/fixtures/bernstein.txt").lines() {
+            let fields: Vec<f64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
+            let (degree, order, y, exact) = (fields[0] as u32, fields[1] as u32, fields[2], fields[3]);
+            let values: Vec<f64> = (0..=degree).map(|j| f64::from(7919 * j % 1009) / 512.0 - 1.0).collect();
+            let error = (approximate(&values, order)(y) - exact).abs();
+            assert!(error < 5e-14, "degree {degree} order {order} at {y}: {error:e}");
+            cases += 1;
+        }
+        assert_eq!(cases, 64);
+    }
+
+    /// privacy-math.md section 2, measured there by another program.
+    #[test]
+    fn the_operator_norm_is_what_was_measured() {
+        let tolerance = 1.0 / (std::f64::consts::PI / 12.0).cos();
+        for (dimensions, degree, order, measured) in [
+            (1, 40, 1, 1.0),
+            (1, 40, 2, 1.16),
+            (1, 40, 8, 1.52),
+            (1, 40, 32, 2.7),
+            (1, 40, 200, 7.2),
+            (2, 8, 2, 1.28),
+            (2, 8, 3, 1.43),
+        ] {
+            let norm = Operator::new(dimensions, degree).norm(order);
+            let bound = measured * tolerance.powi(dimensions as i32);
+            println!("{dimensions} {degree} {order} {norm}");
+            assert!(norm > 0.97 * measured && norm < 1.05 * bound, "l {dimensions} h {order}: {norm}, not {measured}");
+        }
+    }
+
+    #[test]
+    fn the_influence_of_a_lattice_value_is_the_polynomial_of_its_indicator() {
+        let (degree, order, point) = (6, 5, [0.3, 0.85]);
+        let operator = Operator::new(2, degree);
+        let bases: Vec<_> = point.iter().map(|y| basis(degree, *y)).collect();
+        for (nu, influence) in operator.influence(&bases, order).into_iter().enumerate() {
+            let mut indicator = vec![0.0; 49];
+            indicator[nu] = 1.0;
+            assert!((evaluate(&operator.coefficients(&indicator, order), &bases) - influence).abs() < 1e-13);
+        }
+    }
+
+    #[test]
+    fn the_error_on_a_smooth_function_falls_like_k_to_the_minus_h() {
+        for order in 1..=4 {
+            let error = |degree| sup_error(degree, order, |x| (3.0 * x).sin());
+            let rate = (error(80) / error(160)).log2();
+            println!("order {order}: rate {rate}");
+            assert!(rate > f64::from(order) - 0.35, "order {order}: k^-{rate:.2}");
+        }
+    }
+
+    /// `|f - B_k f| <= L (4k)^(-gamma/2)`; the square root comes close to it where its slope is infinite.
+    #[test]
+    fn the_hoelder_bound_holds_and_is_approached() {
+        for degree in [4, 25, 100, 400] {
+            for gamma in [0.5, 1.0] {
+                let error = sup_error(degree, 1, |x| (x - 0.5).abs().powf(gamma));
+                let bound = (4.0 * f64::from(degree)).powf(-gamma / 2.0);
+                assert!(error <= bound && error > 0.7 * bound, "k {degree} gamma {gamma}: {error} of {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_polynomial_hides_between_the_nodes() {
+        let (nodes, factor) = nodes(11, 6);
+        // A Chebyshev polynomial of the same degree has as many extremes as possible; turned, they miss the nodes.
+        let p = |y: f64, turn: f64| (11.0 * (1.0 - 2.0 * y).clamp(-1.0, 1.0).acos() + turn).cos();
+        let at_nodes = nodes.iter().map(|y| p(*y, 0.0).abs()).fold(0.0, f64::max);
+        assert!(at_nodes <= 1.0 && at_nodes * factor >= 1.0 && at_nodes * factor < 1.04, "{at_nodes} {factor}");
+    }
+}
