@@ -9,6 +9,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
+use crate::cli::Failure;
 use crate::clock::Timestamp;
 use crate::synopsis::Synopsis;
 use crate::synopsis::band::Band;
@@ -95,7 +96,28 @@ pub enum Error {
     NoMatch { topic: String, messages: u64, unreadable: u64 },
 }
 
-pub fn run(arguments: Arguments) -> Result<(), Error> {
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let why = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        let text = format!("{error}{why}");
+        match error {
+            Error::Read { .. } | Error::Broker { .. } | Error::NoTopic { .. } | Error::Silent { .. } => {
+                Failure::Unavailable(text)
+            }
+            _ => Failure::Other(text),
+        }
+    }
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match print(arguments) {
+        // Whoever reads the table may stop before its end.
+        Err(Error::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done?),
+    }
+}
+
+fn print(arguments: &Arguments) -> Result<(), Error> {
     let synopsis = match (&arguments.topic, &arguments.file) {
         (Some(topic), _) => topic.newest()?,
         (None, file) => Synopsis::open(&read(file.as_deref().unwrap_or(Path::new("-")))?)?,
@@ -105,7 +127,7 @@ pub fn run(arguments: Arguments) -> Result<(), Error> {
         serde_json::to_writer_pretty(&mut out, synopsis.description())?;
         return Ok(writeln!(out)?);
     }
-    let divisor = table(&synopsis, &arguments, &mut out)?;
+    let divisor = table(&synopsis, arguments, &mut out)?;
     eprintln!("{}", what(synopsis.description(), divisor));
     eprintln!("{}", guarantee(synopsis.description()));
     Ok(())
