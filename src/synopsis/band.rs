@@ -67,7 +67,13 @@ impl Band {
         let dimensions_at_most = 3;
         let largest_weight = self.weights.iter().fold(1.0_f64, |a, b| a.max(*b)).powi(dimensions_at_most);
         let half_width = noise.scale * self.half_width + 1.25 * noise.grid * self.norm * largest_weight;
-        NoiseBand { covers: Covers::Noise, level: self.level, half_width, weights: self.weights.clone(), draws: self.draws }
+        NoiseBand {
+            covers: Covers::Noise,
+            level: self.level,
+            half_width,
+            weights: self.weights.clone(),
+            draws: self.draws,
+        }
     }
 }
 
