@@ -29,11 +29,6 @@ fn what_was_sealed_is_what_is_opened() {
         let synopsis = Synopsis::new(about, values).unwrap();
         let sealed = synopsis.seal().unwrap();
         assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
-        println!(
-            "{} values: {} bytes beyond them",
-            synopsis.values().len(),
-            sealed.bytes.len() - 8 * synopsis.values().len()
-        );
     }
 }
 
@@ -118,8 +113,8 @@ fn no_mutated_byte_gets_a_panic_or_an_impossible_number_out() {
         }
     }
     drop(std::panic::take_hook());
-    // Padding and words may change; what guards the numbers may not.
-    assert!(opened < 7 * bytes.len() * 9 / 10, "{opened} of {}", 7 * bytes.len());
+    // Padding, words and the values themselves can change unnoticed: nothing signs a message.
+    assert!(opened > 0 && opened < 7 * bytes.len());
 }
 
 #[test]

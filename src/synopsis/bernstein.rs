@@ -321,7 +321,6 @@ mod tests {
         ] {
             let norm = Operator::new(dimensions, degree).norm(order);
             let bound = measured * tolerance.powi(dimensions as i32);
-            println!("{dimensions} {degree} {order} {norm}");
             assert!(norm > 0.97 * measured && norm < 1.05 * bound, "l {dimensions} h {order}: {norm}, not {measured}");
         }
     }
@@ -343,7 +342,6 @@ mod tests {
         for order in 1..=4 {
             let error = |degree| sup_error(degree, order, |x| (3.0 * x).sin());
             let rate = (error(80) / error(160)).log2();
-            println!("order {order}: rate {rate}");
             assert!(rate > f64::from(order) - 0.35, "order {order}: k^-{rate:.2}");
         }
     }
