@@ -412,7 +412,7 @@ fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
 }
 
 /// Microseconds, rounded down; null where they overflow.
-fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
+pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
     match column.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
             Ok(column.as_primitive::<TimestampSecondType>().unary_opt(|t| t.checked_mul(1_000_000)))

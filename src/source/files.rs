@@ -118,10 +118,12 @@ impl Table {
         }
         let size = file.metadata().map_err(failed)?.len();
         let mut input = BufReader::new(file).take(size);
-        // An IPC file is a stream between a head of eight bytes and a foot.
-        let is_file = input.fill_buf().map_err(failed)?.starts_with(b"ARROW1");
+        // An IPC file is a stream between a head, filled up with zeros, and a foot.
+        let start = input.fill_buf().map_err(failed)?;
+        let is_file = start.starts_with(b"ARROW1");
         if is_file {
-            input.consume(8);
+            let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
+            input.consume(head);
         }
         Ok(Table::Arrow(Stream { input, decoder: Decoder::default(), is_file }))
     }
