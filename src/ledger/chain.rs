@@ -164,7 +164,7 @@ pub enum Outcome {
 }
 
 /// A sealed message, by digest.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
     pub key: String,

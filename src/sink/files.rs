@@ -57,8 +57,8 @@ fn write(folder: &Path, sealed: &Sealed) -> Result<(), Error> {
             }
         }
         // Also where the file was there: a crash may have come between the renaming and this.
-        let made_in = path.ancestors().skip(1).take_while(|at| at.starts_with(folder));
-        made_in.map(|folder| File::open(folder)?.sync_all()).collect::<io::Result<()>>()?;
+        let mut made_in = path.ancestors().skip(1).take_while(|at| at.starts_with(folder));
+        made_in.try_for_each(|folder| File::open(folder)?.sync_all())?;
         Ok(true)
     };
     match write() {
@@ -94,7 +94,7 @@ fn safe(text: &str) -> String {
 }
 
 /// Every synopsis in the folder.
-pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
+fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![params.path.clone()];
     while let Some(folder) = folders.pop() {
@@ -118,6 +118,17 @@ pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Hands out every synopsis: where it is, and its bytes.
+pub fn each_synopsis(params: &Params, mut each: impl FnMut(String, Vec<u8>)) -> Result<(), Error> {
+    for path in synopses(params)? {
+        match fs::read(&path) {
+            Ok(bytes) => each(path.display().to_string(), bytes),
+            Err(error) => return Err(Error::File { path, why: error.to_string() }),
+        }
+    }
+    Ok(())
 }
 
 /// Whether no synopsis was ever written to the folder (or none is left).

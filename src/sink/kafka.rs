@@ -1,14 +1,16 @@
 //! Publishing to a Kafka topic.
 
-use rdkafka::consumer::BaseConsumer;
-use rdkafka::consumer::Consumer;
-use rdkafka::error::RDKafkaErrorCode;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Headers, Message};
+use rdkafka::{Offset, TopicPartitionList};
 
 use super::{Error, Sink};
 use crate::ledger::Paid;
 use crate::ledger::producer::{Producer, Record};
 use crate::source;
 use crate::source::topic::{self, Broker};
+use crate::synopsis::Sealed;
 
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -42,6 +44,43 @@ impl Sink for KafkaSink {
             }
             _ => self.params.broker.failed(&self.params.topic, &error).into(),
         })
+    }
+}
+
+/// Hands out every message of the topic: where it is, and what it is.
+pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Result<(), Error> {
+    let failed = |error| params.broker.failed(&params.topic, &error);
+    let mut config = params.broker.client_config();
+    config
+        .set("group.id", "bernstream-verify")
+        .set("enable.auto.commit", "false")
+        .set("enable.partition.eof", "true")
+        .set("isolation.level", "read_uncommitted");
+    let client: BaseConsumer = config.create().map_err(failed)?;
+    for partition in topic::partitions(&params.broker, &client, &params.topic)? {
+        let mut all = TopicPartitionList::new();
+        all.add_partition_offset(&params.topic, partition, Offset::Beginning).map_err(failed)?;
+        client.assign(&all).map_err(failed)?;
+        loop {
+            match client.poll(topic::PATIENCE) {
+                Some(Ok(message)) => each(format!("{partition}:{}", message.offset()), sealed(&message)),
+                Some(Err(KafkaError::PartitionEOF(_))) => break,
+                Some(Err(error)) => return Err(failed(error).into()),
+                None => return Err(failed(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut)).into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The message as it was sealed, if it was; what is not text was never sealed and matches nothing.
+fn sealed(message: &BorrowedMessage<'_>) -> Sealed {
+    let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
+    let headers = message.headers().map(|headers| headers.iter().map(|h| (h.key.to_string(), text(h.value))).collect());
+    Sealed {
+        key: text(message.key()),
+        headers: headers.unwrap_or_default(),
+        bytes: message.payload().unwrap_or_default().to_vec(),
     }
 }
 
