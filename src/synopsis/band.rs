@@ -246,6 +246,23 @@ mod tests {
         }
     }
 
+    /// Kolmogorov and Smirnov's distance to the Laplace law of scale 1; beyond 1.95 / sqrt(n) once in a thousand samples.
+    #[test]
+    fn simulated_noise_has_the_laplace_law() {
+        let mut rng = ChaCha12Rng::seed_from_u64(4);
+        let mut sample: Vec<f64> = (0..20_000).map(|_| laplace(&mut rng)).collect();
+        sample.sort_by(f64::total_cmp);
+        let distance = |sample: &[f64]| {
+            let law = |z: f64| if z < 0.0 { z.exp() / 2.0 } else { 1.0 - (-z).exp() / 2.0 };
+            let apart = |(i, z): (usize, &f64)| (law(*z) - (i as f64 + 0.5) / 20_000.0).abs();
+            sample.iter().enumerate().map(apart).fold(0.0, f64::max)
+        };
+        let critical = 1.95 / 20_000_f64.sqrt();
+        assert!(distance(&sample) < critical);
+        let stretched: Vec<f64> = sample.iter().map(|z| 1.1 * z).collect();
+        assert!(distance(&stretched) > critical);
+    }
+
     #[test]
     fn a_scale_wrong_by_30_percent_is_noticed() {
         assert!(coverage(1, 20, 1, 1.3, 2_000) < 0.9);
