@@ -118,6 +118,21 @@ fn no_mutated_byte_gets_a_panic_or_an_impossible_number_out() {
 }
 
 #[test]
+fn columns_that_disagree_with_the_description_are_refused() {
+    let about = description();
+    let bytes = Synopsis::new(about.clone(), vec![1.0, 2.0, 3.0]).unwrap().seal().unwrap().bytes;
+    let (start, end) = (about.window.start.micros().to_le_bytes(), about.window.end.micros().to_le_bytes());
+    for column in [&start[..], &end, &about.ledger.sequence.to_le_bytes(), b"JFK\0"] {
+        // The last place: the description comes first.
+        let place = bytes.windows(column.len()).rposition(|window| window == column).unwrap();
+        let mut mutated = bytes.clone();
+        mutated[place] += 1;
+        let error = Synopsis::open(&mutated).expect_err("a column that was changed");
+        assert!(error.to_string().contains("disagree"), "{error}");
+    }
+}
+
+#[test]
 fn other_bytes_are_refused() {
     for bytes in [&b""[..], b"ARROW1\0\0", &[0xff; 64], &[0; 4096], b"{\"format\": 1}"] {
         assert!(matches!(Synopsis::open(bytes), Err(Error::Damaged(_))));

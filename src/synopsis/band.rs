@@ -24,12 +24,13 @@ const SEED: u64 = 0x6265_726e_7374_7265;
 /// A simultaneous band for the noise of one plan, in units of the noise's scale.
 ///
 /// With probability at least `level`, independent Laplace noise of scale 1 on the lattice values moves the order-`h`
-/// polynomial at every point `x` of the unit cube by at most `half_width / prod_i s(x_i)`, where the positive polynomial
-/// `s` approximates one over the noise's standard deviation on one axis: a constant width would be set by the corners,
-/// where one lattice value decides, and be several times too wide inside.
+/// polynomial at every point `x` of the unit cube by at most `half_width / prod_i s(x_i)`, where the positive
+/// polynomial `s` approximates one over the noise's standard deviation on one axis: a constant width would be set by
+/// the corners, where one lattice value decides, and be several times too wide inside.
 ///
-/// `half_width` is an order statistic of simulated sups, chosen to exceed the true quantile with confidence 99.9 %. Each sup
-/// is bounded over the whole cube, not only where it is evaluated (`bernstein::nodes`). Simulated from public quantities.
+/// `half_width` is an order statistic of simulated sups, chosen to exceed the true quantile with confidence 99.9 %.
+/// Each sup is bounded over the whole cube, not only where it is evaluated (`bernstein::nodes`). Simulated from public
+/// quantities.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Band {
     pub level: f64,
@@ -61,8 +62,8 @@ impl Band {
 
     /// The band for `noise`, in its units.
     ///
-    /// Discrete noise, and the rounding of exact values to its grid, each differ from what was simulated by half a step and
-    /// (for a scale of at least one step) an eighth: a step and a quarter, times the operator norm, is added.
+    /// Discrete noise, and the rounding of exact values to its grid, each differ from what was simulated by half a
+    /// step and (for a scale of at least one step) an eighth: a step and a quarter, times the operator norm, is added.
     pub fn scaled(&self, noise: &Noise) -> NoiseBand {
         let dimensions_at_most = 3;
         let largest_weight = self.weights.iter().fold(1.0_f64, |a, b| a.max(*b)).powi(dimensions_at_most);
@@ -90,7 +91,8 @@ fn weight(weights: &[f64], x: f64) -> f64 {
     basis(degree, x).iter().zip(weights).map(|(b, w)| b * w).sum()
 }
 
-/// The measured norm, or `2^h - 1` where that is harmless: it multiplies a step of the grid, 2^-32 of the noise or less.
+/// The measured norm, or `2^h - 1` where that is harmless: it multiplies a step of the grid, 2^-32 of the noise or
+/// less.
 fn norm(operator: &Operator, order: u32) -> f64 {
     if order <= 10 { f64::from((1_u32 << order) - 1) } else { operator.norm(order) }
 }
@@ -202,8 +204,8 @@ fn laplace(rng: &mut ChaCha12Rng) -> f64 {
 
 /// Coefficients of `s`: one over the standard deviation of one-dimensional noise, on a lattice.
 ///
-/// Positive coefficients make a positive polynomial. Three digits are kept: any positive `s` is valid, and a synopsis carries
-/// them.
+/// Positive coefficients make a positive polynomial. Three digits are kept: any positive `s` is valid, and a synopsis
+/// carries them.
 fn weights(dimensions: usize, degree: u32, order: u32) -> Vec<f64> {
     let weight_degree = degree.min(if dimensions < 3 { 24 } else { 12 });
     let operator = Operator::new(1, degree);
@@ -244,6 +246,24 @@ mod tests {
             // At the true level of at least 0.95, three deviations of the count are 0.01 (4,000) and 0.015 (2,000).
             assert!(covered > 0.945 && covered < 0.985, "l {dimensions} k {degree} h {order}: {covered}");
         }
+    }
+
+    /// Kolmogorov and Smirnov's distance to the Laplace law of scale 1; beyond 1.95 / sqrt(n) once in a thousand
+    /// samples.
+    #[test]
+    fn simulated_noise_has_the_laplace_law() {
+        let mut rng = ChaCha12Rng::seed_from_u64(4);
+        let mut sample: Vec<f64> = (0..20_000).map(|_| laplace(&mut rng)).collect();
+        sample.sort_by(f64::total_cmp);
+        let distance = |sample: &[f64]| {
+            let law = |z: f64| if z < 0.0 { z.exp() / 2.0 } else { 1.0 - (-z).exp() / 2.0 };
+            let apart = |(i, z): (usize, &f64)| (law(*z) - (i as f64 + 0.5) / 20_000.0).abs();
+            sample.iter().enumerate().map(apart).fold(0.0, f64::max)
+        };
+        let critical = 1.95 / 20_000_f64.sqrt();
+        assert!(distance(&sample) < critical);
+        let stretched: Vec<f64> = sample.iter().map(|z| 1.1 * z).collect();
+        assert!(distance(&stretched) > critical);
     }
 
     #[test]

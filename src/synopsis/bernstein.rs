@@ -107,11 +107,11 @@ impl Operator {
         u32::try_from(self.on_lattice.columns - 1).unwrap_or(u32::MAX)
     }
 
-    /// An upper bound within 4 % an axis of the operator norm `sup_y sum_nu |b_nu^(h)(y)|`: how far an error of 1 on every
-    /// lattice value can move the order-`h` polynomial.
+    /// An upper bound within 4 % an axis of the operator norm `sup_y sum_nu |b_nu^(h)(y)|`: how far an error of 1 on
+    /// every lattice value can move the order-`h` polynomial.
     ///
-    /// The norm is 1 at order 1, and far below `2^h - 1`. Costs `O(3^l h l N^2 k)`: a planner's figure, for lattices of up to
-    /// some thousand points.
+    /// The norm is 1 at order 1, and far below `2^h - 1`. Costs `O(3^l h l N^2 k)`: a planner's figure, for lattices
+    /// of up to some thousand points.
     pub fn norm(&self, order: u32) -> f64 {
         let (nodes, correction) = nodes(self.degree(), 6);
         // Both the operator and the nodes are symmetric in every axis and under exchange of axes.
@@ -139,8 +139,9 @@ fn ascending_tuples(bound: usize, length: usize) -> Vec<Vec<usize>> {
 /// Points in `[0, 1]` so dense that no polynomial of `degree` can hide between them, and the factor that proves it:
 /// `sup |p| <= factor * max over nodes |p|`.
 ///
-/// The `m = density * degree` Chebyshev nodes and `1 / cos(pi degree / 2m)` (Ehlich and Zeller, Schwankung von Polynomen
-/// zwischen Gitterpunkten, 1964). For a polynomial of that degree in each of `l` variables the factor is taken `l` times.
+/// The `m = density * degree` Chebyshev nodes and `1 / cos(pi degree / 2m)` (Ehlich and Zeller, Schwankung von
+/// Polynomen zwischen Gitterpunkten, 1964). For a polynomial of that degree in each of `l` variables the factor is
+/// taken `l` times.
 pub(super) fn nodes(degree: u32, density: u32) -> (Vec<f64>, f64) {
     let count = degree.max(1) * density;
     let angle = |j: u32| std::f64::consts::PI * (f64::from(j) + 0.5) / f64::from(count);

@@ -24,7 +24,8 @@ const EVENT_TYPE: &str = "bernstream.synopsis.v1";
 impl Synopsis {
     /// The finished message.
     ///
-    /// Its length depends on the description alone: for one plan every content of `values` has the same shape and length.
+    /// Its length depends on the description alone: for one plan every content of `values` has the same shape and
+    /// length.
     pub fn seal(&self) -> Result<Sealed, Error> {
         let about = &self.description;
         let bytes = encode(about, &self.values).map_err(Error::Encode)?;
@@ -47,8 +48,8 @@ impl Synopsis {
         Ok(Sealed { key: format!("{}{suffix}", about.pipeline), headers, bytes })
     }
 
-    /// Reads a message from anywhere. The bytes may be hostile: whatever they are, the answer is a synopsis whose numbers
-    /// agree with each other, or an error.
+    /// Reads a message from anywhere. The bytes may be hostile: whatever they are, the answer is a synopsis whose
+    /// numbers agree with each other, or an error.
     pub fn open(bytes: &[u8]) -> Result<Synopsis, Error> {
         check_framing(bytes).map_err(Error::Damaged)?;
         // arrow checks most of its input but indexes some of it; framing rules out what would abort instead of panic.
@@ -109,7 +110,8 @@ fn encode(about: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowError> {
     writer.into_inner()
 }
 
-/// Walks the encapsulated messages before arrow reads them: a schema, one uncompressed batch, the end mark, nothing else.
+/// Walks the encapsulated messages before arrow reads them: a schema, one uncompressed batch, the end mark, nothing
+/// else.
 fn check_framing(bytes: &[u8]) -> Result<(), String> {
     let mut rest = bytes;
     for expected in [MessageHeader::Schema, MessageHeader::RecordBatch] {

@@ -44,10 +44,11 @@ pub struct Synopsis {
 }
 
 impl Synopsis {
-    /// `values` are the noisy lattice values, row-major, the last axis fastest, in natural units: a density's are records
-    /// per unit volume of the domain (see [`description::Density::divide_by`]).
+    /// `values` are the noisy lattice values, row-major, the last axis fastest, in natural units: a density's are
+    /// records per unit volume of the domain (see [`description::Density::divide_by`]).
     ///
-    /// An error where the numbers of the description are not proper, or the values not finite or not one a lattice point.
+    /// An error where the numbers of the description are not proper, or the values not finite or not one a lattice
+    /// point.
     pub fn new(description: Description, values: Vec<f64>) -> Result<Self, Error> {
         description.check().map_err(Error::Damaged)?;
         if description.lattice_points() != Some(values.len()) {
