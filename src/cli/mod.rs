@@ -14,6 +14,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::sink::deliver;
+use crate::{config, pipeline};
+
 /// Private functions from a stream: windowed records in, differentially private synopses out.
 #[derive(Debug, Parser)]
 #[command(name = "bernstream", version)]
@@ -84,6 +87,31 @@ pub fn main() -> ExitCode {
         Err(failure) => {
             eprintln!("error: {failure}");
             ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+impl From<config::Faults> for Failure {
+    fn from(faults: config::Faults) -> Self {
+        Failure::Configuration(faults.to_string())
+    }
+}
+
+impl From<config::Error> for Failure {
+    fn from(error: config::Error) -> Self {
+        Failure::Configuration(error.to_string())
+    }
+}
+
+impl From<pipeline::Error> for Failure {
+    fn from(error: pipeline::Error) -> Self {
+        use pipeline::Error;
+        let text = error.to_string();
+        match error {
+            Error::Source(_) => Failure::Unavailable(text),
+            Error::Ledger(_) | Error::Deliver(deliver::Error::Ledger(_) | deliver::Error::Witness(_)) => Failure::Ledger(text),
+            Error::Deliver(deliver::Error::Sink(_)) => Failure::Unavailable(text),
+            Error::Mechanism(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
         }
     }
 }

@@ -115,8 +115,8 @@ pub fn open_sink(output: &Output) -> Result<Box<dyn Sink + Send>, NotOpen> {
 
 fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, NotOpen> {
     match &settings.input {
-        Input::Kafka(params) => Ok(Box::new(Kafka::open(params.clone(), settings.columns.clone())?)),
-        Input::Files(params) => Ok(Box::new(Files::open(params.clone(), settings.columns.clone())?)),
+        Input::Kafka(params) => Ok(Box::new(Kafka::open(params.clone(), settings.columns.clone(), Timestamp::now)?)),
+        Input::Files(params) => Ok(Box::new(Files::open(params, settings.columns.clone())?)),
     }
 }
 
