@@ -26,8 +26,8 @@ const CASES: [(&[f64], u32); 10] = [
     (&[0.1, 0.3, 0.15], 3),
 ];
 
-/// Error of a lattice value, in peaks a record and axis.
-const LIMIT: f64 = 2e-4;
+/// Error of a lattice value, in peaks a record and axis: 1.7e-4 for the spline, the rest for a place's 1/1024 of a cell.
+const LIMIT: f64 = 2.5e-4;
 
 fn deposit(density: &Density, histogram: &mut Histogram, record: &[f64]) {
     histogram.deposit(density.nodes(), density.nodes().place(record));
@@ -126,6 +126,11 @@ fn no_replacement_changes_the_lattice_by_more_than_claimed_and_some_nearly_do() 
         let [sum, sup] = tightness(&density, Adjacency::ReplaceOne, 1);
         println!("replace-one {bandwidths:?} k = {degree}: 1-norm {sum:.4}, sup {sup:.4} of the claim");
         assert!(sum <= 1.0 && sup <= 1.0, "{bandwidths:?} {degree}: {sum} {sup}");
+        // In 3-D two records that share no lattice point, which would make the doubled 1-norm tight, hardly fit the
+        // cube. Where the bandwidth is the whole domain, the claim is that of a saturated cell, which takes nothing of
+        // the record that goes (`density::tests`); no data set in reach fills one.
+        let near = if bandwidths == [1.0] { 0.25 } else { 0.88 };
+        assert!(sum > near && sup > near, "{bandwidths:?} {degree}: {sum} {sup}");
     }
 }
 
@@ -141,11 +146,12 @@ fn a_unit_of_several_records_is_held_to_as_many_sensitivities() {
 #[test]
 fn a_sensitivity_thirty_percent_too_small_is_found_out() {
     for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
-        for (bandwidths, degree) in CASES.into_iter().filter(|(b, _)| b.len() == 1 || adjacency == Adjacency::AddRemove)
+        for (bandwidths, degree) in CASES.into_iter().filter(|(b, _)| *b != [1.0] || adjacency == Adjacency::AddRemove)
         {
             let density = Density::new(bandwidths, degree).unwrap();
             let [sum, sup] = tightness(&density, adjacency, 1);
-            assert!(sum / 0.7 > 1.0 && sup / 0.7 > 1.0, "{adjacency:?} {bandwidths:?} {degree}: {sum} {sup}");
+            let found_out = |tightness: f64| tightness / 0.7 > 1.0;
+            assert!(found_out(sum) && found_out(sup), "{adjacency:?} {bandwidths:?} {degree}: {sum} {sup}");
         }
     }
 }
@@ -193,13 +199,13 @@ fn the_order_of_records_does_not_matter() {
 
 #[test]
 fn the_intensity_of_one_record_has_mass_one() {
-    for (bandwidths, degree) in [(&[0.05][..], 200), (&[0.07, 0.05], 150), (&[0.1, 0.12, 0.11], 60)] {
+    for (bandwidths, degree) in [(&[0.05][..], 200), (&[0.07, 0.05], 150), (&[0.07, 0.075, 0.08], 60)] {
         let density = Density::new(bandwidths, degree).unwrap();
         let record: Record = [0.5, 0.47, 0.51][..bandwidths.len()].to_vec();
         let sum: i128 = evaluate(&density, &[record]).reveal().iter().sum();
         let mass = sum as f64 * density.unit() / f64::from(degree).powi(bandwidths.len() as i32);
         println!("{bandwidths:?}: mass {mass:.9}");
-        assert!((mass - 1.0).abs() < 2e-5, "{bandwidths:?}: {mass}");
+        assert!((mass - 1.0).abs() < 1e-6, "{bandwidths:?}: {mass}");
     }
 }
 
@@ -220,7 +226,7 @@ fn error(density: &Density, bandwidths: &[f64], records: &[Record]) -> f64 {
 }
 
 #[test]
-fn lattice_values_are_within_two_ten_thousandths_of_a_peak_a_record() {
+fn lattice_values_are_within_a_four_thousandth_of_a_peak_a_record_and_axis() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     for (bandwidths, degree, records) in [
         (&[0.1][..], 97, 200),

@@ -5,6 +5,7 @@ pub mod file;
 mod forms;
 pub mod guarantee;
 mod normalised;
+mod plan;
 mod sections;
 mod settle;
 
@@ -16,6 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::document::Document;
 pub use crate::config::document::Faults;
+pub use crate::config::plan::Error;
 use crate::mechanism::calibrate::Epsilon;
 use crate::metrics::Detail;
 use crate::source::topic::Broker;

@@ -40,7 +40,11 @@ impl Broker {
 
     /// A failed question about `topic`, in words.
     pub(crate) fn failed(&self, topic: &str, error: &KafkaError) -> Error {
-        match error.rdkafka_error_code() {
+        let code = match error {
+            KafkaError::AdminOp(code) => Some(*code),
+            error => error.rdkafka_error_code(),
+        };
+        match code {
             Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
                 Error::NoTopic { topic: topic.to_owned(), servers: self.servers.clone() }
             }

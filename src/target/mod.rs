@@ -8,7 +8,8 @@ use std::fmt;
 use crate::window::histogram::MOST_CELLS;
 
 /// Which data sets are neighbours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Adjacency {
     /// One record (or one unit's records) more or less.
     AddRemove,

@@ -80,6 +80,11 @@ impl Histogram {
         Histogram { cells: vec![0; nodes.cells()] }
     }
 
+    /// The secret counts themselves, for tests and audits.
+    pub fn reveal(&self) -> &[u64] {
+        &self.cells
+    }
+
     /// Adds one record: [`GRAINS`] in all, on the three nodes an axis around it, by the quadratic B-spline
     /// `(1/2 - f)^2 / 2`, `3/4 - f^2`, `(1/2 + f)^2 / 2`, `f` the distance from the nearest node in cells.
     ///

@@ -135,12 +135,21 @@ impl Windows {
 
     /// Takes each row of `batch` to its window, or drops it for a reason of its own.
     pub fn absorb(&mut self, batch: &Batch) -> Fates {
+        let Windows { rules, nodes, keys, backfill_until, next, open } = self;
+        let judge = Judge { rules, nodes, keys: keys.as_deref(), backfill_until: *backfill_until, first: next.start };
         let mut fates = Fates::default();
-        let mut span = self.next;
+        let mut span = *next;
+        // The window that the row before went to: most often this one's too.
+        let mut current: Option<(Timestamp, &mut Open)> = None;
         for row in 0..batch.times.len() {
-            *match self.place(batch, row, &mut span) {
-                Ok((group, place)) => {
-                    self.deposit(batch, row, span, group, place);
+            let count = match judge.place(batch, row, &mut span) {
+                Ok(deposit) => {
+                    let window = match current {
+                        Some((start, window)) if start == span.start => window,
+                        _ => open.entry(span.start).or_insert_with(|| Open::new(rules, nodes)),
+                    };
+                    window.take(rules, nodes, deposit);
+                    current = Some((span.start, window));
                     &mut fates.taken
                 }
                 Err(Refusal::Closed) => &mut fates.closed,
@@ -149,14 +158,74 @@ impl Windows {
                 Err(Refusal::UnknownKey) => &mut fates.unknown_key,
                 Err(Refusal::Missing) => &mut fates.missing,
                 Err(Refusal::Outside) => &mut fates.outside,
-            } += 1;
+            };
+            *count += 1;
         }
         fates
     }
 
-    /// Where a row belongs. `span` is the window of the row before, most often this one's too.
+    /// Closes the next window and moves on to the one after it.
+    pub fn close(&mut self) -> Window {
+        let span = self.next;
+        self.next = self.rules.grid.after(span);
+        let mut open = self.open.remove(&span.start).unwrap_or_else(|| Open::new(&self.rules, &self.nodes));
+        // Integer deposits add up to the same whatever their order, so the map's order does not matter.
+        for deposit in std::mem::take(&mut open.waiting).into_values().flatten() {
+            open.deposit(&self.nodes, deposit);
+        }
+        let keys = match &self.rules.keys {
+            Some(keys) => keys.iter().cloned().map(Some).collect(),
+            None => vec![None],
+        };
+        let groups = keys.into_iter().zip(open.groups).map(|(key, histogram)| Group { key, histogram }).collect();
+        Window { span, groups }
+    }
+}
+
+impl Open {
+    fn new(rules: &Rules, nodes: &Nodes) -> Self {
+        let groups = rules.keys.as_ref().map_or(1, Vec::len);
+        Open { groups: (0..groups).map(|_| Histogram::new(nodes)).collect(), waiting: HashMap::new() }
+    }
+
     #[inline]
-    fn place(&self, batch: &Batch, row: usize, span: &mut Span) -> Result<(usize, Place), Refusal> {
+    fn take(&mut self, rules: &Rules, nodes: &Nodes, deposit: Deposit<'_>) {
+        let Deposit { waiting, user } = deposit;
+        let Some((cap, user)) = rules.cap.as_ref().zip(user) else { return self.deposit(nodes, waiting) };
+        let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
+        let kept = self.waiting.entry(unit).or_default();
+        kept.insert(kept.partition_point(|other| *other < waiting), waiting);
+        kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
+    }
+
+    #[inline]
+    fn deposit(&mut self, nodes: &Nodes, deposit: Waiting) {
+        if let Some(histogram) = self.groups.get_mut(deposit.group) {
+            histogram.deposit(nodes, deposit.place);
+        }
+    }
+}
+
+/// A row that belongs to a window, and the user whose cap it falls under.
+struct Deposit<'a> {
+    waiting: Waiting,
+    user: Option<&'a [u8]>,
+}
+
+/// The public rules, ready to judge rows; it knows nothing of any other row.
+struct Judge<'a> {
+    rules: &'a Rules,
+    nodes: &'a Nodes,
+    keys: Option<&'a [(Vec<u8>, usize)]>,
+    backfill_until: Option<Timestamp>,
+    /// The start of the first window that is not closed.
+    first: Timestamp,
+}
+
+impl Judge<'_> {
+    /// Where a row belongs. `span` is the last row's window, and becomes this one's.
+    #[inline]
+    fn place<'a>(&self, batch: &'a Batch, row: usize, span: &mut Span) -> Result<Deposit<'a>, Refusal> {
         if batch.times.is_null(row) {
             return Err(Refusal::Missing);
         }
@@ -164,7 +233,7 @@ impl Windows {
         if !span.contains(time) {
             *span = self.rules.grid.span_of(time);
         }
-        if span.start < self.next.start || self.rules.end.is_some_and(|end| span.end > end) {
+        if span.start < self.first || self.rules.end.is_some_and(|end| span.end > end) {
             return Err(Refusal::Closed);
         }
         if let Some(message) = batch.message_time {
@@ -175,18 +244,26 @@ impl Windows {
                 return Err(Refusal::Late);
             }
         }
-        let group = match (&self.keys, &batch.keys) {
-            (None, _) => 0,
-            (Some(keys), Some(column)) => {
-                let key = column.get(row).ok_or(Refusal::UnknownKey)?;
-                let found = keys.binary_search_by(|(known, _)| known.as_slice().cmp(key));
-                found.ok().and_then(|at| keys.get(at)).map(|(_, group)| *group).ok_or(Refusal::UnknownKey)?
-            }
-            (Some(_), None) => return Err(Refusal::UnknownKey),
+        let group = self.group(batch, row)?;
+        let user = match self.rules.cap {
+            Some(_) => Some(batch.units.as_ref().and_then(|units| units.get(row)).ok_or(Refusal::Missing)?),
+            None => None,
         };
-        if self.rules.cap.is_some() && batch.units.as_ref().and_then(|units| units.get(row)).is_none() {
-            return Err(Refusal::Missing);
-        }
+        let place = self.point(batch, row)?;
+        let waiting = Waiting { time, partition: batch.partition, offset: batch.offset, row, group, place };
+        Ok(Deposit { waiting, user })
+    }
+
+    #[inline]
+    fn group(&self, batch: &Batch, row: usize) -> Result<usize, Refusal> {
+        let Some(keys) = self.keys else { return Ok(0) };
+        let key = batch.keys.as_ref().and_then(|column| column.get(row)).ok_or(Refusal::UnknownKey)?;
+        let found = keys.binary_search_by(|(known, _)| known.as_slice().cmp(key)).map_err(|_| Refusal::UnknownKey)?;
+        keys.get(found).map(|(_, group)| *group).ok_or(Refusal::UnknownKey)
+    }
+
+    #[inline]
+    fn point(&self, batch: &Batch, row: usize) -> Result<Place, Refusal> {
         let mut point = [0.0; 3];
         for ((axis, values), unit) in self.rules.axes.iter().zip(&batch.values).zip(&mut point) {
             if values.is_null(row) || values.value(row).is_nan() {
@@ -194,57 +271,7 @@ impl Windows {
             }
             *unit = axis.unit(values.value(row)).ok_or(Refusal::Outside)?;
         }
-        let axes = self.rules.axes.len().min(point.len());
-        Ok((group, self.nodes.place(&point[..axes])))
-    }
-
-    #[inline]
-    fn deposit(&mut self, batch: &Batch, row: usize, span: Span, group: usize, place: Place) {
-        let groups = self.rules.keys.as_ref().map_or(1, Vec::len);
-        let nodes = &self.nodes;
-        let open = self.open.entry(span.start).or_insert_with(|| Open {
-            groups: (0..groups).map(|_| Histogram::new(nodes)).collect(),
-            waiting: HashMap::new(),
-        });
-        let time = Timestamp::from_micros(batch.times.value(row));
-        match (&self.rules.cap, batch.units.as_ref().and_then(|units| units.get(row))) {
-            (Some(cap), Some(user)) => {
-                let unit = Unit { period: cap.period.span_of(time).start, user: user.to_vec() };
-                let deposit = Waiting { time, partition: batch.partition, offset: batch.offset, row, group, place };
-                let kept = open.waiting.entry(unit).or_default();
-                let at = kept.partition_point(|other| *other < deposit);
-                kept.insert(at, deposit);
-                kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
-            }
-            _ => {
-                if let Some(histogram) = open.groups.get_mut(group) {
-                    histogram.deposit(nodes, place);
-                }
-            }
-        }
-    }
-
-    /// Closes the next window and moves on to the one after it.
-    pub fn close(&mut self) -> Window {
-        let span = self.next;
-        self.next = self.rules.grid.after(span);
-        let open = self.open.remove(&span.start);
-        let keys: Vec<Option<String>> = match &self.rules.keys {
-            Some(keys) => keys.iter().cloned().map(Some).collect(),
-            None => vec![None],
-        };
-        let (mut groups, waiting) = match open {
-            Some(open) => (open.groups, open.waiting),
-            None => (keys.iter().map(|_| Histogram::new(&self.nodes)).collect(), HashMap::new()),
-        };
-        // Integer deposits add up to the same whatever their order, so the map's order does not matter.
-        for deposit in waiting.into_values().flatten() {
-            if let Some(histogram) = groups.get_mut(deposit.group) {
-                histogram.deposit(&self.nodes, deposit.place);
-            }
-        }
-        let groups = keys.into_iter().zip(groups).map(|(key, histogram)| Group { key, histogram }).collect();
-        Window { span, groups }
+        Ok(self.nodes.place(&point))
     }
 }
 

@@ -1,0 +1,408 @@
+//! Messages from outside: what is read, what is refused, and that nothing gets through.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BooleanArray, Decimal128Array, DictionaryArray,
+    FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array,
+    LargeBinaryArray, LargeStringArray, ListArray, RecordBatch, StringArray, StringViewArray, StructArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
+};
+use arrow::buffer::{Buffer, OffsetBuffer};
+use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema};
+use arrow::ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
+use bernstream::clock::Timestamp;
+use bernstream::source::decode::{Broken, decode};
+use bernstream::source::{Batch, Columns};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+fn columns() -> Columns {
+    Columns {
+        time: "time".to_owned(),
+        key: Some("key".to_owned()),
+        unit: Some("unit".to_owned()),
+        values: vec!["x".to_owned(), "y".to_owned()],
+    }
+}
+
+fn read(payload: &[u8]) -> Result<Batch, Broken> {
+    decode(payload, &columns(), 3, 17, Some(Timestamp::from_micros(5)))
+}
+
+/// A column as a message brings it: everything nullable.
+fn table(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+}
+
+fn encode(batches: &[RecordBatch]) -> Vec<u8> {
+    let mut writer = StreamWriter::try_new(Vec::new(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.into_inner().unwrap()
+}
+
+/// Five sound columns of three rows, of which some can be put in another way.
+fn sound(other: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    let mut columns: Vec<(&str, ArrayRef)> = vec![
+        ("time", Arc::new(TimestampMicrosecondArray::from(vec![Some(1), None, Some(-3)]).with_timezone("UTC"))),
+        ("key", Arc::new(StringArray::from(vec![Some("EWR"), None, Some("")]))),
+        ("unit", Arc::new(Int64Array::from(vec![Some(7), Some(-8), None]))),
+        ("x", Arc::new(Float64Array::from(vec![Some(1.5), None, Some(f64::NAN)]))),
+        ("y", Arc::new(Int32Array::from(vec![Some(4), Some(-5), None]))),
+    ];
+    for (name, array) in other {
+        match columns.iter_mut().find(|(n, _)| *n == name) {
+            Some(column) => column.1 = array,
+            None => columns.push((name, array)),
+        }
+    }
+    table(columns)
+}
+
+fn texts(text: Option<&bernstream::source::decode::Text>) -> Vec<Option<Vec<u8>>> {
+    text.unwrap().0.iter().map(|t| t.map(<[u8]>::to_vec)).collect()
+}
+
+fn bytes(texts: [Option<&str>; 3]) -> Vec<Option<Vec<u8>>> {
+    texts.iter().map(|t| t.map(|t| t.as_bytes().to_vec())).collect()
+}
+
+fn reason(result: Result<Batch, Broken>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn a_sound_message_is_read_column_by_column() {
+    let batch = read(&encode(&[sound(vec![])])).unwrap();
+    assert_eq!((batch.partition, batch.offset, batch.message_time), (3, 17, Some(Timestamp::from_micros(5))));
+    assert_eq!(batch.times, Int64Array::from(vec![Some(1), None, Some(-3)]));
+    assert_eq!(texts(batch.keys.as_ref()), bytes([Some("EWR"), None, Some("")]));
+    assert_eq!(texts(batch.units.as_ref()), bytes([Some("7"), Some("-8"), None]));
+    assert_eq!(batch.values.len(), 2);
+    assert_eq!((batch.values[0].value(0), batch.values[0].is_null(1)), (1.5, true));
+    assert!(batch.values[0].value(2).is_nan());
+    assert_eq!(batch.values[1], Float64Array::from(vec![Some(4.0), Some(-5.0), None]));
+}
+
+#[test]
+fn only_what_the_configuration_names_is_read() {
+    let named =
+        Columns { time: "time".to_owned(), key: None, unit: None, values: vec!["y".to_owned(), "y".to_owned()] };
+    let batch = decode(&encode(&[sound(vec![])]), &named, 0, 0, None).unwrap();
+    assert!(batch.keys.is_none() && batch.units.is_none());
+    assert_eq!(batch.values[0], batch.values[1], "one column may serve two axes");
+    let shared = Columns { unit: Some("key".to_owned()), ..columns() };
+    let batch = decode(&encode(&[sound(vec![])]), &shared, 0, 0, None).unwrap();
+    assert_eq!(texts(batch.keys.as_ref()), texts(batch.units.as_ref()));
+}
+
+#[test]
+fn columns_that_are_not_named_may_be_anything() {
+    let inner: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let field = Arc::new(Field::new("item", DataType::Int64, true));
+    let list = ListArray::new(field.clone(), OffsetBuffer::from_lengths([1, 0, 2]), inner.clone(), None);
+    let fields = vec![field, Arc::new(Field::new("more", DataType::Boolean, true))];
+    let nested = StructArray::new(fields.into(), vec![inner, Arc::new(BooleanArray::from(vec![true; 3]))], None);
+    let dictionary: DictionaryArray<Int8Type> = ["p", "q", "p"].into_iter().collect();
+    let batch = sound(vec![
+        ("list", Arc::new(list)),
+        ("nested", Arc::new(nested)),
+        ("views", Arc::new(StringViewArray::from(vec!["a", "b", "a view that is longer than twelve bytes"]))),
+        ("dictionary", Arc::new(dictionary)),
+    ]);
+    // In front of the needed columns, so that reading has to step over them.
+    let order = [5, 6, 7, 8, 0, 1, 2, 3, 4];
+    let found = read(&encode(&[batch.project(&order).unwrap()])).unwrap();
+    assert_eq!(format!("{found:?}"), format!("{:?}", read(&encode(&[sound(vec![])])).unwrap()));
+}
+
+#[test]
+fn times_of_every_unit_become_microseconds_rounded_down_and_null_where_they_overflow() {
+    let cases: [(ArrayRef, [Option<i64>; 3]); 4] = [
+        (Arc::new(TimestampSecondArray::from(vec![2, -2, i64::MAX])), [Some(2_000_000), Some(-2_000_000), None]),
+        (Arc::new(TimestampMillisecondArray::from(vec![2, -2, i64::MIN])), [Some(2_000), Some(-2_000), None]),
+        (
+            Arc::new(TimestampMicrosecondArray::from(vec![2, i64::MIN, i64::MAX])),
+            [Some(2), Some(i64::MIN), Some(i64::MAX)],
+        ),
+        (Arc::new(TimestampNanosecondArray::from(vec![1_999, -1, -1_000])), [Some(1), Some(-1), Some(-1)]),
+    ];
+    for (array, expected) in cases {
+        let kind = array.data_type().clone();
+        let batch = read(&encode(&[sound(vec![("time", array)])])).unwrap();
+        assert_eq!(batch.times, Int64Array::from(expected.to_vec()), "{kind}");
+    }
+    let zoned = TimestampMillisecondArray::from(vec![1, 2, 3]).with_timezone("America/New_York");
+    let batch = read(&encode(&[sound(vec![("time", Arc::new(zoned))])])).unwrap();
+    assert_eq!(batch.times, Int64Array::from(vec![1_000, 2_000, 3_000]));
+}
+
+#[test]
+fn text_of_every_kind_becomes_the_same_bytes() {
+    let text = [Some("ab"), None, Some("a text that is longer than twelve bytes")];
+    let raw: Vec<Option<&[u8]>> = text.iter().map(|t| t.map(str::as_bytes)).collect();
+    let dictionary: DictionaryArray<Int32Type> = text.into_iter().collect();
+    let of_bytes = DictionaryArray::<Int8Type>::new(
+        Int8Array::from(vec![Some(1), None, Some(0)]),
+        Arc::new(LargeBinaryArray::from(vec![raw[2], raw[0]])),
+    );
+    let null_value = DictionaryArray::<Int8Type>::new(
+        Int8Array::from(vec![Some(1), Some(0), Some(2)]),
+        Arc::new(StringArray::from(vec![None, text[0], text[2]])),
+    );
+    let kinds: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(text.to_vec())),
+        Arc::new(LargeStringArray::from(text.to_vec())),
+        Arc::new(StringViewArray::from(text.to_vec())),
+        Arc::new(BinaryArray::from(raw.clone())),
+        Arc::new(LargeBinaryArray::from(raw.clone())),
+        Arc::new(raw.iter().copied().collect::<BinaryViewArray>()),
+        Arc::new(dictionary),
+        Arc::new(of_bytes),
+        Arc::new(null_value),
+    ];
+    for array in kinds {
+        let kind = array.data_type().clone();
+        let batch = read(&encode(&[sound(vec![("key", array.clone()), ("unit", array)])])).unwrap();
+        assert_eq!(texts(batch.keys.as_ref()), bytes(text), "{kind}");
+        assert_eq!(texts(batch.units.as_ref()), bytes(text), "{kind}");
+    }
+    let fixed =
+        FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(*b"abc"), None, Some(*b"def")].into_iter(), 3)
+            .unwrap();
+    let batch = read(&encode(&[sound(vec![("unit", Arc::new(fixed))])])).unwrap();
+    assert_eq!(texts(batch.units.as_ref()), bytes([Some("abc"), None, Some("def")]));
+    let whole: ArrayRef = Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(0)]));
+    let batch = read(&encode(&[sound(vec![("unit", whole)])])).unwrap();
+    assert_eq!(texts(batch.units.as_ref()), bytes([Some("18446744073709551615"), None, Some("0")]));
+}
+
+#[test]
+fn values_of_every_number_type_become_doubles() {
+    let halves = Float16Array::from_iter([Some(0.5), None, Some(-2.0)].map(|x| x.map(half)));
+    let decimals = Decimal128Array::from(vec![Some(50), None, Some(-200)]).with_precision_and_scale(10, 2).unwrap();
+    let kinds: Vec<ArrayRef> = vec![
+        Arc::new(Float64Array::from(vec![Some(0.5), None, Some(-2.0)])),
+        Arc::new(Float32Array::from(vec![Some(0.5), None, Some(-2.0)])),
+        Arc::new(halves),
+        Arc::new(decimals),
+    ];
+    for array in kinds {
+        let kind = array.data_type().clone();
+        let batch = read(&encode(&[sound(vec![("x", array)])])).unwrap();
+        assert_eq!(batch.values[0], Float64Array::from(vec![Some(0.5), None, Some(-2.0)]), "{kind}");
+    }
+    let small: ArrayRef = Arc::new(Int8Array::from(vec![Some(-128), None, Some(127)]));
+    let batch = read(&encode(&[sound(vec![("x", small)])])).unwrap();
+    assert_eq!(batch.values[0], Float64Array::from(vec![Some(-128.0), None, Some(127.0)]));
+}
+
+fn half(x: f32) -> <arrow::datatypes::Float16Type as arrow::array::ArrowPrimitiveType>::Native {
+    let wide = Float32Array::from(vec![x]);
+    arrow::compute::cast(&wide, &DataType::Float16).unwrap().as_primitive::<arrow::datatypes::Float16Type>().value(0)
+}
+
+#[test]
+fn a_row_that_is_not_utf8_does_not_take_its_message_along() {
+    let offsets = OffsetBuffer::from_lengths([2, 1, 2]);
+    let broken = Buffer::from(&[b'o', b'k', 0xff, b'o', b'k']);
+    // SAFETY is not kept on purpose: this is what a careless or hostile producer sends.
+    #[allow(unsafe_code)]
+    let key = unsafe { StringArray::new_unchecked(offsets, broken, None) };
+    let batch = read(&encode(&[sound(vec![("key", Arc::new(key))])])).unwrap();
+    assert_eq!(texts(batch.keys.as_ref()), vec![Some(b"ok".to_vec()), Some(vec![0xff]), Some(b"ok".to_vec())]);
+}
+
+#[test]
+fn nulls_where_the_schema_says_there_are_none_stay_nulls() {
+    let message = encode(&[sound(vec![])]);
+    let strict: Vec<_> =
+        sound(vec![]).schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(false)).collect();
+    let mut lying = StreamWriter::try_new(Vec::new(), &Schema::new(strict)).unwrap();
+    lying.flush().unwrap();
+    let mut lying = lying.get_ref().clone();
+    lying.extend_from_slice(&message[schema_length(&message)..]);
+    assert_eq!(format!("{:?}", read(&lying)), format!("{:?}", read(&message)));
+}
+
+/// The length of the first message of a stream, which is its schema.
+fn schema_length(stream: &[u8]) -> usize {
+    8 + usize::try_from(i32::from_le_bytes(stream[4..8].try_into().unwrap())).unwrap()
+}
+
+#[test]
+fn a_message_may_hold_no_batch_no_rows_or_many_batches() {
+    let (three, none) = (sound(vec![]), sound(vec![]).slice(0, 0));
+    let empty = read(&encode(&[three.clone()])[..schema_length(&encode(&[three.clone()]))]).unwrap();
+    assert_eq!((empty.times.len(), empty.values.len(), empty.keys.unwrap().0.len()), (0, 2, 0));
+    assert_eq!(read(&encode(&[none.clone()])).unwrap().times.len(), 0);
+    let joined = read(&encode(&[three.slice(0, 1), none, three.slice(1, 2)])).unwrap();
+    assert_eq!(format!("{joined:?}"), format!("{:?}", read(&encode(&[three])).unwrap()));
+}
+
+#[test]
+fn a_dictionary_may_change_between_batches_but_not_grow_by_pieces() {
+    let keys = |texts: [&str; 3]| -> ArrayRef { Arc::new(texts.into_iter().collect::<DictionaryArray<Int8Type>>()) };
+    let batches = [sound(vec![("key", keys(["a", "b", "a"]))]), sound(vec![("key", keys(["c", "a", "d"]))])];
+    let joined = read(&encode(&batches)).unwrap();
+    let found: Vec<_> = joined.keys.unwrap().0.iter().map(|t| t.unwrap()[0]).collect();
+    assert_eq!(found, b"abacad");
+
+    let delta = [sound(vec![("key", keys(["a", "b", "a"]))]), sound(vec![("key", keys(["a", "b", "c"]))])];
+    let options = IpcWriteOptions::default().with_dictionary_handling(DictionaryHandling::Delta);
+    let mut writer = StreamWriter::try_new_with_options(Vec::new(), &delta[0].schema(), options).unwrap();
+    delta.iter().for_each(|batch| writer.write(batch).unwrap());
+    assert_eq!(
+        reason(read(&writer.into_inner().unwrap())),
+        "it adds to a dictionary; send each dictionary in one piece"
+    );
+}
+
+#[test]
+fn a_message_without_the_end_of_stream_mark_is_whole() {
+    let message = encode(&[sound(vec![])]);
+    assert_eq!(message[message.len() - 8..], [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+    assert_eq!(format!("{:?}", read(&message[..message.len() - 8])), format!("{:?}", read(&message)));
+}
+
+#[test]
+fn truncated_empty_and_foreign_messages_are_broken() {
+    let message = encode(&[sound(vec![])]);
+    let (schema, body) = (schema_length(&message), message.len() - 8);
+    for length in (0..message.len()).filter(|length| ![schema, body].contains(length)) {
+        assert!(read(&message[..length]).is_err(), "{length} of {} bytes", message.len());
+    }
+    assert_eq!(reason(read(b"")), "it has no Arrow schema");
+    assert_eq!(reason(read(b"{\"time\": 1}")), "it is not an Arrow IPC stream (no continuation mark)");
+    assert_eq!(reason(read(&message[..body - 1])), "it ends within the body of an Arrow message");
+    assert_eq!(reason(read(&message[..20])), "it ends within the metadata of an Arrow message");
+    let twice = [message.as_slice(), &message].concat();
+    assert_eq!(reason(read(&twice)), "there are bytes after the end of the Arrow stream");
+    let twice = [&message[..body], &message].concat();
+    assert_eq!(reason(read(&twice)), "it has two Arrow schemas");
+    assert_eq!(reason(read(&message[schema..])), "it has no Arrow schema");
+    let negative = [&[0xff; 4], (-5_i32).to_le_bytes().as_slice()].concat();
+    assert_eq!(reason(read(&negative)), "an Arrow message has -5 bytes of metadata");
+}
+
+#[test]
+fn a_wrong_schema_is_refused_by_column_and_type() {
+    let dates: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]));
+    let words: ArrayRef = Arc::new(StringArray::from(vec!["1", "2", "3"]));
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![true; 3]));
+    let inner = Arc::new(Field::new("item", DataType::Float64, true));
+    let nested: ArrayRef = Arc::new(ListArray::new(inner, OffsetBuffer::from_lengths([1, 1, 1]), floats.clone(), None));
+    let cases = [
+        ("time", dates, "column 'time' is Int64, but the event time must be a timestamp"),
+        ("time", words.clone(), "column 'time' is Utf8, but the event time must be a timestamp"),
+        ("key", floats.clone(), "column 'key' is Float64, but a key must be text, bytes or integers"),
+        ("unit", floats, "column 'unit' is Float64, but a privacy unit must be text, bytes or integers"),
+        ("unit", flags.clone(), "column 'unit' is Boolean, but a privacy unit must be text, bytes or integers"),
+        ("x", words, "column 'x' is Utf8, but a value must be a number"),
+        ("y", flags, "column 'y' is Boolean, but a value must be a number"),
+    ];
+    for (name, array, expected) in cases {
+        assert_eq!(reason(read(&encode(&[sound(vec![(name, array)])]))), expected);
+    }
+    let found = reason(read(&encode(&[sound(vec![("x", nested)])])));
+    assert!(found.starts_with("column 'x' is List(") && found.ends_with("but a value must be a number"), "{found}");
+    // Before any record is read: a message without rows is refused too.
+    let missing = sound(vec![]).project(&[0, 1, 3, 4]).unwrap().slice(0, 0);
+    assert_eq!(reason(read(&encode(&[missing]))), "it has no column 'unit'");
+    let twice = sound(vec![]).project(&[0, 1, 2, 3, 4, 3]).unwrap();
+    assert_eq!(reason(read(&encode(&[twice]))), "it has two columns 'x'");
+}
+
+/// A message that Arrow compressed, with `length` as the uncompressed length of every buffer.
+fn hostile_compressed(codec: &str, length: i64) -> Vec<u8> {
+    let mut message = std::fs::read(format!("tests/data/compressed.{codec}.arrows")).unwrap();
+    let start = schema_length(&message);
+    let body = start + schema_length(&message[start..]);
+    let header = arrow::ipc::root_as_message(&message[start + 8..body]).unwrap();
+    let buffers = header.header_as_record_batch().unwrap().buffers().unwrap();
+    let offsets: Vec<_> =
+        buffers.iter().filter(|b| b.length() > 0).map(|b| usize::try_from(b.offset()).unwrap()).collect();
+    for offset in offsets {
+        message[body + offset..][..8].copy_from_slice(&length.to_le_bytes());
+    }
+    message
+}
+
+#[test]
+fn compressed_buffers_are_refused_before_their_length_is_believed() {
+    for length in [i64::MAX, 1 << 62, 1 << 40, -1, 0, 100] {
+        for codec in ["lz4", "zstd"] {
+            let found = reason(read(&hostile_compressed(codec, length)));
+            assert!(found.starts_with("its Arrow buffers are compressed; send them uncompressed"), "{found}");
+        }
+    }
+}
+
+#[test]
+fn a_small_dictionary_message_cannot_ask_for_gigabytes() {
+    let rows = 100_000;
+    let long = "x".repeat(100_000);
+    let key = DictionaryArray::<Int8Type>::new(
+        Int8Array::from(vec![0; rows]),
+        Arc::new(StringArray::from(vec![long.as_str()])),
+    );
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("time", Arc::new(TimestampSecondArray::from(vec![0; rows]))),
+        ("key", Arc::new(key)),
+        ("unit", Arc::new(Int8Array::from(vec![0; rows]))),
+        ("x", Arc::new(Int8Array::from(vec![0; rows]))),
+        ("y", Arc::new(Int8Array::from(vec![0; rows]))),
+    ];
+    let message = encode(&[table(columns)]);
+    assert!(message.len() < 2_000_000);
+    assert_eq!(reason(read(&message)), "a dictionary-encoded column has 10000000000 bytes when written out");
+}
+
+/// Messages of different make-up, all sound.
+fn bases() -> Vec<Vec<u8>> {
+    let dictionary: ArrayRef = Arc::new(["p", "q", "p"].into_iter().collect::<DictionaryArray<Int8Type>>());
+    let views: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "b", "a view that is longer than twelve bytes"]));
+    let plain = sound(vec![
+        ("key", Arc::new(Int32Array::from(vec![1, 2, 3]))),
+        ("x", Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]))),
+    ]);
+    let more = sound(vec![("other", dictionary.clone()), ("views", views.clone())]);
+    vec![
+        encode(&[plain]),
+        encode(&[sound(vec![])]),
+        encode(&[sound(vec![("key", dictionary)])]),
+        encode(&[sound(vec![("key", views)])]),
+        encode(&[more.clone(), more]),
+        hostile_compressed("zstd", 1 << 40),
+    ]
+}
+
+#[test]
+fn no_corruption_gets_past_the_door() {
+    let mut random = ChaCha8Rng::seed_from_u64(20_261_121);
+    let bases = bases();
+    let good = format!("{:?}", read(&bases[1]).unwrap());
+    let (mut read_through, mut refused) = (0, 0);
+    for round in 0..200_000 {
+        let mut message = bases[round % bases.len()].clone();
+        for _ in 0..random.random_range(1..=3) {
+            let at = random.random_range(0..message.len());
+            message[at] = random.random();
+        }
+        match read(&message) {
+            Ok(batch) => {
+                // What was read can be walked through.
+                let rows = batch.times.len();
+                assert!(batch.values.iter().all(|values| values.len() == rows));
+                assert_eq!((batch.keys.unwrap().0.iter().count(), batch.units.unwrap().0.iter().count()), (rows, rows));
+                read_through += 1;
+            }
+            Err(_) => refused += 1,
+        }
+        if round % 100 == 0 {
+            assert_eq!(format!("{:?}", read(&bases[1]).unwrap()), good, "after round {round}");
+        }
+    }
+    assert!(read_through > 20_000 && refused > 20_000, "{read_through} read, {refused} refused");
+}
