@@ -15,16 +15,16 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     let mut lines = vec![match (&settings.privacy.unit, settings.privacy.adjacency) {
         (Unit::Record, Adjacency::AddRemove) => format!(
             "One record more or less changes the probability of {everything}, by at most a factor of exp({total}): pure \
-             {total}-differential privacy for records."
+             differential privacy of records with epsilon = {total}."
         ),
         (Unit::Record, Adjacency::ReplaceOne) => format!(
             "Other values in one record change the probability of {everything}, by at most a factor of exp({total}): pure \
-             {total}-differential privacy for the values of records. That a record is there, its time and its key are \
+             differential privacy of the values of records with epsilon = {total}. That a record is there, its time and its key are \
              not hidden."
         ),
         (Unit::User { column, per, .. }, _) => format!(
             "All records of one user ({column}) in one period of {} more or less change the probability of {everything}, \
-             by at most a factor of exp({total}): pure {total}-differential privacy for a user's period.",
+             by at most a factor of exp({total}): pure differential privacy of a user's period with epsilon = {total}.",
             humantime::format_duration(*per)
         ),
     }];
