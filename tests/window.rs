@@ -158,7 +158,7 @@ fn one_record_more_changes_its_own_window_and_key_by_one_deposit_and_nothing_els
 #[test]
 fn a_user_changes_a_window_by_at_most_the_cap_over_all_keys() {
     let stream = stream(2);
-    for records in [1, 2, 5] {
+    for records in [1, 2, 4] {
         let with = windows_of(rules_for_users(records, 100), &stream);
         let others: Vec<Record> = stream.iter().filter(|record| record.user != Some("u")).cloned().collect();
         let without = windows_of(rules_for_users(records, 100), &others);

@@ -210,7 +210,9 @@ fn what(about: &Description, divisor: Divisor) -> String {
 
 fn guarantee(about: &Description) -> String {
     let (privacy, percent) = (&about.privacy, about.band.level * 100.0);
-    let band = format!("lower and upper hold the noise, not the approximation, everywhere at once with {percent} % probability");
+    let band = format!(
+        "lower and upper hold the noise, not the approximation, everywhere at once with {percent} % probability"
+    );
     format!("epsilon {} ({}); {band}", privacy.price, privacy.in_words)
 }
 
@@ -284,5 +286,107 @@ impl Topic {
             && self.window.is_none_or(|start| about.window.start == start);
         let age = |s: &Synopsis| (s.description().window.end, s.description().ledger.sequence);
         matches && newest.is_none_or(|newest| age(candidate) >= age(newest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+
+    use super::*;
+    use crate::window::grid::Span;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn parse(line: &str) -> Result<Arguments, String> {
+        let words = std::iter::once("evaluate").chain(line.split_whitespace());
+        Command::try_parse_from(words).map(|command| command.arguments).map_err(|e| e.to_string())
+    }
+
+    fn example() -> Description {
+        serde_json::from_str(include_str!("../synopsis/example.json")).unwrap()
+    }
+
+    fn printed(line: &str, values: [f64; 3]) -> Result<String, Error> {
+        let mut out = Vec::new();
+        let synopsis = Synopsis::new(example(), values.to_vec()).unwrap();
+        table(&synopsis, &parse(line).unwrap(), &mut out).map(|_| String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn points_come_out_in_the_order_asked_for_with_their_band() {
+        let csv = printed("file --at 75 --at -30", [2.0, 4.0, 6.0]).unwrap();
+        assert_eq!(csv, "dep_delay,value,lower,upper\n75,4,3,5\n-30,2,0.75,3.25\n");
+    }
+
+    #[test]
+    fn without_points_the_domain_is_covered_from_end_to_end() {
+        assert_eq!(printed("file", [1.0; 3]).unwrap().lines().count(), 26);
+        let csv = printed("file --points 2", [1.0; 3]).unwrap();
+        assert!(csv.contains("\n-30,") && csv.contains("\n180,"), "{csv}");
+    }
+
+    #[test]
+    fn another_order_gets_a_band_of_its_own() {
+        let width = |line| -> f64 {
+            let csv = printed(line, [0.0; 3]).unwrap();
+            csv.trim().rsplit(',').next().unwrap().parse().unwrap()
+        };
+        assert_eq!(width("file --at 75 --order 2"), width("file --at 75"));
+        assert_ne!(width("file --at 75 --order 5"), width("file --at 75"));
+    }
+
+    #[test]
+    fn a_density_integrates_to_one_and_needs_a_positive_mass() {
+        let csv = printed("file --density --at 75", [2.0, 4.0, 6.0]).unwrap();
+        let value: f64 = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap().parse().unwrap();
+        assert!((value - 1.0 / 210.0).abs() < 1e-12, "{value}");
+        assert!(matches!(printed("file --density", [-1.0; 3]), Err(Error::Mass(_))));
+    }
+
+    #[test]
+    fn a_command_line_names_a_file_or_a_topic_with_its_brokers() {
+        for wrong in ["", "--topic t", "--brokers b", "file --topic t --brokers b", "file --key K", "file --at x"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["file --points 1", "file --order 0", "file --at 1 --points 3"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse("--topic t --brokers b --key K --window 2013-01-01T05:00:00Z").unwrap().topic.is_some());
+        assert!(parse("- --at -12.5,3").unwrap().topic.is_none());
+    }
+
+    #[test]
+    fn the_newest_matching_synopsis_is_read_from_a_topic() {
+        let cluster = MockCluster::new(1).unwrap();
+        let brokers = cluster.bootstrap_servers();
+        cluster.create_topic("synopses", 2, 1).unwrap();
+        let producer: BaseProducer = ClientConfig::new().set("bootstrap.servers", &brokers).create().unwrap();
+        // The newest window comes before a late copy of an older one.
+        for (key, day, sequence) in [("JFK", 1, 1), ("LGA", 1, 1), ("JFK", 3, 3), ("JFK", 2, 2)] {
+            let start = Timestamp::parse(&format!("2013-01-0{day}T05:00:00Z")).unwrap();
+            let mut about = Description { key: Some(key.to_owned()), ..example() };
+            about.window = Span { start, end: start.plus(Duration::from_secs(86_400)) };
+            about.ledger.sequence = sequence;
+            let sealed = Synopsis::new(about, vec![0.0; 3]).unwrap().seal().unwrap();
+            producer.send(BaseRecord::to("synopses").key(&sealed.key).payload(&sealed.bytes)).map_err(|e| e.0).unwrap();
+        }
+        producer.send(BaseRecord::to("synopses").key("noise").payload("not one of ours")).map_err(|e| e.0).unwrap();
+        producer.flush(PATIENCE).unwrap();
+
+        let newest = |more: &str| {
+            let line = format!("--topic synopses --brokers {brokers} {more}");
+            parse(&line).unwrap().topic.unwrap().newest().map(|s| s.description().ledger.sequence)
+        };
+        assert_eq!(newest("").unwrap(), 3);
+        assert_eq!(newest("--key LGA").unwrap(), 1);
+        assert_eq!(newest("--key JFK --window 2013-01-02T05:00:00Z").unwrap(), 2);
+        assert!(matches!(newest("--key EWR"), Err(Error::NoMatch { messages: 5, unreadable: 1, .. })));
     }
 }

@@ -1,206 +1,242 @@
-//! `produce`: a file as Arrow messages on a topic, at once or at the pace of its own event times.
+//! `bernstream produce`: sends the rows of a file to a Kafka topic, as the operator wants its input.
 
 use std::fs::File;
-use std::io::{BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use arrow::array::{Array, RecordBatch, RecordBatchReader, TimestampMicrosecondArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::ipc::writer::StreamWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use rdkafka::ClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+use rdkafka::message::DeliveryResult;
+use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 
 use crate::cli::Failure;
+use crate::source::decode;
 use crate::source::topic::{self, Broker};
 
-/// How long the broker may take for what is still under way at the end.
+/// How long the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Send a Parquet or Arrow file to a Kafka topic, in the order of its rows
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// A Parquet (.parquet) or Arrow (.arrow, .feather, .arrows) file.
+    /// The file: .parquet, .arrow or .feather (Arrow IPC file), .arrows (Arrow IPC stream)
     file: PathBuf,
-    /// Where the cluster is, as in localhost:9092.
+    /// Kafka's bootstrap servers, host:port[,host:port...]
     #[arg(long)]
     brokers: String,
-    /// The topic to send to.
+    /// The topic to send to
     #[arg(long)]
     topic: String,
-    /// Rows a message.
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Rows a message
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     rows: u32,
-    /// Make the topic first, with so many partitions, append times and no expiry.
-    #[arg(long, value_name = "PARTITIONS", value_parser = clap::value_parser!(i32).range(1..=1000))]
-    create: Option<i32>,
-    /// Replay event time so many times faster than it happened; without it, send as fast as it goes.
-    #[arg(long, value_name = "TIMES", requires = "time", value_parser = positive)]
+    /// Replay event time this many times faster than real time; without it, send as fast as the broker takes it
+    #[arg(long, value_name = "FACTOR", requires = "time", value_parser = pace)]
     pace: Option<f64>,
-    /// The column of event times that --pace follows.
-    #[arg(long)]
+    /// The event-time column that --pace goes by
+    #[arg(long, value_name = "COLUMN", requires = "pace")]
     time: Option<String>,
+    /// Create the topic with this many partitions, stamped by the broker and never expired
+    #[arg(long, value_name = "PARTITIONS", value_parser = clap::value_parser!(i32).range(1..))]
+    create: Option<i32>,
 }
 
-fn positive(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("'{text}' is not a number"))?;
-    if number.is_finite() && number > 0.0 { Ok(number) } else { Err("it must be more than 0".to_owned()) }
+fn pace(text: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|pace: &f64| pace.is_finite() && *pace > 0.0).ok_or("must be a number above 0".to_owned())
 }
 
-/// Sends the whole file; returns once the broker has all of it.
-pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+/// Runs the command; returns once everything is stored.
+pub fn run(arguments: Arguments) -> Result<(), Failure> {
     let broker = Broker { servers: arguments.brokers.clone(), is_mock: false };
-    let unavailable = |error: crate::source::Error| Failure::Unavailable(error.to_string());
+    let batches = open(&arguments.file, arguments.rows)?;
     if let Some(partitions) = arguments.create {
         let settings = [("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1")];
-        topic::create(&broker, &arguments.topic, partitions, 1, &settings).map_err(unavailable)?;
+        // As many replicas as the broker makes by default.
+        topic::create(&broker, &arguments.topic, partitions, -1, &settings)?;
     }
-    let partitions = topic::describe(&broker, &arguments.topic).map_err(unavailable)?.partitions;
-    let mut sending = Sending {
-        producer: producer(&broker)?,
-        topic: &arguments.topic,
-        partitions: partitions.into_iter().cycle(),
-        shows: std::io::stderr().is_terminal(),
-        rows: 0,
-    };
-    let mut pace = arguments.pace.zip(arguments.time.as_deref()).map(|(times, column)| Pace::new(times, column));
-    for batch in open(&arguments.file, arguments.rows)? {
-        let batch = batch.map_err(|error| unreadable(&arguments.file, &error))?;
-        // A file may hold larger batches than asked for.
-        let rows = arguments.rows as usize;
-        for start in (0..batch.num_rows()).step_by(rows) {
-            let batch = batch.slice(start, rows.min(batch.num_rows() - start));
-            if let Some(pace) = &mut pace {
-                pace.wait_for(&batch)?;
-            }
-            sending.send(&batch)?;
+    let partitions = topic::describe(&broker, &arguments.topic)?.partitions;
+    let sender = Sender::new(&broker, &arguments.topic)?;
+    let mut clock = arguments.pace.zip(arguments.time).map(|(pace, column)| Clock { pace, column, start: None });
+    let (mut rows, mut messages, mut told) = (0, 0_u64, Instant::now());
+    for (batch, partition) in slices(batches, arguments.rows).zip(partitions.iter().cycle()) {
+        let batch = batch.map_err(|e| unreadable(&arguments.file, &e))?;
+        if let Some(clock) = &mut clock {
+            clock.wait(&batch)?;
+        }
+        sender.send(*partition, &encode(&batch)?)?;
+        (rows, messages) = (rows + batch.num_rows(), messages + 1);
+        if told.elapsed() > Duration::from_secs(1) {
+            eprintln!("{rows} rows sent");
+            told = Instant::now();
         }
     }
-    sending.finish()
+    sender.finish()?;
+    eprintln!("{rows} rows in {messages} messages are in topic '{}'", arguments.topic);
+    Ok(())
 }
 
-fn producer(broker: &Broker) -> Result<ThreadedProducer<DefaultProducerContext>, Failure> {
-    broker
-        .client_config()
-        .set("enable.idempotence", "true")
-        .set("compression.type", "lz4")
-        .set("linger.ms", "5")
-        .create()
-        .map_err(|error| Failure::Unavailable(format!("no producer can be made: {error}")))
-}
-
-/// What is on its way.
-struct Sending<'a, P> {
-    producer: ThreadedProducer<DefaultProducerContext>,
-    topic: &'a str,
-    /// The partitions in turn, for ever.
-    partitions: P,
-    shows: bool,
-    rows: usize,
-}
-
-impl<P: Iterator<Item = i32>> Sending<'_, P> {
-    fn send(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let payload = message(batch).map_err(|error| Failure::Other(format!("rows cannot be encoded: {error}")))?;
-        let partition = self.partitions.next().unwrap_or(0);
-        let mut record = BaseRecord::<(), _>::to(self.topic).partition(partition).payload(&payload);
-        loop {
-            match self.producer.send(record) {
-                Ok(()) => break,
-                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), again)) => {
-                    record = again;
-                    thread::sleep(Duration::from_millis(10));
-                }
-                Err((error, _)) => return Err(self.failed(&error)),
-            }
+impl From<crate::source::Error> for Failure {
+    fn from(error: crate::source::Error) -> Self {
+        if error.is_passing() {
+            Failure::Unavailable(error.to_string())
+        } else {
+            Failure::Configuration(error.to_string())
         }
-        self.rows += batch.num_rows();
-        if self.shows {
-            eprint!("\r{} rows", self.rows);
-        }
-        Ok(())
-    }
-
-    fn finish(self) -> Result<(), Failure> {
-        self.producer.flush(PATIENCE).map_err(|error| self.failed(&error))?;
-        let clear = if self.shows { "\r" } else { "" };
-        eprintln!("{clear}{} rows sent to {}", self.rows, self.topic);
-        Ok(())
-    }
-
-    fn failed(&self, error: &KafkaError) -> Failure {
-        Failure::Unavailable(format!("topic '{}' does not take the rows: {error}", self.topic))
     }
 }
 
-/// One self-contained Arrow IPC stream.
-fn message(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
-    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
-    writer.write(batch)?;
-    writer.into_inner()
-}
-
-/// Follows the event times of the rows.
-struct Pace<'a> {
-    times: f64,
-    column: &'a str,
-    /// The first event time, microseconds, and when it was sent.
-    start: Option<(i64, Instant)>,
-}
-
-impl<'a> Pace<'a> {
-    fn new(times: f64, column: &'a str) -> Self {
-        Pace { times, column, start: None }
-    }
-
-    /// Sleeps until the newest row of `batch` would have happened.
-    fn wait_for(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let Some(newest) = self.newest(batch)? else { return Ok(()) };
-        let (first, sent) = *self.start.get_or_insert((newest, Instant::now()));
-        #[expect(clippy::cast_precision_loss, reason = "a pause to the nearest instant")]
-        let seconds = newest.saturating_sub(first).max(0) as f64 / 1e6 / self.times;
-        let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        thread::sleep(due.saturating_sub(sent.elapsed()));
-        Ok(())
-    }
-
-    fn newest(&self, batch: &RecordBatch) -> Result<Option<i64>, Failure> {
-        let wrong = |what: &str| Failure::Configuration(format!("--time: the column '{}' {what}", self.column));
-        let column = batch.column_by_name(self.column).ok_or_else(|| wrong("is not in the file"))?;
-        if !matches!(column.data_type(), DataType::Timestamp(..)) {
-            return Err(wrong(&format!("is {}, not a timestamp", column.data_type())));
-        }
-        let micros = cast(column, &DataType::Timestamp(TimeUnit::Microsecond, None)).map_err(|_| wrong("overflows"))?;
-        let micros = micros.as_any().downcast_ref::<TimestampMicrosecondArray>().ok_or_else(|| wrong("cannot be read"))?;
-        Ok(micros.iter().flatten().max())
-    }
+fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::Other(format!("cannot read {}: {why}", file.display()))
 }
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
 fn open(path: &Path, rows: u32) -> Result<Batches, Failure> {
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let file = File::open(path).map_err(|e| unreadable(path, &e))?;
+    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let batches: Result<Batches, ArrowError> = match ending {
         "parquet" => ParquetRecordBatchReaderBuilder::try_new(file)
-            .and_then(|builder| builder.with_batch_size(rows as usize).build())
-            .map(|reader| boxed(reader))
+            .and_then(|reader| reader.with_batch_size(rows as usize).build())
+            .map(|batches| Box::new(batches) as Batches)
             .map_err(ArrowError::from),
-        "arrow" | "feather" => FileReader::try_new(BufReader::new(file), None).map(boxed),
-        "arrows" => StreamReader::try_new(BufReader::new(file), None).map(boxed),
+        "arrow" | "feather" => FileReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches),
+        "arrows" => StreamReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches),
         _ => return Err(unreadable(path, &"its name must end in .parquet, .arrow, .feather or .arrows")),
     };
-    batches.map_err(|error| unreadable(path, &error))
+    batches.map_err(|e| unreadable(path, &e))
 }
 
-fn boxed(reader: impl RecordBatchReader + 'static) -> Batches {
-    Box::new(reader)
+/// Cuts batches down to at most `rows` rows.
+fn slices(batches: Batches, rows: u32) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
+    let rows = rows as usize;
+    batches.flat_map(move |batch| {
+        let (batch, error) = match batch {
+            Ok(batch) => (Some(batch), None),
+            Err(error) => (None, Some(Err(error))),
+        };
+        let parts = batch.into_iter().flat_map(move |batch| {
+            let starts = (0..batch.num_rows()).step_by(rows);
+            starts.map(move |start| Ok(batch.slice(start, rows.min(batch.num_rows() - start))))
+        });
+        parts.chain(error)
+    })
 }
 
-fn unreadable(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::Configuration(format!("{} cannot be read: {error}", path.display()))
+/// One self-contained Arrow IPC stream.
+fn encode(batch: &RecordBatch) -> Result<Vec<u8>, Failure> {
+    let encode = || {
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+        writer.write(batch)?;
+        writer.into_inner()
+    };
+    encode().map_err(|e: ArrowError| Failure::Other(format!("cannot encode a message: {e}")))
+}
+
+/// Event time, some times faster than real time; it starts with the first message.
+struct Clock {
+    pace: f64,
+    column: String,
+    start: Option<(i64, Instant)>,
+}
+
+impl Clock {
+    /// Waits until the newest row has happened.
+    fn wait(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        let column = batch.column_by_name(&self.column);
+        let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
+        let times = decode::times(column).map_err(|broken| Failure::Configuration(broken.to_string()))?;
+        let Some(newest) = arrow::compute::max(&times) else { return Ok(()) };
+        let (first, start) = *self.start.get_or_insert((newest, Instant::now()));
+        let seconds = newest.saturating_sub(first).max(0) as f64 / 1e6 / self.pace;
+        let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        std::thread::sleep(due.saturating_sub(start.elapsed()));
+        Ok(())
+    }
+}
+
+/// Sends messages without doubles, and remembers the first that could not be stored.
+struct Sender {
+    producer: ThreadedProducer<Failed>,
+    failed: Arc<OnceLock<KafkaError>>,
+    servers: String,
+    topic: String,
+}
+
+struct Failed(Arc<OnceLock<KafkaError>>);
+
+impl ClientContext for Failed {}
+
+impl ProducerContext for Failed {
+    type DeliveryOpaque = ();
+
+    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
+        if let Err((error, _)) = result {
+            // Only the first is told.
+            let _ = self.0.set(error.clone());
+        }
+    }
+}
+
+impl Sender {
+    fn new(broker: &Broker, topic: &str) -> Result<Self, Failure> {
+        let failed = Arc::new(OnceLock::new());
+        let mut config = broker.client_config();
+        config
+            .set("enable.idempotence", "true")
+            .set("compression.type", "lz4")
+            .set("linger.ms", "5")
+            // The broker's limit is the one that counts.
+            .set("message.max.bytes", "100000000")
+            .set("message.timeout.ms", PATIENCE.as_millis().to_string());
+        let producer = config
+            .create_with_context(Failed(failed.clone()))
+            .map_err(|e: KafkaError| Failure::Configuration(e.to_string()))?;
+        Ok(Sender { producer, failed, servers: broker.servers.clone(), topic: topic.to_owned() })
+    }
+
+    fn send(&self, partition: i32, payload: &[u8]) -> Result<(), Failure> {
+        let mut record = BaseRecord::<(), [u8]>::to(&self.topic).partition(partition).payload(payload);
+        loop {
+            self.check()?;
+            match self.producer.send(record) {
+                Ok(()) => return Ok(()),
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), unsent)) => {
+                    record = unsent;
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err((error, _)) => return Err(self.failure(&error)),
+            }
+        }
+    }
+
+    fn finish(&self) -> Result<(), Failure> {
+        let flushed = self.producer.flush(PATIENCE);
+        self.check()?;
+        flushed.map_err(|e| self.failure(&e))
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.failed.get().map_or(Ok(()), |error| Err(self.failure(error)))
+    }
+
+    fn failure(&self, error: &KafkaError) -> Failure {
+        let Sender { servers, topic, .. } = self;
+        match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
+                Failure::Configuration(format!(
+                    "a message is too large for topic '{topic}': send fewer --rows a message, or raise its max.message.bytes"
+                ))
+            }
+            Some(RDKafkaErrorCode::MessageTimedOut | RDKafkaErrorCode::AllBrokersDown) => {
+                Failure::Unavailable(format!("kafka at {servers} did not store a message of topic '{topic}': {error}"))
+            }
+            _ => Failure::Other(format!("kafka at {servers} refused a message of topic '{topic}': {error}")),
+        }
+    }
 }

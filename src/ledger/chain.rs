@@ -317,7 +317,10 @@ mod tests {
         let spent = account.quote(&first).unwrap();
         account.close(&first, spent);
         for (start, end) in [(0, 10), (20, 30), (5, 15), (10, 10), (10, 5)] {
-            assert!(account.quote(&released(span(start, end), &[(span(-100, 100), price(1))])).is_err(), "{start} {end}");
+            assert!(
+                account.quote(&released(span(start, end), &[(span(-100, 100), price(1))])).is_err(),
+                "{start} {end}"
+            );
         }
         assert!(account.quote(&released(span(10, 20), &[(span(10, 20), price(5))])).is_ok());
     }

@@ -9,8 +9,8 @@
 
 pub mod beginning;
 pub mod chain;
-pub mod producer;
 mod outbox;
+pub mod producer;
 mod replay;
 mod store;
 pub mod witness;
@@ -20,11 +20,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use serde::Serialize;
 
+use self::chain::{Account, headers_as_json, random};
 pub use self::chain::{Closed, Digest, Genesis, Head, Message, Outcome, Row};
-use self::chain::{Account, headers_as_json, link, random};
-use self::witness::Claim;
 use self::store::Entry;
+use self::witness::Claim;
 use crate::clock::Timestamp;
 use crate::mechanism::calibrate::Epsilon;
 use crate::source::Positions;
@@ -70,6 +71,15 @@ impl Paid {
     pub fn window(&self) -> Span {
         self.window
     }
+}
+
+/// A row with what its digest was made of: enough for anybody to verify the chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stored {
+    #[serde(flatten)]
+    pub head: Head,
+    pub salt: Digest,
+    pub row: Row,
 }
 
 /// An open ledger, whole when it was opened.
@@ -145,6 +155,11 @@ impl Ledger {
         &self.head
     }
 
+    /// The number that the next row will have.
+    pub fn next_sequence(&self) -> u64 {
+        self.head.sequence.saturating_add(1)
+    }
+
     /// Where the next window starts: the end of the last closed one, or the first.
     pub fn next_window(&self) -> Timestamp {
         self.account.next_window
@@ -158,6 +173,17 @@ impl Ledger {
     /// Every block that was charged, in order, and what it has spent.
     pub fn blocks(&self) -> impl DoubleEndedIterator<Item = (Span, Epsilon)> {
         self.account.spent.iter().map(|(block, spent)| (*block, *spent))
+    }
+
+    /// Every row, in sequence.
+    pub fn rows(&self) -> Result<Vec<Stored>, Error> {
+        let mut rows = Vec::new();
+        replay::each_entry(&self.connection, &self.file, |entry| {
+            let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            rows.push(Stored { head: entry.head, salt: entry.salt(), row });
+            Ok(())
+        })?;
+        Ok(rows)
     }
 
     /// Where the input of the last closed window ended.
@@ -192,9 +218,8 @@ impl Ledger {
 
     fn append(&mut self, row: Closed, sealed: &[Sealed]) -> Result<(), Error> {
         let spent = self.account.quote(&row).map_err(|why| Error::Refused { why })?;
-        let next = self.head.sequence.checked_add(1).ok_or_else(|| Error::Refused { why: "no number is left".into() })?;
         let row = Row::Window(row);
-        let entry = Entry::new(&self.head.digest, next, &row)?;
+        let entry = Entry::new(&self.head.digest, self.next_sequence(), &row)?;
         self.write(|transaction| {
             entry.insert(transaction)?;
             for (block, sum) in &spent {
@@ -217,10 +242,7 @@ impl Ledger {
     }
 
     /// One transaction, after the stored head was compared with ours.
-    fn write(
-        &mut self,
-        work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
-    ) -> Result<(), Error> {
+    fn write(&mut self, work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>) -> Result<(), Error> {
         if self.lock.is_none() {
             return Err(Error::Locked { path: self.file.clone() });
         }
@@ -293,7 +315,9 @@ impl Ledger {
 /// Why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no ledger in {path}; for a new pipeline, or where the volume was lost, run `bernstream ledger init`")]
+    #[error(
+        "there is no ledger in {path}; for a new pipeline, or where the volume was lost, run `bernstream ledger init`"
+    )]
     Missing { path: PathBuf },
     #[error("there is a ledger in {path} already; a new one needs an empty folder")]
     Exists { path: PathBuf },

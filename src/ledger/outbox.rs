@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::chain::{Head, Outcome, Row};
 use super::{Error, Ledger, Paid, replay};
-use crate::clock::{Timestamp, micros};
+use crate::clock::Timestamp;
 use crate::synopsis::Sealed;
 use crate::window::grid::Span;
 
@@ -42,7 +42,8 @@ impl Ledger {
     /// How many messages are not known to be published.
     pub fn unpublished(&self) -> Result<u64, Error> {
         let count = "SELECT count(*) FROM outbox WHERE published_at IS NULL";
-        let count: i64 = self.connection.query_row(count, [], |row| row.get(0)).map_err(|e| Error::sqlite(&self.file, e))?;
+        let count: i64 =
+            self.connection.query_row(count, [], |row| row.get(0)).map_err(|e| Error::sqlite(&self.file, e))?;
         Ok(count.unsigned_abs())
     }
 
@@ -68,12 +69,7 @@ impl Ledger {
     }
 
     /// The message that `choice` finds after `after`, and when it is due.
-    fn message(
-        &self,
-        choice: &str,
-        accepted: &Head,
-        after: Option<&Paid>,
-    ) -> Result<Option<(Paid, Timestamp)>, Error> {
+    fn message(&self, choice: &str, accepted: &Head, after: Option<&Paid>) -> Result<Option<(Paid, Timestamp)>, Error> {
         // A head that is not ours covers none of our rows; the head that a new ledger follows lies before all of them.
         if !self.contains(accepted)? {
             return Ok(None);

@@ -141,7 +141,9 @@ impl Entry {
 /// The newest row that is stored.
 pub(super) fn stored_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
     let newest = "SELECT sequence, digest FROM rows ORDER BY sequence DESC LIMIT 1";
-    connection.query_row(newest, [], |row| Ok(Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 1)? })).optional()
+    connection
+        .query_row(newest, [], |row| Ok(Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 1)? }))
+        .optional()
 }
 
 pub(super) fn sequence_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {

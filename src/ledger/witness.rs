@@ -62,7 +62,11 @@ pub trait Witness {
 pub enum Error {
     #[error("the witness {name} cannot be reached: {why}")]
     Unavailable { name: String, why: String },
-    #[error("the witness {name} is missing; it is never made anew under a ledger: restore it, or run `bernstream ledger init`")]
+    #[error("the witness {name} cannot be used: {why}")]
+    Refused { name: String, why: String },
+    #[error(
+        "the witness {name} is missing; it is never made anew under a ledger: restore it, or run `bernstream ledger init`"
+    )]
     Missing { name: String },
     #[error(
         "the witness {name} is not what it was: {what}; it must never be compacted, expired, edited or replaced. Where it \

@@ -81,7 +81,7 @@ impl DiscreteLaplace {
         let mut places = values.iter_mut().peekable();
         while places.peek().is_some() {
             let mut signs = generator.word();
-            for quotient in geometric(generator) {
+            for quotient in geometric(generator, &CARRY) {
                 let magnitude =
                     i128::from(self.sixteenth) * i128::from(quotient) + i128::from(self.remainder(generator));
                 let is_negative = signs & 1 == 1;
@@ -95,18 +95,15 @@ impl DiscreteLaplace {
         }
     }
 
-    /// `U`.
+    /// `U`: a uniform `u`, accepted where coins of probability `(u / 16b) / k`, `k = 1, 2, ...`, first fail at an odd `k`.
     fn remainder(&self, generator: &mut Generator) -> u64 {
         let b = self.sixteenth;
         loop {
             let (u, word) = uniform(generator, b);
-            // exp(-u / 16b) is 1 minus a first coin of probability u / 16b, plus smaller terms. `u <= word * b / 2^64`, so
-            // where `coin` exceeds `word / 16` it exceeds u / 16b: the first coin fails, and u is accepted.
             let coin = generator.word();
-            if coin > word >> 4 || !below(coin, u, 16 * b, generator) {
+            if fails_at_sight(coin, word) || !below(coin, u, 16 * b, generator) {
                 return u;
             }
-            // Coins of probability (u / 16b) / k until the first failure: accepted where that is an odd one.
             let mut k = 2;
             while falls_below(u, 16 * b, generator) && uniform(generator, k).0 == 0 {
                 k += 1;
@@ -118,8 +115,14 @@ impl DiscreteLaplace {
     }
 }
 
-/// 64 independent `V`, `P[V = v] = (1 - exp(-1/16)) exp(-v / 16)`.
-fn geometric(generator: &mut Generator) -> [u32; 64] {
+/// Whether a first coin is certain to fail, without a division: `u <= word b / 2^64`, so what exceeds `word / 16` exceeds
+/// `u / 16b` too.
+fn fails_at_sight(coin: u64, word: u64) -> bool {
+    coin > word >> 4
+}
+
+/// 64 independent `V`, `P[V = v] = (1 - exp(-1/16)) exp(-v / 16)`, where `carry` is [`CARRY`].
+fn geometric(generator: &mut Generator, carry: &[u64; 3]) -> [u32; 64] {
     let mut values = [0; 64];
     for (j, probability) in DIGITS.iter().enumerate() {
         let digits = bernoulli(generator, probability);
@@ -129,7 +132,7 @@ fn geometric(generator: &mut Generator) -> [u32; 64] {
     }
     let mut carrying = u64::MAX;
     loop {
-        carrying &= bernoulli(generator, &CARRY);
+        carrying &= bernoulli(generator, carry);
         if carrying == 0 {
             return values;
         }
@@ -284,12 +287,15 @@ mod tests {
 
         #[test]
         fn the_fast_acceptance_never_overrules_the_exact_coin(
-            bits in 0_u32..=52, word: u64, beyond in 1_u64..4, seed: [u8; 32]
+            b in (0_u32..=52).prop_flat_map(|bits| 1..=1_u64 << bits), word: u64, beyond in -1_i64..4, seed: [u8; 32]
         ) {
-            let b = (word | 1) % (1 << bits) + 1;
             let u = ((u128::from(word) * u128::from(b)) >> 64) as u64;
-            let coin = (word >> 4) + beyond;
-            prop_assert!(!below(coin, u, 16 * b, &mut Generator::frozen(seed)));
+            // The coins at which the exact one turns, where a rule that is too generous would overrule it.
+            let turn = ((u128::from(u) << 64) / u128::from(16 * b)) as u64;
+            for coin in [turn, word >> 4].map(|coin| coin.saturating_add_signed(beyond)) {
+                let fails = !below(coin, u, 16 * b, &mut Generator::frozen(seed));
+                prop_assert!(fails || !fails_at_sight(coin, word));
+            }
         }
     }
 
@@ -300,6 +306,32 @@ mod tests {
         assert!(!below(1 << 63, 1, 2, &mut generator));
         assert!(!below(0, 0, 3, &mut generator));
         assert_eq!(generator.word(), Generator::frozen([1; 32]).word());
+    }
+
+    #[test]
+    fn uniform_integers_favour_none_where_words_do_not_divide_evenly() {
+        let mut generator = Generator::frozen([3; 32]);
+        let mut counts = [0_u32; 3];
+        for _ in 0..30_000 {
+            // Without the rejection, multiples of 3 would come twice as often.
+            counts[(uniform(&mut generator, 3 << 62).0 % 3) as usize] += 1;
+        }
+        assert!(counts.iter().all(|count| count.abs_diff(10_000) < 600), "{counts:?}");
+    }
+
+    #[test]
+    fn carries_add_a_thousand_and_twenty_four_each() {
+        // The carry of the law comes once in 2^92 draws; here it is a fair coin.
+        let mut generator = Generator::frozen([4; 32]);
+        let values: Vec<u32> = (0..1000).flat_map(|_| geometric(&mut generator, &[1 << 63, 0, 0])).collect();
+        for carries in 0..6 {
+            let expected = 64_000 >> (carries + 1);
+            let found = values.iter().filter(|v| *v / 1024 == carries).count() as u32;
+            assert!(f64::from(found.abs_diff(expected)) < 6.1 * f64::from(expected).sqrt(), "{carries}: {found}");
+        }
+        let mean = values.iter().map(|v| f64::from(v % 1024)).sum::<f64>() / 64_000.0;
+        let law = 1.0 / ((1.0_f64 / 16.0).exp() - 1.0);
+        assert!((mean / law - 1.0).abs() < 6.1 / 64_000.0_f64.sqrt() * 1.05, "{mean} {law}");
     }
 
     #[test]

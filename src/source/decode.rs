@@ -37,10 +37,24 @@ const EXPANDED: usize = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Text(pub BinaryArray);
 
+impl Text {
+    /// The bytes of a row; `None` where it is null.
+    #[inline]
+    pub fn get(&self, row: usize) -> Option<&[u8]> {
+        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
+    }
+}
+
 /// Why a message cannot be read as a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Broken(String);
+
+impl Broken {
+    pub(crate) fn new(why: &dyn std::fmt::Display) -> Self {
+        Broken(why.to_string())
+    }
+}
 
 /// Where a batch came from.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +74,7 @@ pub fn decode(
 ) -> Result<Batch, Broken> {
     let place = Place { partition, offset, message_time };
     contained(|| {
-        let mut decoder = Decoder::new(columns);
+        let mut decoder = Decoder::default();
         let mut batches = Vec::with_capacity(1);
         let mut rest = Buffer::from(payload);
         while !rest.is_empty() {
@@ -76,7 +90,7 @@ pub fn decode(
             let message = Message::parse(&metadata)?;
             let start = head.len() + length;
             let body = take(&rest, start, message.body).ok_or_else(|| truncated("the body of an Arrow message"))?;
-            if let Some(records) = decoder.read(&message, &body)? {
+            if let Some(records) = decoder.read(&message, &body, columns)? {
                 batches.push(batch(&records, columns, place)?);
             }
             rest = rest.slice(start + message.body);
@@ -109,7 +123,7 @@ fn take(buffer: &Buffer, start: usize, length: usize) -> Option<Buffer> {
     (start.checked_add(length)? <= buffer.len()).then(|| buffer.slice_with_length(start, length))
 }
 
-fn truncated(what: &str) -> Broken {
+pub(crate) fn truncated(what: &str) -> Broken {
     Broken(format!("it ends within {what}"))
 }
 
@@ -154,8 +168,8 @@ impl<'a> Message<'a> {
 }
 
 /// The state of a stream: what its schema said, and its dictionaries so far.
-pub(crate) struct Decoder<'c> {
-    columns: &'c Columns,
+#[derive(Default)]
+pub(crate) struct Decoder {
     shape: Option<Shape>,
     dictionaries: HashMap<i64, ArrayRef>,
 }
@@ -168,21 +182,22 @@ pub(crate) struct Shape {
     projection: Vec<usize>,
 }
 
-impl<'c> Decoder<'c> {
-    pub fn new(columns: &'c Columns) -> Self {
-        Decoder { columns, shape: None, dictionaries: HashMap::new() }
-    }
-
+impl Decoder {
     pub fn shape(&self) -> Result<&Shape, Broken> {
         self.shape.as_ref().ok_or_else(|| Broken("it has no Arrow schema".to_owned()))
     }
 
     /// Takes in one message; a record batch is given back, of the needed columns only.
-    pub fn read(&mut self, message: &Message<'_>, body: &Buffer) -> Result<Option<RecordBatch>, Broken> {
+    pub fn read(
+        &mut self,
+        message: &Message<'_>,
+        body: &Buffer,
+        columns: &Columns,
+    ) -> Result<Option<RecordBatch>, Broken> {
         let version = message.message.version();
         match message.message.header_type() {
             MessageHeader::Schema => {
-                self.read_schema(message)?;
+                self.read_schema(message, columns)?;
                 Ok(None)
             }
             MessageHeader::DictionaryBatch => {
@@ -203,7 +218,7 @@ impl<'c> Decoder<'c> {
         }
     }
 
-    fn read_schema(&mut self, message: &Message<'_>) -> Result<(), Broken> {
+    fn read_schema(&mut self, message: &Message<'_>, columns: &Columns) -> Result<(), Broken> {
         if self.shape.is_some() {
             return Err(Broken("it has two Arrow schemas".to_owned()));
         }
@@ -217,7 +232,7 @@ impl<'c> Decoder<'c> {
             check_size(&field, &mut allowance)?;
         }
         let schema = try_fb_to_schema(header).map_err(arrow)?;
-        self.shape = Some(Shape::new(&schema, self.columns)?);
+        self.shape = Some(Shape::new(&schema, columns)?);
         Ok(())
     }
 
@@ -246,7 +261,8 @@ impl<'c> Decoder<'c> {
 impl Shape {
     fn new(schema: &Schema, columns: &Columns) -> Result<Self, Broken> {
         let needed = needed(schema, columns)?;
-        let fields: Vec<_> = schema.fields().iter().map(|field| as_bytes(field)).collect();
+        let ours = |field: &Field| field.clone().with_data_type(as_bytes(field.data_type())).with_nullable(true);
+        let fields: Vec<_> = schema.fields().iter().map(|field| ours(field)).collect();
         let all = Arc::new(Schema::new(fields));
         let needed_schema = all.project(&needed).map_err(arrow)?;
         Ok(Shape { all, needed: Arc::new(needed_schema), projection: needed })
@@ -348,20 +364,15 @@ pub(crate) fn needed(schema: &Schema, columns: &Columns) -> Result<Vec<usize>, B
     Ok(indices.into_iter().collect())
 }
 
-/// The field with text as bytes, so that one row that is not UTF-8 does not break the others; nullable, for the same
-/// reason.
-fn as_bytes(field: &Field) -> Field {
-    fn bytes(kind: &DataType) -> DataType {
-        match kind {
-            DataType::Utf8 => DataType::Binary,
-            DataType::LargeUtf8 => DataType::LargeBinary,
-            DataType::Utf8View => DataType::BinaryView,
-            DataType::Dictionary(key, values) => DataType::Dictionary(key.clone(), Box::new(bytes(values))),
-            other => other.clone(),
-        }
+/// The type with text as bytes, so that one row that is not UTF-8 does not break the others.
+pub(crate) fn as_bytes(kind: &DataType) -> DataType {
+    match kind {
+        DataType::Utf8 => DataType::Binary,
+        DataType::LargeUtf8 => DataType::LargeBinary,
+        DataType::Utf8View => DataType::BinaryView,
+        DataType::Dictionary(key, values) => DataType::Dictionary(key.clone(), Box::new(as_bytes(values))),
+        other => other.clone(),
     }
-    let kind = bytes(field.data_type());
-    field.clone().with_data_type(kind).with_nullable(true)
 }
 
 /// The needed columns in our own types.
@@ -409,7 +420,7 @@ fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
 }
 
 /// Microseconds, rounded down; null where they overflow.
-fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
+pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
     match column.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
             Ok(column.as_primitive::<TimestampSecondType>().unary_opt(|t| t.checked_mul(1_000_000)))
@@ -439,9 +450,6 @@ fn text(column: &ArrayRef) -> Result<Text, Broken> {
         DataType::LargeBinary => column.as_binary::<i64>().iter().collect(),
         DataType::BinaryView => column.as_binary_view().iter().collect(),
         DataType::FixedSizeBinary(_) => column.as_fixed_size_binary().iter().collect(),
-        DataType::Utf8 => BinaryArray::from(column.as_string::<i32>().clone()),
-        DataType::LargeUtf8 => column.as_string::<i64>().iter().map(|t| t.map(str::as_bytes)).collect(),
-        DataType::Utf8View => column.as_string_view().iter().map(|t| t.map(str::as_bytes)).collect(),
         DataType::Dictionary(_, _) => expand(column)?,
         _ => downcast_integer_array! {
             column => column.iter().map(|n| n.map(|n| n.to_string().into_bytes())).collect(),

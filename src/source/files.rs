@@ -1,9 +1,221 @@
 //! Records from a folder of Parquet or Arrow files.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
+use arrow::datatypes::{Field, Schema};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::{ConvertedType, Type as Physical};
+use parquet::errors::ParquetError;
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+
+use crate::clock::Timestamp;
+use crate::source::decode::{self, Broken, Decoder, Message, Place};
+use crate::source::{Batch, Columns, Error, Event, Positions, Source};
+
+/// Endings of the files that are read in a folder.
+const ENDINGS: [&str; 4] = ["parquet", "arrow", "feather", "arrows"];
 
 /// Where the files are: one file, or a folder of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     pub path: PathBuf,
+}
+
+/// Files that are read one after the other, in the order of their names. Parquet, Arrow IPC files (`.arrow`, `.feather`)
+/// and Arrow IPC streams (`.arrows`).
+pub struct Files {
+    columns: Columns,
+    files: Vec<PathBuf>,
+    /// The file that is being read, or the number of files at the end.
+    at: usize,
+    open: Option<Table>,
+    /// How many batches have been read of it.
+    batches: i64,
+}
+
+impl Files {
+    /// Finds the files; what they hold is looked at when they are read.
+    pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
+        let path = &params.path;
+        let failed = |error: std::io::Error| fault(path, &error);
+        let mut files = vec![path.clone()];
+        if path.metadata().map_err(failed)?.is_dir() {
+            let entries = path.read_dir().map_err(failed)?.map(|entry| entry.map(|e| e.path()));
+            files = entries.collect::<Result<_, _>>().map_err(failed)?;
+            files.retain(|file| file.extension().is_some_and(|e| ENDINGS.iter().any(|ending| e == *ending)));
+            files.sort();
+        }
+        if files.is_empty() {
+            return Err(fault(path, &"the folder holds no .parquet, .arrow, .feather or .arrows file"));
+        }
+        Ok(Files { columns, files, at: 0, open: None, batches: 0 })
+    }
+
+    fn read(&mut self) -> Result<Option<Batch>, Error> {
+        while let Some(path) = self.files.get(self.at) {
+            let table = match &mut self.open {
+                Some(table) => table,
+                None => self.open.insert(Table::open(path, &self.columns)?),
+            };
+            let partition = i32::try_from(self.at).unwrap_or(i32::MAX);
+            let place = Place { partition, offset: self.batches, message_time: None };
+            if let Some(batch) = table.next(&self.columns, place).map_err(|broken| fault(path, &broken))? {
+                self.batches += 1;
+                return Ok(Some(batch));
+            }
+            (self.at, self.open, self.batches) = (self.at + 1, None, 0);
+        }
+        Ok(None)
+    }
+}
+
+impl Source for Files {
+    fn rewind(&mut self, _since: Timestamp, _recorded: &Positions) -> Result<(), Error> {
+        (self.at, self.open, self.batches) = (0, None, 0);
+        Ok(())
+    }
+
+    fn next(&mut self, _until: Option<&Positions>, _patience: Duration) -> Result<Event, Error> {
+        Ok(self.read()?.map_or(Event::Idle, Event::Batch))
+    }
+
+    /// The end of all files, for every cut: nothing in a file says when it came.
+    fn ends(&mut self, _cut: Timestamp) -> Result<Option<Positions>, Error> {
+        Ok(Some(Positions([(0, i64::MAX)].into())))
+    }
+
+    fn reached(&self, _ends: &Positions) -> Result<bool, Error> {
+        Ok(self.at == self.files.len())
+    }
+}
+
+fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
+    Error::File { path: path.display().to_string(), why: why.to_string() }
+}
+
+/// A file that is being read.
+enum Table {
+    Parquet(ParquetRecordBatchReader),
+    Arrow(Stream),
+}
+
+impl Table {
+    fn open(path: &Path, columns: &Columns) -> Result<Self, Error> {
+        let failed = |error: std::io::Error| fault(path, &error);
+        let file = File::open(path).map_err(failed)?;
+        if path.extension().is_some_and(|e| e == "parquet") {
+            let open = || parquet(file, columns);
+            return decode::contained(open).map(Table::Parquet).map_err(|broken| fault(path, &broken));
+        }
+        let size = file.metadata().map_err(failed)?.len();
+        let mut input = BufReader::new(file).take(size);
+        // An IPC file is a stream between a head, filled up with zeros, and a foot.
+        let start = input.fill_buf().map_err(failed)?;
+        let is_file = start.starts_with(b"ARROW1");
+        if is_file {
+            let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
+            input.consume(head);
+        }
+        Ok(Table::Arrow(Stream { input, decoder: Decoder::default(), is_file }))
+    }
+
+    fn next(&mut self, columns: &Columns, place: Place) -> Result<Option<Batch>, Broken> {
+        decode::contained(|| {
+            let records = match self {
+                Table::Parquet(reader) => reader.next().transpose().map_err(|e| Broken::new(&e))?,
+                Table::Arrow(stream) => stream.next(columns)?,
+            };
+            records.map(|records| decode::batch(&records, columns, place)).transpose()
+        })
+    }
+}
+
+/// Reads the needed columns, text as bytes.
+fn parquet(file: File, columns: &Columns) -> Result<ParquetRecordBatchReader, Broken> {
+    let failed = |error: ParquetError| Broken::new(&error);
+    let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
+    let needed = decode::needed(found.schema(), columns)?;
+    let bytes = |field: &Field| field.clone().with_data_type(decode::as_bytes(field.data_type()));
+    let schema = Schema::new(found.schema().fields().iter().map(|field| bytes(field)).collect::<Vec<_>>());
+    let plain = without_text(found.parquet_schema().root_schema()).map_err(failed)?;
+    let options = ArrowReaderOptions::new().with_parquet_schema(Arc::new(SchemaDescriptor::new(plain)));
+    let options = options.with_schema(Arc::new(schema));
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).map_err(failed)?;
+    let mask = ProjectionMask::roots(reader.parquet_schema(), needed);
+    reader.with_projection(mask).with_batch_size(8192).build().map_err(failed)
+}
+
+/// The schema with columns of text as columns of bytes, which are not checked for being UTF-8.
+fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
+    let plain = |field: &TypePtr| {
+        let info = field.get_basic_info();
+        let is_text = field.is_primitive()
+            && field.get_physical_type() == Physical::BYTE_ARRAY
+            && info.converted_type() == ConvertedType::UTF8;
+        if !is_text {
+            return Ok(field.clone());
+        }
+        let bytes = Type::primitive_type_builder(field.name(), Physical::BYTE_ARRAY);
+        let id = info.has_id().then(|| info.id());
+        bytes.with_repetition(info.repetition()).with_id(id).build().map(Arc::new)
+    };
+    let fields = root.get_fields().iter().map(plain).collect::<Result<_, _>>()?;
+    Type::group_type_builder(root.name()).with_fields(fields).build().map(Arc::new)
+}
+
+/// An Arrow IPC stream in a file, message by message.
+struct Stream {
+    /// Limited to the size of the file, so that what is left is known.
+    input: std::io::Take<BufReader<File>>,
+    decoder: Decoder,
+    /// In an IPC file the end-of-stream mark is not optional.
+    is_file: bool,
+}
+
+impl Stream {
+    fn next(&mut self, columns: &Columns) -> Result<Option<RecordBatch>, Broken> {
+        loop {
+            if !self.is_file && self.input.limit() == 0 {
+                self.decoder.shape()?;
+                return Ok(None);
+            }
+            let mut head = [0; 8];
+            self.input.read_exact(&mut head).map_err(|e| short(&e))?;
+            let Some(length) = decode::metadata_length(head)? else {
+                self.decoder.shape()?;
+                return Ok(None);
+            };
+            let metadata = self.take(length)?;
+            let message = Message::parse(&metadata)?;
+            let body = Buffer::from(self.take(message.body)?);
+            if let Some(records) = self.decoder.read(&message, &body, columns)? {
+                return Ok(Some(records));
+            }
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Result<Vec<u8>, Broken> {
+        if u64::try_from(length).map_or(true, |length| length > self.input.limit()) {
+            return Err(decode::truncated("an Arrow message"));
+        }
+        let mut bytes = vec![0; length];
+        self.input.read_exact(&mut bytes).map_err(|e| short(&e))?;
+        Ok(bytes)
+    }
+}
+
+fn short(error: &std::io::Error) -> Broken {
+    match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => decode::truncated("an Arrow message"),
+        _ => Broken::new(error),
+    }
 }

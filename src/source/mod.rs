@@ -7,6 +7,8 @@ pub mod files;
 pub mod kafka;
 #[cfg(feature = "worker")]
 pub mod topic;
+#[cfg(feature = "worker")]
+mod watch;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -61,7 +63,8 @@ pub enum Event {
     Reset {
         why: String,
     },
-    /// Reading has stopped for good at a broken message, until the configuration says to skip it.
+    /// A partition is not read past a broken message until the configuration says to skip it; the others are. Said again
+    /// whenever there is nothing else to say.
     Stuck {
         why: String,
     },
@@ -77,7 +80,8 @@ pub trait Source {
     /// The next event. Partitions that have reached `until` are not read further.
     fn next(&mut self, until: Option<&Positions>, patience: Duration) -> Result<Event, Error>;
 
-    /// Where records with a message timestamp before `cut` end, once that is known.
+    /// Where records with a message timestamp before `cut` end, once that is known. The first call makes it be taken, some
+    /// time after the cut, so ask for the next cut early.
     fn ends(&mut self, cut: Timestamp) -> Result<Option<Positions>, Error>;
 
     /// Whether everything before `ends` has been handed out.

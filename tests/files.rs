@@ -1,0 +1,173 @@
+//! Files as a source.
+
+use std::fs::{File, copy, read, write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{Array, ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampSecondArray};
+use arrow::buffer::{Buffer, OffsetBuffer};
+use arrow::datatypes::Int8Type;
+use arrow::ipc::writer::{FileWriter, StreamWriter};
+use bernstream::clock::Timestamp;
+use bernstream::source::files::{Files, Params};
+use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
+use parquet::arrow::ArrowWriter;
+use tempfile::TempDir;
+
+fn columns() -> Columns {
+    Columns { time: "time".to_owned(), key: Some("key".to_owned()), unit: None, values: vec!["x".to_owned()] }
+}
+
+fn table(key: ArrayRef, values: [f64; 2]) -> RecordBatch {
+    let time: ArrayRef = Arc::new(TimestampSecondArray::from(vec![1, 2]));
+    let values: ArrayRef = Arc::new(Float64Array::from(values.to_vec()));
+    RecordBatch::try_from_iter([("time", time), ("unread", key.clone()), ("key", key), ("x", values)]).unwrap()
+}
+
+fn text(keys: [&str; 2]) -> ArrayRef {
+    Arc::new(StringArray::from(keys.to_vec()))
+}
+
+fn write_parquet(path: &Path, batch: &RecordBatch) {
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+}
+
+fn write_arrow(path: &Path, batches: &[RecordBatch]) {
+    let mut writer = FileWriter::try_new(File::create(path).unwrap(), &batches[0].schema()).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.finish().unwrap();
+}
+
+fn write_stream(path: &Path, batch: &RecordBatch) {
+    let mut writer = StreamWriter::try_new(File::create(path).unwrap(), &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+}
+
+fn opened(path: &Path) -> Files {
+    Files::open(&Params { path: path.to_owned() }, columns()).unwrap()
+}
+
+fn read_all(source: &mut Files) -> Result<Vec<Batch>, Error> {
+    let ends = source.ends(Timestamp::from_micros(0))?.unwrap();
+    source.rewind(Timestamp::from_micros(0), &Positions::default())?;
+    let mut batches = vec![];
+    while !source.reached(&ends)? {
+        match source.next(Some(&ends), Duration::ZERO)? {
+            Event::Batch(batch) => batches.push(batch),
+            Event::Idle => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    Ok(batches)
+}
+
+fn reason(folder: &Path) -> String {
+    read_all(&mut opened(folder)).unwrap_err().to_string()
+}
+
+#[test]
+fn files_of_every_kind_are_read_in_the_order_of_their_names() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let dictionary: ArrayRef = Arc::new(["g", "h"].into_iter().collect::<DictionaryArray<Int8Type>>());
+    write_stream(&path("c.arrows"), &table(text(["e", "f"]), [4.0, 5.0]));
+    write_parquet(&path("a.parquet"), &table(text(["a", "b"]), [0.0, 1.0]));
+    write_arrow(&path("b.arrow"), &[table(text(["c", "d"]), [2.0, 3.0]), table(text(["c", "d"]), [2.5, 3.5])]);
+    write_arrow(&path("d.feather"), &[table(dictionary.clone(), [6.0, 7.0])]);
+    write_parquet(&path("e.parquet"), &table(dictionary, [8.0, 9.0]));
+    write(path("notes.txt"), "not read").unwrap();
+
+    let mut source = opened(folder.path());
+    for _ in 0..2 {
+        let batches = read_all(&mut source).unwrap();
+        let places: Vec<_> = batches.iter().map(|b| (b.partition, b.offset, b.message_time)).collect();
+        assert_eq!(places, [(0, 0, None), (1, 0, None), (1, 1, None), (2, 0, None), (3, 0, None), (4, 0, None)]);
+        let values: Vec<f64> = batches.iter().flat_map(|b| b.values[0].values().to_vec()).collect();
+        assert_eq!(values, [0.0, 1.0, 2.0, 3.0, 2.5, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+        let keys: Vec<u8> = batches
+            .iter()
+            .flat_map(|b| b.keys.clone().unwrap().0.iter().map(|k| k.unwrap()[0]).collect::<Vec<_>>())
+            .collect();
+        assert_eq!(keys, b"abcdcdefghgh");
+        assert!(batches.iter().all(|b| b.times.values().to_vec() == [1_000_000, 2_000_000] && b.units.is_none()));
+    }
+    let mut one = opened(&path("b.arrow"));
+    assert_eq!(read_all(&mut one).unwrap().len(), 2);
+}
+
+#[test]
+fn a_row_that_is_not_utf8_does_not_take_its_file_along() {
+    // SAFETY is not kept on purpose: this is what a careless writer leaves behind.
+    #[allow(unsafe_code)]
+    let key =
+        unsafe { StringArray::new_unchecked(OffsetBuffer::from_lengths([1, 1]), Buffer::from(&[0xff, b'k']), None) };
+    let batch = table(Arc::new(key), [0.0, 1.0]);
+    for name in ["a.parquet", "a.arrow", "a.arrows"] {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join(name);
+        match name {
+            "a.parquet" => write_parquet(&path, &batch),
+            "a.arrow" => write_arrow(&path, &[batch.clone()]),
+            _ => write_stream(&path, &batch),
+        }
+        let found = read_all(&mut opened(&path)).unwrap();
+        let keys = &found[0].keys.as_ref().unwrap().0;
+        assert_eq!((keys.value(0), keys.value(1)), (&[0xff][..], &b"k"[..]), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_named() {
+    let folder = TempDir::new().unwrap();
+    let error = |path: &Path| Files::open(&Params { path: path.to_owned() }, columns()).err().unwrap().to_string();
+    assert!(error(folder.path()).ends_with("the folder holds no .parquet, .arrow, .feather or .arrows file"));
+    let missing = folder.path().join("missing");
+    assert!(error(&missing).starts_with(&format!("file {}: No such file", missing.display())));
+
+    let good = folder.path().join("0.parquet");
+    write_parquet(&good, &table(text(["a", "b"]), [0.0, 1.0]));
+    let path = |name: &str| -> PathBuf { folder.path().join(name) };
+    for name in ["1.parquet", "1.arrow", "1.arrows"] {
+        write(path(name), b"neither Parquet nor Arrow").unwrap();
+        let found = reason(folder.path());
+        assert!(found.starts_with(&format!("file {}: ", path(name).display())), "{found}");
+        std::fs::remove_file(path(name)).unwrap();
+    }
+    write_arrow(&path("1.arrow"), &[table(text(["a", "b"]), [0.0, 1.0])]);
+    let whole = read(path("1.arrow")).unwrap();
+    write(path("1.arrow"), &whole[..whole.len() / 2]).unwrap();
+    assert!(reason(folder.path()).ends_with("1.arrow: it ends within an Arrow message"), "{}", reason(folder.path()));
+    copy("tests/data/compressed.lz4.arrows", path("1.arrow")).unwrap();
+    assert!(reason(folder.path()).contains("its Arrow buffers are compressed"), "{}", reason(folder.path()));
+    write_arrow(&path("1.arrow"), &[table(text(["a", "b"]), [0.0, 1.0]).project(&[0, 1, 3]).unwrap()]);
+    assert!(reason(folder.path()).ends_with("1.arrow: it has no column 'key'"));
+    std::fs::remove_file(path("1.arrow")).unwrap();
+    write_parquet(&path("1.parquet"), &table(text(["a", "b"]), [0.0, 1.0]).project(&[1, 2, 3]).unwrap());
+    assert!(reason(folder.path()).ends_with("1.parquet: it has no column 'time'"));
+}
+
+#[test]
+fn the_flights_of_2013_are_read_whole() {
+    let columns = Columns {
+        time: "time".to_owned(),
+        key: Some("origin".to_owned()),
+        unit: None,
+        values: vec!["dep_delay".to_owned(), "distance".to_owned()],
+    };
+    let params = Params { path: "tests/data/flights.parquet".into() };
+    let batches = read_all(&mut Files::open(&params, columns).unwrap()).unwrap();
+    let times: Vec<i64> = batches.iter().flat_map(|b| b.times.values().to_vec()).collect();
+    assert_eq!(times.len(), 336_776);
+    assert!(times.is_sorted());
+    // 5:15 on New Year's Day in New York.
+    assert_eq!(times[0], Timestamp::parse("2013-01-01T05:15:00-05:00").unwrap().micros());
+    assert_eq!(batches.iter().map(|b| b.values[0].null_count()).sum::<usize>(), 8_255, "cancelled flights");
+    let from = |airport: &[u8]| -> usize {
+        batches.iter().map(|b| b.keys.as_ref().unwrap().0.iter().filter(|k| *k == Some(airport)).count()).sum()
+    };
+    assert_eq!([from(b"EWR"), from(b"JFK"), from(b"LGA")], [120_835, 111_279, 104_662]);
+}
