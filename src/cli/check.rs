@@ -96,7 +96,7 @@ fn memory(settings: &Settings) -> Vec<String> {
     let window = groups.saturating_mul(cells).saturating_mul(8);
     let for_windows = |windows: u64| {
         let bytes = bytes(window.saturating_mul(windows));
-        format!("{windows} windows x {groups} keys x {cells} cells x 8 bytes = {bytes}")
+        format!("open windows x keys x cells x 8 bytes = {windows} x {groups} x {cells} x 8 = {bytes}")
     };
     let mut lines = Vec::new();
     if let Some(open) = open_windows(settings) {
@@ -315,8 +315,8 @@ mod tests {
         assert_eq!(
             memory(&settings),
             [
-                "in step with time: 2 windows x 3 keys x 87 cells x 8 bytes = 4176 bytes",
-                "in a back-fill of all: 365 windows x 3 keys x 87 cells x 8 bytes = 763 KB",
+                "in step with time: open windows x keys x cells x 8 bytes = 2 x 3 x 87 x 8 = 4176 bytes",
+                "in a back-fill of all: open windows x keys x cells x 8 bytes = 365 x 3 x 87 x 8 = 763 KB",
             ]
         );
     }

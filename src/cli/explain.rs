@@ -38,7 +38,7 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Lattice", &[plan.lattice()]);
     section(&mut text, "Sensitivity", &plan.sensitivity());
     section(&mut text, "Noise", &plan.noise()?);
-    section(&mut text, "Other prices", &plan.prices()?);
+    section(&mut text, "Other prices", &plan.prices());
     section(&mut text, "Approximation", &[plan.approximation()]);
     section(&mut text, "Budget", &budget(settings));
     let notes = guarantee::notes(settings);
@@ -72,7 +72,7 @@ impl<'s> Plan<'s> {
     fn lattice(&self) -> String {
         let (density, order) = (&self.settings.density, self.settings.release.order);
         format!(
-            "degree {} on {} axes: {} points; Bernstein operator of order {order}",
+            "degree {}, dimensions {}: {} points; Bernstein operator of order {order}",
             density.degree(),
             density.dimensions(),
             density.lattice_points()
@@ -119,17 +119,18 @@ impl<'s> Plan<'s> {
     }
 
     /// Half, the same and twice the price.
-    fn prices(&self) -> Result<Vec<String>, Failure> {
+    fn prices(&self) -> Vec<String> {
         let price = self.settings.release.price.trillionths();
-        let mut lines = vec![
-            "epsilon        scale (records at one place)  95 % error in the middle (records at one place)".to_owned(),
-        ];
+        let mut lines =
+            vec![format!("{:<14} {:<30} {}", "epsilon", "scale (records at one place)", "95 % error in the middle")];
         for price in [(price / 2).max(1), price, price.saturating_mul(2)].map(Epsilon::from_trillionths) {
-            let scale = self.scale(price)?;
+            // Half a price that is just possible may not be.
+            let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
-            lines.push(format!("{price:<14} {:<29} {}", show(self.in_peaks(scale)), show(self.in_peaks(middle))));
+            let (scale, middle) = (show(self.in_peaks(scale)), show(self.in_peaks(middle)));
+            lines.push(format!("{:<14} {scale:<30} {middle}", price.to_string()));
         }
-        Ok(lines)
+        lines
     }
 
     /// The error of the operator for one record, apart from all noise.
@@ -309,4 +310,79 @@ fn show(value: f64) -> String {
 #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
 fn float(count: u64) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USERS: &str = include_str!("../../config/users.toml");
+
+    /// The first two days of users, with another price and another period.
+    fn courses(price: &str, per: &str) -> Vec<String> {
+        let text = USERS
+            .replace("epsilon = 0.04", &format!("epsilon = {price}"))
+            .replace("per = \"1d\"", &format!("per = \"{per}\""));
+        follow(&Settings::parse(&text, "test").unwrap()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_period_runs_out_where_the_accountant_says() {
+        assert_eq!(
+            courses("0.1", "1d"),
+            [
+                "2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z: 10 of its 24 windows are published, for 1; it runs out, and \
+             the window of 2026-01-01T10:00:00Z is the first that is not",
+                "2026-01-02T00:00:00Z to 2026-01-03T00:00:00Z: 10 of its 24 windows are published, for 1; it runs out, and \
+             the window of 2026-01-02T10:00:00Z is the first that is not",
+            ]
+        );
+        assert_eq!(
+            courses("1", "1h"),
+            [
+                "2026-01-01T00:00:00Z to 2026-01-01T01:00:00Z: 1 of its 1 windows are published, for 1",
+                "2026-01-01T01:00:00Z to 2026-01-01T02:00:00Z: 1 of its 1 windows are published, for 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_window_over_a_border_charges_both_periods() {
+        // Hours over periods of 90 minutes: the second hour meets both, so the second period begins half spent.
+        assert_eq!(
+            courses("0.5", "90m"),
+            [
+                "2026-01-01T00:00:00Z to 2026-01-01T01:30:00Z: 2 of its 2 windows are published, for 1",
+                "2026-01-01T01:30:00Z to 2026-01-01T03:00:00Z: 2 of its 2 windows are published, for 1",
+            ]
+        );
+        assert_eq!(
+            courses("0.6", "90m"),
+            [
+                "2026-01-01T00:00:00Z to 2026-01-01T01:30:00Z: 1 of its 2 windows are published, for 0.6; it runs out, and \
+             the window of 2026-01-01T01:00:00Z is the first that is not",
+                "2026-01-01T01:30:00Z to 2026-01-01T03:00:00Z: 1 of its 2 windows are published, for 0.6; it runs out, and \
+             the window of 2026-01-01T01:00:00Z is the first that is not",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_approximation_error_is_that_of_the_operator() {
+        // Degree 1, order 1 is the straight line between the ends: for a record in the middle with a wide kernel it
+        // misses the peak by 1 - exp(-1/8 b^2).
+        let expected = 1.0 - (-0.125_f64 / 0.25).exp();
+        assert!((worst_approximation(&[0.5], 1, 1) - expected).abs() < 1e-12);
+        // Higher degrees and orders follow more closely, in every dimension.
+        for bandwidths in [&[0.2][..], &[0.2, 0.3], &[0.3, 0.3, 0.3]] {
+            let [low, degree, order] = [(8, 1), (16, 1), (8, 3)].map(|(k, h)| worst_approximation(bandwidths, k, h));
+            assert!(degree < low && order < low, "{low} {degree} {order}");
+        }
+    }
+
+    #[test]
+    fn figures_have_three_digits() {
+        let shown = [0.0, 12.345, 0.012_345, 1234.5, 1.5e9, 2e-7].map(show);
+        assert_eq!(shown, ["0", "12.3", "0.0123", "1234", "1.50e9", "2.00e-7"]);
+    }
 }

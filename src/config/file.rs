@@ -310,10 +310,10 @@ mod tests {
     #[test]
     fn the_table_of_keys_names_only_keys_that_exist() {
         for (path, _) in KEYS {
-            let complaint = read(path, "1979-05-27");
+            let complaint = read(path, "true");
             assert!(!complaint.starts_with("unknown"), "{path}: {complaint}");
         }
-        assert!(read("windows.no_such_key", "1979-05-27").starts_with("unknown"));
+        assert!(read("windows.no_such_key", "true").starts_with("unknown"));
     }
 
     #[test]

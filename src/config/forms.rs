@@ -9,6 +9,9 @@ use crate::mechanism::calibrate::Epsilon;
 /// The longest name that Kafka takes for a topic.
 const LONGEST_NAME: usize = 249;
 
+/// Far above every use, and far below what [`Epsilon`] holds.
+const LARGEST_EPSILON: f64 = 1000.0;
+
 /// A name that Kafka takes for a topic, so that topics, keys and files can carry it.
 pub fn name(text: String) -> Result<String, String> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
@@ -69,7 +72,10 @@ pub fn epsilon(number: f64) -> Result<Epsilon, String> {
     if number <= 0.0 {
         return Err("must be above 0".to_owned());
     }
-    number.to_string().parse().map_err(|_| format!("{number} has more than 12 decimals, or is too large"))
+    if number > LARGEST_EPSILON {
+        return Err(format!("{number} protects nobody: must be at most {LARGEST_EPSILON}"));
+    }
+    number.to_string().parse().map_err(|_| format!("{number} has more than 12 decimals"))
 }
 
 /// A number that is neither NaN nor infinite.

@@ -15,16 +15,16 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     let mut lines = vec![match (&settings.privacy.unit, settings.privacy.adjacency) {
         (Unit::Record, Adjacency::AddRemove) => format!(
             "One record more or less changes the probability of {everything}, by at most a factor of exp({total}): pure \
-             {total}-differential privacy for records."
+             differential privacy of records with epsilon = {total}."
         ),
         (Unit::Record, Adjacency::ReplaceOne) => format!(
             "Other values in one record change the probability of {everything}, by at most a factor of exp({total}): pure \
-             {total}-differential privacy for the values of records. That a record is there, its time and its key are \
+             differential privacy of the values of records with epsilon = {total}. That a record is there, its time and its key are \
              not hidden."
         ),
         (Unit::User { column, per, .. }, _) => format!(
             "All records of one user ({column}) in one period of {} more or less change the probability of {everything}, \
-             by at most a factor of exp({total}): pure {total}-differential privacy for a user's period.",
+             by at most a factor of exp({total}): pure differential privacy of a user's period with epsilon = {total}.",
             humantime::format_duration(*per)
         ),
     }];
@@ -134,6 +134,38 @@ mod tests {
                 span = windows.after(span);
             }
             assert_eq!(usize::try_from(most_blocks(w, b)).unwrap(), most, "{window} {block}");
+        }
+    }
+
+    const USERS: &str = include_str!("../../config/users.toml");
+
+    #[test]
+    fn windows_and_periods_that_do_not_fit_are_noted() {
+        let notes = |per: &str| {
+            let text = USERS.replace("per = \"1d\"", &format!("per = \"{per}\""));
+            notes(&Settings::parse(&text, "test").unwrap()).join("\n")
+        };
+        assert_eq!(notes("1d"), "");
+        assert_eq!(notes("1h"), "");
+        assert!(notes("90m").contains("charges each of them its whole price"));
+        assert!(!notes("90m").contains("longer than a period"));
+        assert!(notes("30m").contains("meets up to 2 periods, a user may count with up to 40 records"));
+        // 60 minutes over periods of 25 meet up to four: 5 + 25 + 25 + 5.
+        assert!(notes("25m").contains("meets up to 4 periods, a user may count with up to 80 records"));
+    }
+
+    #[test]
+    fn every_promise_names_its_unit_and_its_total() {
+        let promise = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
+        let flights = include_str!("../../config/flights.toml");
+        let replaced = flights.replace("\"add_remove\"", "{ replace_one = { records_per_window = 9 } }");
+        for (text, unit) in [
+            (flights, "One record more or less"),
+            (replaced.as_str(), "Other values in one record"),
+            (USERS, "All records of one user (user_id) in one period of 1day more or less"),
+        ] {
+            let said = promise(text);
+            assert!(said.starts_with(unit) && said.contains("epsilon = 1."), "{said}");
         }
     }
 }

@@ -159,7 +159,7 @@ fn path(document: &mut Document<'_>, table: Spanned<file::Files>) -> Found<PathB
     Ok(document.required(&place, "path", written.path, forms::words)?.into_inner().into())
 }
 
-/// `from_kafka` is `None` where the input is itself at fault: then neither kind's keys are asked for.
+/// `from_kafka` is `None` where the file does not say: then neither kind's keys are asked for.
 pub fn schedule(
     document: &mut Document<'_>,
     table: Spanned<file::Windows>,

@@ -26,8 +26,12 @@ const ROOT: Range<usize> = 0..0;
 /// All settings. Every section is settled before the first `?`, so that the faults of all are recorded.
 pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Reported> {
     let pipeline = document.required(&ROOT, "pipeline", file.pipeline, super::forms::name);
+    // Known from what is there, be it right or wrong, so that the windows' keys are judged in any case.
+    let from_kafka = file.input.as_ref().and_then(|input| {
+        let input = input.get_ref();
+        (input.kafka.is_some() != input.files.is_some()).then_some(input.kafka.is_some())
+    });
     let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| sections::input(document, t));
-    let from_kafka = input.as_ref().ok().map(|input| matches!(input.from, Input::Kafka(_)));
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| sections::schedule(document, t, from_kafka));
     let privacy = document.required(&ROOT, "privacy", file.privacy, Ok).and_then(|t| sections::privacy(document, t));
