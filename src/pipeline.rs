@@ -321,7 +321,7 @@ impl Releasing<'_> {
 
     /// How long the witness need not be looked at again: until something is due, and no longer than a while.
     fn pause(&self, progress: &Progress) -> Duration {
-        if progress.has_claimed {
+        if progress.has_claimed || progress.published > 0 {
             return Duration::ZERO;
         }
         progress.next_due.map_or(WATCH, |due| due.since(Timestamp::now()).min(WATCH))

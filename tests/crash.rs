@@ -132,32 +132,33 @@ fn a_worker_that_dies_where_it_is_told() {
     worker.run().expect("it works to the end of the grid");
 }
 
+/// A worker that dies at the given passing of a step, or works to the end where it never passes so often.
+fn dies_at(scene: &Scene, step: &str, passing: u32) -> bool {
+    let child = Command::new(env::current_exe().expect("this test"))
+        .args(["--exact", "a_worker_that_dies_where_it_is_told", "--nocapture"])
+        .env("BERNSTREAM_TEST_CONFIGURATION", scene.configuration())
+        .env("BERNSTREAM_TEST_DIE_AT", format!("{step}:{passing}"))
+        .output()
+        .expect("the worker runs");
+    let has_died = child.status.signal() == Some(9);
+    assert!(has_died || child.status.success(), "{step}: {}", String::from_utf8_lossy(&child.stderr));
+    has_died
+}
+
 #[test]
 fn a_worker_killed_at_any_step_publishes_every_window_once_and_pays_for_it() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 4);
-    scene.send(&scene.rows(4_000, 1));
-    scene.begin(Duration::from_secs(1));
-    let mut deaths = 0;
-    let mut rows = Vec::new();
-    // Every step, at its first and at its second passing, over and over until the grid has ended.
-    for (step, passing) in STEPS.iter().flat_map(|step| [(step, 1), (step, 2)]) {
-        let child = Command::new(env::current_exe().expect("this test"))
-            .args(["--exact", "a_worker_that_dies_where_it_is_told", "--nocapture"])
-            .env("BERNSTREAM_TEST_CONFIGURATION", scene.configuration())
-            .env("BERNSTREAM_TEST_DIE_AT", format!("{step}:{passing}"))
-            .output()
-            .expect("the worker runs");
-        if child.status.signal() == Some(9) {
-            deaths += 1;
-        } else {
-            assert!(child.status.success(), "{step}: {}", String::from_utf8_lossy(&child.stderr));
-        }
-        rows = grown(&scene, &rows);
+    for step in STEPS {
+        let scene = Scene::new(&servers, 3);
+        scene.send(&scene.rows(3_000, 1));
+        scene.begin(Duration::from_millis(500));
+        assert!(dies_at(&scene, step, 1), "{step} is passed");
+        let rows = grown(&scene, &[]);
+        dies_at(&scene, step, 2);
+        grown(&scene, &rows);
+        assert!(scene.start().wait().expect("it ends").success(), "{step}: {}", scene.read_log());
+        scene.assert_whole();
     }
-    assert!(deaths >= 6, "it died {deaths} times");
-    assert!(scene.start().wait().expect("it ends").success(), "{}", scene.read_log());
-    scene.assert_whole();
 }
 
 /// The rows of the ledger: those of `before` and perhaps more, never fewer or others.
@@ -174,7 +175,7 @@ fn grown(scene: &Scene, before: &[String]) -> Vec<String> {
 fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
     let Some(servers) = kafka::broker() else { return };
     let kills: u32 = env::var("BERNSTREAM_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
-    let scene = Scene::new(&servers, 40 * kills);
+    let scene = Scene::new(&servers, 16 * kills);
     scene.send(&scene.rows(50_000, 2));
     scene.begin(Duration::from_secs(1));
     let mut random = ChaCha20Rng::seed_from_u64(3);

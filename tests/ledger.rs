@@ -22,8 +22,8 @@ fn sample(folder: &Path) -> Ledger {
     let mut ledger = Ledger::create(&params(folder), genesis(at(0), "w", None)).unwrap();
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 4, 1)).unwrap();
     let accepted = *ledger.head();
-    while let Some(paid) = ledger.deliverable(&accepted, at(60)).unwrap() {
-        ledger.mark_published(&paid, at(60)).unwrap();
+    while let Some(paid) = ledger.deliverable(&accepted, None, at(60)).unwrap() {
+        ledger.mark_published(std::slice::from_ref(&paid), at(60)).unwrap();
     }
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 6, 2)).unwrap();
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 5, 3)).unwrap();
@@ -96,19 +96,19 @@ fn messages_leave_in_order_when_they_are_due_and_only_up_to_the_accepted_head() 
     ledger.pay(closing(&ledger, &["b", "a"], 1, 1)).unwrap();
     let second = *ledger.head();
     ledger.pay(closing(&ledger, &["b", "a"], 1, 2)).unwrap();
-    assert!(ledger.deliverable(&first, at(999)).unwrap().is_none());
-    assert!(ledger.deliverable(&second, at(59)).unwrap().is_none());
+    assert!(ledger.deliverable(&first, None, at(999)).unwrap().is_none());
+    assert!(ledger.deliverable(&second, None, at(59)).unwrap().is_none());
     assert_eq!(ledger.next_due(&second).unwrap(), Some(at(60)));
     let mut keys = vec![];
-    while let Some(paid) = ledger.deliverable(&second, at(999)).unwrap() {
+    while let Some(paid) = ledger.deliverable(&second, None, at(999)).unwrap() {
         keys.push((paid.window(), paid.sealed().key.clone()));
-        ledger.mark_published(&paid, at(999)).unwrap();
+        ledger.mark_published(std::slice::from_ref(&paid), at(999)).unwrap();
     }
     assert_eq!(keys, [(window(0), "p/b".into()), (window(0), "p/a".into())]);
     let mut stranger = *ledger.head();
     stranger.digest = first.digest;
-    assert!(ledger.deliverable(&stranger, at(999)).unwrap().is_none());
-    assert!(ledger.deliverable(&ledger.head().clone(), at(999)).unwrap().is_some());
+    assert!(ledger.deliverable(&stranger, None, at(999)).unwrap().is_none());
+    assert!(ledger.deliverable(&ledger.head().clone(), None, at(999)).unwrap().is_some());
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     drop(ledger);
     let ledger = Ledger::open(&params(folder.path())).unwrap();
     assert_eq!(ledger.unpublished().unwrap(), 4);
-    assert!(ledger.deliverable(ledger.head(), at(999)).unwrap().is_some());
+    assert!(ledger.deliverable(ledger.head(), None, at(999)).unwrap().is_some());
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn bytes_that_are_edited_under_a_running_worker_do_not_leave() {
     let folder = folder();
     let ledger = sample(folder.path());
     edit(folder.path(), "UPDATE outbox SET bytes = x'00' WHERE sequence = 2 AND place = 0");
-    assert!(matches!(ledger.deliverable(ledger.head(), at(999)), Err(Error::Damaged { .. })));
+    assert!(matches!(ledger.deliverable(ledger.head(), None, at(999)), Err(Error::Damaged { .. })));
 }
 
 /// A worker's whole world, for tests of one step after the other.
@@ -375,8 +375,8 @@ fn worker() {
             // Only what was committed is announced; what was announced must be there for ever.
             println!("paid {} {}", ledger.head().sequence, ledger.head().digest);
             let accepted = *ledger.head();
-            while let Some(paid) = ledger.deliverable(&accepted, at(i64::MAX / 60_000_000))? {
-                ledger.mark_published(&paid, paid.window().end)?;
+            while let Some(paid) = ledger.deliverable(&accepted, None, at(i64::MAX / 60_000_000))? {
+                ledger.mark_published(std::slice::from_ref(&paid), paid.window().end)?;
             }
             ledger.forget(ledger.next_window())?;
         }

@@ -30,7 +30,7 @@ const CRATES: [(&str, &[&str]); 6] = [
     ("rusqlite", &["ledger"]),
     ("prometheus", &["metrics"]),
     ("axum", &["serve"]),
-    ("tracing", &["pipeline", "telemetry", "cli"]),
+    ("tracing", &["source", "pipeline", "telemetry", "cli"]),
     ("parquet", &["source", "cli"]),
 ];
 

@@ -299,9 +299,9 @@ fn careless_step(
     if without == Without::Acceptance {
         published = Some(*ledger.head());
     }
-    while let Some(paid) = published.map_or(Ok(None), |head| ledger.deliverable(&head, now))? {
+    while let Some(paid) = published.map_or(Ok(None), |head| ledger.deliverable(&head, None, now))? {
         sink::Sink::publish(sink, &paid)?;
-        ledger.mark_published(&paid, now)?;
+        ledger.mark_published(std::slice::from_ref(&paid), now)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::clock::Timestamp;
 use crate::synopsis::Sealed;
 use crate::window::grid::Span;
 
-const FIRST_UNPUBLISHED: &str = "
+const NEXT_UNPUBLISHED: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
     WHERE published_at IS NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place LIMIT 1";
@@ -19,17 +19,18 @@ const NEXT_KEPT: &str = "
     ORDER BY sequence, place LIMIT 1";
 
 impl Ledger {
-    /// The first message that is not known to be published, if its time has come; in the order of windows and keys.
+    /// The message after `after` (or the first) that is not known to be published, if its time has come; in the order of
+    /// windows and keys.
     ///
     /// Only up to `accepted`, the head of the witness.
-    pub fn deliverable(&self, accepted: &Head, now: Timestamp) -> Result<Option<Paid>, Error> {
-        let first = self.message(FIRST_UNPUBLISHED, accepted, None)?;
-        Ok(first.filter(|(_, publish_at)| *publish_at <= now).map(|(paid, _)| paid))
+    pub fn deliverable(&self, accepted: &Head, after: Option<&Paid>, now: Timestamp) -> Result<Option<Paid>, Error> {
+        let next = self.message(NEXT_UNPUBLISHED, accepted, after)?;
+        Ok(next.filter(|(_, publish_at)| *publish_at <= now).map(|(paid, _)| paid))
     }
 
     /// When the first message that is not known to be published is due.
     pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, Error> {
-        Ok(self.message(FIRST_UNPUBLISHED, accepted, None)?.map(|(_, publish_at)| publish_at))
+        Ok(self.message(NEXT_UNPUBLISHED, accepted, None)?.map(|(_, publish_at)| publish_at))
     }
 
     /// The published message after `after` (or the first) whose bytes are still kept.
@@ -47,15 +48,18 @@ impl Ledger {
         Ok(count.unsigned_abs())
     }
 
-    /// Remembers that `paid` is durable at the sink.
-    pub fn mark_published(&mut self, paid: &Paid, now: Timestamp) -> Result<(), Error> {
-        let (sequence, place) = paid.slot();
+    /// Remembers that all of `paid` is durable at the sink.
+    pub fn mark_published(&mut self, paid: &[Paid], now: Timestamp) -> Result<(), Error> {
         self.write(|transaction| {
-            let mark = "UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2";
-            match transaction.execute(mark, params![sequence, place, now.micros()])? {
-                1 => Ok(()),
-                count => Err(rusqlite::Error::StatementChangedRows(count)),
+            let mut mark =
+                transaction.prepare("UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2")?;
+            for (sequence, place) in paid.iter().map(Paid::slot) {
+                match mark.execute(params![sequence, place, now.micros()])? {
+                    1 => {}
+                    count => return Err(rusqlite::Error::StatementChangedRows(count)),
+                }
             }
+            Ok(())
         })
     }
 

@@ -2,9 +2,12 @@
 
 use super::Sink;
 use crate::clock::Timestamp;
-use crate::ledger::Ledger;
+use crate::ledger::{Head, Ledger, Paid};
 use crate::ledger::witness::{self, Witness};
 use crate::{ledger, sink};
+
+/// Messages that one step publishes at most: so many are published again after a crash.
+const BATCH: usize = 256;
 
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +39,14 @@ pub fn step(
 
     let mut progress = Progress { published: 0, has_claimed: false, next_due: None };
     if let Some(accepted) = &accepted {
-        while let Some(paid) = ledger.deliverable(accepted, now)? {
-            sink.publish(&paid)?;
-            ledger.mark_published(&paid, now)?;
-            progress.published += 1;
+        let mut published = Vec::new();
+        let done = publish(ledger, accepted, sink, now, &mut published);
+        // One transaction for all. A crash before it: they are published again, the same bytes.
+        if !published.is_empty() {
+            ledger.mark_published(&published, now)?;
         }
+        done?;
+        progress.published = published.len();
         progress.next_due = ledger.next_due(accepted)?;
     }
 
@@ -49,6 +55,23 @@ pub fn step(
         progress.has_claimed = true;
     }
     Ok(progress)
+}
+
+/// Publishes what is due, in order, up to [`BATCH`] messages.
+fn publish(
+    ledger: &Ledger,
+    accepted: &Head,
+    sink: &mut dyn Sink,
+    now: Timestamp,
+    published: &mut Vec<Paid>,
+) -> Result<(), Error> {
+    while published.len() < BATCH
+        && let Some(paid) = ledger.deliverable(accepted, published.last(), now)?
+    {
+        sink.publish(&paid)?;
+        published.push(paid);
+    }
+    Ok(())
 }
 
 /// Why a step failed.
