@@ -120,7 +120,7 @@ pub(crate) fn truncated(what: &str) -> Broken {
 }
 
 fn arrow(error: impl std::fmt::Display) -> Broken {
-    Broken(format!("the Arrow reader refuses it: {error}"))
+    Broken::new(&format_args!("the Arrow reader refuses it: {error}"))
 }
 
 /// Runs `work` and takes a panic for a broken message; the panic is not printed.

@@ -55,6 +55,7 @@ pub struct Positions(pub BTreeMap<i32, i64>);
 
 /// What a source has to say.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly every event is a batch, and there is one at a time")]
 pub enum Event {
     Batch(Batch),
     /// Nothing came within the given patience.
