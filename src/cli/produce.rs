@@ -16,7 +16,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 
 use crate::cli::Failure;
-use crate::source::decode;
+use crate::source::rows;
 use crate::source::topic::{self, Broker};
 
 /// How long the broker may take to store a message.
@@ -150,7 +150,7 @@ impl Clock {
     fn wait(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
-        let times = decode::times(column).map_err(|broken| Failure::Configuration(broken.to_string()))?;
+        let times = rows::times(column).map_err(|broken| Failure::Configuration(broken.to_string()))?;
         let Some(newest) = arrow::compute::max(&times) else { return Ok(()) };
         let (first, start) = *self.start.get_or_insert((newest, Instant::now()));
         let seconds = newest.saturating_sub(first).max(0) as f64 / 1e6 / self.pace;

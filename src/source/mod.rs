@@ -5,6 +5,7 @@ pub mod decode;
 pub mod files;
 #[cfg(feature = "worker")]
 pub mod kafka;
+pub(crate) mod rows;
 #[cfg(feature = "worker")]
 pub mod topic;
 #[cfg(feature = "worker")]
