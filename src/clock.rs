@@ -50,6 +50,13 @@ impl Timestamp {
     }
 }
 
+impl Timestamp {
+    /// For the command line.
+    pub fn parse_argument(text: &str) -> Result<Self, String> {
+        Timestamp::try_from(text.to_owned())
+    }
+}
+
 /// Whole microseconds of a span, saturating.
 pub fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)

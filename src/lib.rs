@@ -23,26 +23,26 @@
 //! `[CKS20]` Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020.
 #![deny(unsafe_code)]
 
-pub mod accountant;
-#[cfg(feature = "worker")]
-pub mod cli;
 pub mod clock;
-#[cfg(feature = "worker")]
-pub mod config;
+pub mod source;
+pub mod window;
+pub mod target;
+pub mod mechanism;
+pub mod accountant;
+pub mod synopsis;
 #[cfg(feature = "worker")]
 pub mod ledger;
-pub mod mechanism;
+#[cfg(feature = "worker")]
+pub mod sink;
 #[cfg(feature = "worker")]
 pub mod metrics;
 #[cfg(feature = "worker")]
 pub mod pipeline;
 #[cfg(feature = "worker")]
+pub mod config;
+#[cfg(feature = "worker")]
 pub mod serve;
 #[cfg(feature = "worker")]
-pub mod sink;
-pub mod source;
-pub mod synopsis;
-pub mod target;
-#[cfg(feature = "worker")]
 pub mod telemetry;
-pub mod window;
+#[cfg(feature = "worker")]
+pub mod cli;

@@ -1,10 +1,100 @@
-//! Every metric: one struct, names and help texts.
+//! Every metric: one struct, names and help texts; the only user of the `prometheus` crate.
+
+use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, Gauge, Opts, Registry, TextEncoder};
 
 /// How much the metrics tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Only what the clock and the configuration determine.
     Safe,
-    /// Exact counts and lags too, for people who may see the records anyway.
+    /// Exact counts too, for people who may see the records anyway.
     Operator,
+}
+
+impl Detail {
+    pub fn name(self) -> &'static str {
+        match self {
+            Detail::Safe => "safe",
+            Detail::Operator => "operator",
+        }
+    }
+}
+
+/// The metrics of one worker. Cheap to clone: all clones count together.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Registry,
+    pub released: IntCounter,
+    pub withheld: IntCounter,
+    pub published: IntCounter,
+    pub closed_until: Gauge,
+    pub spent: Gauge,
+    pub total: Gauge,
+    pub used: Gauge,
+    pub noise_scale: Gauge,
+    pub ledger_entries: IntGauge,
+    pub ready: IntGauge,
+    /// Only with [`Detail::Operator`].
+    pub operator: Option<Operator>,
+}
+
+/// Exact counts of records: never in the default level, where the difference of two scrapes would be a window's count.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    pub records: IntCounterVec,
+    pub batches: IntCounter,
+    pub seconds_to_seal: Gauge,
+}
+
+impl Metrics {
+    /// Registers every metric. `digest` is that of the privacy settings in use.
+    pub fn new(detail: Detail, pipeline: &str, digest: &str) -> Result<Metrics, prometheus::Error> {
+        let registry = Registry::new_custom(
+            Some("bernstream".into()),
+            Some([("pipeline".to_string(), pipeline.to_string())].into()),
+        )?;
+        let add = |gauge: Gauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
+        let count = |counter: IntCounter| registry.register(Box::new(counter.clone())).map(|()| counter);
+        let whole = |gauge: IntGauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
+
+        let info = Opts::new("build_info", "1; the labels say what is running")
+            .const_label("version", env!("CARGO_PKG_VERSION"))
+            .const_label("configuration", digest)
+            .const_label("detail", detail.name());
+        whole(IntGauge::with_opts(info)?)?.set(1);
+
+        let operator = match detail {
+            Detail::Safe => None,
+            Detail::Operator => {
+                let records = IntCounterVec::new(Opts::new("records_total", "records by what became of them"), &["fate"])?;
+                registry.register(Box::new(records.clone()))?;
+                Some(Operator {
+                    records,
+                    batches: count(IntCounter::new("batches_total", "messages read")?)?,
+                    seconds_to_seal: add(Gauge::new("seal_seconds", "time from close to sealed of the last window")?)?,
+                })
+            }
+        };
+        Ok(Metrics {
+            released: count(IntCounter::new("windows_released_total", "windows paid for")?)?,
+            withheld: count(IntCounter::new("windows_withheld_total", "windows closed unpaid: their budget was spent")?)?,
+            published: count(IntCounter::new("synopses_published_total", "synopses that reached the output")?)?,
+            closed_until: add(Gauge::new("closed_until_timestamp_seconds", "end of the newest window that was closed")?)?,
+            spent: add(Gauge::new("privacy_epsilon_spent", "spent in the newest block charged")?)?,
+            total: add(Gauge::new("privacy_epsilon_limit", "total of every block")?)?,
+            used: add(Gauge::new("privacy_budget_used_ratio", "spent of total in the newest block charged")?)?,
+            noise_scale: add(Gauge::new("noise_scale", "Laplace scale at a lattice point, in units of the synopsis")?)?,
+            ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
+            ready: whole(IntGauge::new("ready", "1 while the worker is ready")?)?,
+            operator,
+            registry,
+        })
+    }
+
+    /// The text that Prometheus scrapes.
+    pub fn render(&self) -> Result<String, prometheus::Error> {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
 }

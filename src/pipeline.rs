@@ -1,1 +1,411 @@
-//! pipeline
+//! THE LOOP: the walk of a record, a step a line.
+//!
+//! Two loops, so that publishing never holds up reading: [`Reading`] turns input into closed windows, [`Releasing`] turns
+//! closed windows into published synopses. What passes between them is one closed window at a time, in order.
+
+mod health;
+mod stop;
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tracing::{error, info, warn};
+
+pub use health::{Health, Loop};
+pub use stop::Stop;
+
+use crate::accountant;
+use crate::clock::Timestamp;
+use crate::ledger::witness::Witness;
+use crate::ledger::{self, Closing, Ledger};
+use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::noise::Generator;
+use crate::mechanism::{self, Laplace, Noisy};
+use crate::metrics::Metrics;
+use crate::sink::Sink;
+use crate::sink::deliver::{self, Progress};
+use crate::source::{self, Event, Positions, Source};
+use crate::synopsis::description::{self, Charge, Description, Entry};
+use crate::synopsis::{self, Synopsis};
+use crate::target::density::Density;
+use crate::window::grid::{Grid, Span};
+use crate::window::{Fates, Rules, Window, Windows};
+
+/// How long one look at the input may take, and so how late a stop is noticed.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// How long to wait before something that failed in passing is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+/// How long the witness is left alone while nothing is due.
+const WATCH: Duration = Duration::from_secs(5);
+
+/// Why a worker stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Source(#[from] source::Error),
+    #[error(transparent)]
+    Mechanism(#[from] mechanism::Error),
+    #[error(transparent)]
+    Synopsis(#[from] synopsis::Error),
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+    #[error(transparent)]
+    Deliver(#[from] deliver::Error),
+    #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
+    Panicked,
+}
+
+/// What is released, and for what price. All of it is public.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub rules: Rules,
+    /// The grid of the privacy blocks: a release charges every block that its window meets.
+    pub blocks: Grid,
+    pub density: Density,
+    pub mechanism: Laplace,
+    /// The price of one window, for every block that it meets.
+    pub price: Epsilon,
+    /// What a block may spend in all.
+    pub total: Epsilon,
+    pub publication: Publication,
+    /// The description of every synopsis, but for what differs from window to window.
+    pub description: Description,
+}
+
+impl Plan {
+    /// Noisy lattice values in natural units: records per unit volume of the domain.
+    #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
+    pub fn natural(&self, noisy: &Noisy) -> Vec<f64> {
+        noisy.values().iter().map(|value| *value as f64 * self.description.noise.grid).collect()
+    }
+}
+
+/// When a window is due on the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publication {
+    /// So long after its cut.
+    AfterCut(Duration),
+    /// Files have no cut: what is written as the time is the window's own end.
+    AtWindowEnd,
+}
+
+/// What a worker works with: every part real, handed in by the command line.
+pub struct Worker<'a> {
+    pub plan: &'a Plan,
+    pub source: Box<dyn Source + Send + 'a>,
+    pub ledger: Ledger,
+    pub witness: Box<dyn Witness + Send + 'a>,
+    pub sink: Box<dyn Sink + Send + 'a>,
+    /// Where the noise of each window comes from: a fresh generator a window.
+    pub generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
+    pub metrics: Metrics,
+    pub health: &'a Health,
+    pub stop: Stop,
+}
+
+/// A window with all its records, and how far the input was read for it.
+struct Closed {
+    window: Window,
+    ends: Positions,
+    publish_at: Timestamp,
+}
+
+impl Worker<'_> {
+    /// Works until the grid ends and all is published, until somebody asks to stop, or until something is wrong.
+    pub fn run(self) -> Result<(), Error> {
+        let Worker { plan, source, ledger, metrics, health, stop, .. } = self;
+        let next = plan.rules.grid.span_of(ledger.next_window());
+        let windows =
+            Windows::new(plan.rules.clone(), plan.density.nodes().clone(), next, ledger.genesis().backfill_until);
+        let reading = Reading {
+            plan,
+            source,
+            windows,
+            recorded: ledger.ends().clone(),
+            must_rewind: true,
+            metrics: metrics.clone(),
+            health,
+        };
+        let releasing = Releasing {
+            plan,
+            ledger,
+            witness: self.witness,
+            sink: self.sink,
+            generators: self.generators,
+            metrics,
+            health,
+        };
+        // Few windows wait between the loops: a slow output slows reading instead of filling the memory.
+        let (sender, receiver) = sync_channel(4);
+        thread::scope(|scope| {
+            let released = scope.spawn(|| {
+                let result = releasing.run(&receiver, &stop);
+                drop(receiver);
+                stop_on_error(&stop, result)
+            });
+            let read = stop_on_error(&stop, reading.run(&sender, &stop));
+            drop(sender);
+            let released = released.join().unwrap_or(Err(Error::Panicked));
+            released.and(read)
+        })
+    }
+}
+
+fn stop_on_error(stop: &Stop, result: Result<(), Error>) -> Result<(), Error> {
+    result.inspect_err(|_| stop.ask())
+}
+
+/// From bytes to closed windows.
+struct Reading<'a> {
+    plan: &'a Plan,
+    source: Box<dyn Source + Send + 'a>,
+    windows: Windows,
+    /// End offsets of the newest closed window.
+    recorded: Positions,
+    must_rewind: bool,
+    metrics: Metrics,
+    health: &'a Health,
+}
+
+impl Reading<'_> {
+    fn run(mut self, closed: &SyncSender<Closed>, stop: &Stop) -> Result<(), Error> {
+        while !stop.asked() && self.windows.next().is_some() {
+            self.health.turn(Loop::Read);
+            match self.step() {
+                Ok(None) => {}
+                // The other loop is gone only if it failed, and then says why itself.
+                Ok(Some(window)) => {
+                    if closed.send(window).is_err() {
+                        break;
+                    }
+                }
+                Err(error) if error.is_passing() => {
+                    if self.health.reading.swap(false, Relaxed) {
+                        warn!("the input cannot be read now: {error}; trying again");
+                    }
+                    stop.wait(RETRY);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// One look at the input. Returns the next window once everything that belongs to it has been absorbed.
+    fn step(&mut self) -> Result<Option<Closed>, source::Error> {
+        if self.must_rewind {
+            self.windows.clear();
+            self.source.rewind(self.windows.oldest_message(), &self.recorded)?;
+            self.must_rewind = false;
+        }
+        let cut = self.windows.cut();
+        let ends = self.source.ends(cut)?;
+        if let Some(ends) = &ends
+            && self.source.reached(ends)?
+        {
+            return Ok(Some(self.close(ends.clone(), cut)));
+        }
+        match self.source.next(ends.as_ref(), PATIENCE)? {
+            Event::Batch(batch) => {
+                let fates = self.windows.absorb(&batch);
+                self.count(&fates);
+                self.is_reading();
+            }
+            Event::Idle if self.source.is_connected() => self.is_reading(),
+            Event::Idle => {
+                if self.health.reading.swap(false, Relaxed) {
+                    warn!("the brokers of the input cannot be reached; waiting for them");
+                }
+            }
+            Event::Reset { why } => {
+                warn!("{why}; reading again from the oldest open window");
+                self.must_rewind = true;
+            }
+            Event::Stuck { why } => {
+                if self.health.reading.swap(false, Relaxed) {
+                    error!("reading has stopped: {why}");
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn close(&mut self, ends: Positions, cut: Timestamp) -> Closed {
+        let window = self.windows.close();
+        let publish_at = match self.plan.publication {
+            Publication::AfterCut(delay) => cut.plus(delay),
+            Publication::AtWindowEnd => window.span.end,
+        };
+        self.recorded = ends.clone();
+        Closed { window, ends, publish_at }
+    }
+
+    fn is_reading(&self) {
+        if !self.health.reading.swap(true, Relaxed) {
+            info!("reading the input");
+        }
+    }
+
+    fn count(&self, fates: &Fates) {
+        let Some(operator) = &self.metrics.operator else { return };
+        operator.batches.inc();
+        for (fate, count) in fates.by_name() {
+            operator.records.with_label_values(&[fate]).inc_by(count);
+        }
+    }
+}
+
+/// From closed windows to published synopses.
+struct Releasing<'a> {
+    plan: &'a Plan,
+    ledger: Ledger,
+    witness: Box<dyn Witness + Send + 'a>,
+    sink: Box<dyn Sink + Send + 'a>,
+    generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
+    metrics: Metrics,
+    health: &'a Health,
+}
+
+impl Releasing<'_> {
+    /// Releases what comes, publishes what is due; ends once the other loop has and nothing is left to publish.
+    fn run(mut self, closed: &Receiver<Closed>, stop: &Stop) -> Result<(), Error> {
+        self.show();
+        // What an earlier run has paid for may be left to publish.
+        let mut next_step = Instant::now();
+        let mut is_reading = true;
+        while !stop.asked() {
+            self.health.turn(Loop::Release);
+            match closed.recv_timeout(PATIENCE) {
+                Ok(first) => {
+                    self.release_all(first, closed)?;
+                    next_step = Instant::now();
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => is_reading = false,
+            }
+            if Instant::now() < next_step {
+                continue;
+            }
+            match deliver::step(&mut self.ledger, &mut *self.witness, &mut *self.sink, Timestamp::now()) {
+                Ok(progress) => {
+                    self.delivered(&progress);
+                    if !is_reading && !progress.has_claimed && progress.next_due.is_none() {
+                        break;
+                    }
+                    next_step = Instant::now() + self.pause(&progress);
+                }
+                Err(error) if error.is_passing() => {
+                    if self.health.publishing.swap(false, Relaxed) {
+                        warn!("cannot publish now: {error}; trying again with the same bytes");
+                    }
+                    next_step = Instant::now() + RETRY;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Releases `first` and what waits behind it, for a second at most: one claim then covers them all.
+    fn release_all(&mut self, first: Closed, closed: &Receiver<Closed>) -> Result<(), Error> {
+        let started = Instant::now();
+        let mut next = Some(first);
+        while let Some(window) = next {
+            self.release(window)?;
+            next = if started.elapsed() < RETRY { closed.try_recv().ok() } else { None };
+        }
+        Ok(())
+    }
+
+    /// How long the witness need not be looked at again: until something is due, and no longer than a while.
+    fn pause(&self, progress: &Progress) -> Duration {
+        if progress.has_claimed {
+            return Duration::ZERO;
+        }
+        progress.next_due.map_or(WATCH, |due| due.since(Timestamp::now()).min(WATCH))
+    }
+
+    fn delivered(&mut self, progress: &Progress) {
+        if !self.health.witnessed.swap(true, Relaxed) {
+            info!("the witness agrees with the ledger");
+        }
+        self.health.publishing.store(true, Relaxed);
+        self.metrics.published.inc_by(progress.published as u64);
+    }
+
+    /// The walk from a closed window to a paid one. A crash before `pay`: nothing left, the window is drawn again from
+    /// the input. After it: the same bytes are published.
+    fn release(&mut self, closed: Closed) -> Result<(), Error> {
+        let started = Instant::now();
+        let Closed { window, ends, publish_at } = closed;
+        let Some(charges) = self.quote(window.span) else {
+            warn!(window = %window.span.start, "the budget is spent: this window is not released");
+            self.metrics.withheld.inc();
+            self.health.spent.store(true, Relaxed);
+            return Ok(self.ledger.withhold(window.span, ends)?);
+        };
+        let mut generator = (self.generators)()?;
+        let mut sealed = Vec::with_capacity(window.groups.len());
+        for group in &window.groups {
+            let exact = self.plan.density.evaluate(&group.histogram);
+            let noisy = self.plan.mechanism.release(&exact, &mut generator);
+            let description = self.describe(group.key.as_deref(), window.span, publish_at, &charges);
+            let synopsis = Synopsis::new(description, self.plan.natural(&noisy))?;
+            sealed.push(synopsis.seal()?);
+        }
+        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed })?;
+        self.metrics.released.inc();
+        self.health.spent.store(false, Relaxed);
+        if let Some(operator) = &self.metrics.operator {
+            operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
+        }
+        self.show();
+        Ok(())
+    }
+
+    /// What the window costs each block that it meets; nothing where one of them cannot pay.
+    fn quote(&self, window: Span) -> Option<Vec<(Span, Epsilon)>> {
+        let blocks = self.plan.blocks.spans_meeting(window);
+        let touched: Vec<_> = blocks.map(|block| (block, self.ledger.spent(block))).collect();
+        accountant::quote(&touched, self.plan.price, self.plan.total).ok()
+    }
+
+    /// The plan's description, with everything that differs from window to window.
+    fn describe(
+        &self,
+        key: Option<&str>,
+        window: Span,
+        published: Timestamp,
+        charges: &[(Span, Epsilon)],
+    ) -> Description {
+        let plan = self.plan;
+        let blocks = charges.iter().map(|(block, price)| Charge {
+            start: block.start,
+            end: block.end,
+            spent: self.ledger.spent(*block).checked_add(*price).unwrap_or(plan.total),
+            total: plan.total,
+        });
+        Description {
+            key: key.map(str::to_owned),
+            window,
+            published,
+            privacy: description::Privacy { blocks: blocks.collect(), ..plan.description.privacy.clone() },
+            ledger: Entry { id: self.ledger.genesis().ledger.clone(), sequence: self.ledger.head().sequence + 1 },
+            ..plan.description.clone()
+        }
+    }
+
+    /// Shows in the metrics what the ledger says: the schedule and the budget, nothing of the records.
+    fn show(&self) {
+        self.metrics.ledger_entries.set(i64::try_from(self.ledger.head().sequence).unwrap_or(i64::MAX));
+        #[expect(clippy::cast_precision_loss, reason = "a time to show")]
+        self.metrics.closed_until.set(self.ledger.next_window().micros() as f64 / 1e6);
+        self.metrics.total.set(self.plan.total.to_f64());
+        if let Some((_, spent)) = self.ledger.blocks().next_back() {
+            self.metrics.spent.set(spent.to_f64());
+            self.metrics.used.set(spent.to_f64() / self.plan.total.to_f64());
+        }
+    }
+}

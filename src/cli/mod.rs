@@ -1,16 +1,128 @@
-//! The command line.
+//! The command line: one file a command.
 
+mod chart;
+pub mod check;
+pub mod demo;
+pub mod evaluate;
+pub mod explain;
+pub mod ledger;
+pub mod parts;
 pub mod produce;
+pub mod run;
 
-/// Why a command failed, by what the caller can do about it.
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::sink::deliver;
+use crate::{config, pipeline};
+
+/// Private functions from a stream: windowed records in, differentially private synopses out.
+#[derive(Debug, Parser)]
+#[command(name = "bernstream", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the worker.
+    Run(run::Arguments),
+    /// Find every fault of a configuration; print the guarantee in words and what it takes to run.
+    Check(check::Arguments),
+    /// Show noise, error and budget over time, before any record is read.
+    Explain(explain::Arguments),
+    /// Evaluate a synopsis, from a file or a topic, in natural units.
+    Evaluate(evaluate::Arguments),
+    /// Look after the privacy ledger.
+    Ledger(ledger::Arguments),
+    /// Send a Parquet or Arrow file to a topic.
+    Produce(produce::Arguments),
+    /// Run everything in this process, on simulated records and a mock broker.
+    Demo(demo::Arguments),
+}
+
+/// Why a command failed, by what the caller should do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
+    /// The configuration or the arguments must be changed.
     #[error("{0}")]
     Configuration(String),
+    /// A broker, topic or file could not be reached.
     #[error("{0}")]
     Unavailable(String),
+    /// The ledger or its witness stops the worker.
     #[error("{0}")]
     Ledger(String),
     #[error("{0}")]
     Other(String),
+}
+
+impl Failure {
+    /// The code of `sysexits.h` that fits.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Configuration(_) => 78,
+            Failure::Unavailable(_) => 69,
+            Failure::Ledger(_) => 74,
+            Failure::Other(_) => 70,
+        }
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Check(arguments) => check::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Ledger(arguments) => ledger::run(&arguments),
+        Command::Produce(arguments) => produce::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+impl From<config::Faults> for Failure {
+    fn from(faults: config::Faults) -> Self {
+        Failure::Configuration(faults.to_string())
+    }
+}
+
+impl From<config::Error> for Failure {
+    fn from(error: config::Error) -> Self {
+        Failure::Configuration(error.to_string())
+    }
+}
+
+impl From<pipeline::Error> for Failure {
+    fn from(error: pipeline::Error) -> Self {
+        use pipeline::Error;
+        let text = error.to_string();
+        match error {
+            Error::Source(_) => Failure::Unavailable(text),
+            Error::Ledger(_) | Error::Deliver(deliver::Error::Ledger(_) | deliver::Error::Witness(_)) => Failure::Ledger(text),
+            Error::Deliver(deliver::Error::Sink(_)) => Failure::Unavailable(text),
+            Error::Mechanism(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
+        }
+    }
+}
+
+/// Adds a heading and its lines, indented, to a text.
+fn section(text: &mut String, heading: &str, lines: &[String]) {
+    text.push_str(heading);
+    text.push('\n');
+    for line in lines {
+        text.push_str("  ");
+        text.push_str(line);
+        text.push('\n');
+    }
 }

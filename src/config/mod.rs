@@ -1,1 +1,145 @@
-//! config
+//! The configuration: the file as written ([`file`]) becomes the settings as used ([`Settings`]), which cannot be wrong.
+
+pub mod document;
+pub mod file;
+mod forms;
+pub mod guarantee;
+mod normalised;
+mod plan;
+mod sections;
+mod settle;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::config::document::Document;
+pub use crate::config::document::Faults;
+pub use crate::config::plan::Error;
+use crate::mechanism::calibrate::Epsilon;
+use crate::metrics::Detail;
+use crate::source::topic::Broker;
+use crate::target::{Adjacency, density};
+use crate::window::grid::Grid;
+use crate::{ledger, sink, source, window};
+
+/// Everything a worker needs to know; every rule between two settings holds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub pipeline: String,
+    pub input: Input,
+    pub columns: source::Columns,
+    pub windows: window::Rules,
+    /// The privacy blocks: for records the windows themselves, for users the periods.
+    pub blocks: Grid,
+    pub privacy: Privacy,
+    pub release: Release,
+    pub density: density::Density,
+    /// Bandwidths in natural units, in the order of the axes.
+    pub bandwidths: Vec<f64>,
+    pub output: Output,
+    pub ledger: ledger::Params,
+    pub serve: Option<SocketAddr>,
+    pub detail: Detail,
+    /// Canonical JSON of what bears on privacy, and of nothing else: no address, no path, no secret.
+    pub normalised: String,
+}
+
+#[derive(Clone, Debug)]
+pub enum Input {
+    Kafka(source::kafka::Params),
+    Files(source::files::Params),
+}
+
+#[derive(Clone, Debug)]
+pub enum Output {
+    Kafka { sink: sink::kafka::Params, witness: ledger::witness::kafka::Params },
+    Files(sink::files::Params),
+}
+
+/// What is promised to whom.
+#[derive(Clone, Debug)]
+pub struct Privacy {
+    pub unit: Unit,
+    pub adjacency: Adjacency,
+    /// The public number of records of a window, under [`Adjacency::ReplaceOne`].
+    pub records_per_window: Option<u64>,
+    /// The most that a unit may lose in its block.
+    pub total: Epsilon,
+}
+
+/// Who is protected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Record,
+    /// All records of a user in one period.
+    User {
+        column: String,
+        per: Duration,
+        max_records_per_window: u32,
+    },
+}
+
+impl Unit {
+    /// How many records of one unit count in a window, over all keys.
+    pub fn contributions(&self) -> u32 {
+        match self {
+            Unit::Record => 1,
+            Unit::User { max_records_per_window, .. } => *max_records_per_window,
+        }
+    }
+}
+
+/// What is published of each window.
+#[derive(Clone, Debug)]
+pub struct Release {
+    pub name: String,
+    /// The price of one window.
+    pub price: Epsilon,
+    /// The order `h` of the iterated Bernstein operator.
+    pub order: u32,
+    /// From the cut of a window to its publication.
+    pub publish_delay: Duration,
+}
+
+impl Settings {
+    /// Reads the file at `path`.
+    pub fn load(path: &Path) -> Result<Self, Faults> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        Settings::parse(&text, &name)
+    }
+
+    /// Reads `text`; `name` stands before every fault.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Faults> {
+        let (mut document, file) = Document::read(text, name);
+        let settings = file.and_then(|file| settle::settings(&mut document, file));
+        document.finish(settings)
+    }
+
+    /// SHA-256 of [`Settings::normalised`]: changes with what bears on privacy, and with nothing else.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.normalised).into()
+    }
+
+    /// How many lattices a window publishes: one a key.
+    pub fn groups(&self) -> usize {
+        self.windows.keys.as_ref().map_or(1, Vec::len)
+    }
+}
+
+/// About how long a synopsis of `lattice_points` is: eight bytes a coefficient, and its schema and metadata.
+pub fn message_bytes(lattice_points: usize) -> usize {
+    8 * lattice_points + 3072
+}
+
+impl Input {
+    pub fn broker(&self) -> Option<&Broker> {
+        match self {
+            Input::Kafka(params) => Some(&params.broker),
+            Input::Files(_) => None,
+        }
+    }
+}

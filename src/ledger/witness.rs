@@ -1,3 +1,135 @@
 //! The witness: orders what several copies of a ledger might claim.
+//!
+//! A log that is only ever appended to. Whose record it was, acknowledgements and timeouts decide nothing: the head is what
+//! reading all of it from the start says, and that is the same for everyone.
 
+pub mod file;
 pub mod kafka;
+
+use serde::{Deserialize, Serialize};
+
+use super::chain::Head;
+use crate::clock::Timestamp;
+
+/// One record of the witness: all rows after `previous` up to `head` are claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The head of the witness that the claim follows; none in the very first.
+    pub previous: Option<Head>,
+    pub head: Head,
+    /// The end of the last block charged.
+    pub last_block_end: Timestamp,
+}
+
+impl Claim {
+    /// One line of JSON.
+    pub fn encode(&self) -> String {
+        serde_json::json!(self).to_string()
+    }
+
+    pub fn decode(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok()
+    }
+}
+
+/// The accepted claim after `next`, where `current` was the accepted one.
+///
+/// The first accepted claim has no previous head, each later one names the head and has a higher sequence. All others are void
+/// for ever: nothing that comes later makes them good.
+pub fn fold(current: Option<Claim>, next: Claim) -> Option<Claim> {
+    let is_accepted = match current {
+        None => next.previous.is_none(),
+        Some(current) => next.previous == Some(current.head) && next.head.sequence > current.head.sequence,
+    };
+    if is_accepted { Some(next) } else { current }
+}
+
+/// A place that claims are appended to and read from.
+pub trait Witness {
+    /// The accepted claim, after everything that is there was read from the start (or from where the last call ended).
+    fn read(&mut self) -> Result<Option<Claim>, Error>;
+
+    /// What tells this witness from one that was made anew in its place. To be asked after reading.
+    fn identity(&mut self) -> Result<String, Error>;
+
+    /// Appends a claim; `Ok` and a passing error mean the same, that reading will show what became of it.
+    fn append(&mut self, claim: &Claim) -> Result<(), Error>;
+}
+
+/// Why a witness cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the witness {name} cannot be reached: {why}")]
+    Unavailable { name: String, why: String },
+    #[error("the witness {name} cannot be used: {why}")]
+    Refused { name: String, why: String },
+    #[error(
+        "the witness {name} is missing; it is never made anew under a ledger: restore it, or run `bernstream ledger init`"
+    )]
+    Missing { name: String },
+    #[error(
+        "the witness {name} is not what it was: {what}; it must never be compacted, expired, edited or replaced. Where it \
+         cannot be restored, use a new one and start a new ledger with `bernstream ledger init`"
+    )]
+    Damaged { name: String, what: String },
+    #[error("the witness topic {name} has {setting} = {found}, and needs {needed}; a witness must never lose a record")]
+    Setting { name: String, setting: String, found: String, needed: String },
+}
+
+impl Error {
+    /// Whether to try again.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Error::Unavailable { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::chain::Digest;
+
+    fn head(sequence: u64) -> Head {
+        Head { sequence, digest: Digest::of(&sequence.to_be_bytes()) }
+    }
+
+    fn claim(previous: Option<u64>, sequence: u64) -> Claim {
+        Claim { previous: previous.map(head), head: head(sequence), last_block_end: Timestamp::from_micros(0) }
+    }
+
+    fn newest(claims: &[Claim]) -> Option<u64> {
+        claims.iter().copied().fold(None, fold).map(|claim| claim.head.sequence)
+    }
+
+    #[test]
+    fn the_first_claim_has_no_previous_head() {
+        assert_eq!(newest(&[]), None);
+        assert_eq!(newest(&[claim(Some(1), 2)]), None);
+        assert_eq!(newest(&[claim(Some(1), 2), claim(None, 3)]), Some(3));
+    }
+
+    #[test]
+    fn each_later_claim_names_the_head_and_has_a_higher_sequence() {
+        assert_eq!(newest(&[claim(None, 0), claim(Some(0), 3), claim(Some(3), 4)]), Some(4));
+        assert_eq!(newest(&[claim(None, 0), claim(Some(0), 3), claim(Some(0), 4)]), Some(3));
+        assert_eq!(newest(&[claim(None, 0), claim(None, 3)]), Some(0));
+        assert_eq!(newest(&[claim(None, 5), claim(Some(5), 5)]), Some(5));
+        assert_eq!(newest(&[claim(None, 5), claim(Some(5), 4)]), Some(5));
+        let other = Claim { previous: Some(Head { sequence: 0, digest: Digest::of(b"other") }), ..claim(None, 3) };
+        assert_eq!(newest(&[claim(None, 0), other]), Some(0));
+    }
+
+    #[test]
+    fn a_void_claim_stays_void() {
+        // It names a head that comes later than it does.
+        assert_eq!(newest(&[claim(None, 0), claim(Some(3), 4), claim(Some(0), 3)]), Some(3));
+    }
+
+    #[test]
+    fn claims_are_read_as_they_are_written() {
+        for claim in [claim(None, 0), claim(Some(3), u64::MAX)] {
+            assert_eq!(Claim::decode(claim.encode().as_bytes()), Some(claim));
+        }
+        assert_eq!(Claim::decode(b"{}"), None);
+    }
+}

@@ -1,9 +1,12 @@
-//! Prices, sensitivities and scales, and the exact arithmetic between them.
+//! Prices and scales, and the exact arithmetic between them.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use super::Error;
+use crate::target::Sensitivity;
 
 /// A privacy price or budget in nats, exact: a whole number of 10^-12.
 ///
@@ -81,10 +84,95 @@ impl TryFrom<String> for Epsilon {
     }
 }
 
-/// How much neighbours can differ in the 1-norm, in grid units.
+/// The scale `s` of discrete Laplace noise, in grid units: `P[Z = z]` is proportional to `exp(-|z| / s)`.
+///
+/// A multiple of 16, 16 to `2^56`: the sampler works in sixteenths, and its integers end there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Sensitivity(pub u64);
+pub struct Scale(u64);
 
-/// The scale of discrete Laplace noise, in grid units: `P[Z = z]` is proportional to `exp(-|z| / scale)`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Scale(pub u64);
+impl Scale {
+    pub const LARGEST: u64 = 1 << 56;
+
+    /// `None` where `units` is not a multiple of 16 from 16 to [`Scale::LARGEST`].
+    pub fn new(units: u64) -> Option<Self> {
+        (units.is_multiple_of(16) && (16..=Self::LARGEST).contains(&units)).then_some(Scale(units))
+    }
+
+    pub fn units(self) -> u64 {
+        self.0
+    }
+
+    /// The smallest scale whose noise costs at most `price` for neighbours at most `sensitivity` apart in the 1-norm:
+    /// `s = 16 ceil(D1 / (16 (price - 10^-15)))`, exactly.
+    ///
+    /// The `10^-15` pays for the sampler's own error, at most `2 N 2^-98` for `N` coordinates
+    /// ([`DiscreteLaplace`](super::noise::DiscreteLaplace)), and for whatever else below `2^-64`; so the charge is `price`.
+    pub fn for_price(sensitivity: Sensitivity, price: Epsilon) -> Result<Self, Error> {
+        const QUADRILLION: u128 = 1_000_000_000_000_000;
+        if sensitivity.0 == 0 {
+            return Err(Error::NoSensitivity);
+        }
+        let noise_alone = (1000 * u128::from(price.trillionths())).checked_sub(1).ok_or(Error::NoPrice)?;
+        // At most 2^64 * 2^50.
+        let sixteenths = (u128::from(sensitivity.0) * QUADRILLION).div_ceil(16 * noise_alone);
+        u64::try_from(16 * sixteenths).ok().and_then(Scale::new).ok_or(Error::TooMuchNoise { price })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn decimal_prices_add_up_exactly() {
+        let tenth: Epsilon = "0.1".parse().unwrap();
+        let ten = (0..10).try_fold(Epsilon::ZERO, |sum, _| sum.checked_add(tenth));
+        assert_eq!(ten, Some("1".parse().unwrap()));
+        assert_eq!(ten.unwrap().to_string(), "1");
+    }
+
+    #[test]
+    fn a_scale_is_a_multiple_of_sixteen_in_range() {
+        for wrong in [0, 8, 15, 17, Scale::LARGEST + 16, u64::MAX] {
+            assert_eq!(Scale::new(wrong), None, "{wrong}");
+        }
+        assert!(Scale::new(16).is_some() && Scale::new(Scale::LARGEST).is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_calibrated_is_refused_in_words() {
+        let says = |sensitivity, price: &str, words: &str| {
+            let message = Scale::for_price(Sensitivity(sensitivity), price.parse().unwrap()).unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
+        };
+        says(1 << 40, "0", "price of 0");
+        says(1 << 57, "1", "price of 1 is so low");
+        says(u64::MAX, "0.000000000001", "price of 0.000000000001 is so low");
+        says(0, "1", "sensitivity of 0");
+    }
+
+    proptest! {
+        #[test]
+        fn a_price_is_never_exceeded_and_missed_by_less_than_sixteen_units(
+            (sensitivity, price) in (0_u32..50, 0_u32..44)
+                .prop_flat_map(|(s, p)| (1..=1_u64 << s, 1..=1_u64 << p))
+        ) {
+            let cost_at_most = |scale: u64| {
+                // sensitivity / scale + 10^-15 <= price / 10^12, all in whole numbers.
+                u128::from(sensitivity) * 10_u128.pow(15) <= (u128::from(price) * 1000 - 1) * u128::from(scale)
+            };
+            match Scale::for_price(Sensitivity(sensitivity), Epsilon::from_trillionths(price)) {
+                Ok(scale) => {
+                    prop_assert!(cost_at_most(scale.units()));
+                    prop_assert!(scale.units() == 16 || !cost_at_most(scale.units() - 16));
+                }
+                Err(error) => {
+                    prop_assert_eq!(error.to_string().contains("is so low"), true);
+                    prop_assert!(!cost_at_most(Scale::LARGEST));
+                }
+            }
+        }
+    }
+}

@@ -3,9 +3,68 @@
 pub mod calibrate;
 pub mod noise;
 
-/// Noisy lattice values in grid units: safe to publish once paid for.
+use rand::rngs::SysError;
+
+use crate::target::{Exact, Sensitivity};
+use calibrate::{Epsilon, Scale};
+use noise::{DiscreteLaplace, Generator};
+
+/// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Noisy {
+pub struct Noisy(Vec<i128>);
+
+impl Noisy {
     /// Row-major over the lattice, the last axis fastest.
-    pub values: Vec<i128>,
+    pub fn values(&self) -> &[i128] {
+        &self.0
+    }
+}
+
+/// The Bernstein mechanism with Laplace noise (`[AR17]` section 4), calibrated to one target and one price.
+///
+/// Each lattice value gets independent discrete Laplace noise of one scale. For neighbours whose exact values differ by
+/// at most the sensitivity in the 1-norm, one release is `price`-differentially private, with delta 0 and for the
+/// adjacency of the sensitivity. Departure from the paper: the scale follows the 1-norm of the change over the lattice,
+/// which is at most the paper's `N S` and for narrow kernels far less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Laplace {
+    scale: Scale,
+}
+
+impl Laplace {
+    pub fn calibrated(sensitivity: Sensitivity, price: Epsilon) -> Result<Self, Error> {
+        Scale::for_price(sensitivity, price).map(|scale| Laplace { scale })
+    }
+
+    /// The scale of the noise at every lattice point, in grid units.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Draws. Each call costs the price once more, the same values or not: call it once a window and key, and keep the
+    /// result.
+    pub fn release(&self, exact: &Exact, generator: &mut Generator) -> Noisy {
+        let mut values = vec![0; exact.reveal().len()];
+        DiscreteLaplace::new(self.scale).fill(generator, &mut values);
+        for (noisy, exact) in values.iter_mut().zip(exact.reveal()) {
+            *noisy = exact.saturating_add(*noisy);
+        }
+        Noisy(values)
+    }
+}
+
+/// Why there can be no noise.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the operating system gives no randomness, so nothing can be released: {0}")]
+    Entropy(#[from] SysError),
+    #[error("a price of 0 buys nothing: give the release an epsilon above 0")]
+    NoPrice,
+    #[error("a sensitivity of 0 cannot be right: every record has some effect")]
+    NoSensitivity,
+    #[error(
+        "a price of {price} is so low that the noise would exceed 2^56 grid units, millions of times what a record adds: \
+         raise epsilon or lower the number of records a unit may contribute"
+    )]
+    TooMuchNoise { price: Epsilon },
 }

@@ -1,8 +1,190 @@
-//! Publishing to a folder.
+//! Publishing to a folder: one file a synopsis, `<pipeline>/<release>/<key>/<window start>.arrows`.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Error, Sink};
+use crate::ledger::Paid;
+use crate::synopsis::Sealed;
+
+const EXTENSION: &str = "arrows";
 
 #[derive(Clone, Debug)]
 pub struct Params {
     pub path: PathBuf,
+}
+
+impl Params {
+    /// The witness that lies beside the synopses.
+    pub fn witness(&self) -> PathBuf {
+        self.path.join("witness")
+    }
+}
+
+/// A folder of synopses.
+#[derive(Debug)]
+pub struct FolderSink {
+    params: Params,
+}
+
+impl FolderSink {
+    pub fn new(params: &Params) -> Self {
+        FolderSink { params: params.clone() }
+    }
+}
+
+impl Sink for FolderSink {
+    fn publish(&mut self, paid: &Paid) -> Result<(), Error> {
+        write(&self.params.path, paid.sealed())
+    }
+}
+
+fn write(folder: &Path, sealed: &Sealed) -> Result<(), Error> {
+    let path = folder.join(name(sealed)?);
+    let write = || {
+        match fs::read(&path) {
+            Ok(bytes) if bytes == sealed.bytes => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Err(_) => {
+                let draft = path.with_extension("new");
+                path.parent().map_or(Ok(()), fs::create_dir_all)?;
+                let mut file = File::create(&draft)?;
+                file.write_all(&sealed.bytes)?;
+                file.sync_all()?;
+                fs::rename(&draft, &path)?;
+            }
+        }
+        // Also where the file was there: a crash may have come between the renaming and this.
+        let mut made_in = path.ancestors().skip(1).take_while(|at| at.starts_with(folder));
+        made_in.try_for_each(|folder| File::open(folder)?.sync_all())?;
+        Ok(true)
+    };
+    match write() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::Different { path }),
+        Err(error) => Err(Error::File { path, why: error.to_string() }),
+    }
+}
+
+/// The file of a synopsis below the folder, from its headers.
+///
+/// Two synopses share a name only where source, key and window are the same.
+pub fn name(sealed: &Sealed) -> Result<PathBuf, Error> {
+    let header = |name| sealed.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
+    let source = header("ce_source").ok_or(Error::Header("ce_source"))?;
+    let start = header("window_start").ok_or(Error::Header("window_start"))?;
+    let source = source.strip_prefix("/bernstream/").unwrap_or(source);
+    let mut path: PathBuf = source.split('/').map(safe).collect();
+    path.extend(header("ce_subject").map(safe));
+    // The colons of a time are not welcome in file names, and say nothing.
+    path.push(format!("{}.{EXTENSION}", safe(&start.replace(':', ""))));
+    Ok(path)
+}
+
+/// `text` as the name of a file or folder: what may mean something there is escaped, and different texts stay different.
+fn safe(text: &str) -> String {
+    let escape = |(place, byte): (usize, u8)| match byte {
+        b'.' if place == 0 => "%2E".to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    if text.is_empty() { "%".into() } else { text.bytes().enumerate().map(escape).collect() }
+}
+
+/// Every synopsis in the folder.
+fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    let mut folders = vec![params.path.clone()];
+    while let Some(folder) = folders.pop() {
+        let mut list = || {
+            for entry in fs::read_dir(&folder)? {
+                let entry = entry?;
+                if entry.file_type()?.is_dir() {
+                    folders.push(entry.path());
+                } else if entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
+                    found.push(entry.path());
+                }
+            }
+            Ok::<(), io::Error>(())
+        };
+        match list() {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::File { path: folder, why: error.to_string() });
+            }
+            _ => {}
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Hands out every synopsis: where it is, and its bytes.
+pub fn each_synopsis(params: &Params, mut each: impl FnMut(String, Vec<u8>)) -> Result<(), Error> {
+    for path in synopses(params)? {
+        match fs::read(&path) {
+            Ok(bytes) => each(path.display().to_string(), bytes),
+            Err(error) => return Err(Error::File { path, why: error.to_string() }),
+        }
+    }
+    Ok(())
+}
+
+/// Whether no synopsis was ever written to the folder (or none is left).
+pub fn is_untouched(params: &Params) -> Result<bool, Error> {
+    Ok(synopses(params)?.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed(source: &str, subject: Option<&str>, bytes: &[u8]) -> Sealed {
+        let mut headers = vec![("ce_source", source), ("window_start", "2013-01-01T05:00:00Z")];
+        headers.extend(subject.map(|subject| ("ce_subject", subject)));
+        let headers = headers.into_iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+        Sealed { key: "k".into(), headers, bytes: bytes.to_vec() }
+    }
+
+    #[test]
+    fn a_synopsis_has_a_file_of_its_own_inside_the_folder() {
+        let name = |source, subject| name(&sealed(source, subject, b"")).unwrap().display().to_string();
+        assert_eq!(name("/bernstream/p/r", Some("EWR")), "p/r/EWR/2013-01-01T050000Z.arrows");
+        assert_eq!(name("/bernstream/p/r", None), "p/r/2013-01-01T050000Z.arrows");
+        assert_eq!(name("/bernstream/../r", Some("../x")), "%2E./r/%2E.%2Fx/2013-01-01T050000Z.arrows");
+        assert_eq!(name("/bernstream/p/r", Some("")), "p/r/%/2013-01-01T050000Z.arrows");
+        assert_eq!(name("/bernstream/p/r", Some("a b")), "p/r/a%20b/2013-01-01T050000Z.arrows");
+        assert_eq!(name("/bernstream/p/r", Some("a%20b")), "p/r/a%2520b/2013-01-01T050000Z.arrows");
+    }
+
+    #[test]
+    fn the_same_bytes_may_come_again_and_other_bytes_may_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let params = Params { path: folder.path().join("out") };
+        assert!(is_untouched(&params).unwrap());
+        let first = sealed("/bernstream/p/r", Some("EWR"), b"one");
+        write(&params.path, &first).unwrap();
+        write(&params.path, &first).unwrap();
+        let error = write(&params.path, &sealed("/bernstream/p/r", Some("EWR"), b"two")).unwrap_err();
+        assert!(matches!(error, Error::Different { .. }) && !error.is_passing());
+        assert!(!is_untouched(&params).unwrap());
+        let found = synopses(&params).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(fs::read(&found[0]).unwrap(), b"one");
+    }
+
+    #[test]
+    fn a_draft_that_a_crash_left_is_no_synopsis_and_in_nobodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let params = Params { path: folder.path().into() };
+        let first = sealed("/bernstream/p/r", None, b"one");
+        let draft = folder.path().join("p/r/2013-01-01T050000Z.new");
+        fs::create_dir_all(draft.parent().unwrap()).unwrap();
+        fs::write(&draft, b"on").unwrap();
+        assert!(is_untouched(&params).unwrap());
+        write(&params.path, &first).unwrap();
+        assert!(!draft.exists());
+        assert_eq!(synopses(&params).unwrap().len(), 1);
+    }
 }

@@ -1,9 +1,98 @@
 //! Publishing to a Kafka topic.
 
-use crate::source::topic::Broker;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Headers, Message};
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::{Error, Sink};
+use crate::ledger::Paid;
+use crate::ledger::producer::{Producer, Record};
+use crate::source;
+use crate::source::topic::{self, Broker};
+use crate::synopsis::Sealed;
 
 #[derive(Clone, Debug)]
 pub struct Params {
     pub broker: Broker,
     pub topic: String,
+}
+
+/// The output topic: `acks=all`, idempotent, one message in flight, partitions by key.
+pub struct KafkaSink {
+    params: Params,
+    producer: Producer,
+}
+
+impl KafkaSink {
+    /// Checks that the topic is there.
+    pub fn open(params: &Params) -> Result<Self, Error> {
+        topic::describe(&params.broker, &params.topic)?;
+        let producer = Producer::new(params.broker.clone(), params.topic.clone());
+        Ok(KafkaSink { params: params.clone(), producer })
+    }
+}
+
+impl Sink for KafkaSink {
+    fn publish(&mut self, paid: &Paid) -> Result<(), Error> {
+        let sealed = paid.sealed();
+        let record =
+            Record { partition: None, key: Some(&sealed.key), headers: &sealed.headers, payload: &sealed.bytes };
+        self.producer.send(record).map_err(|error| match error.rdkafka_error_code() {
+            Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
+                Error::TooLarge { topic: self.params.topic.clone(), bytes: sealed.bytes.len() }
+            }
+            _ => self.params.broker.failed(&self.params.topic, &error).into(),
+        })
+    }
+}
+
+/// Hands out every message of the topic: where it is, and what it is.
+pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Result<(), Error> {
+    let failed = |error| params.broker.failed(&params.topic, &error);
+    let mut config = params.broker.client_config();
+    config
+        .set("group.id", "bernstream-verify")
+        .set("enable.auto.commit", "false")
+        .set("enable.partition.eof", "true")
+        .set("isolation.level", "read_uncommitted");
+    let client: BaseConsumer = config.create().map_err(failed)?;
+    for partition in topic::partitions(&params.broker, &client, &params.topic)? {
+        let mut all = TopicPartitionList::new();
+        all.add_partition_offset(&params.topic, partition, Offset::Beginning).map_err(failed)?;
+        client.assign(&all).map_err(failed)?;
+        loop {
+            match client.poll(topic::PATIENCE) {
+                Some(Ok(message)) => each(format!("{partition}:{}", message.offset()), sealed(&message)),
+                Some(Err(KafkaError::PartitionEOF(_))) => break,
+                Some(Err(error)) => return Err(failed(error).into()),
+                None => return Err(failed(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut)).into()),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The message as it was sealed, if it was; what is not text was never sealed and matches nothing.
+fn sealed(message: &BorrowedMessage<'_>) -> Sealed {
+    let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
+    let headers = message.headers().map(|headers| headers.iter().map(|h| (h.key.to_string(), text(h.value))).collect());
+    Sealed {
+        key: text(message.key()),
+        headers: headers.unwrap_or_default(),
+        bytes: message.payload().unwrap_or_default().to_vec(),
+    }
+}
+
+/// Whether nothing was ever written to the topic: every partition begins and ends at offset 0.
+pub fn is_untouched(params: &Params) -> Result<bool, source::Error> {
+    let failed = |error| params.broker.failed(&params.topic, &error);
+    let client: BaseConsumer = params.broker.client_config().create().map_err(failed)?;
+    for partition in topic::partitions(&params.broker, &client, &params.topic)? {
+        let watermarks = client.fetch_watermarks(&params.topic, partition, topic::PATIENCE).map_err(failed)?;
+        if watermarks != (0, 0) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

@@ -28,6 +28,14 @@ use crate::source::{Batch, Columns};
 #[derive(Clone, Debug)]
 pub struct Text(pub BinaryArray);
 
+impl Text {
+    /// The bytes of a row; `None` where it is null.
+    #[inline]
+    pub fn get(&self, row: usize) -> Option<&[u8]> {
+        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
+    }
+}
+
 /// Why a message cannot be read as a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -97,6 +97,10 @@ impl Source for Files {
     fn reached(&self, _ends: &Positions) -> Result<bool, Error> {
         Ok(self.at == self.files.len())
     }
+
+    fn is_connected(&self) -> bool {
+        true
+    }
 }
 
 fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {

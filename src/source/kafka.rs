@@ -81,11 +81,6 @@ impl Kafka {
         &self.topic
     }
 
-    /// Whether the broker answered when it was last asked, some seconds ago at most.
-    pub fn connected(&self) -> bool {
-        self.watch.connected()
-    }
-
     /// Where to start in a partition that keeps `low..high`, given the first message that is late enough to matter.
     fn start(&self, partition: i32, (low, high): (i64, i64), first: Option<i64>) -> Result<i64, Error> {
         // A message that is too old to matter is still kept: nothing that matters was deleted before it.
@@ -156,6 +151,10 @@ impl Source for Kafka {
         let Some(reading) = &self.reading else { return Ok(false) };
         let positions = reading.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
         Ok(ends.0.iter().all(|(partition, end)| positions.0.get(partition).is_some_and(|at| at >= end)))
+    }
+
+    fn is_connected(&self) -> bool {
+        self.watch.connected()
     }
 }
 

@@ -88,6 +88,9 @@ pub trait Source {
 
     /// Whether everything before `ends` has been handed out.
     fn reached(&self, ends: &Positions) -> Result<bool, Error>;
+
+    /// Whether the input answered when it was last asked.
+    fn is_connected(&self) -> bool;
 }
 
 /// Why reading failed.

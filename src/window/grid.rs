@@ -20,6 +20,13 @@ pub struct Grid {
     length: Duration,
 }
 
+impl Span {
+    #[inline]
+    pub fn contains(&self, time: Timestamp) -> bool {
+        self.start <= time && time < self.end
+    }
+}
+
 impl Grid {
     /// `None` where `length` is shorter than a microsecond.
     pub fn new(origin: Timestamp, length: Duration) -> Option<Self> {
@@ -30,11 +37,15 @@ impl Grid {
         self.length
     }
 
-    /// The span that `time` lies in.
+    pub fn origin(&self) -> Timestamp {
+        self.origin
+    }
+
+    /// The span that `time` lies in. At the ends of the representable range, 290,000 years away, spans are cut short.
     pub fn span_of(&self, time: Timestamp) -> Span {
         // `rem_euclid`: times before the origin belong to the span that starts before them.
-        let into = (time.micros() - self.origin.micros()).rem_euclid(micros(self.length));
-        let start = Timestamp::from_micros(time.micros() - into);
+        let into = time.micros().saturating_sub(self.origin.micros()).rem_euclid(micros(self.length));
+        let start = Timestamp::from_micros(time.micros().saturating_sub(into));
         Span { start, end: start.plus(self.length) }
     }
 
@@ -54,5 +65,57 @@ impl Grid {
     pub fn first_from(&self, time: Timestamp) -> Span {
         let span = self.span_of(time);
         if span.start == time { span } else { self.after(span) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    fn grid(origin: i64, length: u64) -> Grid {
+        Grid::new(at(origin), Duration::from_secs(length)).expect("a length")
+    }
+
+    #[test]
+    fn every_time_lies_in_exactly_one_span() {
+        let grid = grid(3, 10);
+        for seconds in -50..50 {
+            let span = grid.span_of(at(seconds));
+            assert!(span.contains(at(seconds)));
+            assert_eq!((span.start.micros() - at(3).micros()).rem_euclid(10_000_000), 0);
+            assert_eq!(span.end.since(span.start), Duration::from_secs(10));
+        }
+        assert_eq!(grid.span_of(at(2)).end, at(3));
+        assert_eq!(grid.span_of(at(3)).start, at(3));
+    }
+
+    #[test]
+    fn a_window_that_straddles_midnight_meets_both_days() {
+        let days = grid(0, 86_400);
+        let straddling = Span { start: at(86_000), end: at(87_000) };
+        let met: Vec<Span> = days.spans_meeting(straddling).collect();
+        assert_eq!(met.len(), 2);
+        assert_eq!(met[1].start, at(86_400));
+        assert_eq!(days.spans_meeting(Span { start: at(0), end: at(86_400) }).count(), 1);
+    }
+
+    #[test]
+    fn the_first_span_from_a_time_never_starts_before_it() {
+        let grid = grid(0, 60);
+        assert_eq!(grid.first_from(at(60)).start, at(60));
+        assert_eq!(grid.first_from(at(61)).start, at(120));
+        assert_eq!(grid.first_from(at(-1)).start, at(0));
+    }
+
+    #[test]
+    fn times_at_the_ends_of_the_range_do_not_overflow() {
+        for micros in [i64::MIN, i64::MIN + 1, i64::MAX - 1, i64::MAX] {
+            let span = grid(-5, 7).span_of(Timestamp::from_micros(micros));
+            assert!(span.start.micros() <= micros);
+        }
     }
 }

@@ -1,18 +1,260 @@
 //! The state of a sum over records: an integer histogram on a fine public grid.
+//!
+//! A record deposits one unit of mass, as `2^20` whole grains, on the nodes around it. After [`Nodes::place`] everything
+//! is an integer, so the state does not depend on the order of the records. Memory depends on the grid alone and no
+//! record is kept.
 
-/// A record's place on the grid: integer coordinates, one an axis, in 1/1024 of a cell.
+use std::fmt;
+
+/// Grains that one record deposits, always and exactly.
+pub const GRAINS: u64 = 1 << GRAIN_BITS;
+const GRAIN_BITS: u32 = 20;
+
+/// Steps of a place between two nodes.
+const STEPS: u32 = 1024;
+
+/// Weights of the three nodes of one axis add up to `2^21`.
+const WEIGHT_BITS: u32 = 21;
+
+/// Most cells of a histogram (35 MB).
+pub const MOST_CELLS: usize = 4_300_000;
+
+/// A record's place on the grid: integer coordinates, one an axis, in 1/1024 of a cell. Axes that are not there are 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub [u32; 3]);
+pub struct Place([u32; 3]);
 
 /// The fine grid: nodes `j / M`, `j = -1 ..= M + 1`, on each axis of the unit cube.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
     /// `M`, one an axis, 1 to 3 axes.
-    pub per_axis: Vec<u32>,
+    per_axis: Vec<u32>,
 }
 
-/// Deposits so far, row-major, the last axis fastest; `prod (M_i + 3)` cells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl Nodes {
+    /// `None` unless there are 1 to 3 axes, each with at least one step, and at most [`MOST_CELLS`] cells together.
+    pub fn new(per_axis: &[u32]) -> Option<Self> {
+        let possible = (1..=3).contains(&per_axis.len()) && per_axis.iter().all(|m| (1..=u32::MAX / STEPS).contains(m));
+        let cells = per_axis.iter().try_fold(1_usize, |product, m| product.checked_mul(*m as usize + 3))?;
+        (possible && cells <= MOST_CELLS).then(|| Nodes { per_axis: per_axis.to_vec() })
+    }
+
+    /// `M`, one an axis.
+    pub fn per_axis(&self) -> &[u32] {
+        &self.per_axis
+    }
+
+    /// Nodes of one axis: `M + 3`.
+    pub fn widths(&self) -> impl Iterator<Item = usize> {
+        self.per_axis.iter().map(|m| *m as usize + 3)
+    }
+
+    /// Cells of a histogram: `prod (M_i + 3)`.
+    pub fn cells(&self) -> usize {
+        self.widths().product()
+    }
+
+    /// Where a record of the unit cube lies, to the nearest 1/1024 of a cell.
+    ///
+    /// Whatever `x` is, the place lies on the grid; but mapping a record into the cube is the window's job.
+    pub fn place(&self, x: &[f64]) -> Place {
+        let mut place = Place([0; 3]);
+        for ((coordinate, m), x) in place.0.iter_mut().zip(&self.per_axis).zip(x) {
+            let last = m * STEPS;
+            // A cast from a float saturates and takes NaN to 0.
+            *coordinate = ((x * f64::from(last)).round() as u32).min(last);
+        }
+        place
+    }
+}
+
+/// Grains deposited so far, one count a node; it saturates rather than wraps.
+///
+/// Row-major, the last axis fastest. `Debug` shows no counts: they are exact.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
-    pub cells: Vec<u64>,
+    pub(crate) cells: Vec<u64>,
+}
+
+impl Histogram {
+    pub fn new(nodes: &Nodes) -> Self {
+        Histogram { cells: vec![0; nodes.cells()] }
+    }
+
+    /// The secret counts themselves, for tests and audits.
+    pub fn reveal(&self) -> &[u64] {
+        &self.cells
+    }
+
+    /// Adds one record: [`GRAINS`] in all, on the three nodes an axis around it, by the quadratic B-spline
+    /// `(1/2 - f)^2 / 2`, `3/4 - f^2`, `(1/2 + f)^2 / 2`, `f` the distance from the nearest node in cells.
+    ///
+    /// Products over the axes are rounded down to whole grains and the rest goes to the middle. So a deposit is a convex
+    /// combination of single nodes, times [`GRAINS`], whatever the record: sensitivities rest on that.
+    /// `nodes` must be the ones that the histogram was made with.
+    pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
+        let [x, y, z] = place.0;
+        match nodes.per_axis[..] {
+            [_] => self.deposit_1(Stencil::at(x)),
+            [_, m] => self.deposit_2(m as usize + 3, Stencil::at(x), Stencil::at(y)),
+            [_, m, n] => {
+                self.deposit_3([m as usize + 3, n as usize + 3], Stencil::at(x), Stencil::at(y), Stencil::at(z))
+            }
+            _ => {}
+        }
+    }
+
+    fn deposit_1(&mut self, x: Stencil) {
+        let [low, _, high] = x.weights.map(|w| w >> (WEIGHT_BITS - GRAIN_BITS));
+        add(&mut self.cells[x.first..x.first + 3], [low, GRAINS - low - high, high]);
+    }
+
+    fn deposit_2(&mut self, width: usize, x: Stencil, y: Stencil) {
+        let mut grains = x.weights.map(|u| y.weights.map(|v| (u * v) >> (2 * WEIGHT_BITS - GRAIN_BITS)));
+        let sum: u64 = grains.iter().flatten().sum();
+        grains[1][1] += GRAINS - sum;
+        let mut start = x.first * width + y.first;
+        for row in grains {
+            add(&mut self.cells[start..start + 3], row);
+            start += width;
+        }
+    }
+
+    fn deposit_3(&mut self, [width, depth]: [usize; 2], x: Stencil, y: Stencil, z: Stencil) {
+        // Three weights of 21 bits fill 63.
+        let product = |u, v, w| (u * v * w) >> (3 * WEIGHT_BITS - GRAIN_BITS);
+        let mut grains = x.weights.map(|u| y.weights.map(|v| z.weights.map(|w| product(u, v, w))));
+        let sum: u64 = grains.iter().flatten().flatten().sum();
+        grains[1][1][1] += GRAINS - sum;
+        for (i, plane) in grains.into_iter().enumerate() {
+            let mut start = ((x.first + i) * width + y.first) * depth + z.first;
+            for row in plane {
+                add(&mut self.cells[start..start + 3], row);
+                start += depth;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Histogram({} cells)", self.cells.len())
+    }
+}
+
+fn add(cells: &mut [u64], grains: [u64; 3]) {
+    for (cell, grains) in cells.iter_mut().zip(grains) {
+        *cell = cell.saturating_add(grains);
+    }
+}
+
+/// What one axis gives to its three nodes.
+struct Stencil {
+    /// Index of the lowest of the three: the cell of node `j - 1`, as cells begin at node -1.
+    first: usize,
+    /// In units of `2^-21`.
+    weights: [u64; 3],
+}
+
+impl Stencil {
+    fn at(coordinate: u32) -> Self {
+        const HALF: i64 = STEPS as i64 / 2;
+        let nearest = (coordinate + STEPS / 2) / STEPS;
+        let f = i64::from(coordinate) - i64::from(nearest * STEPS);
+        let weights = [(HALF - f) * (HALF - f), 6 * HALF * HALF - 2 * f * f, (HALF + f) * (HALF + f)];
+        Stencil { first: nearest as usize, weights: weights.map(i64::unsigned_abs) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn deposited(nodes: &Nodes, x: &[f64]) -> Histogram {
+        let mut histogram = Histogram::new(nodes);
+        histogram.deposit(nodes, nodes.place(x));
+        histogram
+    }
+
+    #[test]
+    fn a_grid_has_one_to_three_axes_and_fits_in_memory() {
+        for wrong in [&[][..], &[4; 4], &[0], &[4, 0], &[u32::MAX], &[u32::MAX; 3], &[4_299_998], &[2_073, 2_073]] {
+            assert_eq!(Nodes::new(wrong), None, "{wrong:?}");
+        }
+        for right in [&[1][..], &[4_194_303], &[2_070, 2_070], &[159; 3]] {
+            assert!(Nodes::new(right).is_some(), "{right:?}");
+        }
+    }
+
+    #[test]
+    fn weights_of_an_axis_are_the_quadratic_spline_and_add_up() {
+        for coordinate in 0..=3 * STEPS {
+            let stencil = Stencil::at(coordinate);
+            assert_eq!(stencil.weights.iter().sum::<u64>(), 1 << WEIGHT_BITS);
+            // The spline reproduces the place, and its variance is a quarter of a cell wherever the record lies.
+            let moment = |power: u32| -> i64 {
+                let node = |i: usize| (stencil.first + i) as i64 - 1;
+                let from_record = |i: usize| node(i) * i64::from(STEPS) - i64::from(coordinate);
+                (0..3).map(|i| stencil.weights[i] as i64 * from_record(i).pow(power)).sum()
+            };
+            assert_eq!(moment(1), 0, "{coordinate}");
+            assert_eq!(moment(2), (1 << WEIGHT_BITS) * i64::from(STEPS * STEPS / 4), "{coordinate}");
+        }
+    }
+
+    #[test]
+    fn a_record_on_a_node_is_spread_as_one_six_one() {
+        let nodes = Nodes::new(&[4]).unwrap();
+        let eighth = GRAINS / 8;
+        assert_eq!(deposited(&nodes, &[0.0]).cells, [eighth, 6 * eighth, eighth, 0, 0, 0, 0]);
+        assert_eq!(deposited(&nodes, &[1.0]).cells, [0, 0, 0, 0, eighth, 6 * eighth, eighth]);
+    }
+
+    #[test]
+    fn a_place_lies_on_the_grid_whatever_the_value() {
+        let nodes = Nodes::new(&[4]).unwrap();
+        for (x, place) in
+            [(f64::NAN, 0), (-1.0, 0), (f64::NEG_INFINITY, 0), (2.0, 4096), (f64::INFINITY, 4096), (0.5, 2048)]
+        {
+            assert_eq!(nodes.place(&[x]), Place([place, 0, 0]), "{x}");
+        }
+        let largest = Nodes::new(&[u32::MAX / STEPS]).unwrap();
+        assert_eq!(deposited(&largest, &[1.0]).cells.iter().sum::<u64>(), GRAINS);
+    }
+
+    #[test]
+    fn a_full_cell_saturates() {
+        let nodes = Nodes::new(&[1]).unwrap();
+        let mut histogram = Histogram { cells: vec![u64::MAX - 1, 7, u64::MAX - GRAINS, 0] };
+        histogram.deposit(&nodes, nodes.place(&[0.0]));
+        assert_eq!(histogram.cells, [u64::MAX, 7 + 6 * GRAINS / 8, u64::MAX - GRAINS + GRAINS / 8, 0]);
+    }
+
+    #[test]
+    fn debug_output_holds_no_counts() {
+        let nodes = Nodes::new(&[4]).unwrap();
+        assert_eq!(format!("{:?}", deposited(&nodes, &[0.3])), "Histogram(7 cells)");
+    }
+
+    proptest! {
+        #[test]
+        fn every_record_deposits_exactly_its_grains_around_itself(
+            axes in prop::collection::vec((1_u32..40, 0.0..=1.0_f64), 1..=3)
+        ) {
+            let (per_axis, x): (Vec<u32>, Vec<f64>) = axes.into_iter().unzip();
+            let nodes = Nodes::new(&per_axis).unwrap();
+            let cells = deposited(&nodes, &x).cells;
+            prop_assert_eq!(cells.iter().sum::<u64>(), GRAINS);
+            let widths: Vec<usize> = nodes.widths().collect();
+            for (index, _) in cells.iter().enumerate().filter(|(_, grains)| **grains > 0) {
+                let mut rest = index;
+                for axis in (0..x.len()).rev() {
+                    let node = (rest % widths[axis]) as f64 - 1.0;
+                    rest /= widths[axis];
+                    prop_assert!((node - x[axis] * f64::from(per_axis[axis])).abs() <= 1.501);
+                }
+            }
+        }
+    }
 }

@@ -2,11 +2,14 @@
 
 pub mod grid;
 pub mod histogram;
+mod state;
 
 use std::time::Duration;
 
+pub use state::{Fates, Group, Window, Windows};
+
 use crate::clock::Timestamp;
-use crate::window::grid::Grid;
+use crate::window::grid::{Grid, Span};
 
 /// The public rules that decide a record's fate; no rule looks at any other record.
 #[derive(Clone, Debug)]
@@ -27,12 +30,37 @@ pub struct Rules {
     pub cap: Option<Cap>,
 }
 
+impl Rules {
+    /// When `window` stops taking records: message timestamps before the cut are in, all others are out.
+    pub fn cut(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
+        let cut = window.end.plus(self.grace);
+        backfill_until.map_or(cut, |until| cut.max(until))
+    }
+
+    /// The oldest message timestamp that a record of `window` can have.
+    pub fn oldest_message(&self, window: Span) -> Timestamp {
+        window.start.minus(self.ahead)
+    }
+}
+
 /// One axis of the domain, in natural units; mapped to `[0, 1]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     pub min: f64,
     pub max: f64,
     pub outside: Outside,
+}
+
+impl Axis {
+    /// The place of `value` in `[0, 1]`; `None` where the record is dropped.
+    #[inline]
+    pub fn unit(&self, value: f64) -> Option<f64> {
+        let inside = value >= self.min && value <= self.max;
+        if !inside && (self.outside == Outside::Drop || value.is_nan()) {
+            return None;
+        }
+        Some(((value.clamp(self.min, self.max) - self.min) / (self.max - self.min)).clamp(0.0, 1.0))
+    }
 }
 
 /// What happens to a record whose value lies outside the domain (null and NaN are always dropped).

@@ -1,0 +1,27 @@
+//! What an exact draw costs, beside the random words alone.
+
+use bernstream::mechanism::calibrate::Scale;
+use bernstream::mechanism::noise::{DiscreteLaplace, Generator};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+const DRAWS: usize = 10_000;
+
+fn draws(c: &mut Criterion) {
+    let mut group = c.benchmark_group("noise");
+    group.throughput(Throughput::Elements(DRAWS as u64));
+    let mut generator = Generator::frozen([1; 32]);
+    group.bench_function("one ChaCha20 word", |b| {
+        b.iter(|| (0..DRAWS).fold(0, |sum: u64, _| sum.wrapping_add(generator.word())));
+    });
+    let mut values = vec![0; DRAWS];
+    for units in [16, 1 << 40, 16 * ((1 << 41) + 12_345)] {
+        let laplace = DiscreteLaplace::new(Scale::new(units).expect("a scale"));
+        group.bench_function(BenchmarkId::new("discrete Laplace, scale", units), |b| {
+            b.iter(|| laplace.fill(&mut generator, &mut values));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, draws);
+criterion_main!(benches);

@@ -1,0 +1,41 @@
+//! What a consumer of synopses pays: `cargo bench --bench synopsis --no-default-features`.
+
+use std::hint::black_box;
+
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::band::Band;
+use bernstream::synopsis::bernstein::Operator;
+use bernstream::synopsis::description::{Axis, Description, Target};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+fn synopsis(dimensions: usize, degree: u32) -> Synopsis {
+    let mut about: Description = serde_json::from_str(include_str!("../src/synopsis/example.json")).unwrap();
+    about.degree = degree;
+    let Target::Density(density) = &mut about.target;
+    density.axes = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0, bandwidth: 0.1 }; dimensions];
+    let points = about.lattice_points().unwrap();
+    Synopsis::new(about, (0..points).map(|i| (i as f64).sin()).collect()).unwrap()
+}
+
+fn benchmarks(criterion: &mut Criterion) {
+    for (dimensions, degree) in [(1, 40), (2, 20)] {
+        let synopsis = synopsis(dimensions, degree);
+        let evaluator = synopsis.evaluator(2).unwrap();
+        let point = vec![0.37; dimensions];
+        criterion.bench_function(&format!("evaluate/{dimensions}-D k={degree}"), |bencher| {
+            bencher.iter(|| evaluator.evaluate(black_box(&point)).unwrap());
+        });
+        let operator = Operator::new(dimensions, degree);
+        criterion.bench_function(&format!("coefficients h=200/{dimensions}-D k={degree}"), |bencher| {
+            bencher.iter(|| operator.coefficients(black_box(synopsis.values()), 200));
+        });
+        let bytes = synopsis.seal().unwrap().bytes;
+        criterion.bench_function(&format!("open/{dimensions}-D k={degree}"), |bencher| {
+            bencher.iter(|| Synopsis::open(black_box(&bytes)).unwrap());
+        });
+    }
+    criterion.bench_function("band/1-D k=40 h=2", |bencher| bencher.iter(|| Band::simulate(1, 40, 2)));
+}
+
+criterion_group! { name = benches; config = Criterion::default().sample_size(20); targets = benchmarks }
+criterion_main!(benches);

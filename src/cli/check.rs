@@ -1,0 +1,375 @@
+//! `bernstream check`: is the configuration sound, what does it promise, what does it need, and is all of it there.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::cli::{Failure, section};
+use crate::clock::micros;
+use crate::config::{Input, Output, Settings, guarantee, message_bytes};
+use crate::ledger::witness;
+use crate::source;
+use crate::source::topic::{self, Broker, Topic};
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The configuration.
+    file: PathBuf,
+    /// Ask no broker.
+    #[arg(long)]
+    offline: bool,
+}
+
+/// Prints every fault, or the guarantee, the schedule, the memory and what was found at the brokers.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let settings = Settings::load(&arguments.file).map_err(|faults| Failure::Configuration(faults.to_string()))?;
+    print!("{}", summary(&settings));
+    if arguments.offline {
+        return Ok(());
+    }
+    let checks = online(&settings);
+    print!("{}", list(&checks));
+    let failed = checks.iter().filter(|check| check.fault.is_some()).count();
+    let verdict = format!("{failed} of {} checks failed", checks.len());
+    match failed {
+        0 => Ok(()),
+        _ if checks.iter().any(|check| check.is_unanswered) => Err(Failure::Unavailable(verdict)),
+        _ => Err(Failure::Configuration(verdict)),
+    }
+}
+
+/// Guarantee, schedule, memory and message size in words.
+fn summary(settings: &Settings) -> String {
+    let mut text = String::new();
+    section(&mut text, "Guarantee", &guarantee::promise(settings));
+    section(&mut text, "Not protected", &guarantee::not_protected(settings));
+    section(&mut text, "Schedule", &schedule(settings));
+    section(&mut text, "Memory", &memory(settings));
+    let points = settings.density.lattice_points();
+    let message = format!(
+        "{points} coefficients x 8 bytes and about 3 KB of schema and metadata: about {} bytes for each window and key",
+        message_bytes(points)
+    );
+    section(&mut text, "Message", &[message]);
+    let notes = guarantee::notes(settings);
+    if !notes.is_empty() {
+        section(&mut text, "Note", &notes);
+    }
+    text
+}
+
+fn schedule(settings: &Settings) -> Vec<String> {
+    let rules = &settings.windows;
+    let span = humantime::format_duration;
+    let origin = rules.grid.origin();
+    let until = match (rules.end, windows_in_all(settings)) {
+        (Some(end), Some(count)) => format!("to {end}: {count} windows"),
+        _ => "on, without end".to_owned(),
+    };
+    let mut lines = vec![format!("windows of {} from {origin} {until}", span(rules.grid.length()))];
+    match &settings.input {
+        Input::Kafka(_) => {
+            lines.push(format!(
+                "a window takes records up to its cut, {} after its end, by the message timestamp",
+                span(rules.grace)
+            ));
+            lines.push(format!(
+                "a record's event time may be up to {} ahead of its message timestamp",
+                span(rules.ahead)
+            ));
+            lines.push(format!("it is published {} after its cut", span(settings.release.publish_delay)));
+        }
+        Input::Files(_) => {
+            lines.push("every cut is the end of the input; windows are published when all is read".to_owned())
+        }
+    }
+    let groups = settings.groups();
+    lines.push(format!(
+        "every window is published, empty or not, as {groups} {}",
+        if groups == 1 { "synopsis" } else { "synopses" }
+    ));
+    lines
+}
+
+fn memory(settings: &Settings) -> Vec<String> {
+    let (groups, cells) = (settings.groups() as u64, settings.density.cells() as u64);
+    let window = groups.saturating_mul(cells).saturating_mul(8);
+    let for_windows = |windows: u64| {
+        let bytes = bytes(window.saturating_mul(windows));
+        format!("{windows} windows x {groups} keys x {cells} cells x 8 bytes = {bytes}")
+    };
+    let mut lines = Vec::new();
+    if let Some(open) = open_windows(settings) {
+        lines.push(format!("in step with time: {}", for_windows(open)));
+    }
+    match (windows_in_all(settings), &settings.input) {
+        (Some(all), Input::Kafka(_)) => lines.push(format!("in a back-fill of all: {}", for_windows(all))),
+        (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
+        (None, _) => lines.push(format!("in a back-fill: {} for each window", bytes(window))),
+    }
+    if let Some(cap) = &settings.windows.cap {
+        lines.push(format!(
+            "and, until a window closes, each user's deposits apart: up to {} records for each user and period",
+            cap.records
+        ));
+    }
+    lines
+}
+
+/// How many windows can be open at once while the worker keeps up with Kafka; files are not kept up with.
+///
+/// A window is open from `start - ahead` until `end + grace + clock_slack + publish_delay`, both included. A span of
+/// length `w` holds at most `floor(w / length) + 1` starts.
+fn open_windows(settings: &Settings) -> Option<u64> {
+    let Input::Kafka(kafka) = &settings.input else { return None };
+    let rules = &settings.windows;
+    let length = rules.grid.length();
+    let spans = [length, rules.ahead, rules.grace, kafka.clock_slack, settings.release.publish_delay];
+    let open = spans.iter().fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
+    let count = (micros(open) / micros(length)).unsigned_abs().saturating_add(1);
+    Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
+}
+
+/// How many windows the grid has from origin to end.
+fn windows_in_all(settings: &Settings) -> Option<u64> {
+    let grid = &settings.windows.grid;
+    let end = settings.windows.end?;
+    Some((micros(end.since(grid.origin())) / micros(grid.length())).unsigned_abs())
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} bytes"),
+        10_000..10_000_000 => format!("{} KB", count.div_ceil(1000)),
+        10_000_000..10_000_000_000 => format!("{} MB", count.div_ceil(1_000_000)),
+        _ => format!("{} GB", count.div_ceil(1_000_000_000)),
+    }
+}
+
+/// One line of the list: what must hold, and where it does not, why and what to do.
+struct Check {
+    what: String,
+    fault: Option<(String, String)>,
+    /// The broker did not say: it may be away, or have no such topic.
+    is_unanswered: bool,
+}
+
+impl Check {
+    fn passed(what: String) -> Self {
+        Check { what, fault: None, is_unanswered: false }
+    }
+
+    /// `must` holds, or `why` it does not and what to do.
+    fn new(what: String, must: bool, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let fault = (!must).then(|| (why.into(), remedy.into()));
+        Check { what, fault, is_unanswered: false }
+    }
+}
+
+fn list(checks: &[Check]) -> String {
+    let mut text = String::from("Brokers\n");
+    for check in checks {
+        // Writing to a string cannot fail.
+        let _ = match &check.fault {
+            None => writeln!(text, "  ok     {}", check.what),
+            Some((why, remedy)) => writeln!(text, "  fault  {}: {why}\n         = {remedy}", check.what),
+        };
+    }
+    text
+}
+
+/// Asks the brokers about every topic.
+fn online(settings: &Settings) -> Vec<Check> {
+    let mut checks = Vec::new();
+    if let Input::Kafka(kafka) = &settings.input {
+        about(&mut checks, &kafka.broker, &kafka.topic, |topic| input_checks(kafka, topic));
+    }
+    if let Output::Kafka { sink, witness } = &settings.output {
+        let bytes = message_bytes(settings.density.lattice_points());
+        about(&mut checks, &sink.broker, &sink.topic, |topic| output_checks(&sink.topic, topic, bytes));
+        about(&mut checks, &witness.broker, &witness.topic, |topic| witness_checks(witness, topic));
+    }
+    checks
+}
+
+fn about(checks: &mut Vec<Check>, broker: &Broker, name: &str, ask: impl FnOnce(&Topic) -> Vec<Check>) {
+    let what = format!("topic {name} at {}", broker.servers);
+    match topic::describe(broker, name) {
+        Ok(topic) => {
+            let partitions = topic.partitions.len();
+            checks.push(Check::passed(format!("{what}: {partitions} partitions")));
+            if !broker.is_mock {
+                checks.extend(ask(&topic));
+            }
+        }
+        Err(error) => {
+            let remedy = "create the topic, or correct its name or the brokers".to_owned();
+            checks.push(Check { what, fault: Some((error.to_string(), remedy)), is_unanswered: true });
+        }
+    }
+}
+
+fn setting<'t>(topic: &'t Topic, key: &str) -> &'t str {
+    topic.settings.get(key).map_or("", String::as_str)
+}
+
+fn input_checks(kafka: &source::kafka::Params, topic: &Topic) -> Vec<Check> {
+    let name = &kafka.topic;
+    let kind = setting(topic, "message.timestamp.type");
+    if kafka.trust_producer_time {
+        return vec![Check::passed(format!("{name} has {kind}, producers are trusted"))];
+    }
+    vec![Check::new(
+        format!("{name} has LogAppendTime"),
+        kind == "LogAppendTime",
+        format!("message.timestamp.type is {kind}"),
+        "set it to LogAppendTime before records are written, or trust_producer_time = true",
+    )]
+}
+
+fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
+    let limit = setting(topic, "max.message.bytes");
+    vec![Check::new(
+        format!("{name} takes messages of {bytes} bytes"),
+        limit.parse().is_ok_and(|limit: usize| bytes <= limit),
+        format!("max.message.bytes is {limit}"),
+        "raise it, or take a smaller degree",
+    )]
+}
+
+fn witness_checks(witness: &witness::kafka::Params, topic: &Topic) -> Vec<Check> {
+    let name = &witness.topic;
+    let partitions = topic.partitions.len();
+    let is = |key: &str, value: &str| {
+        Check::new(
+            format!("{name} has {key} = {value}"),
+            setting(topic, key) == value,
+            format!("it is {}", setting(topic, key)),
+            format!("set {key}={value}"),
+        )
+    };
+    let replicas = setting(topic, "min.insync.replicas");
+    let needed = witness.min_insync_replicas;
+    vec![
+        Check::new(
+            format!("{name} has one partition"),
+            partitions == 1,
+            format!("it has {partitions}"),
+            "create a topic of one partition: only there are claims in one order",
+        ),
+        is("cleanup.policy", "delete"),
+        is("retention.ms", "-1"),
+        is("retention.bytes", "-1"),
+        is("unclean.leader.election.enable", "false"),
+        Check::new(
+            format!("{name} has min.insync.replicas of at least {needed}"),
+            replicas.parse().is_ok_and(|count: u32| count >= needed),
+            format!("it is {replicas}"),
+            format!("set min.insync.replicas={needed}, or witness_min_insync_replicas = 1 for a demonstration"),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn settings(text: &str) -> Settings {
+        Settings::parse(text, "test").unwrap()
+    }
+
+    const FLIGHTS: &str = include_str!("../../config/flights.toml");
+
+    #[test]
+    fn no_time_has_more_open_windows_than_the_bound() {
+        for (length, end) in
+            [("1d", "2014-01-01T05:00:00Z"), ("1h", "2013-01-02T05:00:00Z"), ("10m", "2013-01-01T06:00:00Z")]
+        {
+            let text = FLIGHTS
+                .replace("length = \"1d\"", &format!("length = \"{length}\""))
+                .replace("2014-01-01T05:00:00Z", end);
+            let settings = settings(&text);
+            let (rules, Input::Kafka(kafka)) = (&settings.windows, &settings.input) else { panic!() };
+            let mut most = 0;
+            for second in 0..20_000 {
+                let now = rules.grid.origin().plus(Duration::from_secs(second * 7));
+                let end = rules.end.unwrap();
+                let all = rules.grid.spans_meeting(crate::window::grid::Span { start: rules.grid.origin(), end });
+                let is_open = |window: &crate::window::grid::Span| {
+                    let over = rules.cut(*window, None).plus(kafka.clock_slack).plus(settings.release.publish_delay);
+                    window.start <= now.plus(rules.ahead) && now <= over
+                };
+                most = most.max(all.filter(is_open).count() as u64);
+            }
+            let bound = open_windows(&settings).unwrap();
+            assert!(most <= bound && bound <= most + 1, "{length}: {most} {bound}");
+        }
+    }
+
+    #[test]
+    fn the_memory_is_the_product_that_is_shown() {
+        let settings = settings(FLIGHTS);
+        // 84 = 4 x 210 minutes / 10 minutes, and three nodes.
+        assert_eq!(
+            memory(&settings),
+            [
+                "in step with time: 2 windows x 3 keys x 87 cells x 8 bytes = 4176 bytes",
+                "in a back-fill of all: 365 windows x 3 keys x 87 cells x 8 bytes = 763 KB",
+            ]
+        );
+    }
+
+    fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {
+        Topic {
+            id: String::new(),
+            partitions: (0..).take(partitions).collect(),
+            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    fn faults(checks: &[Check]) -> usize {
+        checks.iter().filter(|check| check.fault.is_some()).count()
+    }
+
+    #[test]
+    fn every_setting_of_the_witness_is_asked_for() {
+        let settings = settings(FLIGHTS);
+        let Output::Kafka { witness, .. } = &settings.output else { panic!() };
+        let sound = [
+            ("cleanup.policy", "delete"),
+            ("retention.ms", "-1"),
+            ("retention.bytes", "-1"),
+            ("unclean.leader.election.enable", "false"),
+            ("min.insync.replicas", "2"),
+        ];
+        assert_eq!(faults(&witness_checks(witness, &topic(1, &sound))), 0);
+        assert_eq!(faults(&witness_checks(witness, &topic(2, &sound))), 1);
+        for wrong in 0..sound.len() {
+            let mut settings = sound;
+            settings[wrong].1 = "1";
+            assert_eq!(faults(&witness_checks(witness, &topic(1, &settings))), 1, "{}", settings[wrong].0);
+        }
+        assert_eq!(faults(&witness_checks(witness, &topic(1, &[]))), sound.len());
+    }
+
+    #[test]
+    fn the_input_must_have_the_brokers_time_unless_producers_are_trusted() {
+        let settings = settings(FLIGHTS);
+        let Input::Kafka(mut kafka) = settings.input else { panic!() };
+        let [create, append] =
+            ["CreateTime", "LogAppendTime"].map(|kind| topic(1, &[("message.timestamp.type", kind)]));
+        assert_eq!(faults(&input_checks(&kafka, &append)), 0);
+        assert_eq!(faults(&input_checks(&kafka, &create)), 1);
+        kafka.trust_producer_time = true;
+        assert_eq!(faults(&input_checks(&kafka, &create)), 0);
+    }
+
+    #[test]
+    fn a_message_must_fit_its_topic() {
+        let small = topic(1, &[("max.message.bytes", "3000")]);
+        assert_eq!(faults(&output_checks("t", &small, 3001)), 1);
+        assert_eq!(faults(&output_checks("t", &small, 3000)), 0);
+    }
+}

@@ -1,0 +1,196 @@
+//! `demo`: everything in one process, on simulated records and librdkafka's mock cluster.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::ipc::writer::StreamWriter;
+use clap::Args;
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Gamma, LogNormal};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::Message;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::cli::chart::{self, Point};
+use crate::cli::{Failure, run};
+use crate::clock::Timestamp;
+use crate::config::{Input, Output, Settings};
+use crate::pipeline::Stop;
+use crate::source::topic::Broker;
+use crate::synopsis::{self, Synopsis};
+
+const CONFIGURATION: &str = include_str!("../../config/demo.toml");
+/// Records a message, and messages a second.
+const ROWS: usize = 500;
+const PACE: Duration = Duration::from_millis(250);
+/// Counters, each with a curve of its own.
+const KEYS: usize = 2;
+/// The size of a curve in the terminal.
+const COLUMNS: u32 = 72;
+const LINES: u32 = 12;
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// End after so many windows; without it, run until interrupted.
+    #[arg(long)]
+    windows: Option<usize>,
+    /// Serve /metrics, /healthz and /readyz here, as in 127.0.0.1:9464.
+    #[arg(long)]
+    listen: Option<std::net::SocketAddr>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let mut settings =
+        Settings::parse(CONFIGURATION, "config/demo.toml").map_err(|faults| Failure::Other(faults.to_string()))?;
+    let Input::Kafka(input) = &mut settings.input else { return Err(not_kafka()) };
+    let Output::Kafka { sink, witness } = &mut settings.output else { return Err(not_kafka()) };
+
+    let cluster = MockCluster::new(1).map_err(mock)?;
+    let broker = Broker { servers: cluster.bootstrap_servers(), is_mock: true };
+    for (topic, partitions) in [(&input.topic, 2), (&sink.topic, 1), (&witness.topic, 1)] {
+        cluster.create_topic(topic, partitions, 1).map_err(mock)?;
+    }
+    let folder = tempfile::tempdir().map_err(|error| Failure::Other(format!("no temporary folder: {error}")))?;
+    (input.broker, sink.broker, witness.broker) = (broker.clone(), broker.clone(), broker.clone());
+    let (source, output) = (input.topic.clone(), sink.topic.clone());
+    settings.ledger.path = folder.path().join("ledger");
+    settings.serve = arguments.listen;
+
+    println!("bernstream demo: simulated waiting times at two counters, one density a window of 3 seconds and counter.");
+    println!("The broker is a mock inside this process: it shows the walk, and proves nothing about delivery.");
+    println!("Each curve costs epsilon = {} per record; the first comes in a few seconds.\n", settings.release.price);
+    if let Some(address) = arguments.listen {
+        println!("metrics: http://{address}/metrics\n");
+    }
+
+    let stop = Stop::default();
+    let runtime = run::runtime()?;
+    run::stop_on_signal(&runtime, &stop);
+    thread::scope(|scope| {
+        let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));
+        let showing = scope.spawn(|| stop_at_end(&stop, show(&broker, &output, arguments.windows, &stop)));
+        let worked = run::work(&settings, true, &runtime, &stop);
+        stop.ask();
+        let others = [simulating.join(), showing.join()];
+        others.into_iter().try_for_each(|done| done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into()))))?;
+        worked
+    })?;
+    println!("\nDone. With your own records: bernstream explain, check and run with a configuration of yours.");
+    Ok(())
+}
+
+fn not_kafka() -> Failure {
+    Failure::Other("the configuration of the demonstration does not name Kafka".into())
+}
+
+fn mock(error: rdkafka::error::KafkaError) -> Failure {
+    Failure::Other(format!("the mock broker failed: {error}"))
+}
+
+fn stop_at_end(stop: &Stop, result: Result<(), Failure>) -> Result<(), Failure> {
+    stop.ask();
+    result
+}
+
+/// Sends waiting times whose two humps drift with the clock.
+fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
+    let failed = |error: String| Failure::Other(format!("the simulation failed: {error}"));
+    let producer: ThreadedProducer<DefaultProducerContext> =
+        broker.client_config().create().map_err(|error| failed(error.to_string()))?;
+    let mut random = ChaCha12Rng::seed_from_u64(2017);
+    let started = Instant::now();
+    let mut partition = 0;
+    while !stop.asked() {
+        let drift = (started.elapsed().as_secs_f64() / 12.0).sin();
+        let quick = Gamma::new(6.0, 0.8 + 0.2 * drift).map_err(|error| failed(error.to_string()))?;
+        let slow = LogNormal::new(2.75 + 0.15 * drift, 0.2).map_err(|error| failed(error.to_string()))?;
+        let now = Timestamp::now().micros();
+        let counters: Vec<&str> = (0..ROWS).map(|_| if random.random_bool(0.6) { "north" } else { "south" }).collect();
+        let minutes: Vec<f64> = counters
+            .iter()
+            .map(|counter| {
+                let share = if *counter == "north" { 0.8 } else { 0.4 };
+                if random.random_bool(share) { quick.sample(&mut random) } else { slow.sample(&mut random) }
+            })
+            .collect();
+        let columns: [(&str, ArrayRef); 3] = [
+            ("time", Arc::new(TimestampMicrosecondArray::from(vec![now; ROWS]).with_timezone("UTC"))),
+            ("counter", Arc::new(StringArray::from(counters))),
+            ("minutes", Arc::new(Float64Array::from(minutes))),
+        ];
+        let payload = message(columns).map_err(|error| failed(error.to_string()))?;
+        let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
+        producer.send(record).map_err(|(error, _)| failed(error.to_string()))?;
+        partition = 1 - partition;
+        stop.wait(PACE);
+    }
+    producer.flush(Duration::from_secs(1)).map_err(|error| failed(error.to_string()))
+}
+
+/// One self-contained Arrow IPC stream.
+fn message(columns: [(&str, ArrayRef); 3]) -> Result<Vec<u8>, arrow::error::ArrowError> {
+    let batch = RecordBatch::try_from_iter(columns)?;
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
+    writer.write(&batch)?;
+    writer.into_inner()
+}
+
+/// Reads synopses as any consumer would, and draws them.
+fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Result<(), Failure> {
+    let failed = |error: String| Failure::Other(format!("the synopses cannot be read: {error}"));
+    let consumer: BaseConsumer = broker
+        .client_config()
+        .set("group.id", "demo")
+        .set("enable.auto.commit", "false")
+        .create()
+        .map_err(|error| failed(error.to_string()))?;
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, 0, Offset::Beginning).map_err(|error| failed(error.to_string()))?;
+    consumer.assign(&list).map_err(|error| failed(error.to_string()))?;
+    let mut shown = Vec::new();
+    while !stop.asked() {
+        let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else { continue };
+        let synopsis = Synopsis::open(message.payload().unwrap_or_default()).map_err(|error| failed(error.to_string()))?;
+        shown.push(synopsis.description().window.start);
+        print!("{}", draw(&synopsis).map_err(|error| failed(error.to_string()))?);
+        // All keys of a window are published before the next window's first.
+        let is_last = windows.is_some_and(|windows| shown.len() >= windows * KEYS);
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A synopsis as people see it: its curve, what it tells and what it cost.
+fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
+    let description = synopsis.description();
+    let evaluator = synopsis.evaluator(description.order)?;
+    let [axis] = description.axes() else { return Ok(String::new()) };
+    let points: Vec<Point> = (0..COLUMNS)
+        .map(|column| {
+            let x = axis.min + (axis.max - axis.min) * f64::from(column) / f64::from(COLUMNS - 1);
+            Ok(Point { x, value: evaluator.evaluate(&[x])?, half_width: synopsis.half_width(&[x])? })
+        })
+        .collect::<Result<_, synopsis::Error>>()?;
+    let paid = description.privacy.blocks.first();
+    Ok(format!(
+        "{} - {}  counter {}  about {:.0} records  cost epsilon {}, spent {} of {}\n{}{:>14}{} of {}, 95 % band dotted\n\n",
+        description.window.start,
+        description.window.end,
+        description.key.as_deref().unwrap_or("all"),
+        evaluator.mass(),
+        description.privacy.price,
+        paid.map(|block| block.spent.to_string()).unwrap_or_default(),
+        paid.map(|block| block.total.to_string()).unwrap_or_default(),
+        chart::draw(&points, LINES),
+        "",
+        "records a minute",
+        axis.column,
+    ))
+}

@@ -1,0 +1,312 @@
+//! `bernstream explain`: what a release will be worth, before a record is read. Everything here is public.
+
+use std::collections::BTreeMap;
+use std::f64::consts::PI;
+use std::path::PathBuf;
+
+use crate::accountant;
+use crate::cli::{Failure, section};
+use crate::clock::Timestamp;
+use crate::config::{Settings, Unit, guarantee};
+use crate::mechanism::Laplace;
+use crate::mechanism::calibrate::Epsilon;
+use crate::synopsis::band::Band;
+use crate::synopsis::bernstein::{self, Operator};
+use crate::target::Sensitivity;
+use crate::window::grid::Span;
+
+/// Windows that the budget is followed through; a block of more is shown up to here.
+const MOST_WINDOWS: usize = 100_000;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The configuration.
+    file: PathBuf,
+}
+
+/// Prints guarantee, sensitivity, noise, expected errors and the budget over time.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let settings = Settings::load(&arguments.file).map_err(|faults| Failure::Configuration(faults.to_string()))?;
+    print!("{}", explanation(&settings)?);
+    Ok(())
+}
+
+fn explanation(settings: &Settings) -> Result<String, Failure> {
+    let plan = Plan::new(settings)?;
+    let mut text = String::new();
+    section(&mut text, "Guarantee", &guarantee::promise(settings));
+    section(&mut text, "Lattice", &[plan.lattice()]);
+    section(&mut text, "Sensitivity", &plan.sensitivity());
+    section(&mut text, "Noise", &plan.noise()?);
+    section(&mut text, "Other prices", &plan.prices()?);
+    section(&mut text, "Approximation", &[plan.approximation()]);
+    section(&mut text, "Budget", &budget(settings));
+    let notes = guarantee::notes(settings);
+    if !notes.is_empty() {
+        section(&mut text, "Note", &notes);
+    }
+    Ok(text)
+}
+
+/// What the figures are computed from.
+struct Plan<'s> {
+    settings: &'s Settings,
+    sensitivity: Sensitivity,
+    band: Band,
+    /// Bandwidths in the unit cube.
+    bandwidths: Vec<f64>,
+}
+
+impl<'s> Plan<'s> {
+    fn new(settings: &'s Settings) -> Result<Self, Failure> {
+        let density = &settings.density;
+        let sensitivity = density
+            .sensitivity(settings.privacy.adjacency, settings.privacy.unit.contributions())
+            .map_err(|e| Failure::Configuration(e.to_string()))?;
+        let band = Band::simulate(density.dimensions(), density.degree(), settings.release.order);
+        let widths = settings.windows.axes.iter().map(|axis| axis.max - axis.min);
+        let bandwidths = settings.bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
+        Ok(Plan { settings, sensitivity, band, bandwidths })
+    }
+
+    fn lattice(&self) -> String {
+        let (density, order) = (&self.settings.density, self.settings.release.order);
+        format!(
+            "degree {} on {} axes: {} points; Bernstein operator of order {order}",
+            density.degree(),
+            density.dimensions(),
+            density.lattice_points()
+        )
+    }
+
+    fn sensitivity(&self) -> Vec<String> {
+        let density = &self.settings.density;
+        let units = self.sensitivity.0;
+        // Shown only: `sup_sensitivity` fails only where `sensitivity` did.
+        let sup = density.sup_sensitivity(self.settings.privacy.unit.contributions()).unwrap_or(units);
+        let papers = show(float(density.lattice_points() as u64) * float(sup) / float(units));
+        vec![
+            format!("a unit changes all lattice values together by at most {units} grid units"),
+            format!("that is {} times the peak that one record makes", show(self.in_peaks(float(units)))),
+            format!("the paper's scale, lattice points x largest change / epsilon, would be {papers} times ours"),
+        ]
+    }
+
+    fn noise(&self) -> Result<Vec<String>, Failure> {
+        let price = self.settings.release.price;
+        let scale = self.scale(price)?;
+        let per = self.settings.columns.values.join(" x ");
+        let (middle, corner) = self.half_widths(scale);
+        let natural = |units: f64| show(self.in_natural_units(units));
+        let peaks = |units: f64| show(self.in_peaks(units));
+        Ok(vec![
+            format!("Laplace noise of scale {} grid units = {} records per unit of {per}", show(scale), natural(scale)),
+            format!("the noise on a lattice value is as large as {} records at one place", peaks(scale)),
+            format!(
+                "expected largest error of a synopsis: {} records per unit of {per}, or {} records at one place",
+                natural(self.band.expected_sup * scale),
+                peaks(self.band.expected_sup * scale)
+            ),
+            format!(
+                "95 % of synopses are everywhere within {} in the middle and {} at a corner, or {} and {} records at one \
+                 place",
+                natural(middle),
+                natural(corner),
+                peaks(middle),
+                peaks(corner)
+            ),
+        ])
+    }
+
+    /// Half, the same and twice the price.
+    fn prices(&self) -> Result<Vec<String>, Failure> {
+        let price = self.settings.release.price.trillionths();
+        let mut lines = vec![
+            "epsilon        scale (records at one place)  95 % error in the middle (records at one place)".to_owned(),
+        ];
+        for price in [(price / 2).max(1), price, price.saturating_mul(2)].map(Epsilon::from_trillionths) {
+            let scale = self.scale(price)?;
+            let (middle, _) = self.half_widths(scale);
+            lines.push(format!("{price:<14} {:<29} {}", show(self.in_peaks(scale)), show(self.in_peaks(middle))));
+        }
+        Ok(lines)
+    }
+
+    /// The error of the operator for one record, apart from all noise.
+    fn approximation(&self) -> String {
+        let share = worst_approximation(&self.bandwidths, self.settings.density.degree(), self.settings.release.order);
+        format!(
+            "without noise, a synopsis of one record is off by up to {} % of its peak (the worst of a grid of places)",
+            show(100.0 * share)
+        )
+    }
+
+    /// In grid units.
+    fn scale(&self, price: Epsilon) -> Result<f64, Failure> {
+        let noise = Laplace::calibrated(self.sensitivity, price).map_err(|e| Failure::Configuration(e.to_string()))?;
+        Ok(float(noise.scale().units()))
+    }
+
+    /// Half the width of the band in the middle of the domain and at a corner, in grid units.
+    fn half_widths(&self, scale: f64) -> (f64, f64) {
+        let axes = i32::try_from(self.settings.density.dimensions()).unwrap_or(i32::MAX);
+        let weights = &self.band.weights;
+        let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let at = |x: f64| {
+            let weight = bernstein::evaluate(weights, &[bernstein::basis(degree, x)]);
+            scale * self.band.half_width / weight.powi(axes)
+        };
+        (at(0.5), at(0.0))
+    }
+
+    /// Grid units as records per unit of the columns.
+    fn in_natural_units(&self, units: f64) -> f64 {
+        let volume: f64 = self.settings.windows.axes.iter().map(|axis| axis.max - axis.min).product();
+        units * self.settings.density.unit() / volume
+    }
+
+    /// Grid units as a number of records that all lie at one place, by the height of their peak.
+    fn in_peaks(&self, units: f64) -> f64 {
+        let peak: f64 = self.bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
+        units * self.settings.density.unit() / peak
+    }
+}
+
+/// How far the order-`order` polynomial of one record's kernel is from that kernel, in units of its peak: the largest
+/// over a grid of places of the record and of points (200 cells an axis in one dimension, fewer in more).
+///
+/// A figure to plan with: a record between the places can be slightly worse.
+fn worst_approximation(bandwidths: &[f64], degree: u32, order: u32) -> f64 {
+    let cells: u32 = match bandwidths.len() {
+        1 => 200,
+        2 => 20,
+        _ => 4,
+    };
+    let along = |count: u32| (0..=count).map(move |j| f64::from(j) / f64::from(count));
+    let points = product(&vec![along(cells).collect(); bandwidths.len()]);
+    let lattice = product(&vec![along(degree).collect(); bandwidths.len()]);
+    let bases: Vec<Vec<Vec<f64>>> =
+        points.iter().map(|y| y.iter().map(|x| bernstein::basis(degree, *x)).collect()).collect();
+    let operator = Operator::new(bandwidths.len(), degree);
+    let kernel = |y: &[f64], d: &[f64]| -> f64 {
+        y.iter().zip(d).zip(bandwidths).map(|((y, d), b)| (-((y - d) / b).powi(2) / 2.0).exp()).product()
+    };
+    let mut worst = 0.0_f64;
+    // The operator is symmetric: half of each axis is enough for the places.
+    for place in points.iter().filter(|d| d.iter().all(|x| *x <= 0.5)) {
+        let values: Vec<f64> = lattice.iter().map(|p| kernel(p, place)).collect();
+        let coefficients = operator.coefficients(&values, order);
+        for (y, bases) in points.iter().zip(&bases) {
+            worst = worst.max((bernstein::evaluate(&coefficients, bases) - kernel(y, place)).abs());
+        }
+    }
+    worst
+}
+
+/// All points of a product of axes, the last axis fastest.
+fn product(axes: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    axes.iter().fold(vec![Vec::new()], |points, axis| {
+        points.iter().flat_map(|p| axis.iter().map(|x| [p.as_slice(), &[*x]].concat())).collect()
+    })
+}
+
+/// What a block is charged and how long it lasts.
+fn budget(settings: &Settings) -> Vec<String> {
+    let (price, total) = (settings.release.price, settings.privacy.total);
+    let Unit::User { per, .. } = &settings.privacy.unit else {
+        let lasts = match settings.windows.end {
+            Some(end) => format!("the budget lasts to the end of the grid, {end}"),
+            None => "the budget lasts for ever".to_owned(),
+        };
+        let unused = total.saturating_sub(price);
+        let mut lines =
+            vec![format!("every window is a block of its own and is charged {price} of {total}, once: {lasts}")];
+        if unused > Epsilon::ZERO {
+            lines.push(format!("{unused} of a block is never used: the price of a window could be {total}"));
+        }
+        return lines;
+    };
+    let mut lines = vec![format!(
+        "every period of {} is a block of its own, with a total of {total}; a window charges {price} to every block that \
+         it meets",
+        humantime::format_duration(*per)
+    )];
+    lines.extend(follow(settings).iter().map(ToString::to_string));
+    lines.push("later periods go the same way: the budget renews itself with every period".to_owned());
+    lines
+}
+
+/// A block after all its windows.
+#[derive(Debug, PartialEq, Eq)]
+struct Course {
+    block: Span,
+    windows: usize,
+    paid: usize,
+    spent: Epsilon,
+    /// The start of the first window that is not published.
+    exhausted: Option<Timestamp>,
+}
+
+impl std::fmt::Display for Course {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Course { block, windows, paid, spent, exhausted } = self;
+        write!(f, "{} to {}: {paid} of its {windows} windows are published, for {spent}", block.start, block.end)?;
+        match exhausted {
+            Some(start) => write!(f, "; it runs out, and the window of {start} is the first that is not"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first two blocks from the origin on, charged by the accountant that the worker uses.
+fn follow(settings: &Settings) -> Vec<Course> {
+    let (windows, blocks) = (settings.windows.grid, settings.blocks);
+    let first = blocks.span_of(windows.origin());
+    let shown = [first, blocks.after(first)];
+    let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
+    let spans = std::iter::successors(Some(windows.span_of(windows.origin())), |window| Some(windows.after(*window)));
+    let is_within =
+        |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
+    for window in spans.take_while(is_within).take(MOST_WINDOWS) {
+        let touched: Vec<(Span, Epsilon)> = blocks
+            .spans_meeting(window)
+            .map(|block| (block, courses.get(&block).map_or(Epsilon::ZERO, |course| course.spent)))
+            .collect();
+        let quoted = accountant::quote(&touched, settings.release.price, settings.privacy.total).unwrap_or_default();
+        for (block, _) in touched {
+            let new = Course { block, windows: 0, paid: 0, spent: Epsilon::ZERO, exhausted: None };
+            let course = courses.entry(block).or_insert(new);
+            course.windows += 1;
+            match quoted.iter().find(|(charged, _)| *charged == block) {
+                Some((_, spent)) => (course.paid, course.spent) = (course.paid + 1, *spent),
+                None => course.exhausted = course.exhausted.or(Some(window.start)),
+            }
+        }
+    }
+    courses.into_values().filter(|course| shown.contains(&course.block)).collect()
+}
+
+/// A figure to show: three significant digits, and plain where that is readable.
+fn show(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if !(1e-3..1e6).contains(&size) {
+        return format!("{value:.2e}");
+    }
+    match size {
+        100.0.. => format!("{value:.0}"),
+        10.0.. => format!("{value:.1}"),
+        1.0.. => format!("{value:.2}"),
+        0.1.. => format!("{value:.3}"),
+        0.01.. => format!("{value:.4}"),
+        _ => format!("{value:.5}"),
+    }
+}
+
+/// A figure to show: nothing that is charged or drawn comes from it.
+#[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+fn float(count: u64) -> f64 {
+    count as f64
+}

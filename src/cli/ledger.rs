@@ -1,0 +1,247 @@
+//! `ledger`: make it, look at it, prove it, publish again what it keeps. No command gives budget back.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::parts::{NotOpen, genesis, open_sink, open_witness};
+use crate::cli::{Failure, section};
+use crate::clock::Timestamp;
+use crate::config::{Output, Settings};
+use crate::ledger::beginning::Asked;
+use crate::ledger::witness::kafka::KafkaWitness;
+use crate::ledger::witness;
+use crate::ledger::{self, Ledger, Message, Outcome, Paid, Row};
+use crate::sink;
+use crate::source::{self, topic};
+use crate::synopsis::{Sealed, Synopsis};
+
+/// Blocks that `show` lists, the newest.
+const SHOWN: usize = 10;
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make the ledger, and the output and witness topics where they are missing.
+    Init {
+        configuration: PathBuf,
+        /// Begin with the first window from this time on, as for history; only where nothing was ever published.
+        #[arg(long, value_name = "TIME", value_parser = Timestamp::parse_argument)]
+        from: Option<Timestamp>,
+        /// Take records of past windows that are sent up to this time.
+        #[arg(long, value_name = "TIME", requires = "from", value_parser = Timestamp::parse_argument)]
+        backfill_until: Option<Timestamp>,
+    },
+    /// What was promised, released and spent.
+    Show { configuration: PathBuf },
+    /// Verify the ledger, and every message on the output against it.
+    Verify { configuration: PathBuf },
+    /// Print every row as a line of JSON.
+    Export { configuration: PathBuf },
+    /// Publish kept messages again, byte for byte.
+    Republish {
+        configuration: PathBuf,
+        /// Only the window that starts at this time.
+        #[arg(long, value_name = "START", value_parser = Timestamp::parse_argument)]
+        window: Option<Timestamp>,
+    },
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.action {
+        Action::Init { configuration, from, backfill_until } => {
+            let asked = match *from {
+                Some(from) => Asked::From { from, backfill_until: *backfill_until },
+                None => Asked::Init,
+            };
+            init(&Settings::load(configuration)?, asked)
+        }
+        Action::Show { configuration } => show(&Settings::load(configuration)?),
+        Action::Verify { configuration } => verify(&Settings::load(configuration)?),
+        Action::Export { configuration } => export(&Settings::load(configuration)?),
+        Action::Republish { configuration, window } => republish(&Settings::load(configuration)?, *window),
+    }
+}
+
+fn init(settings: &Settings, asked: Asked) -> Result<(), Failure> {
+    if ledger::exists(&settings.ledger) {
+        return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
+    }
+    if let Output::Kafka { sink, witness } = &settings.output {
+        if let Err(source::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
+            // The cluster's own default for replicas.
+            topic::create(&sink.broker, &sink.topic, 1, -1, &[])?;
+            println!("made the output topic {}", sink.topic);
+        }
+        if let Err(source::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
+            KafkaWitness::create(witness, -1)?;
+            println!("made the witness topic {}", witness.topic);
+        }
+    }
+    let mut witness = open_witness(&settings.output)?;
+    let genesis = genesis(settings, &mut *witness, asked, Timestamp::now())?;
+    let ledger = Ledger::create(&settings.ledger, genesis)?;
+    let genesis = ledger.genesis();
+    println!("made the ledger {} in {}", genesis.ledger, settings.ledger.path.display());
+    println!("the first window starts at {}", genesis.first);
+    if let Some(until) = genesis.backfill_until {
+        println!("past windows take what is sent until {until}, and are released after that");
+    }
+    Ok(())
+}
+
+fn show(settings: &Settings) -> Result<(), Failure> {
+    let ledger = Ledger::look(&settings.ledger)?;
+    let genesis = ledger.genesis();
+    let rows = ledger.rows()?;
+    let closed = |outcome: fn(&Outcome) -> bool| {
+        rows.iter().filter(|stored| matches!(&stored.row, Row::Window(row) if outcome(&row.outcome))).count()
+    };
+    let mut text = String::new();
+    let mut lines = vec![
+        format!("{} of {}, begun {}", genesis.ledger, settings.pipeline, genesis.created),
+        format!("first window {}, next window {}", genesis.first, ledger.next_window()),
+        format!("newest row {}, digest {}", ledger.head().sequence, ledger.head().digest),
+    ];
+    lines.extend(genesis.backfill_until.map(|until| format!("past windows take what was sent until {until}")));
+    lines.extend(genesis.previous.map(|head| format!("follows the ledger that ended with row {}", head.sequence)));
+    section(&mut text, "Ledger", &lines);
+    let windows = [
+        format!("{} released", closed(|outcome| matches!(outcome, Outcome::Released { .. }))),
+        format!("{} withheld, their budget was spent", closed(|outcome| matches!(outcome, Outcome::Withheld))),
+        format!("{} messages not known to be published", ledger.unpublished()?),
+    ];
+    section(&mut text, "Windows", &windows);
+    let blocks: Vec<String> = ledger
+        .blocks()
+        .rev()
+        .take(SHOWN)
+        .map(|(block, spent)| format!("{} - {}  {spent} of {}", block.start, block.end, genesis.total))
+        .collect();
+    section(&mut text, "Newest blocks: epsilon spent of the total", &blocks);
+    print!("{text}");
+    Ok(())
+}
+
+/// Opening a ledger verifies the chain, the prices, the spent table and the outbox; what is left is the output.
+fn verify(settings: &Settings) -> Result<(), Failure> {
+    let ledger = Ledger::look(&settings.ledger)?;
+    println!("the ledger is whole: {} rows, newest {}", ledger.rows()?.len(), ledger.head().digest);
+    let mut paid = BTreeSet::new();
+    for stored in ledger.rows()? {
+        if let Row::Window(row) = stored.row
+            && let Outcome::Released { messages, .. } = row.outcome
+        {
+            paid.extend(messages.into_iter().map(fingerprint));
+        }
+    }
+    let (mut ours, mut others) = (0, 0);
+    let mut unpaid = Vec::new();
+    match &settings.output {
+        Output::Kafka { sink, .. } => sink::kafka::each_message(sink, |place, sealed| {
+            if paid.contains(&fingerprint(Message::of(&sealed))) {
+                ours += 1;
+            } else if ledger.genesis().previous.is_some() && is_of_another(&ledger, &sealed) {
+                others += 1;
+            } else {
+                unpaid.push(place);
+            }
+        })?,
+        // A file keeps the bytes only, and a folder has one ledger for ever.
+        Output::Files(params) => {
+            let bytes: BTreeSet<_> = paid.iter().map(|(_, _, bytes)| *bytes).collect();
+            sink::files::each_synopsis(params, |place, found| match bytes.contains(&ledger::Digest::of(&found)) {
+                true => ours += 1,
+                false => unpaid.push(place),
+            })?;
+        }
+    }
+    if !unpaid.is_empty() {
+        return Err(Failure::Ledger(format!("the output holds what this ledger never paid for: {}", unpaid.join(", "))));
+    }
+    println!("every message on the output was paid for, byte for byte: {ours}");
+    if others > 0 {
+        println!("and {others} of the ledgers before this one, which it cannot speak for");
+    }
+    Ok(())
+}
+
+fn fingerprint(message: Message) -> (String, ledger::Digest, ledger::Digest) {
+    (message.key, message.headers, message.bytes)
+}
+
+fn is_of_another(ledger: &Ledger, sealed: &Sealed) -> bool {
+    Synopsis::open(&sealed.bytes).is_ok_and(|synopsis| synopsis.description().ledger.id != ledger.genesis().ledger)
+}
+
+fn export(settings: &Settings) -> Result<(), Failure> {
+    let ledger = Ledger::look(&settings.ledger)?;
+    let mut out = io::stdout().lock();
+    for row in ledger.rows()? {
+        let line = serde_json::to_string(&row).map_err(|error| Failure::Other(error.to_string()))?;
+        match writeln!(out, "{line}") {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
+            done => done.map_err(|error| Failure::Other(format!("cannot print: {error}")))?,
+        }
+    }
+    Ok(())
+}
+
+/// Sends kept bytes again: only what the witness has accepted, and only from the ledger that it knows.
+fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
+    let ledger = Ledger::open(&settings.ledger)?;
+    let mut witness = open_witness(&settings.output)?;
+    let accepted = witness.read()?.map(|claim| claim.head);
+    ledger.recognise(&witness.identity()?, accepted.as_ref())?;
+    let mut sink = open_sink(&settings.output)?;
+    let mut sent = 0;
+    let mut last: Option<Paid> = None;
+    while let Some(accepted) = &accepted
+        && let Some(paid) = ledger.next_kept(accepted, last.as_ref())?
+    {
+        if window.is_none_or(|start| paid.window().start == start) {
+            sink.publish(&paid)?;
+            sent += 1;
+        }
+        last = Some(paid);
+    }
+    println!("published {sent} messages again, byte for byte");
+    Ok(())
+}
+
+impl From<NotOpen> for Failure {
+    fn from(error: NotOpen) -> Self {
+        match error {
+            NotOpen::Passing(why) => Failure::Unavailable(why),
+            NotOpen::Final(failure) => failure,
+        }
+    }
+}
+
+impl From<ledger::Error> for Failure {
+    fn from(error: ledger::Error) -> Self {
+        Failure::Ledger(error.to_string())
+    }
+}
+
+impl From<witness::Error> for Failure {
+    fn from(error: witness::Error) -> Self {
+        match error.is_passing() {
+            true => Failure::Unavailable(error.to_string()),
+            false => Failure::Ledger(error.to_string()),
+        }
+    }
+}
+
+impl From<sink::Error> for Failure {
+    fn from(error: sink::Error) -> Self {
+        Failure::Unavailable(error.to_string())
+    }
+}

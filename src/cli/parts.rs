@@ -1,0 +1,183 @@
+//! The parts of a worker that reach outside the process, opened in the order in which they can refuse.
+
+
+
+use crate::cli::Failure;
+use crate::clock::Timestamp;
+use crate::config::{Input, Output, Settings};
+use crate::ledger::beginning::{Asked, Found, beginning};
+use crate::ledger::witness::file::FileWitness;
+use crate::ledger::witness::kafka::KafkaWitness;
+use crate::ledger::witness::{self, Witness};
+use crate::ledger::{self, Genesis, Ledger};
+use crate::sink::files::FolderSink;
+use crate::sink::kafka::KafkaSink;
+use crate::sink::{self, Sink};
+use crate::source::files::Files;
+use crate::source::kafka::Kafka;
+use crate::source::{self, Source, topic};
+
+/// What the input is called in a ledger where it is not a topic.
+const FILES: &str = "files";
+
+/// Everything that a worker reads, writes and keeps.
+pub struct Parts {
+    pub source: Box<dyn Source + Send>,
+    pub ledger: Ledger,
+    pub witness: Box<dyn Witness + Send>,
+    pub sink: Box<dyn Sink + Send>,
+}
+
+/// Why the parts could not be opened.
+#[derive(Debug)]
+pub enum NotOpen {
+    /// A broker is down: try again.
+    Passing(String),
+    Final(Failure),
+}
+
+impl Parts {
+    /// Opens everything that `settings` name; makes the ledger where none was ever written.
+    pub fn open(settings: &Settings) -> Result<Parts, NotOpen> {
+        // The ledger first: where another worker holds it, nothing else is touched.
+        let existing = match ledger::exists(&settings.ledger) {
+            true => Some(Ledger::open(&settings.ledger)?),
+            false => None,
+        };
+        let source = open_source(settings)?;
+        let sink = open_sink(&settings.output)?;
+        let mut witness = open_witness(&settings.output)?;
+        let ledger = match existing {
+            Some(ledger) => ledger,
+            None => {
+                let asked = match (&settings.input, settings.windows.grid.origin()) {
+                    (Input::Kafka(_), _) => Asked::Run,
+                    // Files are history: where nothing was ever written they are released from the start.
+                    (Input::Files(_), origin) => Asked::From { from: origin, backfill_until: None },
+                };
+                let genesis = genesis(settings, &mut *witness, asked, Timestamp::now())?;
+                Ledger::create(&settings.ledger, genesis)?
+            }
+        };
+        same_promise(settings, ledger.genesis())?;
+        Ok(Parts { source, ledger, witness, sink })
+    }
+}
+
+/// The first row of a new ledger.
+pub fn genesis(
+    settings: &Settings,
+    witness: &mut dyn Witness,
+    asked: Asked,
+    now: Timestamp,
+) -> Result<Genesis, NotOpen> {
+    let claim = witness.read()?;
+    let is_output_untouched = match &settings.output {
+        Output::Kafka { sink, .. } => sink::kafka::is_untouched(sink)?,
+        Output::Files(params) => sink::files::is_untouched(params)?,
+    };
+    let found = Found { claim: claim.as_ref(), is_output_untouched };
+    let begins = beginning(settings.windows.grid, settings.blocks, asked, found, now)
+        .map_err(|error| NotOpen::Final(Failure::Ledger(error.to_string())))?;
+    Ok(Genesis {
+        ledger: ledger::new_id()?,
+        created: now,
+        settings: settings.normalised.clone(),
+        total: settings.privacy.total,
+        first: begins.first,
+        backfill_until: begins.backfill_until,
+        input: input_id(settings)?,
+        witness: witness.identity()?,
+        previous: begins.previous,
+    })
+}
+
+/// The witness that `output` names; a file is made where nothing was ever published beside it.
+pub fn open_witness(output: &Output) -> Result<Box<dyn Witness + Send>, NotOpen> {
+    match output {
+        Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
+        Output::Files(params) => {
+            let path = params.witness();
+            if !path.exists() && sink::files::is_untouched(params)? {
+                FileWitness::create(&path)?;
+            }
+            Ok(Box::new(FileWitness::open(&path)?))
+        }
+    }
+}
+
+pub fn open_sink(output: &Output) -> Result<Box<dyn Sink + Send>, NotOpen> {
+    match output {
+        Output::Kafka { sink, .. } => Ok(Box::new(KafkaSink::open(sink)?)),
+        Output::Files(params) => Ok(Box::new(FolderSink::new(params))),
+    }
+}
+
+fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, NotOpen> {
+    match &settings.input {
+        Input::Kafka(params) => Ok(Box::new(Kafka::open(params.clone(), settings.columns.clone(), Timestamp::now)?)),
+        Input::Files(params) => Ok(Box::new(Files::open(params, settings.columns.clone())?)),
+    }
+}
+
+/// What tells the input from another one of the same name.
+fn input_id(settings: &Settings) -> Result<String, NotOpen> {
+    match &settings.input {
+        Input::Kafka(params) => Ok(topic::describe(&params.broker, &params.topic)?.id),
+        Input::Files(_) => Ok(FILES.to_owned()),
+    }
+}
+
+/// A ledger speaks of one configuration and one input.
+fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
+    if genesis.settings != settings.normalised {
+        return Err(NotOpen::Final(Failure::Ledger(format!(
+            "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \\
+             folder with `bernstream ledger init`, which starts at the next block\\n  ledger: {}\\n  file:   {}",
+            settings.ledger.path.display(),
+            genesis.settings,
+            settings.normalised
+        ))));
+    }
+    if input_id(settings)? != genesis.input {
+        return Err(NotOpen::Final(Failure::Ledger(
+            "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; \\
+             begin a new ledger in another folder with `bernstream ledger init`"
+                .into(),
+        )));
+    }
+    Ok(())
+}
+
+impl From<source::Error> for NotOpen {
+    fn from(error: source::Error) -> Self {
+        match error.is_passing() {
+            true => NotOpen::Passing(error.to_string()),
+            false => NotOpen::Final(Failure::Unavailable(error.to_string())),
+        }
+    }
+}
+
+impl From<witness::Error> for NotOpen {
+    fn from(error: witness::Error) -> Self {
+        match error.is_passing() {
+            true => NotOpen::Passing(error.to_string()),
+            false => NotOpen::Final(Failure::Ledger(error.to_string())),
+        }
+    }
+}
+
+impl From<sink::Error> for NotOpen {
+    fn from(error: sink::Error) -> Self {
+        match error.is_passing() {
+            true => NotOpen::Passing(error.to_string()),
+            false => NotOpen::Final(Failure::Unavailable(error.to_string())),
+        }
+    }
+}
+
+impl From<ledger::Error> for NotOpen {
+    fn from(error: ledger::Error) -> Self {
+        NotOpen::Final(Failure::Ledger(error.to_string()))
+    }
+}

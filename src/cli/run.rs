@@ -1,0 +1,136 @@
+//! `run`: the worker, from a configuration to the last window.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tracing::{info, warn};
+
+use crate::cli::Failure;
+use crate::cli::parts::{NotOpen, Parts};
+use crate::config::Settings;
+use crate::mechanism::noise::Generator;
+use crate::metrics::Metrics;
+use crate::pipeline::{Health, Stop, Worker};
+use crate::synopsis::band::Band;
+use crate::{serve, telemetry};
+
+/// How long to wait before a broker that is down is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The configuration.
+    #[arg(env = "BERNSTREAM_CONFIG")]
+    configuration: PathBuf,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    telemetry::start();
+    let settings = Settings::load(&arguments.configuration)?;
+    let stop = Stop::default();
+    let runtime = runtime()?;
+    stop_on_signal(&runtime, &stop);
+    work(&settings, false, &runtime, &stop)
+}
+
+/// What serves the endpoints and hears the signals; the worker's own loops are plain threads.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Other(format!("no runtime could be started: {error}")))
+}
+
+/// SIGTERM and SIGINT ask to stop: what is under way is finished first. A second one ends the process at once.
+pub fn stop_on_signal(runtime: &tokio::runtime::Runtime, stop: &Stop) {
+    let stop = stop.clone();
+    runtime.spawn(async move {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+        else {
+            return warn!("signals cannot be heard; the process can only be killed, which loses nothing");
+        };
+        for _ in 0..2 {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+            if stop.asked() {
+                std::process::exit(130);
+            }
+            info!("stopping");
+            stop.ask();
+        }
+    });
+}
+
+/// Runs a worker until its grid ends, somebody asks to stop, or something is wrong. `is_synthetic` says that its records
+/// are simulated, which then stands in every synopsis.
+pub fn work(
+    settings: &Settings,
+    is_synthetic: bool,
+    runtime: &tokio::runtime::Runtime,
+    stop: &Stop,
+) -> Result<(), Failure> {
+    fs::create_dir_all(&settings.ledger.path)
+        .map_err(|error| Failure::Ledger(format!("cannot make {}: {error}", settings.ledger.path.display())))?;
+    let plan = settings.plan(&band(settings), is_synthetic)?;
+    let metrics = Metrics::new(settings.detail, &settings.pipeline, &plan.description.digests.configuration)
+        .map_err(|error| Failure::Other(error.to_string()))?;
+    let health = Arc::new(Health::default());
+    if let Some(address) = settings.serve {
+        let listener = serve::listen(address).map_err(|error| Failure::Unavailable(error.to_string()))?;
+        runtime.spawn(serve::serve(listener, metrics.clone(), health.clone()));
+        info!("serving http://{address}/metrics, /healthz and /readyz");
+    }
+    let mut is_waiting = false;
+    let parts = loop {
+        match Parts::open(settings) {
+            Ok(parts) => break parts,
+            Err(NotOpen::Passing(why)) if !stop.asked() => {
+                if !std::mem::replace(&mut is_waiting, true) {
+                    warn!("{why}; trying again");
+                }
+                stop.wait(RETRY);
+            }
+            Err(NotOpen::Passing(_)) => return Ok(()),
+            Err(NotOpen::Final(failure)) => return Err(failure),
+        }
+    };
+    info!(
+        ledger = %parts.ledger.genesis().ledger,
+        row = parts.ledger.head().sequence,
+        next_window = %parts.ledger.next_window(),
+        "the ledger is whole"
+    );
+    let worker = Worker {
+        plan: &plan,
+        source: parts.source,
+        ledger: parts.ledger,
+        witness: parts.witness,
+        sink: parts.sink,
+        generators: Box::new(Generator::from_entropy),
+        metrics,
+        health: &health,
+        stop: stop.clone(),
+    };
+    worker.run().map_err(Failure::from)?;
+    info!("stopped");
+    Ok(())
+}
+
+/// The band of the noise: simulated once a plan, from public quantities, and kept beside the ledger.
+pub fn band(settings: &Settings) -> Band {
+    let (dimensions, degree, order) = (settings.density.dimensions(), settings.density.degree(), settings.release.order);
+    let kept = settings.ledger.path.join(format!("band-{}-{dimensions}-{degree}-{order}.json", env!("CARGO_PKG_VERSION")));
+    if let Some(band) = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+        return band;
+    }
+    let band = Band::simulate(dimensions, degree, order);
+    // Only a saving: without it the same band is simulated again.
+    if let Err(error) = serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&kept, bytes)) {
+        warn!("the band cannot be kept in {}: {error}", kept.display());
+    }
+    band
+}

@@ -1,0 +1,338 @@
+//! The file as written: names and shapes, no rules.
+//!
+//! Every field is optional and carries its place in the text, so that what is missing or wrong is reported by us, with
+//! its line, and all of it at once. No `flatten` and no untagged tables: both lose the place of an error.
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::value::Datetime;
+
+/// A value that may be missing, with its place.
+pub type Field<T> = Option<Spanned<T>>;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub pipeline: Field<String>,
+    pub input: Field<Input>,
+    pub windows: Field<Windows>,
+    pub privacy: Field<Privacy>,
+    pub release: Field<Release>,
+    pub output: Field<Output>,
+    pub ledger: Field<Ledger>,
+    pub serve: Field<Serve>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    pub time: Field<String>,
+    pub key: Field<Key>,
+    pub kafka: Field<InputKafka>,
+    pub files: Field<Files>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Key {
+    pub column: Field<String>,
+    pub values: Field<Vec<Spanned<String>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputKafka {
+    pub brokers: Field<String>,
+    pub topic: Field<String>,
+    pub clock_slack: Field<String>,
+    pub trust_producer_time: Field<bool>,
+    pub on_bad_message: Field<OnBadMessage>,
+    pub skip: Field<Vec<Spanned<Skip>>>,
+    pub lost: Field<Vec<Spanned<Lost>>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBadMessage {
+    Stop,
+    Skip,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Skip {
+    pub partition: Field<u32>,
+    pub offset: Field<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lost {
+    pub partition: Field<u32>,
+    pub from: Field<u64>,
+    pub to: Field<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    pub path: Field<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Windows {
+    pub origin: Field<Time>,
+    pub length: Field<String>,
+    pub end: Field<Time>,
+    pub grace: Field<String>,
+    pub ahead: Field<String>,
+    pub publish_delay: Field<String>,
+}
+
+/// A time, as a string or as a TOML date-time.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Time {
+    Datetime(Datetime),
+    Text(String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Privacy {
+    pub unit: Field<Unit>,
+    pub adjacency: Field<Adjacency>,
+    pub epsilon: Field<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    Record,
+    User(Spanned<User>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct User {
+    pub column: Field<String>,
+    pub per: Field<String>,
+    pub max_records_per_window: Field<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adjacency {
+    AddRemove,
+    ReplaceOne(Spanned<ReplaceOne>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplaceOne {
+    pub records_per_window: Field<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    pub name: Field<String>,
+    pub epsilon: Field<f64>,
+    pub degree: Field<u32>,
+    pub order: Field<u32>,
+    pub density: Field<Density>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Density {
+    pub domain: Field<Vec<Spanned<Axis>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    pub column: Field<String>,
+    pub min: Field<f64>,
+    pub max: Field<f64>,
+    pub bandwidth: Field<f64>,
+    pub outside: Field<Outside>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outside {
+    Clamp,
+    Drop,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    pub kafka: Field<OutputKafka>,
+    pub files: Field<Files>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputKafka {
+    pub brokers: Field<String>,
+    pub topic: Field<String>,
+    pub witness: Field<String>,
+    pub witness_min_insync_replicas: Field<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ledger {
+    pub path: Field<String>,
+    pub keep_published: Field<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Serve {
+    pub listen: Field<String>,
+    pub detail: Field<Detail>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Detail {
+    Safe,
+    Operator,
+}
+
+/// Every key and the form of its value; `[]` stands for any element of a list.
+///
+/// Hints come from here: the nearest known key for an unknown one, the right form for a wrong or missing value.
+pub const KEYS: &[(&str, &str)] = &[
+    ("pipeline", r#"a name such as "flights""#),
+    ("input", "a table [input]"),
+    ("input.time", r#"the name of the event-time column, such as "time""#),
+    ("input.key", r#"a table such as { column = "origin", values = ["EWR", "JFK"] }"#),
+    ("input.key.column", r#"the name of a column, such as "origin""#),
+    ("input.key.values", r#"a list of every key, such as ["EWR", "JFK"]"#),
+    ("input.key.values[]", r#"a key in quotes, such as "EWR""#),
+    ("input.kafka", "a table [input.kafka]"),
+    ("input.kafka.brokers", r#"addresses such as "localhost:9092""#),
+    ("input.kafka.topic", r#"the name of a topic, such as "flights""#),
+    ("input.kafka.clock_slack", r#"a duration such as "10s", more than the brokers' clocks and replicas lag"#),
+    ("input.kafka.trust_producer_time", "true or false"),
+    ("input.kafka.on_bad_message", r#""stop" or "skip""#),
+    ("input.kafka.skip", "a list such as [{ partition = 0, offset = 17 }]"),
+    ("input.kafka.skip[]", "a table such as { partition = 0, offset = 17 }"),
+    ("input.kafka.skip[].partition", "the number of a partition, such as 0"),
+    ("input.kafka.skip[].offset", "the offset of a broken message, such as 17"),
+    ("input.kafka.lost", "a list such as [{ partition = 0, from = 0, to = 1200 }]"),
+    ("input.kafka.lost[]", "a table such as { partition = 0, from = 0, to = 1200 }"),
+    ("input.kafka.lost[].partition", "the number of a partition, such as 0"),
+    ("input.kafka.lost[].from", "the first lost offset, such as 0"),
+    ("input.kafka.lost[].to", "the first offset that is not lost, such as 1200"),
+    ("input.files", r#"a table such as { path = "flights" }"#),
+    ("input.files.path", "the path of a file or a folder in quotes"),
+    ("windows", "a table [windows]"),
+    ("windows.origin", r#"a time with its offset, such as "2013-01-01T05:00:00Z""#),
+    ("windows.length", r#"a duration such as "1d""#),
+    ("windows.end", r#"a time with its offset, such as "2014-01-01T05:00:00Z""#),
+    ("windows.grace", r#"a duration such as "1h": how long after its end a window still takes records"#),
+    ("windows.ahead", r#"a duration such as "5m": how far event time may be ahead of the message timestamp"#),
+    ("windows.publish_delay", r#"a duration such as "1m": from the cut of a window to its publication"#),
+    ("privacy", "a table [privacy]"),
+    ("privacy.unit", r#""record" or { user = { column = "user_id", per = "1d", max_records_per_window = 20 } }"#),
+    ("privacy.unit.user", r#"a table such as { column = "user_id", per = "1d", max_records_per_window = 20 }"#),
+    ("privacy.unit.user.column", r#"the name of a column, such as "user_id""#),
+    ("privacy.unit.user.per", r#"a duration such as "1d""#),
+    ("privacy.unit.user.max_records_per_window", "a whole number from 1, such as 20"),
+    ("privacy.adjacency", r#""add_remove" or { replace_one = { records_per_window = 5000 } }"#),
+    ("privacy.adjacency.replace_one", "a table such as { records_per_window = 5000 }"),
+    ("privacy.adjacency.replace_one.records_per_window", "a whole number from 1, such as 5000"),
+    ("privacy.epsilon", "a number above 0 with at most 12 decimals, such as 1.0: the total of a unit"),
+    ("release", "a table [release]"),
+    ("release.name", r#"a name such as "departure-delay""#),
+    ("release.epsilon", "a number above 0 with at most 12 decimals, such as 0.5: the price of a window"),
+    ("release.degree", "a whole number from 1, such as 40"),
+    ("release.order", "a whole number from 1 to 200, such as 2"),
+    ("release.density", "a table [release.density]"),
+    (
+        "release.density.domain",
+        r#"a list such as [{ column = "delay", min = -30, max = 180, bandwidth = 10, outside = "clamp" }]"#,
+    ),
+    (
+        "release.density.domain[]",
+        r#"a table such as { column = "delay", min = -30, max = 180, bandwidth = 10, outside = "clamp" }"#,
+    ),
+    ("release.density.domain[].column", r#"the name of a column of numbers, such as "delay""#),
+    ("release.density.domain[].min", "a number such as -30: a bound that does not come from the data"),
+    ("release.density.domain[].max", "a number such as 180: a bound that does not come from the data"),
+    ("release.density.domain[].bandwidth", "a number above 0 in the units of the column, such as 10"),
+    ("release.density.domain[].outside", r#""clamp" or "drop""#),
+    ("output", "a table [output]"),
+    ("output.kafka", "a table [output.kafka]"),
+    ("output.kafka.brokers", r#"addresses such as "localhost:9092""#),
+    ("output.kafka.topic", r#"the name of a topic, such as "flights-synopses""#),
+    ("output.kafka.witness", r#"the name of a topic of one partition, such as "flights-witness""#),
+    ("output.kafka.witness_min_insync_replicas", "a whole number from 1, such as 2"),
+    ("output.files", r#"a table such as { path = "out" }"#),
+    ("output.files.path", "the path of a folder in quotes"),
+    ("ledger", "a table [ledger]"),
+    ("ledger.path", "the path of a folder in quotes, on a local disk"),
+    ("ledger.keep_published", r#"a duration such as "7d""#),
+    ("serve", "a table [serve]"),
+    ("serve.listen", r#"an address such as "127.0.0.1:9464""#),
+    ("serve.detail", r#""safe" or "operator""#),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What serde says about `text`.
+    fn complaint(text: &str) -> String {
+        toml::from_str::<File>(text).map(|_| String::new()).unwrap_or_else(|e| e.message().to_owned())
+    }
+
+    /// A document in which the key at `path` has the value `value`.
+    fn document(path: &str, value: &str) -> String {
+        path.rsplit('.').fold(value.to_owned(), |inner, part| match part.strip_suffix("[]") {
+            Some(list) => format!("{{ {list} = [{inner}] }}"),
+            None => format!("{{ {part} = {inner} }}"),
+        })
+    }
+
+    fn read(path: &str, value: &str) -> String {
+        let whole = document(path, value);
+        // The outermost braces are the document itself.
+        complaint(whole.trim_start_matches("{ ").strip_suffix(" }").unwrap())
+    }
+
+    #[test]
+    fn the_table_of_keys_names_only_keys_that_exist() {
+        for (path, _) in KEYS {
+            let complaint = read(path, "1979-05-27");
+            assert!(!complaint.starts_with("unknown"), "{path}: {complaint}");
+        }
+        assert!(read("windows.no_such_key", "1979-05-27").starts_with("unknown"));
+    }
+
+    #[test]
+    fn the_table_of_keys_names_every_key() {
+        let known = |path: &str| KEYS.iter().any(|(key, _)| *key == path);
+        let mut tables = vec![String::new()];
+        while let Some(table) = tables.pop() {
+            let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
+            let complaint = read(&format!("{prefix}no_such_key"), "1");
+            let Some((_, fields)) = complaint.split_once("expected ") else { continue };
+            if !complaint.starts_with("unknown field") {
+                continue;
+            }
+            for field in fields.split('`').skip(1).step_by(2) {
+                let path = format!("{prefix}{field}");
+                assert!(known(&path), "{path} is not in the table of keys");
+                let element = format!("{path}[]");
+                tables.push(if known(&element) { element } else { path });
+            }
+        }
+    }
+}

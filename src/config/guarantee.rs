@@ -1,0 +1,139 @@
+//! The guarantee in words. Said once here; shown by `check` and `explain`, and carried by every synopsis.
+
+use std::time::Duration;
+
+use crate::clock::micros;
+use crate::config::{Input, Settings, Unit};
+use crate::metrics::Detail;
+use crate::source::kafka::OnBadMessage;
+use crate::target::Adjacency;
+
+/// What is promised, to whom, for how much, and how it adds up: one sentence a line.
+pub fn promise(settings: &Settings) -> Vec<String> {
+    let (total, price) = (settings.privacy.total, settings.release.price);
+    let everything = "everything that is ever published, retries and restarts included";
+    let mut lines = vec![match (&settings.privacy.unit, settings.privacy.adjacency) {
+        (Unit::Record, Adjacency::AddRemove) => format!(
+            "One record more or less changes the probability of {everything}, by at most a factor of exp({total}): pure \
+             {total}-differential privacy for records."
+        ),
+        (Unit::Record, Adjacency::ReplaceOne) => format!(
+            "Other values in one record change the probability of {everything}, by at most a factor of exp({total}): pure \
+             {total}-differential privacy for the values of records. That a record is there, its time and its key are \
+             not hidden."
+        ),
+        (Unit::User { column, per, .. }, _) => format!(
+            "All records of one user ({column}) in one period of {} more or less change the probability of {everything}, \
+             by at most a factor of exp({total}): pure {total}-differential privacy for a user's period.",
+            humantime::format_duration(*per)
+        ),
+    }];
+    let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
+    lines.push(format!("A window costs {price}{keys}."));
+    match &settings.privacy.unit {
+        Unit::Record => {
+            lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
+        }
+        Unit::User { max_records_per_window, .. } => {
+            lines.push(format!(
+                "The windows of a period add up (sequential composition); a window that would take its period over \
+                 {total} is not published."
+            ));
+            lines.push(format!(
+                "At most {max_records_per_window} records of a user and period count in a window, over all keys; which \
+                 ones depends on that user's records alone."
+            ));
+        }
+    }
+    lines
+}
+
+/// What the promise does not cover.
+pub fn not_protected(settings: &Settings) -> Vec<String> {
+    let mut lines = vec![
+        "exact publication times when the worker is late, and that it has stopped".to_owned(),
+        "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
+    ];
+    if let Unit::User { per, .. } = &settings.privacy.unit {
+        let per = humantime::format_duration(*per);
+        lines
+            .push(format!("what the records of several periods of {per} tell together: each period has its own total"));
+    }
+    if let Input::Kafka(kafka) = &settings.input {
+        if kafka.trust_producer_time {
+            lines.push("against producers: their clocks decide which window a record belongs to".to_owned());
+        }
+        if kafka.on_bad_message == OnBadMessage::Skip || !kafka.skip.is_empty() {
+            lines
+                .push("messages that cannot be read: they are skipped, and whether there were any can show".to_owned());
+        }
+        if !kafka.lost.is_empty() {
+            lines.push("input that was deleted before it was read: it is missing from its windows".to_owned());
+        }
+    }
+    if settings.detail == Detail::Operator {
+        lines.push("the metrics: they show exact counts and lags to whoever can read them".to_owned());
+    }
+    lines
+}
+
+/// What is allowed but may surprise: windows and periods that do not fit together.
+pub fn notes(settings: &Settings) -> Vec<String> {
+    let Unit::User { per, max_records_per_window: cap, .. } = &settings.privacy.unit else { return Vec::new() };
+    let length = settings.windows.grid.length();
+    let (window, period) = (micros(length), micros(*per));
+    let (shown_window, shown_period) = (humantime::format_duration(length), humantime::format_duration(*per));
+    if period % window == 0 {
+        return Vec::new();
+    }
+    let straddled = format!(
+        "windows of {shown_window} do not fill periods of {shown_period} evenly: a window that meets several periods \
+         charges each of them its whole price"
+    );
+    if period >= window {
+        return vec![straddled];
+    }
+    // A window that starts just before a border meets one period more than fit into it.
+    let most = most_blocks(length, *per);
+    let most_records = u64::from(*cap).saturating_mul(most);
+    let several = format!(
+        "a window is longer than a period: it meets up to {most} periods, a user may count with up to {most_records} \
+         records in it, {cap} for each period, and loses its price for each of them"
+    );
+    if window % period == 0 { vec![several] } else { vec![straddled, several] }
+}
+
+/// The most blocks of `block` that a window of `window` can meet, both on grids with one origin.
+///
+/// A window starts `r = m * gcd` after a border, `r < block`, and meets `ceil((r + window) / block)` blocks.
+fn most_blocks(window: Duration, block: Duration) -> u64 {
+    let (window, block) = (micros(window).unsigned_abs(), micros(block).unsigned_abs().max(1));
+    let step = gcd(window, block);
+    (block - step).saturating_add(window).div_ceil(block)
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::window::grid::Grid;
+
+    #[test]
+    fn the_most_blocks_of_a_window_is_what_the_grid_says() {
+        for (window, block) in [(7, 3), (3, 7), (6, 3), (3, 6), (5, 4), (4, 5), (1, 9), (9, 1), (12, 8)] {
+            let [w, b] = [window, block].map(Duration::from_micros);
+            let [windows, blocks] = [w, b].map(|length| Grid::new(Timestamp::from_micros(2), length).unwrap());
+            let mut span = windows.span_of(Timestamp::from_micros(-100));
+            let mut most = 0;
+            for _ in 0..100 {
+                most = most.max(blocks.spans_meeting(span).count());
+                span = windows.after(span);
+            }
+            assert_eq!(usize::try_from(most_blocks(w, b)).unwrap(), most, "{window} {block}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
+
+use crate::config::{Input, Settings, Unit, guarantee};
+use crate::mechanism::{self, Laplace};
+use crate::pipeline::{Plan, Publication};
+use crate::synopsis::band::Band;
+use crate::synopsis::description::{
+    Axis, Basis, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Target,
+    Unit as DescribedUnit,
+};
+use crate::target::{self, Adjacency};
+
+/// Why settings that are sound cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Target(#[from] target::Error),
+    #[error(transparent)]
+    Mechanism(#[from] mechanism::Error),
+}
+
+impl Settings {
+    /// The Laplace mechanism for these settings.
+    pub fn mechanism(&self) -> Result<Laplace, Error> {
+        let sensitivity = self.density.sensitivity(self.privacy.adjacency, self.privacy.unit.contributions())?;
+        Ok(Laplace::calibrated(sensitivity, self.release.price)?)
+    }
+
+    /// What one grid unit stands for, in records per unit volume of the domain.
+    pub fn unit(&self) -> f64 {
+        let volume: f64 = self.windows.axes.iter().map(|axis| axis.max - axis.min).product();
+        self.density.unit() / volume
+    }
+
+    /// The plan. `band` is that of the noise in units of its scale; `is_synthetic` says that the records are simulated.
+    pub fn plan(&self, band: &Band, is_synthetic: bool) -> Result<Plan, Error> {
+        let mechanism = self.mechanism()?;
+        let publication = match self.input {
+            Input::Kafka(_) => Publication::AfterCut(self.release.publish_delay),
+            Input::Files(_) => Publication::AtWindowEnd,
+        };
+        Ok(Plan {
+            rules: self.windows.clone(),
+            blocks: self.blocks,
+            density: self.density.clone(),
+            mechanism,
+            price: self.release.price,
+            total: self.privacy.total,
+            publication,
+            description: self.description(mechanism, band, is_synthetic),
+        })
+    }
+
+    /// What every synopsis says; window, key, blocks and ledger row are filled in when there are any.
+    fn description(&self, mechanism: Laplace, band: &Band, is_synthetic: bool) -> Description {
+        let grid = self.unit();
+        #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
+        let noise = Noise { law: Law::DiscreteLaplace, scale: mechanism.scale().units() as f64 * grid, grid };
+        let start = self.windows.grid.origin();
+        Description {
+            format: FORMAT,
+            pipeline: self.pipeline.clone(),
+            release: self.release.name.clone(),
+            key: None,
+            window: self.windows.grid.span_of(start),
+            published: start,
+            target: Target::Density(self.density_description()),
+            basis: Basis::Bernstein,
+            degree: self.density.degree(),
+            order: self.release.order,
+            noise,
+            privacy: Privacy {
+                definition: Definition::PureEpsilon,
+                unit: self.unit_description(),
+                in_words: guarantee::promise(self).join(" "),
+                adjacency: self.privacy.adjacency,
+                price: self.release.price,
+                blocks: Vec::new(),
+            },
+            band: band.scaled(&noise),
+            not_protected: guarantee::not_protected(self),
+            digests: Digests {
+                configuration: self.digest().iter().map(|byte| format!("{byte:02x}")).collect(),
+                program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
+            },
+            ledger: Entry { id: String::new(), sequence: 0 },
+            synthetic: is_synthetic,
+        }
+    }
+
+    fn density_description(&self) -> Density {
+        let axes = self.columns.values.iter().zip(&self.windows.axes).zip(&self.bandwidths);
+        let columns = self.columns.values.join(" and ");
+        let meaning = match self.privacy.adjacency {
+            Adjacency::AddRemove => format!("records per unit of {columns}; divide by the released mass for a density"),
+            Adjacency::ReplaceOne => format!("records per unit of {columns}; divide by 'divide_by' for a density"),
+        };
+        Density {
+            axes: axes
+                .map(|((column, axis), bandwidth)| Axis {
+                    column: column.clone(),
+                    min: axis.min,
+                    max: axis.max,
+                    bandwidth: *bandwidth,
+                })
+                .collect(),
+            meaning,
+            divide_by: self.privacy.records_per_window,
+        }
+    }
+
+    fn unit_description(&self) -> DescribedUnit {
+        match &self.privacy.unit {
+            Unit::Record => DescribedUnit::Record,
+            Unit::User { column, per, max_records_per_window } => DescribedUnit::User {
+                column: column.clone(),
+                per: humantime::format_duration(*per).to_string(),
+                max_records_per_window: *max_records_per_window,
+            },
+        }
+    }
+}

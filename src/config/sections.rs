@@ -1,0 +1,393 @@
+//! The sections of the file, one by one: written -> used.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use crate::clock::Timestamp;
+use crate::config::document::{Document, Reported};
+use crate::config::file::{self, Field};
+use crate::config::{Input, Output, Privacy, Unit, forms};
+use crate::ledger::{self, witness};
+use crate::mechanism::calibrate::Epsilon;
+use crate::metrics::Detail;
+use crate::source::kafka::{Lost, OnBadMessage};
+use crate::source::topic::Broker;
+use crate::target::Adjacency;
+use crate::target::density::Density;
+use crate::window::grid::Grid;
+use crate::window::{Axis, Outside};
+use crate::{sink, source};
+
+/// The orders for which the evaluation was checked (privacy-math, section 2).
+const LARGEST_ORDER: u32 = 200;
+
+/// How long published bytes are kept where the file does not say.
+const KEEP_PUBLISHED: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// How many in-sync replicas the witness must have where the file does not say.
+const MIN_INSYNC_REPLICAS: u32 = 2;
+
+/// Whatever was found, or the proof that it is wrong.
+type Found<T> = Result<T, Reported>;
+
+/// `[input]`
+pub struct Inlet {
+    pub time: String,
+    /// The key's column and its values.
+    pub key: Option<(String, Vec<String>)>,
+    pub from: Input,
+}
+
+/// `[windows]`
+pub struct Schedule {
+    pub grid: Grid,
+    pub end: Option<Timestamp>,
+    pub grace: Duration,
+    pub ahead: Duration,
+    /// Files have none.
+    pub delay: Option<Spanned<Duration>>,
+}
+
+/// `[release]`
+pub struct Stage {
+    pub name: String,
+    pub price: Spanned<Epsilon>,
+    pub degree: Spanned<u32>,
+    pub order: u32,
+    pub columns: Vec<String>,
+    pub axes: Vec<Axis>,
+    pub bandwidths: Vec<f64>,
+    pub density: Density,
+}
+
+/// `[output]`
+pub struct Outlet {
+    pub to: Output,
+    pub place: Range<usize>,
+    pub witness_place: Range<usize>,
+}
+
+/// `[serve]`
+pub struct Desk {
+    pub listen: SocketAddr,
+    pub detail: Detail,
+}
+
+pub fn input(document: &mut Document<'_>, table: Spanned<file::Input>) -> Found<Inlet> {
+    let (place, written) = (table.span(), table.into_inner());
+    let time = document.required(&place, "time", written.time, forms::words);
+    let key = written.key.map(|t| key(document, t)).transpose();
+    let from = match (written.kafka, written.files) {
+        (Some(kafka), None) => input_kafka(document, kafka).map(Input::Kafka),
+        (None, Some(files)) => path(document, files).map(|path| Input::Files(source::files::Params { path })),
+        (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
+    };
+    Ok(Inlet { time: time?.into_inner(), key: key?, from: from? })
+}
+
+fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Found<(String, Vec<String>)> {
+    let (place, written) = (table.span(), table.into_inner());
+    let column = document.required(&place, "column", written.column, forms::words);
+    let values = document.required(&place, "values", written.values, |values| {
+        if values.is_empty() { Err("must not be empty: every key is declared".to_owned()) } else { Ok(values) }
+    })?;
+    let mut seen = HashSet::new();
+    let mut keys = Vec::new();
+    for value in values.into_inner() {
+        let place = value.span();
+        let key = value.into_inner();
+        if key.is_empty() {
+            document.fault(place, "a key must not be empty", "");
+        } else if !seen.insert(key.clone()) {
+            document.fault(place, "stands here twice", "a key is published once");
+        } else {
+            keys.push(key);
+        }
+    }
+    Ok((column?.into_inner(), keys))
+}
+
+fn input_kafka(document: &mut Document<'_>, table: Spanned<file::InputKafka>) -> Found<source::kafka::Params> {
+    let (place, written) = (table.span(), table.into_inner());
+    let servers = document.required(&place, "brokers", written.brokers, forms::words);
+    let topic = document.required(&place, "topic", written.topic, forms::name);
+    let slack = document.required(&place, "clock_slack", written.clock_slack, forms::positive_duration);
+    let mut skip = Vec::new();
+    for element in written.skip.map_or(Vec::new(), Spanned::into_inner) {
+        let (place, element) = (element.span(), element.into_inner());
+        let partition = document.required(&place, "partition", element.partition, forms::partition);
+        let offset = document.required(&place, "offset", element.offset, forms::offset);
+        skip.push(partition.and_then(|partition| Ok((partition.into_inner(), offset?.into_inner()))));
+    }
+    let mut lost = Vec::new();
+    for element in written.lost.map_or(Vec::new(), Spanned::into_inner) {
+        lost.push(interval(document, element));
+    }
+    Ok(source::kafka::Params {
+        broker: Broker { servers: servers?.into_inner(), is_mock: false },
+        topic: topic?.into_inner(),
+        clock_slack: slack?.into_inner(),
+        trust_producer_time: written.trust_producer_time.is_some_and(Spanned::into_inner),
+        on_bad_message: match written.on_bad_message.map(Spanned::into_inner) {
+            Some(file::OnBadMessage::Skip) => OnBadMessage::Skip,
+            Some(file::OnBadMessage::Stop) | None => OnBadMessage::Stop,
+        },
+        skip: skip.into_iter().collect::<Found<_>>()?,
+        lost: lost.into_iter().collect::<Found<_>>()?,
+    })
+}
+
+fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Found<Lost> {
+    let (place, written) = (element.span(), element.into_inner());
+    let partition = document.required(&place, "partition", written.partition, forms::partition);
+    let from = document.required(&place, "from", written.from, forms::offset);
+    let to = document.required(&place, "to", written.to, forms::offset);
+    let (from, to) = (from?.into_inner(), to?);
+    if from >= *to.get_ref() {
+        return Err(document.fault(to.span(), format!("must be more than `from`, {from}"), "`to` itself is not lost"));
+    }
+    Ok(Lost { partition: partition?.into_inner(), from, to: to.into_inner() })
+}
+
+fn path(document: &mut Document<'_>, table: Spanned<file::Files>) -> Found<PathBuf> {
+    let (place, written) = (table.span(), table.into_inner());
+    Ok(document.required(&place, "path", written.path, forms::words)?.into_inner().into())
+}
+
+/// `from_kafka` is `None` where the input is itself at fault: then neither kind's keys are asked for.
+pub fn schedule(
+    document: &mut Document<'_>,
+    table: Spanned<file::Windows>,
+    from_kafka: Option<bool>,
+) -> Found<Schedule> {
+    let (place, written) = (table.span(), table.into_inner());
+    let origin = document.required(&place, "origin", written.origin, forms::time);
+    let length = document.required(&place, "length", written.length, forms::positive_duration);
+    let end = document.optional(written.end, forms::time);
+    if let (Some(false), Ok(None)) = (from_kafka, &end) {
+        document.missing(place.clone(), "end");
+    }
+    let mut delay_of = |key: &str, field: Field<String>| match (field, from_kafka) {
+        (Some(field), Some(false)) => Err(document.fault(
+            field.span(),
+            "means nothing with files",
+            "every cut is the end of the input: leave it out",
+        )),
+        (None, Some(true)) => Err(document.missing(place.clone(), key)),
+        (field, _) => document.optional(field, forms::duration),
+    };
+    let grace = delay_of("grace", written.grace);
+    let ahead = delay_of("ahead", written.ahead);
+    let delay = delay_of("publish_delay", written.publish_delay);
+
+    let (origin, length, end) = (origin?.into_inner(), length?.into_inner(), end?);
+    let Some(grid) = Grid::new(origin, length) else {
+        return Err(document.fault(place, "the windows have no length", ""));
+    };
+    if let Some(end) = &end {
+        let last = *end.get_ref();
+        if last <= origin {
+            document.fault(end.span(), format!("must be later than windows.origin, {origin}"), "");
+        } else if grid.span_of(last).start != last {
+            let before = grid.span_of(last);
+            let hint = format!("windows end at {} and at {}", before.start, before.end);
+            document.fault(end.span(), "is not a whole number of windows after windows.origin", hint);
+        }
+    }
+    let zero = |span: Option<Spanned<Duration>>| span.map_or(Duration::ZERO, Spanned::into_inner);
+    Ok(Schedule { grid, end: end.map(Spanned::into_inner), grace: zero(grace?), ahead: zero(ahead?), delay: delay? })
+}
+
+pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Found<Privacy> {
+    let (place, written) = (table.span(), table.into_inner());
+    let total = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
+    let unit = document.required(&place, "unit", written.unit, Ok);
+    let is_user = unit.as_ref().is_ok_and(|unit| matches!(unit.get_ref(), file::Unit::User(_)));
+    let unit = unit.and_then(|unit| match unit.into_inner() {
+        file::Unit::Record => Ok(Unit::Record),
+        file::Unit::User(user) => self::user(document, user),
+    });
+    let adjacency = document.required(&place, "adjacency", written.adjacency, Ok).and_then(|adjacency| {
+        let place = adjacency.span();
+        match adjacency.into_inner() {
+            file::Adjacency::AddRemove => Ok((Adjacency::AddRemove, None)),
+            file::Adjacency::ReplaceOne(_) if is_user => {
+                let what = "replace_one protects the values of a record, not all records of a user";
+                Err(document.fault(place, what, r#"take "add_remove""#))
+            }
+            file::Adjacency::ReplaceOne(replace) => {
+                let (place, written) = (replace.span(), replace.into_inner());
+                let n = document.required(&place, "records_per_window", written.records_per_window, forms::count)?;
+                Ok((Adjacency::ReplaceOne, Some(n.into_inner())))
+            }
+        }
+    });
+    let (adjacency, records_per_window) = adjacency?;
+    Ok(Privacy { unit: unit?, adjacency, records_per_window, total: total?.into_inner() })
+}
+
+fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Found<Unit> {
+    let (place, written) = (table.span(), table.into_inner());
+    let column = document.required(&place, "column", written.column, forms::words);
+    let per = document.required(&place, "per", written.per, forms::positive_duration);
+    let cap = document.required(&place, "max_records_per_window", written.max_records_per_window, forms::count);
+    Ok(Unit::User { column: column?.into_inner(), per: per?.into_inner(), max_records_per_window: cap?.into_inner() })
+}
+
+pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Found<Stage> {
+    let (place, written) = (table.span(), table.into_inner());
+    let name = document.required(&place, "name", written.name, forms::name);
+    let price = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
+    let degree = document.required(&place, "degree", written.degree, forms::count);
+    let order = document.required(&place, "order", written.order, |order| match order {
+        1..=LARGEST_ORDER => Ok(order),
+        _ => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+    });
+    let domain = document.required(&place, "density", written.density, Ok).and_then(|table| {
+        let (place, written) = (table.span(), table.into_inner());
+        document.required(&place, "domain", written.domain, |axes| match axes.len() {
+            1..=3 => Ok(axes),
+            count => Err(format!("has {count} axes, must have 1 to 3")),
+        })
+    })?;
+    let place = domain.span();
+    let mut seen = HashSet::new();
+    let mut axes = Vec::new();
+    for written in domain.into_inner() {
+        axes.push(axis(document, written, &mut seen));
+    }
+    let axes: Vec<(String, Axis, f64)> = axes.into_iter().collect::<Found<_>>()?;
+    let degree = degree?;
+    let in_unit_cube: Vec<f64> = axes.iter().map(|(_, axis, bandwidth)| bandwidth / (axis.max - axis.min)).collect();
+    let density = Density::new(&in_unit_cube, *degree.get_ref())
+        .map_err(|e| document.fault(place, e.to_string(), "take a wider bandwidth, a smaller degree or fewer axes"))?;
+    Ok(Stage {
+        name: name?.into_inner(),
+        price: price?,
+        degree,
+        order: order?.into_inner(),
+        columns: axes.iter().map(|(column, _, _)| column.clone()).collect(),
+        bandwidths: axes.iter().map(|(_, _, bandwidth)| *bandwidth).collect(),
+        axes: axes.into_iter().map(|(_, axis, _)| axis).collect(),
+        density,
+    })
+}
+
+/// One axis: its column, its bounds, and the bandwidth in natural units.
+fn axis(
+    document: &mut Document<'_>,
+    table: Spanned<file::Axis>,
+    seen: &mut HashSet<String>,
+) -> Found<(String, Axis, f64)> {
+    let (place, written) = (table.span(), table.into_inner());
+    let column = document.required(&place, "column", written.column, |column| {
+        let column = forms::words(column)?;
+        if seen.insert(column.clone()) { Ok(column) } else { Err("is an axis already".to_owned()) }
+    });
+    let min = document.required(&place, "min", written.min, forms::finite);
+    let max = document.required(&place, "max", written.max, forms::finite);
+    let bandwidth = document.required(&place, "bandwidth", written.bandwidth, forms::finite);
+    let outside = document.required(&place, "outside", written.outside, |outside| {
+        Ok(match outside {
+            file::Outside::Clamp => Outside::Clamp,
+            file::Outside::Drop => Outside::Drop,
+        })
+    });
+    let (min, max) = (min?.into_inner(), max?);
+    let width = max.get_ref() - min;
+    if width <= 0.0 || !width.is_finite() {
+        let what =
+            if width <= 0.0 { format!("must be more than `min`, {min}") } else { "is too far from `min`".to_owned() };
+        return Err(document.fault(
+            max.span(),
+            what,
+            "bounds are public: take them from what is known, not from the data",
+        ));
+    }
+    let bandwidth = bandwidth?;
+    if *bandwidth.get_ref() <= 0.0 || *bandwidth.get_ref() > width {
+        let what = format!("must be above 0 and at most the width of the domain, {width}");
+        return Err(document.fault(bandwidth.span(), what, "about a twentieth of the width is a good start"));
+    }
+    let axis = Axis { min, max: max.into_inner(), outside: outside?.into_inner() };
+    Ok((column?.into_inner(), axis, bandwidth.into_inner()))
+}
+
+/// `default` is the input's broker: `None` where the input is itself at fault, `Some(None)` where it has none.
+pub fn output(
+    document: &mut Document<'_>,
+    table: Spanned<file::Output>,
+    default: Option<Option<&Broker>>,
+) -> Found<Outlet> {
+    let (place, written) = (table.span(), table.into_inner());
+    match (written.kafka, written.files) {
+        (Some(kafka), None) => output_kafka(document, kafka, default),
+        (None, Some(files)) => {
+            let place = files.span();
+            let to = Output::Files(sink::files::Params { path: path(document, files)? });
+            Ok(Outlet { to, place: place.clone(), witness_place: place })
+        }
+        (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
+    }
+}
+
+fn output_kafka(
+    document: &mut Document<'_>,
+    table: Spanned<file::OutputKafka>,
+    default: Option<Option<&Broker>>,
+) -> Found<Outlet> {
+    let (place, written) = (table.span(), table.into_inner());
+    let servers = match (written.brokers, default) {
+        (Some(brokers), _) => document.optional(Some(brokers), forms::words).map(|b| b.map(Spanned::into_inner)),
+        (None, Some(Some(broker))) => Ok(Some(broker.servers.clone())),
+        (None, Some(None)) => Err(document.missing(place.clone(), "brokers")),
+        (None, None) => Ok(None),
+    };
+    let topic = document.required(&place, "topic", written.topic, forms::name);
+    let witness = document.required(&place, "witness", written.witness, forms::name);
+    let replicas = document.optional(written.witness_min_insync_replicas, forms::count);
+    let (topic, witness) = (topic?, witness?);
+    if topic.get_ref() == witness.get_ref() {
+        document.fault(witness.span(), "is the output topic", "the witness is a topic of its own, of one partition");
+    }
+    let broker = Broker { servers: servers?.unwrap_or_default(), is_mock: false };
+    Ok(Outlet {
+        place: topic.span(),
+        witness_place: witness.span(),
+        to: Output::Kafka {
+            witness: witness::kafka::Params {
+                broker: broker.clone(),
+                topic: witness.into_inner(),
+                min_insync_replicas: replicas?.map_or(MIN_INSYNC_REPLICAS, Spanned::into_inner),
+            },
+            sink: sink::kafka::Params { broker, topic: topic.into_inner() },
+        },
+    })
+}
+
+pub fn ledger(document: &mut Document<'_>, table: Spanned<file::Ledger>) -> Found<ledger::Params> {
+    let (place, written) = (table.span(), table.into_inner());
+    let path = document.required(&place, "path", written.path, forms::words);
+    let keep_published = document.optional(written.keep_published, forms::duration);
+    Ok(ledger::Params {
+        path: path?.into_inner().into(),
+        keep_published: keep_published?.map_or(KEEP_PUBLISHED, Spanned::into_inner),
+    })
+}
+
+pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Found<Desk> {
+    let (place, written) = (table.span(), table.into_inner());
+    let listen = document.required(&place, "listen", written.listen, |text| {
+        text.parse().map_err(|_| format!("{text:?} is not an address and a port"))
+    });
+    let detail = match written.detail.map(Spanned::into_inner) {
+        Some(file::Detail::Operator) => Detail::Operator,
+        Some(file::Detail::Safe) | None => Detail::Safe,
+    };
+    Ok(Desk { listen: listen?.into_inner(), detail })
+}

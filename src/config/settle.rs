@@ -1,0 +1,161 @@
+//! From the file as written to the settings as used: the rules between sections, every fault at once.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use crate::config::document::{Document, Reported};
+use crate::config::file::File;
+use crate::config::sections::{self, Schedule, Stage};
+use crate::config::{Input, Output, Privacy, Release, Settings, Unit, message_bytes, normalised};
+use crate::mechanism::Laplace;
+use crate::mechanism::calibrate::Epsilon;
+use crate::metrics::Detail;
+use crate::source::Columns;
+use crate::source::topic::Broker;
+use crate::window::grid::Grid;
+use crate::window::{Cap, Rules};
+
+/// The largest message that Kafka's producers and brokers take as they come (the smaller of their defaults).
+const MESSAGE_LIMIT: usize = 1_000_000;
+
+/// The document itself, which no table heading stands for.
+const ROOT: Range<usize> = 0..0;
+
+/// All settings. Every section is settled before the first `?`, so that the faults of all are recorded.
+pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Reported> {
+    let pipeline = document.required(&ROOT, "pipeline", file.pipeline, super::forms::name);
+    let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| sections::input(document, t));
+    let from_kafka = input.as_ref().ok().map(|input| matches!(input.from, Input::Kafka(_)));
+    let windows = document.required(&ROOT, "windows", file.windows, Ok);
+    let windows = windows.and_then(|t| sections::schedule(document, t, from_kafka));
+    let privacy = document.required(&ROOT, "privacy", file.privacy, Ok).and_then(|t| sections::privacy(document, t));
+    let release = document.required(&ROOT, "release", file.release, Ok).and_then(|t| sections::release(document, t));
+    let default_broker = input.as_ref().ok().map(|input| input.from.broker());
+    let output = document.required(&ROOT, "output", file.output, Ok);
+    let output = output.and_then(|t| sections::output(document, t, default_broker));
+    let ledger = document.required(&ROOT, "ledger", file.ledger, Ok).and_then(|t| sections::ledger(document, t));
+    let serve = file.serve.map(|t| sections::serve(document, t)).transpose();
+
+    if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
+        can_pay_once(document, privacy.total, &release.price);
+    }
+    if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
+        can_be_drawn(document, privacy, release);
+    }
+    if let (Ok(input), Ok(schedule)) = (&input, &windows) {
+        delays_past_the_slack(document, &input.from, schedule);
+    }
+    if let (Ok(output), Ok(release)) = (&output, &release) {
+        fits_a_message(document, output, release);
+    }
+    if let (Ok(input), Ok(output)) = (&input, &output) {
+        reads_no_output(document, input, output);
+    }
+
+    let (pipeline, input, schedule, privacy) = (pipeline?.into_inner(), input?, windows?, privacy?);
+    let (release, output, ledger, serve) = (release?, output?, ledger?, serve?);
+    let cap = match privacy.unit {
+        Unit::Record => None,
+        Unit::User { per, max_records_per_window: records, .. } => {
+            Grid::new(schedule.grid.origin(), per).map(|period| Cap { period, records })
+        }
+    };
+    let unit = match &privacy.unit {
+        Unit::Record => None,
+        Unit::User { column, .. } => Some(column.clone()),
+    };
+    let (key, keys) = input.key.unzip();
+    let mut settings = Settings {
+        pipeline,
+        columns: Columns { time: input.time, key, unit, values: release.columns },
+        input: input.from,
+        blocks: cap.as_ref().map_or(schedule.grid, |cap| cap.period),
+        windows: Rules {
+            grid: schedule.grid,
+            end: schedule.end,
+            grace: schedule.grace,
+            ahead: schedule.ahead,
+            keys,
+            axes: release.axes,
+            cap,
+        },
+        privacy,
+        release: Release {
+            name: release.name,
+            price: release.price.into_inner(),
+            order: release.order,
+            publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
+        },
+        density: release.density,
+        bandwidths: release.bandwidths,
+        output: output.to,
+        ledger,
+        serve: serve.as_ref().map(|serve| serve.listen),
+        detail: serve.map_or(Detail::Safe, |serve| serve.detail),
+        normalised: String::new(),
+    };
+    settings.normalised = normalised::json(&settings);
+    Ok(settings)
+}
+
+fn can_pay_once(document: &mut Document<'_>, total: Epsilon, price: &Spanned<Epsilon>) {
+    if total < *price.get_ref() {
+        let what = format!("the price of one window, {price}, is more than privacy.epsilon, {total}");
+        document.fault(price.span(), what, "no window could ever be paid for");
+    }
+}
+
+/// Noise for this price exists, so that no window can fail for want of it.
+fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage) {
+    let sensitivity = release.density.sensitivity(privacy.adjacency, privacy.unit.contributions());
+    let fault = match sensitivity {
+        Ok(sensitivity) => Laplace::calibrated(sensitivity, *release.price.get_ref()).err().map(|e| e.to_string()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(what) = fault {
+        document.fault(release.price.span(), what, "");
+    }
+}
+
+fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &Schedule) {
+    if let (Input::Kafka(kafka), Some(delay)) = (input, &schedule.delay)
+        && *delay.get_ref() <= kafka.clock_slack
+    {
+        let slack = humantime::format_duration(kafka.clock_slack);
+        let what = format!("must be longer than input.kafka.clock_slack, {slack}");
+        document.fault(delay.span(), what, "where a window ends is known only that long after its cut");
+    }
+}
+
+fn fits_a_message(document: &mut Document<'_>, output: &sections::Outlet, release: &Stage) {
+    let bytes = message_bytes(release.density.lattice_points());
+    if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
+        let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
+        document.fault(release.degree.span(), what, "take a smaller degree, or publish to files");
+    }
+}
+
+/// What the worker writes must not come back as records.
+fn reads_no_output(document: &mut Document<'_>, input: &sections::Inlet, output: &sections::Outlet) {
+    match (&input.from, &output.to) {
+        (Input::Kafka(from), Output::Kafka { sink, witness }) => {
+            for (broker, topic, place) in
+                [(&sink.broker, &sink.topic, &output.place), (&witness.broker, &witness.topic, &output.witness_place)]
+            {
+                if is_same(broker, &from.broker) && *topic == from.topic {
+                    document.fault(place.clone(), "is the input topic", "choose another topic");
+                }
+            }
+        }
+        (Input::Files(from), Output::Files(to)) if from.path == to.path => {
+            document.fault(output.place.clone(), "is the input path", "choose another folder");
+        }
+        _ => {}
+    }
+}
+
+fn is_same(one: &Broker, other: &Broker) -> bool {
+    one.servers == other.servers
+}

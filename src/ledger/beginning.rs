@@ -1,0 +1,134 @@
+//! Where a new ledger begins. Pure.
+
+use super::chain::Head;
+use super::witness::Claim;
+use crate::clock::Timestamp;
+use crate::window::grid::Grid;
+
+/// Who asks for a new ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The worker, which found none.
+    Run,
+    /// The operator (`ledger init`).
+    Init,
+    /// An earlier start: `ledger init --from`, and files, which begin at the grid's origin.
+    From { from: Timestamp, backfill_until: Option<Timestamp> },
+}
+
+/// What is found in the world.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The head of the witness.
+    pub claim: Option<&'a Claim>,
+    /// Nothing was ever written to the output.
+    pub is_output_untouched: bool,
+}
+
+/// How a new ledger begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// The start of the first window that it may release.
+    pub first: Timestamp,
+    pub backfill_until: Option<Timestamp>,
+    /// The witness's head, which its first claim names; this fences the ledgers before it.
+    pub previous: Option<Head>,
+}
+
+/// Decides how a new ledger begins: with the first window that lies wholly in blocks that no ledger can have charged.
+///
+/// These are the blocks from the first one that starts at or after both now and the end of the last block claimed. An earlier
+/// start is possible only where nothing was ever claimed or published.
+pub fn beginning(
+    windows: Grid,
+    blocks: Grid,
+    asked: Asked,
+    found: Found<'_>,
+    now: Timestamp,
+) -> Result<Beginning, Error> {
+    let previous = found.claim.map(|claim| claim.head);
+    let at = |first, backfill_until| Ok(Beginning { first, backfill_until, previous });
+    match asked {
+        Asked::Run if found.claim.is_some() => Err(Error::Lost),
+        Asked::From { .. } if found.claim.is_some() || !found.is_output_untouched => Err(Error::NotFresh),
+        Asked::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
+        Asked::Run | Asked::Init => {
+            let after = found.claim.map_or(now, |claim| now.max(claim.last_block_end));
+            at(windows.first_from(blocks.first_from(after).start).start, None)
+        }
+    }
+}
+
+/// Why a ledger may not begin so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "there is no ledger, but the witness was written before: the volume is empty or the wrong one; start with the volume \
+         that holds the ledger or, if it is lost, run `bernstream ledger init`, which begins at the next block"
+    )]
+    Lost,
+    #[error(
+        "the witness or the output was written before, so records from earlier may have been published already: an earlier \
+         start needs a witness and an output that were never written"
+    )]
+    NotFresh,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const HOUR: i64 = 3_600_000_000;
+
+    fn hours(hours: i64) -> Timestamp {
+        Timestamp::from_micros(hours * HOUR)
+    }
+
+    fn grid(length: u64) -> Grid {
+        Grid::new(hours(0), Duration::from_secs(length * 3600)).unwrap()
+    }
+
+    fn claim(last_block_end: i64) -> Claim {
+        let head = Head { sequence: 4, digest: crate::ledger::Digest::of(b"row") };
+        Claim { previous: None, head, last_block_end: hours(last_block_end) }
+    }
+
+    fn first(asked: Asked, claim: Option<&Claim>, is_output_untouched: bool, now: i64) -> Result<i64, Error> {
+        let found = Found { claim, is_output_untouched };
+        let begins = beginning(grid(1), grid(24), asked, found, hours(now))?;
+        assert_eq!(begins.previous, claim.map(|claim| claim.head));
+        Ok(begins.first.micros() / HOUR)
+    }
+
+    #[test]
+    fn a_new_ledger_begins_with_the_first_block_after_now_and_after_the_last_one_claimed() {
+        assert_eq!(first(Asked::Run, None, true, 30), Ok(48));
+        assert_eq!(first(Asked::Run, None, false, 48), Ok(48));
+        assert_eq!(first(Asked::Init, Some(&claim(24)), false, 30), Ok(48));
+        assert_eq!(first(Asked::Init, Some(&claim(72)), false, 30), Ok(72));
+        assert_eq!(first(Asked::Init, Some(&claim(73)), false, 30), Ok(96));
+    }
+
+    #[test]
+    fn a_worker_without_a_ledger_stops_where_the_witness_was_written() {
+        assert_eq!(first(Asked::Run, Some(&claim(24)), true, 30), Err(Error::Lost));
+    }
+
+    #[test]
+    fn an_earlier_start_needs_a_witness_and_an_output_that_were_never_written() {
+        let asked = Asked::From { from: hours(5), backfill_until: Some(hours(100)) };
+        assert_eq!(first(asked, None, true, 30), Ok(5));
+        assert_eq!(first(asked, None, false, 30), Err(Error::NotFresh));
+        assert_eq!(first(asked, Some(&claim(24)), true, 30), Err(Error::NotFresh));
+        assert_eq!(first(asked, Some(&claim(24)), false, 30), Err(Error::NotFresh));
+    }
+
+    #[test]
+    fn the_first_window_touches_no_block_before_the_first() {
+        // Windows of five hours on days: the window that straddles midnight would charge the day before.
+        let found = Found { claim: None, is_output_untouched: true };
+        let begins = beginning(grid(5), grid(24), Asked::Run, found, hours(30)).unwrap();
+        assert_eq!(begins.first, hours(50));
+    }
+}

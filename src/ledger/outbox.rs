@@ -1,0 +1,113 @@
+//! The messages of a ledger: which may leave, which have left, which bytes are still kept.
+
+use rusqlite::{OptionalExtension, params};
+
+use super::chain::{Head, Outcome, Row};
+use super::{Error, Ledger, Paid, replay};
+use crate::clock::Timestamp;
+use crate::synopsis::Sealed;
+use crate::window::grid::Span;
+
+const FIRST_UNPUBLISHED: &str = "
+    SELECT sequence, place, key, headers, bytes FROM outbox
+    WHERE published_at IS NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
+    ORDER BY sequence, place LIMIT 1";
+
+const NEXT_KEPT: &str = "
+    SELECT sequence, place, key, headers, bytes FROM outbox
+    WHERE published_at IS NOT NULL AND bytes IS NOT NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
+    ORDER BY sequence, place LIMIT 1";
+
+impl Ledger {
+    /// The first message that is not known to be published, if its time has come; in the order of windows and keys.
+    ///
+    /// Only up to `accepted`, the head of the witness.
+    pub fn deliverable(&self, accepted: &Head, now: Timestamp) -> Result<Option<Paid>, Error> {
+        let first = self.message(FIRST_UNPUBLISHED, accepted, None)?;
+        Ok(first.filter(|(_, publish_at)| *publish_at <= now).map(|(paid, _)| paid))
+    }
+
+    /// When the first message that is not known to be published is due.
+    pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, Error> {
+        Ok(self.message(FIRST_UNPUBLISHED, accepted, None)?.map(|(_, publish_at)| publish_at))
+    }
+
+    /// The published message after `after` (or the first) whose bytes are still kept.
+    ///
+    /// Only up to `accepted`, the head of the witness.
+    pub fn next_kept(&self, accepted: &Head, after: Option<&Paid>) -> Result<Option<Paid>, Error> {
+        Ok(self.message(NEXT_KEPT, accepted, after)?.map(|(paid, _)| paid))
+    }
+
+    /// How many messages are not known to be published.
+    pub fn unpublished(&self) -> Result<u64, Error> {
+        let count = "SELECT count(*) FROM outbox WHERE published_at IS NULL";
+        let count: i64 =
+            self.connection.query_row(count, [], |row| row.get(0)).map_err(|e| Error::sqlite(&self.file, e))?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Remembers that `paid` is durable at the sink.
+    pub fn mark_published(&mut self, paid: &Paid, now: Timestamp) -> Result<(), Error> {
+        let (sequence, place) = paid.slot();
+        self.write(|transaction| {
+            let mark = "UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2";
+            match transaction.execute(mark, params![sequence, place, now.micros()])? {
+                1 => Ok(()),
+                count => Err(rusqlite::Error::StatementChangedRows(count)),
+            }
+        })
+    }
+
+    /// Drops the bytes that were published longer ago than they are to be kept. Their digests stay.
+    pub fn forget(&mut self, now: Timestamp) -> Result<(), Error> {
+        let before = now.minus(self.keep_published);
+        self.write(|transaction| {
+            let drop_bytes = "UPDATE outbox SET bytes = NULL WHERE bytes IS NOT NULL AND published_at < ?1";
+            transaction.execute(drop_bytes, [before.micros()]).map(drop)
+        })
+    }
+
+    /// The message that `choice` finds after `after`, and when it is due.
+    fn message(&self, choice: &str, accepted: &Head, after: Option<&Paid>) -> Result<Option<(Paid, Timestamp)>, Error> {
+        // A head that is not ours covers none of our rows; the head that a new ledger follows lies before all of them.
+        if !self.contains(accepted)? {
+            return Ok(None);
+        }
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let (sequence, place) = after.map_or((-1, -1), Paid::slot);
+        let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
+        let mut statement = self.connection.prepare(choice).map_err(sqlite)?;
+        let found = statement.query_row(params![accepted, sequence, place], |row| {
+            let (sequence, place): (i64, u32) = (row.get(0)?, row.get(1)?);
+            let (key, headers, bytes): (String, String, Vec<u8>) = (row.get(2)?, row.get(3)?, row.get(4)?);
+            Ok((sequence, place, key, headers, bytes))
+        });
+        let Some((sequence, place, key, headers, bytes)) = found.optional().map_err(sqlite)? else { return Ok(None) };
+        // Compared once more with what was paid for: the file was verified when it was opened, and may have been edited since.
+        let edited = || Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed"));
+        let (window, publish_at, message) = self.paid_for(sequence, place)?.ok_or_else(edited)?;
+        if !replay::is_message(&message, &key, &headers, Some(&bytes)) {
+            return Err(edited());
+        }
+        let headers = serde_json::from_str(&headers).map_err(|_| edited())?;
+        let paid = Paid { sequence, place, window, sealed: Sealed { key, headers, bytes } };
+        Ok(Some((paid, publish_at)))
+    }
+
+    fn paid_for(&self, sequence: i64, place: u32) -> Result<Option<(Span, Timestamp, super::Message)>, Error> {
+        let body = "SELECT body FROM rows WHERE sequence = ?1";
+        let body = self.connection.query_row(body, [sequence], |row| row.get::<_, String>(0)).optional();
+        let body = body.map_err(|error| Error::sqlite(&self.file, error))?;
+        let Some(Ok(Row::Window(row))) = body.map(|body| serde_json::from_str(&body)) else { return Ok(None) };
+        let Outcome::Released { publish_at, messages, .. } = row.outcome else { return Ok(None) };
+        let message = usize::try_from(place).ok().and_then(|place| messages.into_iter().nth(place));
+        Ok(message.map(|message| (row.window, publish_at, message)))
+    }
+}
+
+impl Paid {
+    fn slot(&self) -> (i64, i64) {
+        (self.sequence, i64::from(self.place))
+    }
+}

@@ -1,0 +1,97 @@
+//! A Kafka producer that sends one record at a time and waits for its fate.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use rdkafka::ClientContext;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
+
+use crate::source::topic::Broker;
+
+/// How long a record may take before its fate is unknown.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What to send.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Record<'a> {
+    /// Chosen by the key where not given, as Java producers choose.
+    pub partition: Option<i32>,
+    pub key: Option<&'a str>,
+    pub headers: &'a [(String, String)],
+    pub payload: &'a [u8],
+}
+
+/// One topic's producer: `acks=all`, idempotent, one record in flight.
+pub struct Producer {
+    broker: Broker,
+    topic: String,
+    client: Option<BaseProducer<Reports>>,
+}
+
+impl Producer {
+    pub fn new(broker: Broker, topic: String) -> Self {
+        Producer { broker, topic, client: None }
+    }
+
+    /// Returns once all replicas in sync have the record. After an error nobody knows whether they will.
+    pub fn send(&mut self, record: Record<'_>) -> Result<(), KafkaError> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => self.connect()?,
+        };
+        let (report, fate) = sync_channel(1);
+        let mut message = BaseRecord::with_opaque_to(&self.topic, Box::new(report)).payload(record.payload);
+        message.partition = record.partition;
+        message.key = record.key;
+        if !record.headers.is_empty() {
+            let headers = record
+                .headers
+                .iter()
+                .fold(OwnedHeaders::new(), |headers, (key, value)| headers.insert(Header { key, value: Some(value) }));
+            message = message.headers(headers);
+        }
+        client.send(message).map_err(|(error, _)| error)?;
+        let deadline = Instant::now() + PATIENCE + Duration::from_secs(5);
+        while Instant::now() < deadline {
+            client.poll(Duration::from_millis(100));
+            if let Ok(fate) = fate.try_recv() {
+                fate?;
+                // Only a client without a failure is kept: the next one starts with nothing in its queue, and is not fatal.
+                self.client = Some(client);
+                return Ok(());
+            }
+        }
+        Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut))
+    }
+
+    fn connect(&self) -> Result<BaseProducer<Reports>, KafkaError> {
+        let mut config = self.broker.client_config();
+        config
+            .set("acks", "all")
+            .set("enable.idempotence", "true")
+            .set("max.in.flight.requests.per.connection", "1")
+            .set("linger.ms", "0")
+            .set("partitioner", "murmur2_random")
+            // The topic's own limit decides.
+            .set("message.max.bytes", "1000000000")
+            .set("message.timeout.ms", PATIENCE.as_millis().to_string());
+        config.create_with_context(Reports)
+    }
+}
+
+/// Hands every delivery report to the one who waits for it.
+struct Reports;
+
+impl ClientContext for Reports {}
+
+impl ProducerContext for Reports {
+    type DeliveryOpaque = Box<SyncSender<Result<(), KafkaError>>>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, report: Self::DeliveryOpaque) {
+        let fate = result.as_ref().map(drop).map_err(|(error, _)| error.clone());
+        // Nobody waits for a record that was given up.
+        let _ = report.try_send(fate);
+    }
+}

@@ -1,0 +1,199 @@
+//! The file: its tables, its lock, and what can be wrong with it.
+//!
+//! `ledger.sqlite` holds `rows` (the chain), `spent` (what the rows add up to, block by block) and `outbox` (the messages
+//! and whether they are known to be published). What is assumed of the medium: local block storage on which `fsync` means it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
+
+use super::Error;
+use super::chain::{Digest, Head, Row, link, random};
+
+const FORMAT: i64 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE rows (
+        sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE spent (
+        block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, epsilon TEXT NOT NULL,
+        PRIMARY KEY (block_start, block_end)
+    ) STRICT;
+    CREATE TABLE outbox (
+        sequence INTEGER NOT NULL, place INTEGER NOT NULL,
+        key TEXT NOT NULL, headers TEXT NOT NULL, bytes BLOB, published_at INTEGER,
+        PRIMARY KEY (sequence, place)
+    ) STRICT;
+    CREATE INDEX unpublished ON outbox (sequence, place) WHERE published_at IS NULL;
+    CREATE INDEX kept ON outbox (published_at) WHERE bytes IS NOT NULL;
+";
+
+pub(super) fn file_in(folder: &Path) -> PathBuf {
+    folder.join("ledger.sqlite")
+}
+
+/// Takes the folder for the life of the returned file.
+///
+/// A lock of its own: `SQLite`'s is lost when the process closes any other handle on the database file.
+pub(super) fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join("lock");
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let file = open.map_err(|error| Error::disk(&path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: folder.into() }),
+        Err(TryLockError::Error(error)) => Err(Error::disk(&path, &error)),
+    }
+}
+
+/// Opens the database at `file`, which exists.
+pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error> {
+    let access = if is_writer { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
+    let open = || {
+        let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        // Somebody who looks at a running worker's ledger makes it wait, not fail.
+        connection.busy_timeout(Duration::from_secs(60))?;
+        connection.pragma_update(None, "synchronous", "EXTRA")?;
+        if is_writer {
+            let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+            debug_assert_eq!(mode, "delete");
+        }
+        Ok(connection)
+    };
+    open().map_err(|error| Error::sqlite(file, error))
+}
+
+/// Makes a database in `folder` with `fill`, all or nothing.
+pub(super) fn create(
+    folder: &Path,
+    fill: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
+) -> Result<(), Error> {
+    let (draft, file) = (folder.join("ledger.sqlite.new"), file_in(folder));
+    for leftover in [draft.clone(), folder.join("ledger.sqlite.new-journal")] {
+        match fs::remove_file(&leftover) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::disk(&leftover, &error)),
+            _ => {}
+        }
+    }
+    File::create_new(&draft).map_err(|error| Error::disk(&draft, &error))?;
+    let mut connection = connect(&draft, true)?;
+    let write = || {
+        connection.pragma_update(None, "user_version", FORMAT)?;
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(TABLES)?;
+        fill(&transaction)?;
+        transaction.commit()?;
+        connection.close().map_err(|(_, error)| error)
+    };
+    write().map_err(|error| Error::sqlite(&draft, error))?;
+    let publish = || {
+        fs::rename(&draft, &file)?;
+        File::open(folder)?.sync_all()
+    };
+    publish().map_err(|error| Error::disk(&file, &error))
+}
+
+/// A row as it is stored.
+pub(super) struct Entry {
+    pub head: Head,
+    salt: [u8; 32],
+    pub body: String,
+}
+
+impl Entry {
+    /// Seals `row` with a fresh salt, to follow a row with digest `before`.
+    pub fn new(before: &Digest, sequence: u64, row: &Row) -> Result<Self, Error> {
+        let salt = random().ok_or(Error::Randomness)?;
+        let body = serde_json::to_string(row).map_err(|error| Error::Refused { why: error.to_string() })?;
+        let digest = link(before, sequence, &salt, &body);
+        Ok(Entry { head: Head { sequence, digest }, salt, body })
+    }
+
+    /// Reads the columns `sequence, salt, body, digest`.
+    pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let head = Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 3)? };
+        Ok(Entry { head, salt: row.get(1)?, body: row.get(2)? })
+    }
+
+    pub fn follows(&self, before: &Digest) -> bool {
+        link(before, self.head.sequence, &self.salt, &self.body) == self.head.digest
+    }
+
+    /// The salt in hexadecimal, for an export that others can verify.
+    pub fn salt(&self) -> Digest {
+        Digest::from(self.salt)
+    }
+
+    pub fn insert(&self, transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
+        let (salt, digest) = (self.salt.as_slice(), self.head.digest.as_ref());
+        let values = params![self.sequence()?, salt, self.body, digest];
+        transaction.execute("INSERT INTO rows VALUES (?1, ?2, ?3, ?4)", values).map(drop)
+    }
+
+    pub fn sequence(&self) -> rusqlite::Result<i64> {
+        i64::try_from(self.head.sequence).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    }
+}
+
+/// The newest row that is stored.
+pub(super) fn stored_head(connection: &Connection) -> rusqlite::Result<Option<Head>> {
+    let newest = "SELECT sequence, digest FROM rows ORDER BY sequence DESC LIMIT 1";
+    connection
+        .query_row(newest, [], |row| Ok(Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 1)? }))
+        .optional()
+}
+
+pub(super) fn sequence_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    let value: i64 = row.get(column)?;
+    u64::try_from(value).map_err(|_| rusqlite::Error::IntegralValueOutOfRange(column, value))
+}
+
+pub(super) fn digest_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Digest> {
+    row.get::<_, [u8; 32]>(column).map(Digest::from)
+}
+
+/// Whether the pages fit together and the format is ours.
+pub(super) fn check_pages(connection: &Connection) -> rusqlite::Result<Result<(), String>> {
+    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if format != FORMAT {
+        return Ok(Err(format!("its format is {format}, and this program writes {FORMAT}")));
+    }
+    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    Ok(if verdict == "ok" { Ok(()) } else { Err(verdict) })
+}
+
+impl Error {
+    pub(super) fn disk(path: &Path, error: &std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::StorageFull {
+            return Error::Full { path: path.into() };
+        }
+        Error::Disk { path: path.into(), why: error.to_string() }
+    }
+
+    pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+        Error::Damaged { path: path.into(), what: what.into() }
+    }
+
+    pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
+        let (code, extended) = match &error {
+            rusqlite::Error::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
+            // A column of the wrong type or length, a row that is not there, a statement that the tables do not fit.
+            _ => return Error::damaged(path, error.to_string()),
+        };
+        match code {
+            _ if extended == ffi::SQLITE_READONLY_DBMOVED => Error::Replaced { path: path.into() },
+            ErrorCode::DiskFull => Error::Full { path: path.into() },
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Locked { path: path.into() },
+            ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::PermissionDenied
+            | ErrorCode::OutOfMemory
+            | ErrorCode::NoLargeFileSupport => Error::Disk { path: path.into(), why: error.to_string() },
+            _ => Error::damaged(path, error.to_string()),
+        }
+    }
+}

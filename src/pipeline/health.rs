@@ -1,0 +1,66 @@
+//! What the probes see: latches that the loops set, nothing that the data sets.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+
+/// A loop that does not turn for so long hangs. Publishing waits for a broker for less.
+const HANGS_AFTER: Duration = Duration::from_secs(180);
+
+/// Shared between the loops, which set it, and the endpoints, which read it.
+#[derive(Debug, Default)]
+pub struct Health {
+    /// The input was found and is being read.
+    pub reading: AtomicBool,
+    /// The witness was read and agrees with the ledger.
+    pub witnessed: AtomicBool,
+    /// What was due has been published.
+    pub publishing: AtomicBool,
+    /// The newest window was withheld: the budget of its block is spent.
+    pub spent: AtomicBool,
+    read_turn: AtomicI64,
+    release_turn: AtomicI64,
+}
+
+/// The two loops of a worker.
+#[derive(Clone, Copy, Debug)]
+pub enum Loop {
+    Read,
+    Release,
+}
+
+impl Health {
+    /// A loop has come round.
+    pub fn turn(&self, which: Loop) {
+        let turn = match which {
+            Loop::Read => &self.read_turn,
+            Loop::Release => &self.release_turn,
+        };
+        turn.store(Timestamp::now().micros(), Ordering::Relaxed);
+    }
+
+    /// Whether both loops came round lately, or have not started yet.
+    pub fn turns(&self) -> bool {
+        let now = Timestamp::now();
+        [&self.read_turn, &self.release_turn].iter().all(|turn| {
+            let last = turn.load(Ordering::Relaxed);
+            last == 0 || now.since(Timestamp::from_micros(last)) < HANGS_AFTER
+        })
+    }
+
+    /// What the worker still waits for, in words.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let latches = [
+            (&self.reading, "reading the input"),
+            (&self.witnessed, "agreeing with the witness"),
+            (&self.publishing, "publishing what is due"),
+        ];
+        latches.iter().filter(|(latch, _)| !latch.load(Ordering::Relaxed)).map(|(_, what)| *what).collect()
+    }
+
+    /// Something that people should know of a ready worker.
+    pub fn remark(&self) -> &'static str {
+        if self.spent.load(Ordering::Relaxed) { "; the budget of the current block is spent" } else { "" }
+    }
+}

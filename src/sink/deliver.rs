@@ -1,0 +1,74 @@
+//! The step that the worker repeats: read the witness, publish what it has accepted, claim the rest.
+
+use super::Sink;
+use crate::clock::Timestamp;
+use crate::ledger::Ledger;
+use crate::ledger::witness::{self, Witness};
+use crate::{ledger, sink};
+
+/// What one step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Messages that were published.
+    pub published: usize,
+    /// Rows were claimed: the next step shows whether the witness accepted them.
+    pub has_claimed: bool,
+    /// When the next accepted message is due.
+    pub next_due: Option<Timestamp>,
+}
+
+/// Publishes what is paid for, accepted and due, and claims the rows that are not accepted yet.
+///
+/// The order matters: nothing is published that the witness has not accepted, and nothing decides that but reading it. Several
+/// workers, copies of ledgers, and crashes at any place are allowed for; a window is never published in two versions.
+///
+/// # Errors
+///
+/// Where [`Error::is_passing`] says so, the same step is to be repeated later. Otherwise the worker must stop.
+pub fn step(
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+    sink: &mut dyn Sink,
+    now: Timestamp,
+) -> Result<Progress, Error> {
+    let accepted = witness.read()?.map(|claim| claim.head);
+    ledger.recognise(&witness.identity()?, accepted.as_ref())?;
+
+    let mut progress = Progress { published: 0, has_claimed: false, next_due: None };
+    if let Some(accepted) = &accepted {
+        while let Some(paid) = ledger.deliverable(accepted, now)? {
+            sink.publish(&paid)?;
+            ledger.mark_published(&paid, now)?;
+            progress.published += 1;
+        }
+        progress.next_due = ledger.next_due(accepted)?;
+    }
+
+    if let Some(claim) = ledger.claim(accepted.as_ref())? {
+        witness.append(&claim)?;
+        progress.has_claimed = true;
+    }
+    Ok(progress)
+}
+
+/// Why a step failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+    #[error(transparent)]
+    Witness(#[from] witness::Error),
+    #[error(transparent)]
+    Sink(#[from] sink::Error),
+}
+
+impl Error {
+    /// Whether to try again.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Error::Ledger(_) => false,
+            Error::Witness(error) => error.is_passing(),
+            Error::Sink(error) => error.is_passing(),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a synopsis says about itself: one JSON document, readable without this program.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Timestamp;
+use crate::mechanism::calibrate::Epsilon;
+use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
+use crate::target::Adjacency;
+use crate::window::grid::Span;
+
+/// The version of the format that this program writes and reads.
+pub const FORMAT: u32 = 1;
+
+/// The facts of one synopsis. Readers ignore fields that they do not know, so that a format can grow.
+///
+/// Nothing here depends on a record: every field follows from the configuration, the schedule and the ledger.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Description {
+    /// [`FORMAT`].
+    pub format: u32,
+    pub pipeline: String,
+    pub release: String,
+    /// The group that was released; none where the release has no groups.
+    pub key: Option<String>,
+    /// Event time that the synopsis speaks of, start included, end excluded.
+    pub window: Span,
+    /// When publication was scheduled.
+    pub published: Timestamp,
+    pub target: Target,
+    pub basis: Basis,
+    /// Degree `k` on every axis: the lattice has `(k + 1)^l` points.
+    pub degree: u32,
+    /// The order `h` that the band holds for. Any other can be evaluated.
+    pub order: u32,
+    pub noise: Noise,
+    pub privacy: Privacy,
+    pub band: NoiseBand,
+    /// What the guarantee does not cover, in words.
+    pub not_protected: Vec<String>,
+    pub digests: Digests,
+    pub ledger: Entry,
+    /// Whether the records were simulated, as by `demo`.
+    pub synthetic: bool,
+}
+
+/// The function of the records that was released.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    Density(Density),
+}
+
+/// A kernel density, Gaussian kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Density {
+    /// One to three.
+    pub axes: Vec<Axis>,
+    /// What a value means, in words.
+    pub meaning: String,
+    /// The public number of records that turns a value into a density, under `replace_one`. Without it divide by the
+    /// released mass: the number of records is private.
+    pub divide_by: Option<u64>,
+}
+
+/// One axis of the domain, in natural units.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Axis {
+    pub column: String,
+    pub min: f64,
+    pub max: f64,
+    /// Standard deviation of the kernel.
+    pub bandwidth: f64,
+}
+
+/// How the lattice values become a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Iterated Bernstein operator ([`crate::synopsis::bernstein::Operator`]).
+    Bernstein,
+}
+
+/// The noise on each lattice value, independent.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    pub law: Law,
+    /// `s` in `P[noise = z] ~ exp(-|z| / s)`, in the units of the values.
+    pub scale: f64,
+    /// The noise, and each value, is a whole multiple of this, in the units of the values.
+    pub grid: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Law {
+    #[serde(rename = "discrete laplace")]
+    DiscreteLaplace,
+}
+
+/// The guarantee, and what it has cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Privacy {
+    pub definition: Definition,
+    pub unit: Unit,
+    /// The guarantee in words: who is protected, against what, and by how much.
+    pub in_words: String,
+    pub adjacency: Adjacency,
+    /// Price of this window.
+    pub price: Epsilon,
+    /// Every block that this window charged, after the charge.
+    pub blocks: Vec<Charge>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Definition {
+    #[serde(rename = "pure epsilon")]
+    PureEpsilon,
+}
+
+/// Whose privacy is protected; written as in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    Record,
+    User { column: String, per: String, max_records_per_window: u32 },
+}
+
+/// One block of time, and what of its budget is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charge {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    pub spent: Epsilon,
+    pub total: Epsilon,
+}
+
+/// A simultaneous band for the noise, in the units of the values: with probability `level` the noise at `x` is within
+/// `half_width / prod_i s(x_i)` at every point of the domain at once, `x` the point mapped to the unit cube and `s` the
+/// Bernstein polynomial with coefficients `weights`.
+///
+/// It covers the noise only. How far the polynomial of the exact values is from the function itself is not part of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoiseBand {
+    pub covers: Covers,
+    pub level: f64,
+    pub half_width: f64,
+    pub weights: Vec<f64>,
+    /// Simulated draws that the band rests on.
+    pub draws: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Covers {
+    #[serde(rename = "the noise, not the approximation")]
+    Noise,
+}
+
+/// Digests that tell one plan from another, in hexadecimal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digests {
+    /// Of the normalised privacy settings.
+    pub configuration: String,
+    pub program: String,
+}
+
+/// The ledger row that paid.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub id: String,
+    pub sequence: u64,
+}
+
+impl Description {
+    pub fn axes(&self) -> &[Axis] {
+        let Target::Density(density) = &self.target;
+        &density.axes
+    }
+
+    /// Volume of the domain in natural units.
+    pub fn volume(&self) -> f64 {
+        self.axes().iter().map(|axis| axis.max - axis.min).product()
+    }
+
+    /// `(k + 1)^l`, where that is a number.
+    pub fn lattice_points(&self) -> Option<usize> {
+        let side = (self.degree as usize).checked_add(1)?;
+        side.checked_pow(u32::try_from(self.axes().len()).ok()?)
+    }
+
+    /// Says what is wrong, if anything is, with the numbers that evaluation relies on.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let positive = |x: f64| x.is_finite() && x > 0.0;
+        if self.format != FORMAT {
+            return Err(format!("it has format {}, this program reads format {FORMAT}", self.format));
+        }
+        if !(1..=3).contains(&self.axes().len()) {
+            return Err(format!("it has {} axes, not 1 to 3", self.axes().len()));
+        }
+        if !(1..=MAX_DEGREE).contains(&self.degree) || !(1..=MAX_ORDER).contains(&self.order) {
+            let (k, h) = (self.degree, self.order);
+            return Err(format!("degree {k} or order {h} is not within 1..={MAX_DEGREE} and 1..={MAX_ORDER}"));
+        }
+        for axis in self.axes() {
+            if !positive(axis.max - axis.min) || !axis.min.is_finite() || !positive(axis.bandwidth) {
+                return Err(format!("axis '{}' has no proper domain or bandwidth", axis.column));
+            }
+        }
+        if !positive(self.noise.scale) || !positive(self.noise.grid) {
+            return Err("its noise has no positive scale and grid".to_owned());
+        }
+        let band = &self.band;
+        if !positive(band.half_width) || band.weights.is_empty() || !band.weights.iter().all(|w| positive(*w)) {
+            return Err("its band is not positive".to_owned());
+        }
+        if band.weights.len() > MAX_DEGREE as usize + 1 {
+            return Err("its band has too many weights".to_owned());
+        }
+        Ok(())
+    }
+}

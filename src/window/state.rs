@@ -1,0 +1,286 @@
+//! Open windows: every record goes where the public rules say, once, and nothing else decides.
+
+use std::collections::{BTreeMap, HashMap};
+
+use arrow::array::Array;
+
+use crate::clock::Timestamp;
+use crate::source::Batch;
+use crate::window::Rules;
+use crate::window::grid::Span;
+use crate::window::histogram::{Histogram, Nodes, Place};
+
+/// All windows that are open, from the first that is not closed yet.
+///
+/// A record's membership is a predicate of the record alone: its event time lies in the window, its message timestamp is
+/// before the window's cut, its event time is not further ahead of the message timestamp than the allowance, its key is
+/// declared and its values are numbers. One record more changes no other record's fate, except that a unit's own earlier
+/// rows may take the place of its later ones under the cap.
+#[derive(Debug)]
+pub struct Windows {
+    rules: Rules,
+    nodes: Nodes,
+    /// Declared keys in order, each with its place in `Rules::keys`.
+    keys: Option<Vec<(Vec<u8>, usize)>>,
+    backfill_until: Option<Timestamp>,
+    next: Span,
+    open: BTreeMap<Timestamp, Open>,
+}
+
+/// One open window.
+#[derive(Debug)]
+struct Open {
+    /// One a declared key, in the order of `Rules::keys`.
+    groups: Vec<Histogram>,
+    /// Deposits under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
+    waiting: HashMap<Unit, Vec<Waiting>>,
+}
+
+/// A user within a period.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Unit {
+    period: Timestamp,
+    user: Vec<u8>,
+}
+
+/// A deposit under a cap. The derived order is the public order of survival: event time, then place in the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    time: Timestamp,
+    partition: i32,
+    offset: i64,
+    row: usize,
+    group: usize,
+    place: Place,
+}
+
+/// A closed window: one group a declared key, in the declared order, empty ones too.
+#[derive(Debug)]
+pub struct Window {
+    pub span: Span,
+    pub groups: Vec<Group>,
+}
+
+/// What a window holds of one key.
+#[derive(Debug)]
+pub struct Group {
+    pub key: Option<String>,
+    pub histogram: Histogram,
+}
+
+/// What became of records: exact counts, for the `operator` level of detail only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fates {
+    /// Taken into a window (under a cap they may still lose their place to the unit's own earlier rows).
+    pub taken: u64,
+    /// For a window that is closed already, or before the first or after the last.
+    pub closed: u64,
+    /// The message came at or after the window's cut.
+    pub late: u64,
+    /// Event time too far ahead of the message timestamp.
+    pub ahead: u64,
+    /// The key is missing or not declared.
+    pub unknown_key: u64,
+    /// Null or not-a-number where a time, a unit or a value is needed.
+    pub missing: u64,
+    /// Outside a domain that drops.
+    pub outside: u64,
+}
+
+impl Fates {
+    /// Every count with its name in the metrics.
+    pub fn by_name(&self) -> [(&'static str, u64); 7] {
+        [
+            ("taken", self.taken),
+            ("closed", self.closed),
+            ("late", self.late),
+            ("ahead", self.ahead),
+            ("unknown_key", self.unknown_key),
+            ("missing", self.missing),
+            ("outside", self.outside),
+        ]
+    }
+}
+
+impl Windows {
+    /// `next` is the first window that may be closed; `backfill_until` is from the ledger.
+    pub fn new(rules: Rules, nodes: Nodes, next: Span, backfill_until: Option<Timestamp>) -> Self {
+        let keys = rules.keys.as_ref().map(|keys| {
+            let mut sorted: Vec<_> = keys.iter().enumerate().map(|(at, key)| (key.clone().into_bytes(), at)).collect();
+            sorted.sort_unstable();
+            sorted
+        });
+        Windows { rules, nodes, keys, backfill_until, next, open: BTreeMap::new() }
+    }
+
+    /// The window to close next; `None` after the last of the grid.
+    pub fn next(&self) -> Option<Span> {
+        (self.rules.end.is_none_or(|end| self.next.end <= end)).then_some(self.next)
+    }
+
+    /// When the next window stops taking records.
+    pub fn cut(&self) -> Timestamp {
+        self.rules.cut(self.next, self.backfill_until)
+    }
+
+    /// The oldest message timestamp that any open window can need.
+    pub fn oldest_message(&self) -> Timestamp {
+        self.rules.oldest_message(self.next)
+    }
+
+    /// Forgets everything that was absorbed; the source must go back to [`Windows::oldest_message`].
+    pub fn clear(&mut self) {
+        self.open.clear();
+    }
+
+    /// Takes each row of `batch` to its window, or drops it for a reason of its own.
+    pub fn absorb(&mut self, batch: &Batch) -> Fates {
+        let Windows { rules, nodes, keys, backfill_until, next, open } = self;
+        let judge = Judge { rules, nodes, keys: keys.as_deref(), backfill_until: *backfill_until, first: next.start };
+        let mut fates = Fates::default();
+        let mut span = *next;
+        // The window that the row before went to: most often this one's too.
+        let mut current: Option<(Timestamp, &mut Open)> = None;
+        for row in 0..batch.times.len() {
+            let count = match judge.place(batch, row, &mut span) {
+                Ok(deposit) => {
+                    let window = match current {
+                        Some((start, window)) if start == span.start => window,
+                        _ => open.entry(span.start).or_insert_with(|| Open::new(rules, nodes)),
+                    };
+                    window.take(rules, nodes, deposit);
+                    current = Some((span.start, window));
+                    &mut fates.taken
+                }
+                Err(Refusal::Closed) => &mut fates.closed,
+                Err(Refusal::Late) => &mut fates.late,
+                Err(Refusal::Ahead) => &mut fates.ahead,
+                Err(Refusal::UnknownKey) => &mut fates.unknown_key,
+                Err(Refusal::Missing) => &mut fates.missing,
+                Err(Refusal::Outside) => &mut fates.outside,
+            };
+            *count += 1;
+        }
+        fates
+    }
+
+    /// Closes the next window and moves on to the one after it.
+    pub fn close(&mut self) -> Window {
+        let span = self.next;
+        self.next = self.rules.grid.after(span);
+        let mut open = self.open.remove(&span.start).unwrap_or_else(|| Open::new(&self.rules, &self.nodes));
+        // Integer deposits add up to the same whatever their order, so the map's order does not matter.
+        for deposit in std::mem::take(&mut open.waiting).into_values().flatten() {
+            open.deposit(&self.nodes, deposit);
+        }
+        let keys = match &self.rules.keys {
+            Some(keys) => keys.iter().cloned().map(Some).collect(),
+            None => vec![None],
+        };
+        let groups = keys.into_iter().zip(open.groups).map(|(key, histogram)| Group { key, histogram }).collect();
+        Window { span, groups }
+    }
+}
+
+impl Open {
+    fn new(rules: &Rules, nodes: &Nodes) -> Self {
+        let groups = rules.keys.as_ref().map_or(1, Vec::len);
+        Open { groups: (0..groups).map(|_| Histogram::new(nodes)).collect(), waiting: HashMap::new() }
+    }
+
+    #[inline]
+    fn take(&mut self, rules: &Rules, nodes: &Nodes, deposit: Deposit<'_>) {
+        let Deposit { waiting, user } = deposit;
+        let Some((cap, user)) = rules.cap.as_ref().zip(user) else { return self.deposit(nodes, waiting) };
+        let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
+        let kept = self.waiting.entry(unit).or_default();
+        kept.insert(kept.partition_point(|other| *other < waiting), waiting);
+        kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
+    }
+
+    #[inline]
+    fn deposit(&mut self, nodes: &Nodes, deposit: Waiting) {
+        if let Some(histogram) = self.groups.get_mut(deposit.group) {
+            histogram.deposit(nodes, deposit.place);
+        }
+    }
+}
+
+/// A row that belongs to a window, and the user whose cap it falls under.
+struct Deposit<'a> {
+    waiting: Waiting,
+    user: Option<&'a [u8]>,
+}
+
+/// The public rules, ready to judge rows; it knows nothing of any other row.
+struct Judge<'a> {
+    rules: &'a Rules,
+    nodes: &'a Nodes,
+    keys: Option<&'a [(Vec<u8>, usize)]>,
+    backfill_until: Option<Timestamp>,
+    /// The start of the first window that is not closed.
+    first: Timestamp,
+}
+
+impl Judge<'_> {
+    /// Where a row belongs. `span` is the last row's window, and becomes this one's.
+    #[inline]
+    fn place<'a>(&self, batch: &'a Batch, row: usize, span: &mut Span) -> Result<Deposit<'a>, Refusal> {
+        if batch.times.is_null(row) {
+            return Err(Refusal::Missing);
+        }
+        let time = Timestamp::from_micros(batch.times.value(row));
+        if !span.contains(time) {
+            *span = self.rules.grid.span_of(time);
+        }
+        if span.start < self.first || self.rules.end.is_some_and(|end| span.end > end) {
+            return Err(Refusal::Closed);
+        }
+        if let Some(message) = batch.message_time {
+            if time > message.plus(self.rules.ahead) {
+                return Err(Refusal::Ahead);
+            }
+            if message >= self.rules.cut(*span, self.backfill_until) {
+                return Err(Refusal::Late);
+            }
+        }
+        let group = self.group(batch, row)?;
+        let user = match self.rules.cap {
+            Some(_) => Some(batch.units.as_ref().and_then(|units| units.get(row)).ok_or(Refusal::Missing)?),
+            None => None,
+        };
+        let place = self.point(batch, row)?;
+        let waiting = Waiting { time, partition: batch.partition, offset: batch.offset, row, group, place };
+        Ok(Deposit { waiting, user })
+    }
+
+    #[inline]
+    fn group(&self, batch: &Batch, row: usize) -> Result<usize, Refusal> {
+        let Some(keys) = self.keys else { return Ok(0) };
+        let key = batch.keys.as_ref().and_then(|column| column.get(row)).ok_or(Refusal::UnknownKey)?;
+        let found = keys.binary_search_by(|(known, _)| known.as_slice().cmp(key)).map_err(|_| Refusal::UnknownKey)?;
+        keys.get(found).map(|(_, group)| *group).ok_or(Refusal::UnknownKey)
+    }
+
+    #[inline]
+    fn point(&self, batch: &Batch, row: usize) -> Result<Place, Refusal> {
+        let mut point = [0.0; 3];
+        for ((axis, values), unit) in self.rules.axes.iter().zip(&batch.values).zip(&mut point) {
+            if values.is_null(row) || values.value(row).is_nan() {
+                return Err(Refusal::Missing);
+            }
+            *unit = axis.unit(values.value(row)).ok_or(Refusal::Outside)?;
+        }
+        Ok(self.nodes.place(&point))
+    }
+}
+
+/// Why a row is in no window.
+enum Refusal {
+    Closed,
+    Late,
+    Ahead,
+    UnknownKey,
+    Missing,
+    Outside,
+}

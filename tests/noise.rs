@@ -1,0 +1,181 @@
+//! The noise has the law that it claims, the tests would notice if it had not, and there is one door to it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use bernstream::mechanism::Laplace;
+use bernstream::mechanism::calibrate::Scale;
+use bernstream::mechanism::noise::{DiscreteLaplace, Generator};
+use bernstream::target::{Exact, Sensitivity};
+
+#[path = "support/statistics.rs"]
+mod statistics;
+use statistics::{FALSE_ALARM, chi_square, chi_square_quantile, exponential_mean_range};
+
+const DRAWS: usize = 1 << 20;
+
+fn draws(scale: u64, seed: u8, n: usize) -> Vec<i128> {
+    let mut values = vec![0; n];
+    DiscreteLaplace::new(Scale::new(scale).unwrap()).fill(&mut Generator::frozen([seed; 32]), &mut values);
+    values
+}
+
+/// How far draws are from `tanh(1 / 2s) exp(-|z| / s)`: more than 1 rejects, once in 1e9 where they are right.
+fn misfit(draws: &[i128], scale: u64) -> f64 {
+    let (n, s) = (draws.len() as f64, scale as f64);
+    let expected = |z: i128| n * (0.5 / s).tanh() * (-(z.abs() as f64) / s).exp();
+    // One bin a value as far as 20 draws are expected there, one for each tail.
+    let reach = (s * (expected(0) / 20.0).ln()).floor() as i128;
+    let tail = n * (-(reach as f64 + 1.0) / s).exp() / (1.0 + (-1.0 / s).exp());
+    let mut counts = HashMap::new();
+    for z in draws {
+        *counts.entry((*z).clamp(-reach - 1, reach + 1)).or_insert(0.0) += 1.0;
+    }
+    let bin = |z: i128| {
+        let observed = counts.get(&z).copied().unwrap_or(0.0);
+        (observed, if z.abs() > reach { tail } else { expected(z) })
+    };
+    chi_square(&(-reach - 1..=reach + 1).map(bin).collect::<Vec<_>>())
+}
+
+fn mean_magnitude(draws: &[i128], scale: u64) -> f64 {
+    draws.iter().map(|z| z.unsigned_abs() as f64 / scale as f64).sum::<f64>() / draws.len() as f64
+}
+
+#[test]
+fn quantiles_are_those_of_the_tables() {
+    assert_eq!(FALSE_ALARM, 1e-9);
+    let range = exponential_mean_range(10_000);
+    assert!((range.start - 0.9401).abs() < 1e-4 && (range.end - 1.0623).abs() < 1e-4, "{range:?}");
+    // Published: 99.9 % at 30 and at 100 degrees.
+    for (degrees, quantile) in [(30.0, 59.703), (100.0, 149.449)] {
+        assert!((chi_square_quantile(degrees, 3.090_232) / quantile - 1.0).abs() < 2e-3);
+    }
+}
+
+#[test]
+fn small_scales_fit_the_discrete_laplace_law() {
+    for (seed, scale) in [(1, 16), (2, 48), (3, 112)] {
+        let misfit = misfit(&draws(scale, seed, DRAWS), scale);
+        println!("scale {scale}: chi-square at {misfit:.3} of its limit");
+        assert!(misfit < 1.0, "scale {scale}: {misfit}");
+    }
+}
+
+#[test]
+fn large_scales_have_the_exponential_mean_and_even_low_bits() {
+    for (seed, scale) in [(4, 1 << 20), (5, 16 * ((1 << 41) + 12_345)), (6, Scale::LARGEST)] {
+        let draws = draws(scale, seed, DRAWS);
+        let (mean, range) = (mean_magnitude(&draws, scale), exponential_mean_range(DRAWS));
+        println!("scale {scale}: mean magnitude {mean:.5} in {range:?}");
+        assert!(range.contains(&mean), "scale {scale}: {mean} outside {range:?}");
+        let negative = draws.iter().filter(|z| **z < 0).count() as f64;
+        let half = DRAWS as f64 / 2.0;
+        assert!(chi_square(&[(negative, half), (2.0 * half - negative, half)]) < 1.0, "{negative} negative");
+        let mut low = [(0.0, DRAWS as f64 / 256.0); 256];
+        for z in &draws {
+            low[(z & 255) as usize].0 += 1.0;
+        }
+        assert!(chi_square(&low) < 1.0, "low bits");
+    }
+}
+
+#[test]
+fn a_scale_thirty_percent_off_is_found_out() {
+    for (drawn, claimed) in [(112, 160), (160, 112)] {
+        assert!(misfit(&draws(drawn, 7, DRAWS), claimed) > 1.0);
+    }
+    let scale = 16 * 1_000_000;
+    for claimed in [scale / 13 * 10, scale * 13 / 10] {
+        assert!(!exponential_mean_range(10_000).contains(&mean_magnitude(&draws(scale, 8, 10_000), claimed)));
+    }
+    // One and a half per cent too, with all draws.
+    assert!(!exponential_mean_range(DRAWS).contains(&mean_magnitude(&draws(scale, 8, DRAWS), scale / 200 * 197)));
+}
+
+#[test]
+fn a_lost_sign_and_a_doubled_zero_are_found_out() {
+    let right = draws(112, 9, DRAWS);
+    let folded: Vec<i128> = right.iter().map(|z| z.abs()).collect();
+    assert!(misfit(&folded, 112) > 1.0);
+    // A sampler that keeps both zeros draws zero twice as often.
+    let mut zeros = right.iter().copied().filter(|z| *z == 0).collect::<Vec<_>>();
+    zeros.extend(&right);
+    assert!(misfit(&zeros, 112) > 1.0);
+    // One that forgets the remainder draws multiples of b only.
+    let coarse: Vec<i128> = right.iter().map(|z| z / 7 * 7).collect();
+    assert!(misfit(&coarse, 112) > 1.0);
+}
+
+/// A change of these values is a change of every replay: say so in the changelog.
+#[test]
+fn a_frozen_generator_draws_the_same_for_ever() {
+    assert_eq!(draws(112, 42, 8), [11, 27, 14, -11, -288, 64, 76, -97]);
+    assert_eq!(draws(1 << 40, 42, 4), [116_596_299_510, 268_654_256_121, 147_066_531_344, -113_892_996_025]);
+}
+
+#[test]
+fn a_vector_of_any_length_is_filled_and_a_generator_never_repeats() {
+    for n in [0, 1, 63, 64, 65, 441] {
+        let values = draws(1 << 40, 10, n);
+        assert_eq!(values.len(), n);
+        assert!(values.iter().all(|z| *z != 0));
+    }
+    let exact = Exact::new(vec![0; 441]);
+    let laplace = Laplace::calibrated(Sensitivity(1 << 40), "1".parse().unwrap()).unwrap();
+    let mut generator = Generator::frozen([11; 32]);
+    assert_ne!(laplace.release(&exact, &mut generator), laplace.release(&exact, &mut generator));
+    let fresh = || laplace.release(&exact, &mut Generator::from_entropy().unwrap());
+    assert_ne!(fresh(), fresh());
+}
+
+#[test]
+fn a_release_adds_noise_of_sensitivity_over_price_to_every_value() {
+    let exact = Exact::new((0..DRAWS as i128).map(|i| (i - 1000) << 40).collect());
+    let (sensitivity, price) = (3_u64 << 33, 0.7);
+    let laplace = Laplace::calibrated(Sensitivity(sensitivity), "0.7".parse().unwrap()).unwrap();
+    let noisy = laplace.release(&exact, &mut Generator::frozen([12; 32]));
+    let noise: Vec<i128> = noisy.values().iter().zip(exact.reveal()).map(|(noisy, exact)| noisy - exact).collect();
+    let scale = (sensitivity as f64 / price) as u64;
+    assert!(exponential_mean_range(DRAWS).contains(&mean_magnitude(&noise, scale)));
+}
+
+#[test]
+fn values_at_the_end_of_the_range_do_not_wrap() {
+    let exact = Exact::new(vec![i128::MAX, i128::MIN]);
+    let laplace = Laplace::calibrated(Sensitivity(1 << 40), "0.01".parse().unwrap()).unwrap();
+    for seed in 0..16 {
+        let noisy = laplace.release(&exact, &mut Generator::frozen([seed; 32]));
+        assert!(noisy.values()[0] > i128::MAX / 2 && noisy.values()[1] < i128::MIN / 2);
+    }
+}
+
+#[test]
+fn only_the_mechanism_opens_exact_values() {
+    let mut openers = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let text = fs::read_to_string(&path).unwrap();
+                let program = text.split("#[cfg(test)]").next().unwrap_or_default();
+                if program.contains(".reveal()") {
+                    openers.push(path);
+                }
+            }
+        }
+    }
+    assert_eq!(openers.len(), 1, "{openers:?}");
+    assert!(openers[0].ends_with("mechanism/mod.rs"), "{openers:?}");
+}
+
+#[test]
+fn noise_is_made_without_floats() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/mechanism/noise.rs");
+    let text = fs::read_to_string(path).unwrap();
+    let program = text.split("#[cfg(test)]").next().unwrap_or_default();
+    assert!(program.contains("fn bernoulli") && !program.contains("f64") && !program.contains("f32"));
+}

@@ -1,0 +1,215 @@
+//! What a record can change: its own fate only.
+
+#[path = "support/batches.rs"]
+mod batches;
+
+use batches::{Record, batch, nodes, record, rules, rules_for_users, seconds};
+use bernstream::window::{Axis, Fates, Outside, Rules, Window, Windows};
+use rand::rngs::ChaCha20Rng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+/// What one record deposits.
+const ONE: u128 = 1 << 20;
+
+fn open(rules: Rules) -> Windows {
+    let first = rules.grid.span_of(seconds(0));
+    Windows::new(rules, nodes(), first, None)
+}
+
+fn close_all(mut windows: Windows) -> Vec<Window> {
+    std::iter::from_fn(|| windows.next().is_some().then(|| windows.close())).collect()
+}
+
+fn windows_of(rules: Rules, records: &[Record]) -> Vec<Window> {
+    let mut windows = open(rules);
+    for record in records {
+        windows.absorb(&batch(record));
+    }
+    close_all(windows)
+}
+
+fn mass(cells: &[u64]) -> u128 {
+    cells.iter().map(|cell| u128::from(*cell)).sum()
+}
+
+/// The 1-norm of the difference of two groups' states.
+fn distance(one: &[u64], other: &[u64]) -> u128 {
+    assert_eq!(one.len(), other.len(), "the shape never changes");
+    one.iter().zip(other).map(|(a, b)| u128::from(a.abs_diff(*b))).sum()
+}
+
+fn fate(rules: Rules, record: &Record) -> Fates {
+    open(rules).absorb(&batch(record))
+}
+
+/// Two hundred ordinary records of many users and both keys, some of them late.
+fn stream(seed: u64) -> Vec<Record> {
+    let mut random = ChaCha20Rng::seed_from_u64(seed);
+    let users = ["u", "v", "w", "x"];
+    let mut records: Vec<Record> = (0..200)
+        .map(|row| {
+            let time = random.random_range(0..100);
+            Record {
+                key: Some(if random.random_bool(0.5) { b"a" } else { b"b" }),
+                user: Some(users[random.random_range(0..users.len())]),
+                message: time + random.random_range(0..14),
+                partition: random.random_range(0..3),
+                offset: row,
+                ..record(time, random.random_range(-1.0..11.0))
+            }
+        })
+        .collect();
+    records.sort_by_key(|record| record.message);
+    records
+}
+
+/// Every odd record that a stream can bring.
+fn odd_records() -> Vec<(&'static str, Record)> {
+    let plain = record(55, 5.0);
+    vec![
+        ("plain", plain.clone()),
+        ("null time", Record { time: None, ..plain.clone() }),
+        ("null value", Record { value: None, ..plain.clone() }),
+        ("not a number", Record { value: Some(f64::NAN), ..plain.clone() }),
+        ("infinite", Record { value: Some(f64::INFINITY), ..plain.clone() }),
+        ("minus infinite", Record { value: Some(f64::NEG_INFINITY), ..plain.clone() }),
+        ("out of domain", Record { value: Some(1e300), ..plain.clone() }),
+        ("unknown key", Record { key: Some(b"c"), ..plain.clone() }),
+        ("null key", Record { key: None, ..plain.clone() }),
+        ("a key that is not text", Record { key: Some(b"\xff\xfe"), ..plain.clone() }),
+        ("null user", Record { user: None, ..plain.clone() }),
+        ("far future", Record { time: Some(i64::MAX), ..plain.clone() }),
+        ("far past", Record { time: Some(i64::MIN), ..plain.clone() }),
+        ("far future message", Record { message: i64::MAX, ..plain.clone() }),
+        ("far past message", Record { message: i64::MIN, ..plain.clone() }),
+        ("a message before its event", Record { message: 50, ..plain.clone() }),
+        ("late", Record { message: 62, ..plain }),
+    ]
+}
+
+#[test]
+fn membership_is_the_predicate_of_the_design() {
+    let one = |count: fn(&mut Fates)| {
+        let mut fates = Fates::default();
+        count(&mut fates);
+        fates
+    };
+    let taken = one(|f| f.taken = 1);
+    assert_eq!(fate(rules(), &record(0, 5.0)), taken);
+    assert_eq!(fate(rules(), &record(99, 5.0)), taken);
+    assert_eq!(fate(rules(), &Record { message: 11, ..record(5, 5.0) }), taken, "within the grace");
+    assert_eq!(fate(rules(), &Record { message: 12, ..record(5, 5.0) }), one(|f| f.late = 1), "at the cut");
+    assert_eq!(fate(rules(), &Record { message: 4, ..record(5, 5.0) }), taken, "just not too far ahead");
+    assert_eq!(fate(rules(), &Record { message: 3, ..record(5, 5.0) }), one(|f| f.ahead = 1));
+    assert_eq!(fate(rules(), &record(-1, 5.0)), one(|f| f.closed = 1), "before the first window");
+    assert_eq!(fate(rules(), &record(100, 5.0)), one(|f| f.closed = 1), "after the last window");
+    assert_eq!(fate(rules(), &Record { key: Some(b"c"), ..record(5, 5.0) }), one(|f| f.unknown_key = 1));
+    assert_eq!(fate(rules(), &record(5, f64::NAN)), one(|f| f.missing = 1));
+    assert_eq!(fate(rules(), &record(5, 1e300)), taken, "clamped");
+    let dropping = Rules { axes: vec![Axis { min: 0.0, max: 10.0, outside: Outside::Drop }], ..rules() };
+    assert_eq!(fate(dropping.clone(), &record(5, 10.001)), one(|f| f.outside = 1));
+    assert_eq!(fate(dropping, &record(5, 10.0)), taken);
+}
+
+#[test]
+fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends() {
+    let first = rules().grid.span_of(seconds(0));
+    let mut windows = Windows::new(rules(), nodes(), first, Some(seconds(1_000)));
+    assert_eq!(windows.cut(), seconds(1_000));
+    assert_eq!(windows.absorb(&batch(&Record { message: 999, ..record(5, 5.0) })).taken, 1);
+    assert_eq!(windows.absorb(&batch(&Record { message: 1_000, ..record(5, 5.0) })).late, 1);
+}
+
+#[test]
+fn records_of_closed_windows_are_skipped() {
+    let mut windows = open(rules());
+    windows.close();
+    assert_eq!(windows.absorb(&batch(&record(5, 5.0))).closed, 1);
+    assert_eq!(windows.absorb(&batch(&record(15, 5.0))).taken, 1);
+}
+
+#[test]
+fn one_record_more_changes_its_own_window_and_key_by_one_deposit_and_nothing_else() {
+    let stream = stream(1);
+    let without = windows_of(rules(), &stream);
+    for (name, odd) in odd_records() {
+        for position in [0, 77, stream.len()] {
+            let mut more = stream.clone();
+            more.insert(position, odd.clone());
+            let with = windows_of(rules(), &more);
+            assert_eq!(without.len(), with.len(), "{name}: the schedule");
+            let mut changed = 0;
+            for (a, b) in without.iter().zip(&with) {
+                assert_eq!(a.span, b.span, "{name}: the schedule");
+                for (a, b) in a.groups.iter().zip(&b.groups) {
+                    assert_eq!(a.key, b.key, "{name}: the keys");
+                    let difference = distance(a.histogram.reveal(), b.histogram.reveal());
+                    assert!(difference == 0 || difference == ONE, "{name}: {difference}");
+                    changed += difference;
+                }
+            }
+            assert!(changed <= ONE, "{name}: changed {changed}");
+            assert_eq!(changed == ONE, fate(rules(), &odd).taken == 1, "{name}: its own fate");
+        }
+    }
+}
+
+#[test]
+fn a_user_changes_a_window_by_at_most_the_cap_over_all_keys() {
+    let stream = stream(2);
+    for records in [1, 2, 4] {
+        let with = windows_of(rules_for_users(records, 100), &stream);
+        let others: Vec<Record> = stream.iter().filter(|record| record.user != Some("u")).cloned().collect();
+        let without = windows_of(rules_for_users(records, 100), &others);
+        let mut largest = 0;
+        for (a, b) in with.iter().zip(&without) {
+            let pairs = a.groups.iter().zip(&b.groups);
+            let change: u128 = pairs.map(|(a, b)| distance(a.histogram.reveal(), b.histogram.reveal())).sum();
+            assert!(change <= u128::from(records) * ONE);
+            largest = largest.max(change);
+        }
+        assert_eq!(largest, u128::from(records) * ONE, "the cap is reached, so the test could fail");
+    }
+}
+
+#[test]
+fn windows_do_not_depend_on_the_order_of_arrival() {
+    let mut stream = stream(3);
+    let expected: Vec<Window> = windows_of(rules_for_users(2, 100), &stream);
+    for seed in 0..10 {
+        stream.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
+        for (a, b) in expected.iter().zip(windows_of(rules_for_users(2, 100), &stream)) {
+            for (a, b) in a.groups.iter().zip(b.groups) {
+                assert_eq!(a.histogram, b.histogram);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_earlier_row_that_comes_later_takes_the_place_of_a_later_one() {
+    let (early, late) = (record(3, 0.0), record(7, 10.0));
+    let both = windows_of(rules_for_users(1, 100), &[late, early.clone()]);
+    let alone = windows_of(rules_for_users(1, 100), &[early]);
+    assert_eq!(both[0].groups[0].histogram, alone[0].groups[0].histogram);
+}
+
+#[test]
+fn a_window_that_straddles_a_period_counts_each_period_apart() {
+    // Periods of 15 seconds: the window from 10 to 20 holds the end of one and the start of the next.
+    let rows: Vec<Record> = [11, 12, 16, 17].map(|time| record(time, 5.0)).to_vec();
+    let windows = windows_of(rules_for_users(1, 15), &rows);
+    assert_eq!(mass(windows[1].groups[0].histogram.reveal()), 2 * ONE);
+}
+
+#[test]
+fn every_window_of_the_grid_is_closed_for_every_key_even_if_nothing_came() {
+    let windows = windows_of(rules(), &[]);
+    assert_eq!(windows.len(), 10);
+    for window in &windows {
+        let keys: Vec<_> = window.groups.iter().map(|group| group.key.as_deref()).collect();
+        assert_eq!(keys, [Some("a"), Some("b")]);
+        assert!(window.groups.iter().all(|group| mass(group.histogram.reveal()) == 0));
+    }
+}
