@@ -21,7 +21,7 @@ struct Command {
 
 fn produce(servers: &str, topic: &str, more: &[&str]) -> Result<(), Failure> {
     let fixed = ["produce", "tests/data/flights.parquet", "--brokers", servers, "--topic", topic];
-    run(Command::try_parse_from(fixed.iter().chain(more)).unwrap().arguments)
+    run(&Command::try_parse_from(fixed.iter().chain(more)).unwrap().arguments)
 }
 
 #[test]

@@ -556,11 +556,11 @@ fn a_broker_that_is_down_is_waited_for() {
     assert_eq!((source.topic().id.as_str(), source.topic().partitions.as_slice()), ("mock", &[0][..]));
     send_values(&servers, "mocked", 0, &[0.0]);
     assert!(matches!(event(&mut source, None), Event::Batch(_)));
-    assert!(source.connected());
+    assert!(source.is_connected());
 
     cluster.broker_down(1).unwrap();
     let deadline = Instant::now() + Duration::from_secs(40);
-    while source.connected() {
+    while source.is_connected() {
         assert!(Instant::now() < deadline, "the broker's absence was never noticed");
         assert!(matches!(source.next(None, Duration::from_millis(200)).unwrap(), Event::Idle));
     }
@@ -575,7 +575,7 @@ fn a_broker_that_is_down_is_waited_for() {
     let Event::Batch(batch) = event(&mut source, None) else { panic!("no batch") };
     assert_eq!((batch.offset, values(&batch)), (1, vec![1.0]));
     let deadline = Instant::now() + Duration::from_secs(20);
-    while source.ends(ends).unwrap().is_none() || !source.connected() {
+    while source.ends(ends).unwrap().is_none() || !source.is_connected() {
         assert!(Instant::now() < deadline, "the ends were never taken");
         std::thread::sleep(Duration::from_millis(100));
     }

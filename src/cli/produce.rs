@@ -62,7 +62,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let partitions = topic::describe(&broker, &arguments.topic)?.partitions;
     let sender = Sender::new(&broker, &arguments.topic)?;
-    let mut clock = arguments.pace.zip(arguments.time.clone()).map(|(pace, column)| Clock { pace, column, start: None });
+    let mut clock =
+        arguments.pace.zip(arguments.time.clone()).map(|(pace, column)| Clock { pace, column, start: None });
     let (mut rows, mut messages, mut told) = (0, 0_u64, Instant::now());
     for (batch, partition) in slices(batches, arguments.rows).zip(partitions.iter().cycle()) {
         let batch = batch.map_err(|e| unreadable(&arguments.file, &e))?;

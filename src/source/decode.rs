@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Once};
 
-use arrow::array::{ArrayRef, BinaryArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch};
 use arrow::buffer::Buffer;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::ipc::convert::try_fb_to_schema;

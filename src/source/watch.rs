@@ -180,7 +180,6 @@ impl Watcher {
                     pause = ROUND;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot watch the input topic");
                     let mut state = lock(&self.shared);
                     state.connected = false;
                     if matches!(error, Error::Recreated { .. }) {
