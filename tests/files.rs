@@ -111,7 +111,7 @@ fn a_row_that_is_not_utf8_does_not_take_its_file_along() {
         let path = folder.path().join(name);
         match name {
             "a.parquet" => write_parquet(&path, &batch),
-            "a.arrow" => write_arrow(&path, &[batch.clone()]),
+            "a.arrow" => write_arrow(&path, std::slice::from_ref(&batch)),
             _ => write_stream(&path, &batch),
         }
         let found = read_all(&mut opened(&path)).unwrap();

@@ -15,7 +15,10 @@ libs=$home/libs-$version
 
 die() { echo "kafka.sh: $*" >&2; exit 1; }
 
-running() { [[ -f $home/pid ]] && kill -0 "$(cat "$home/pid")" 2>/dev/null; }
+# A process id may have been given to somebody else since.
+running() {
+    [[ -f $home/pid ]] && [[ $(ps -ww -o args= -p "$(cat "$home/pid")" 2>/dev/null) == *"$home/server.properties"* ]]
+}
 
 open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
@@ -106,10 +109,10 @@ stop() {
         pid=$(cat "$home/pid")
         kill "$pid"
         for _ in {1..300}; do
-            kill -0 "$pid" 2>/dev/null || break
+            running || break
             sleep 0.1
         done
-        if kill -0 "$pid" 2>/dev/null; then die "the broker (process $pid) did not stop within 30 seconds"; fi
+        if running; then die "the broker (process $pid) did not stop within 30 seconds"; fi
     fi
     rm -rf "$home/pid" "$home/address" "$home/data"
 }

@@ -166,6 +166,21 @@ fn every_message_comes_once_and_in_order_of_its_partition() {
 }
 
 #[test]
+fn a_partition_that_was_held_before_its_first_message_is_read_later() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 2);
+    let mut source = opened(params(&servers, &topic));
+    send_values(&servers, &topic, 0, &[0.0]);
+    let ends = ends_now(&mut source);
+    assert_eq!(ends, positions([(0, 1), (1, 0)]));
+    assert_eq!(read_to(&mut source, &ends), [(0, 0, vec![0.0])]);
+    send_values(&servers, &topic, 1, &[1.0, 2.0]);
+    assert!(matches!(source.next(Some(&ends), Duration::from_millis(500)).unwrap(), Event::Idle), "held");
+    let ends = ends_now(&mut source);
+    assert_eq!(read_to(&mut source, &ends), [(1, 0, vec![1.0]), (1, 1, vec![2.0])]);
+}
+
+#[test]
 fn a_message_carries_the_time_at_which_the_broker_took_it() {
     let Some(servers) = kafka::broker() else { return };
     let topic = kafka::fresh_input(&servers, 1);

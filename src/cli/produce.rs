@@ -16,7 +16,7 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 
 use crate::cli::Failure;
-use crate::source::decode;
+use crate::source::rows;
 use crate::source::topic::{self, Broker};
 
 /// How long the broker may take to store a message.
@@ -62,7 +62,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let partitions = topic::describe(&broker, &arguments.topic)?.partitions;
     let sender = Sender::new(&broker, &arguments.topic)?;
-    let mut clock = arguments.pace.zip(arguments.time.clone()).map(|(pace, column)| Clock { pace, column, start: None });
+    let mut clock =
+        arguments.pace.zip(arguments.time.clone()).map(|(pace, column)| Clock { pace, column, start: None });
     let (mut rows, mut messages, mut told) = (0, 0_u64, Instant::now());
     for (batch, partition) in slices(batches, arguments.rows).zip(partitions.iter().cycle()) {
         let batch = batch.map_err(|e| unreadable(&arguments.file, &e))?;
@@ -150,7 +151,7 @@ impl Clock {
     fn wait(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
-        let times = decode::times(column).map_err(|broken| Failure::Configuration(broken.to_string()))?;
+        let times = rows::times(column).map_err(|broken| Failure::Configuration(broken.to_string()))?;
         let Some(newest) = arrow::compute::max(&times) else { return Ok(()) };
         let (first, start) = *self.start.get_or_insert((newest, Instant::now()));
         let seconds = newest.saturating_sub(first).max(0) as f64 / 1e6 / self.pace;

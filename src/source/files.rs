@@ -18,7 +18,8 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::clock::Timestamp;
-use crate::source::decode::{self, Broken, Decoder, Message, Place};
+use crate::source::decode::{self, Broken, Decoder, Message};
+use crate::source::rows::{self, Place};
 use crate::source::{Batch, Columns, Error, Event, Positions, Source};
 
 /// Endings of the files that are read in a folder.
@@ -138,7 +139,7 @@ impl Table {
                 Table::Parquet(reader) => reader.next().transpose().map_err(|e| Broken::new(&e))?,
                 Table::Arrow(stream) => stream.next(columns)?,
             };
-            records.map(|records| decode::batch(&records, columns, place)).transpose()
+            records.map(|records| rows::batch(&records, columns, place)).transpose()
         })
     }
 }
@@ -147,8 +148,8 @@ impl Table {
 fn parquet(file: File, columns: &Columns) -> Result<ParquetRecordBatchReader, Broken> {
     let failed = |error: ParquetError| Broken::new(&error);
     let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
-    let needed = decode::needed(found.schema(), columns)?;
-    let bytes = |field: &Field| field.clone().with_data_type(decode::as_bytes(field.data_type()));
+    let needed = rows::needed(found.schema(), columns)?;
+    let bytes = |field: &Field| field.clone().with_data_type(rows::as_bytes(field.data_type()));
     let schema = Schema::new(found.schema().fields().iter().map(|field| bytes(field)).collect::<Vec<_>>());
     let plain = without_text(found.parquet_schema().root_schema()).map_err(failed)?;
     let options = ArrowReaderOptions::new().with_parquet_schema(Arc::new(SchemaDescriptor::new(plain)));

@@ -302,10 +302,7 @@ impl Partition {
         };
         match batch {
             Ok(batch) => Ok(Some(Event::Batch(batch))),
-            Err(why) if params.on_bad_message == OnBadMessage::Skip => {
-                tracing::warn!(topic = params.topic, partition = number, offset, why, "skipped a broken message");
-                Ok(None)
-            }
+            Err(_) if params.on_bad_message == OnBadMessage::Skip => Ok(None),
             Err(why) => {
                 let topic = &params.topic;
                 let why = format!(
@@ -342,9 +339,6 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
             Ok(Some(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", params.topic) }))
         }
         RDKafkaErrorCode::TopicAuthorizationFailed => Err(params.broker.failed(&params.topic, error)),
-        _ => {
-            tracing::debug!(%error, "reading topic '{}'", params.topic);
-            Ok(None)
-        }
+        _ => Ok(None),
     }
 }

@@ -5,6 +5,7 @@ pub mod decode;
 pub mod files;
 #[cfg(feature = "worker")]
 pub mod kafka;
+pub(crate) mod rows;
 #[cfg(feature = "worker")]
 pub mod topic;
 #[cfg(feature = "worker")]
@@ -55,6 +56,7 @@ pub struct Positions(pub BTreeMap<i32, i64>);
 
 /// What a source has to say.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly every event is a batch, and there is one at a time")]
 pub enum Event {
     Batch(Batch),
     /// Nothing came within the given patience.

@@ -154,6 +154,12 @@ fn lock(shared: &(Mutex<State>, Condvar)) -> MutexGuard<'_, State> {
     shared.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What one look at the topic shows.
+struct Found {
+    partitions: Vec<i32>,
+    ends: Vec<(Timestamp, Positions)>,
+}
+
 /// The watching thread's side.
 struct Watcher {
     shared: Arc<(Mutex<State>, Condvar)>,
@@ -169,12 +175,11 @@ impl Watcher {
         let mut pause = ROUND;
         while let Some(due) = self.wait(pause) {
             match self.look(&due) {
-                Ok((partitions, ends)) => {
-                    self.note(&partitions, ends);
+                Ok(found) => {
+                    self.note(found);
                     pause = ROUND;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot watch the input topic");
                     let mut state = lock(&self.shared);
                     state.connected = false;
                     if matches!(error, Error::Recreated { .. }) {
@@ -208,10 +213,10 @@ impl Watcher {
         }
     }
 
-    fn look(&self, due: &[Timestamp]) -> Result<(Vec<i32>, Vec<(Timestamp, Positions)>), Error> {
+    fn look(&self, due: &[Timestamp]) -> Result<Found, Error> {
         let partitions = self.survey.partitions(&self.id)?;
         let ends = due.iter().map(|cut| Ok((*cut, self.ends(*cut, &partitions)?))).collect::<Result<_, Error>>()?;
-        Ok((partitions, ends))
+        Ok(Found { partitions, ends })
     }
 
     fn ends(&self, cut: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
@@ -228,18 +233,19 @@ impl Watcher {
         Ok(Positions(partitions.iter().map(end).collect::<Result<_, Error>>()?))
     }
 
-    fn note(&self, partitions: &[i32], ends: Vec<(Timestamp, Positions)>) {
+    fn note(&self, found: Found) {
         let mut state = lock(&self.shared);
         state.connected = true;
-        for (cut, positions) in ends {
+        for (cut, positions) in found.ends {
             state.pending.remove(&cut);
             state.known.insert(cut, positions);
         }
         while state.known.len() > KEPT {
             state.known.pop_first();
         }
-        if let Some(reading) = state.reading.as_ref().filter(|reading| *reading != partitions) {
-            state.changed = Some(format!("the topic had {} partitions and has {}", reading.len(), partitions.len()));
+        if let Some(reading) = state.reading.as_ref().filter(|reading| **reading != found.partitions) {
+            let (had, has) = (reading.len(), found.partitions.len());
+            state.changed = Some(format!("the topic had {had} partitions and has {has}"));
         }
     }
 }

@@ -3,6 +3,7 @@
 //! `#[path = "support/kafka.rs"] mod kafka;` in a test, and `let Some(broker) = kafka::broker() else { return };`.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,8 +15,8 @@ pub fn broker() -> Option<String> {
     if servers.is_none() {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
         let how = "BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo test";
-        // Past the capture of output, so that a skipped test is seen.
-        let _ = std::fs::write("/dev/stderr", format!("SKIPPED {test}: it needs a broker; run {how}\n"));
+        // Unlike `eprintln!` not captured, so that a skipped test is seen.
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: it needs a broker; run {how}");
     }
     servers
 }

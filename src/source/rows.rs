@@ -1,0 +1,207 @@
+//! The needed columns of a table, in our own types.
+
+use std::collections::BTreeSet;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BinaryArray, Float64Array, Int64Array, RecordBatch, downcast_integer_array,
+};
+use arrow::compute::{cast, concat};
+use arrow::datatypes::{
+    DataType, Int64Type, Schema, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
+};
+
+use crate::clock::Timestamp;
+use crate::source::decode::{Broken, Text, arrow};
+use crate::source::{Batch, Columns};
+
+/// How many bytes a dictionary-encoded column may become when it is written out: a few bytes of keys could ask for
+/// gigabytes.
+const EXPANDED: usize = 64 << 20;
+
+/// Where a batch came from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub partition: i32,
+    pub offset: i64,
+    pub message_time: Option<Timestamp>,
+}
+
+/// What a column is for, and so which types it may have.
+#[derive(Clone, Copy)]
+enum Role {
+    Time,
+    Key,
+    Unit,
+    Value,
+}
+
+impl Role {
+    fn takes(self, kind: &DataType) -> bool {
+        match self {
+            Role::Time => matches!(kind, DataType::Timestamp(_, _)),
+            Role::Key | Role::Unit => match kind {
+                DataType::Dictionary(_, values) => is_bytes(values),
+                kind => is_bytes(kind) || kind.is_integer(),
+            },
+            Role::Value => kind.is_numeric(),
+        }
+    }
+
+    fn wanted(self) -> &'static str {
+        match self {
+            Role::Time => "the event time must be a timestamp",
+            Role::Key => "a key must be text, bytes or integers",
+            Role::Unit => "a privacy unit must be text, bytes or integers",
+            Role::Value => "a value must be a number",
+        }
+    }
+}
+
+fn is_bytes(kind: &DataType) -> bool {
+    matches!(
+        kind,
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_)
+    )
+}
+
+/// Where the columns that are named are in a schema, ascending; each must be there once and have a fitting type.
+pub(crate) fn needed(schema: &Schema, columns: &Columns) -> Result<Vec<usize>, Broken> {
+    let mut indices = BTreeSet::new();
+    let values = columns.values.iter().map(|name| (name, Role::Value));
+    let named = [Some((&columns.time, Role::Time)), columns.key.as_ref().map(|name| (name, Role::Key))];
+    let unit = columns.unit.as_ref().map(|name| (name, Role::Unit));
+    for (name, role) in named.into_iter().flatten().chain(unit).chain(values) {
+        let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
+        let Some((index, field)) = found.next() else {
+            return Err(Broken::new(&format_args!("it has no column '{name}'")));
+        };
+        if found.next().is_some() {
+            return Err(Broken::new(&format_args!("it has two columns '{name}'")));
+        }
+        if !role.takes(field.data_type()) {
+            return Err(Broken::new(&format_args!("column '{name}' is {}, but {}", field.data_type(), role.wanted())));
+        }
+        indices.insert(index);
+    }
+    Ok(indices.into_iter().collect())
+}
+
+/// The type with text as bytes, so that one row that is not UTF-8 does not break the others.
+pub(crate) fn as_bytes(kind: &DataType) -> DataType {
+    match kind {
+        DataType::Utf8 => DataType::Binary,
+        DataType::LargeUtf8 => DataType::LargeBinary,
+        DataType::Utf8View => DataType::BinaryView,
+        DataType::Dictionary(key, values) => DataType::Dictionary(key.clone(), Box::new(as_bytes(values))),
+        other => other.clone(),
+    }
+}
+
+/// The needed columns in our own types.
+pub(crate) fn batch(records: &RecordBatch, columns: &Columns, place: Place) -> Result<Batch, Broken> {
+    let column = |name: &String| {
+        records.column_by_name(name).ok_or_else(|| Broken::new(&format_args!("it has no column '{name}'")))
+    };
+    let Place { partition, offset, message_time } = place;
+    Ok(Batch {
+        partition,
+        offset,
+        message_time,
+        times: times(column(&columns.time)?)?,
+        keys: columns.key.as_ref().map(|name| text(column(name)?)).transpose()?,
+        units: columns.unit.as_ref().map(|name| text(column(name)?)).transpose()?,
+        values: columns.values.iter().map(|name| numbers(column(name)?)).collect::<Result<_, _>>()?,
+    })
+}
+
+/// The batches of one message, one after the other, as one.
+pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
+    fn all<'a, A: Array + 'a>(parts: impl Iterator<Item = &'a A>) -> Result<ArrayRef, Broken> {
+        let parts: Vec<&dyn Array> = parts.map(|part| part as &dyn Array).collect();
+        concat(&parts).map_err(arrow)
+    }
+    fn texts<'a>(parts: impl Iterator<Item = Option<&'a Text>>) -> Result<Option<Text>, Broken> {
+        let parts: Option<Vec<&Text>> = parts.collect();
+        let parts = parts.map(|parts| all(parts.into_iter().map(|text| &text.0))).transpose()?;
+        Ok(parts.map(|joined| Text(joined.as_binary::<i32>().clone())))
+    }
+    let axes = batches.first().map_or(0, |first| first.values.len());
+    let values = (0..axes).map(|axis| {
+        let joined = all(batches.iter().filter_map(|b| b.values.get(axis)))?;
+        Ok(joined.as_primitive().clone())
+    });
+    let Place { partition, offset, message_time } = place;
+    Ok(Batch {
+        partition,
+        offset,
+        message_time,
+        times: all(batches.iter().map(|b| &b.times))?.as_primitive().clone(),
+        keys: texts(batches.iter().map(|b| b.keys.as_ref()))?,
+        units: texts(batches.iter().map(|b| b.units.as_ref()))?,
+        values: values.collect::<Result<_, Broken>>()?,
+    })
+}
+
+/// Microseconds, rounded down; null where they overflow.
+pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
+    match column.data_type() {
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            Ok(column.as_primitive::<TimestampSecondType>().unary_opt(|t| t.checked_mul(1_000_000)))
+        }
+        DataType::Timestamp(TimeUnit::Millisecond, _) => {
+            Ok(column.as_primitive::<TimestampMillisecondType>().unary_opt(|t| t.checked_mul(1_000)))
+        }
+        DataType::Timestamp(TimeUnit::Microsecond, _) => {
+            Ok(column.as_primitive::<TimestampMicrosecondType>().reinterpret_cast::<Int64Type>())
+        }
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
+            Ok(column.as_primitive::<TimestampNanosecondType>().unary(|t| t.div_euclid(1_000)))
+        }
+        other => Err(Broken::new(&format_args!("a column is {other}, but {}", Role::Time.wanted()))),
+    }
+}
+
+/// The nearest `f64`.
+fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
+    Ok(cast(column, &DataType::Float64).map_err(arrow)?.as_primitive().clone())
+}
+
+fn text(column: &ArrayRef) -> Result<Text, Broken> {
+    let column = column.as_ref();
+    let bytes = match column.data_type() {
+        DataType::Binary => column.as_binary::<i32>().clone(),
+        DataType::LargeBinary => column.as_binary::<i64>().iter().collect(),
+        DataType::BinaryView => column.as_binary_view().iter().collect(),
+        DataType::FixedSizeBinary(_) => column.as_fixed_size_binary().iter().collect(),
+        DataType::Dictionary(_, _) => expand(column)?,
+        _ => downcast_integer_array! {
+            column => column.iter().map(|n| n.map(|n| n.to_string().into_bytes())).collect(),
+            other => return Err(Broken::new(&format_args!("a column is {other}, but {}", Role::Key.wanted()))),
+        },
+    };
+    Ok(Text(bytes))
+}
+
+/// Writes a dictionary-encoded column out.
+fn expand(column: &dyn Array) -> Result<BinaryArray, Broken> {
+    let dictionary = column.as_any_dictionary();
+    let Text(values) = text(dictionary.values())?;
+    let keys = cast(dictionary.keys(), &DataType::Int64).map_err(arrow)?;
+    let value = |key: Option<i64>| {
+        let index = usize::try_from(key?).ok().filter(|index| *index < values.len() && values.is_valid(*index))?;
+        Some(values.value(index))
+    };
+    let keys = keys.as_primitive::<Int64Type>();
+    let size: usize = keys.iter().map(|key| value(key).map_or(0, <[u8]>::len)).sum();
+    if size > EXPANDED {
+        return Err(Broken::new(&format_args!("a dictionary-encoded column has {size} bytes when written out")));
+    }
+    Ok(keys.iter().map(value).collect())
+}
