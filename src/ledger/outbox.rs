@@ -13,6 +13,8 @@ const FIRST_UNPUBLISHED: &str = "
     WHERE published_at IS NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place LIMIT 1";
 
+const FORGET: &str = "UPDATE outbox SET bytes = NULL WHERE bytes IS NOT NULL AND published_at < ?1";
+
 const NEXT_KEPT: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
     WHERE published_at IS NOT NULL AND bytes IS NOT NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
@@ -47,24 +49,18 @@ impl Ledger {
         Ok(count.unsigned_abs())
     }
 
-    /// Remembers that `paid` is durable at the sink.
+    /// Remembers that `paid` is durable at the sink, and drops the bytes that were published longer ago than they are to be
+    /// kept. Their digests stay.
     pub fn mark_published(&mut self, paid: &Paid, now: Timestamp) -> Result<(), Error> {
         let (sequence, place) = paid.slot();
+        let keep_from = now.minus(self.keep_published).micros();
         self.write(|transaction| {
+            transaction.execute(FORGET, [keep_from])?;
             let mark = "UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2";
             match transaction.execute(mark, params![sequence, place, now.micros()])? {
                 1 => Ok(()),
                 count => Err(rusqlite::Error::StatementChangedRows(count)),
             }
-        })
-    }
-
-    /// Drops the bytes that were published longer ago than they are to be kept. Their digests stay.
-    pub fn forget(&mut self, now: Timestamp) -> Result<(), Error> {
-        let before = now.minus(self.keep_published);
-        self.write(|transaction| {
-            let drop_bytes = "UPDATE outbox SET bytes = NULL WHERE bytes IS NOT NULL AND published_at < ?1";
-            transaction.execute(drop_bytes, [before.micros()]).map(drop)
         })
     }
 
