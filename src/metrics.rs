@@ -1,6 +1,6 @@
 //! Every metric: one struct, names and help texts; the only user of the `prometheus` crate.
 
-use prometheus::{Encoder, IntCounter, IntCounterVec, IntGauge, Gauge, Opts, Registry, TextEncoder};
+use prometheus::{Encoder, Gauge, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 
 /// How much the metrics tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl Metrics {
         let operator = match detail {
             Detail::Safe => None,
             Detail::Operator => {
-                let records = IntCounterVec::new(Opts::new("records_total", "records by what became of them"), &["fate"])?;
+                let records =
+                    IntCounterVec::new(Opts::new("records_total", "records by what became of them"), &["fate"])?;
                 registry.register(Box::new(records.clone()))?;
                 Some(Operator {
                     records,
@@ -77,9 +78,15 @@ impl Metrics {
         };
         Ok(Metrics {
             released: count(IntCounter::new("windows_released_total", "windows paid for")?)?,
-            withheld: count(IntCounter::new("windows_withheld_total", "windows closed unpaid: their budget was spent")?)?,
+            withheld: count(IntCounter::new(
+                "windows_withheld_total",
+                "windows closed unpaid: their budget was spent",
+            )?)?,
             published: count(IntCounter::new("synopses_published_total", "synopses that reached the output")?)?,
-            closed_until: add(Gauge::new("closed_until_timestamp_seconds", "end of the newest window that was closed")?)?,
+            closed_until: add(Gauge::new(
+                "closed_until_timestamp_seconds",
+                "end of the newest window that was closed",
+            )?)?,
             spent: add(Gauge::new("privacy_epsilon_spent", "spent in the newest block charged")?)?,
             total: add(Gauge::new("privacy_epsilon_limit", "total of every block")?)?,
             used: add(Gauge::new("privacy_budget_used_ratio", "spent of total in the newest block charged")?)?,

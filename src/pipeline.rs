@@ -219,6 +219,7 @@ impl Reading<'_> {
                     warn!("the brokers of the input cannot be reached; waiting for them");
                 }
             }
+            Event::Skipped { why } => warn!("{why}; it is skipped"),
             Event::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 self.must_rewind = true;

@@ -58,7 +58,11 @@ async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {
 
 /// Alive while the loops turn: a broker that is down must not restart the worker.
 async fn live(State(shared): State<Shared>) -> impl IntoResponse {
-    if shared.health.turns() { (StatusCode::OK, "alive\n") } else { (StatusCode::SERVICE_UNAVAILABLE, "a loop hangs\n") }
+    if shared.health.turns() {
+        (StatusCode::OK, "alive\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "a loop hangs\n")
+    }
 }
 
 /// Ready once everything was seen to work. Says what is missing, never a lag or an offset.

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use bernstream::cli::parts::Parts;
 use bernstream::config::Settings;
-use bernstream::ledger::witness::{self, Claim, Witness};
 use bernstream::ledger::Paid;
+use bernstream::ledger::witness::{self, Claim, Witness};
 use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::{Detail, Metrics};
 use bernstream::pipeline::{Health, Stop, Worker};

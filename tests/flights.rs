@@ -133,7 +133,12 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         largest = largest.max(peak);
         let _ = writeln!(table, "{},{},{},{peak},{noise_sup},{error_sup}", place.0, place.1, records.len());
         if place == (Timestamp::parse("2013-07-10T05:00:00Z").expect("a day"), "JFK".to_owned()) {
-            picture::draw(Path::new("target/curve.svg"), &samples, "departure delay in minutes", "flights a minute of delay");
+            picture::draw(
+                Path::new("target/curve.svg"),
+                &samples,
+                "departure delay in minutes",
+                "flights a minute of delay",
+            );
         }
     }
     fs::write("target/flights.csv", table).expect("written");
@@ -153,7 +158,17 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     assert!(whole / count < 0.25 * largest, "the curves resemble the truth");
 
     let at = run(&mut bernstream(&[
-        "evaluate", "--brokers", &servers, "--topic", &output, "--key", "JFK", "--at", "0", "--at", "60",
+        "evaluate",
+        "--brokers",
+        &servers,
+        "--topic",
+        &output,
+        "--key",
+        "JFK",
+        "--at",
+        "0",
+        "--at",
+        "60",
     ]));
     assert_eq!(at.lines().count(), 3, "{at}");
 }

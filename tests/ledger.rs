@@ -15,6 +15,7 @@ use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::sink::deliver::{self, step};
 use bernstream::source::Positions;
 use bernstream::window::grid::Span;
+use sha2::{Digest, Sha256};
 use support::{MemorySink, MemoryWitness, Output, Topic, at, block, closing, folder, genesis, params, price, window};
 
 /// A ledger of three released windows and a withheld one, of which the first is accepted and published.
@@ -115,14 +116,28 @@ fn messages_leave_in_order_when_they_are_due_and_only_up_to_the_accepted_head() 
 fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     let folder = folder();
     let mut ledger = sample(folder.path());
-    ledger.forget(at(60 + 60)).unwrap();
-    assert!(ledger.next_kept(&ledger.head().clone(), None).unwrap().is_some());
-    ledger.forget(at(60 + 61)).unwrap();
-    assert!(ledger.next_kept(&ledger.head().clone(), None).unwrap().is_none());
-    ledger.forget(at(1_000_000)).unwrap();
+    let head = *ledger.head();
+    let kept = |ledger: &Ledger| {
+        let (mut windows, mut after) = (vec![], None);
+        while let Some(paid) = ledger.next_kept(&head, after.as_ref()).unwrap() {
+            windows.push(paid.window());
+            after = Some(paid);
+        }
+        windows
+    };
+    let publish = |ledger: &mut Ledger, minute| {
+        let paid = ledger.deliverable(&head, None, at(999)).unwrap().unwrap();
+        ledger.mark_published(std::slice::from_ref(&paid), at(minute)).unwrap();
+    };
+    publish(&mut ledger, 60 + 60);
+    assert_eq!(kept(&ledger), [window(0), window(0), window(1)]);
+    publish(&mut ledger, 60 + 61);
+    assert_eq!(kept(&ledger), [window(1), window(1)]);
+    publish(&mut ledger, 1_000_000);
+    assert_eq!(kept(&ledger), [window(2)]);
     drop(ledger);
     let ledger = Ledger::open(&params(folder.path())).unwrap();
-    assert_eq!(ledger.unpublished().unwrap(), 4);
+    assert_eq!(ledger.unpublished().unwrap(), 1);
     assert!(ledger.deliverable(ledger.head(), None, at(999)).unwrap().is_some());
 }
 
@@ -179,6 +194,44 @@ fn an_edit_of_any_row_is_noticed() {
         assert!(matches!(error, Error::Damaged { .. }), "{sql}: {error}");
         assert!(error.to_string().contains("ledger init"), "{error}");
     }
+}
+
+/// The digest of a row, as the module's documentation says it is made.
+fn link(before: &[u8], sequence: u64, salt: &[u8], body: &str) -> Vec<u8> {
+    let parts = [b"bernstream ledger row 1\n", before, &sequence.to_be_bytes(), salt, body.as_bytes()].concat();
+    Sha256::digest(parts).to_vec()
+}
+
+#[test]
+fn rows_that_are_numbered_wrong_are_noticed_even_where_the_chain_fits() {
+    let renumbered = |number: fn(u64) -> u64| {
+        let folder = folder();
+        drop(sample(folder.path()));
+        let file = rusqlite::Connection::open(folder.path().join("ledger.sqlite")).unwrap();
+        let mut before = vec![0; 32];
+        // From the newest on, so that no number is taken; then the digests from the first on.
+        for sequence in (0..5).rev() {
+            let tables = ["rows", "outbox"];
+            for table in tables {
+                let renumber = format!("UPDATE {table} SET sequence = ?2 WHERE sequence = ?1");
+                file.execute(&renumber, [sequence, number(sequence)].map(|n| i64::try_from(n).unwrap())).unwrap();
+            }
+        }
+        for sequence in (0..5).map(number) {
+            let at = i64::try_from(sequence).unwrap();
+            let row = file.query_row("SELECT salt, body FROM rows WHERE sequence = ?1", [at], |row| {
+                Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?))
+            });
+            let (salt, body) = row.unwrap();
+            before = link(&before, sequence, &salt, &body);
+            file.execute("UPDATE rows SET digest = ?2 WHERE sequence = ?1", (at, &before)).unwrap();
+        }
+        drop(file);
+        Ledger::open(&params(folder.path())).map(drop)
+    };
+    renumbered(|sequence| sequence).unwrap();
+    assert!(matches!(renumbered(|sequence| sequence + 1), Err(Error::Damaged { .. })));
+    assert!(matches!(renumbered(|sequence| sequence + sequence / 3), Err(Error::Damaged { .. })));
 }
 
 #[test]
@@ -378,7 +431,6 @@ fn worker() {
             while let Some(paid) = ledger.deliverable(&accepted, None, at(i64::MAX / 60_000_000))? {
                 ledger.mark_published(std::slice::from_ref(&paid), paid.window().end)?;
             }
-            ledger.forget(ledger.next_window())?;
         }
     };
     let error: Error = match run() {

@@ -113,8 +113,7 @@ fn a_room_imports_only_rooms_before_it() {
 #[test]
 fn the_map_lists_every_room_in_the_order_of_the_walk() {
     let map = fs::read_to_string("src/lib.rs").expect("the map");
-    let listed: Vec<&str> =
-        map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
+    let listed: Vec<&str> = map.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';')).collect();
     assert_eq!(listed, WALK);
 }
 

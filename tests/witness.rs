@@ -573,3 +573,19 @@ fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
     let window = Span { start: at(0), end: at(60) };
     assert_eq!(found, [support::sealed(window, "EWR", 1), support::sealed(window, "JFK", 1)]);
 }
+
+#[test]
+fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
+    let Some(servers) = kafka::broker() else { return };
+    let small = kafka::fresh_topic(&servers, "output", 1, &[("max.message.bytes", "500")]);
+    let output = sink::kafka::Params { broker: kafka::at(&servers), topic: small };
+    let mut sink = KafkaSink::open(&output).unwrap();
+    let folder = folder();
+    let mut ledger = Ledger::create(&support::params(folder.path()), genesis(at(0), "0", None)).unwrap();
+    ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+    let paid = ledger.deliverable(ledger.head(), None, at(999)).unwrap().unwrap();
+    for _ in 0..2 {
+        let error = sink::Sink::publish(&mut sink, &paid).unwrap_err();
+        assert!(matches!(error, sink::Error::TooLarge { .. }) && !error.is_passing(), "{error}");
+    }
+}

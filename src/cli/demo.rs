@@ -61,7 +61,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings.ledger.path = folder.path().join("ledger");
     settings.serve = arguments.listen;
 
-    println!("bernstream demo: simulated waiting times at two counters, one density a window of 3 seconds and counter.");
+    println!(
+        "bernstream demo: simulated waiting times at two counters, one density a window of 3 seconds and counter."
+    );
     println!("The broker is a mock inside this process: it shows the walk, and proves nothing about delivery.");
     println!("Each curve costs epsilon = {} per record; the first comes in a few seconds.\n", settings.release.price);
     if let Some(address) = arguments.listen {
@@ -77,7 +79,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let worked = run::work(&settings, true, &runtime, &stop);
         stop.ask();
         let others = [simulating.join(), showing.join()];
-        others.into_iter().try_for_each(|done| done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into()))))?;
+        others
+            .into_iter()
+            .try_for_each(|done| done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into()))))?;
         worked
     })?;
     println!("\nDone. With your own records: bernstream explain, check and run with a configuration of yours.");
@@ -155,7 +159,8 @@ fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Re
     let mut shown = Vec::new();
     while !stop.asked() {
         let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) else { continue };
-        let synopsis = Synopsis::open(message.payload().unwrap_or_default()).map_err(|error| failed(error.to_string()))?;
+        let synopsis =
+            Synopsis::open(message.payload().unwrap_or_default()).map_err(|error| failed(error.to_string()))?;
         shown.push(synopsis.description().window.start);
         print!("{}", draw(&synopsis).map_err(|error| failed(error.to_string()))?);
         // All keys of a window are published before the next window's first.

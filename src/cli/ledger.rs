@@ -9,11 +9,12 @@ use clap::{Args, Subcommand};
 use crate::cli::parts::{NotOpen, genesis, open_sink, open_witness};
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
-use crate::config::{Output, Settings};
+use crate::config::{Input, Output, Settings};
 use crate::ledger::beginning::Asked;
+use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
-use crate::ledger::witness;
-use crate::ledger::{self, Ledger, Message, Outcome, Paid, Row};
+use crate::ledger::witness::{self, Witness};
+use crate::ledger::{self, Head, Ledger, Message, Outcome, Paid, Row};
 use crate::sink;
 use crate::source::{self, topic};
 use crate::synopsis::{Sealed, Synopsis};
@@ -57,11 +58,14 @@ enum Action {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
         Action::Init { configuration, from, backfill_until } => {
-            let asked = match *from {
-                Some(from) => Asked::From { from, backfill_until: *backfill_until },
-                None => Asked::Init,
+            let settings = Settings::load(configuration)?;
+            let asked = match (*from, &settings.input) {
+                (Some(from), _) => Asked::From { from, backfill_until: *backfill_until },
+                // Files are history: their windows are all over.
+                (None, Input::Files(_)) => Asked::From { from: settings.windows.grid.origin(), backfill_until: None },
+                (None, Input::Kafka(_)) => Asked::Init,
             };
-            init(&Settings::load(configuration)?, asked)
+            init(&settings, asked)
         }
         Action::Show { configuration } => show(&Settings::load(configuration)?),
         Action::Verify { configuration } => verify(&Settings::load(configuration)?),
@@ -74,25 +78,58 @@ fn init(settings: &Settings, asked: Asked) -> Result<(), Failure> {
     if ledger::exists(&settings.ledger) {
         return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
     }
-    if let Output::Kafka { sink, witness } = &settings.output {
-        if let Err(source::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
-            // The cluster's own default for replicas.
-            topic::create(&sink.broker, &sink.topic, 1, -1, &[])?;
-            println!("made the output topic {}", sink.topic);
-        }
-        if let Err(source::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
-            KafkaWitness::create(witness, -1)?;
-            println!("made the witness topic {}", witness.topic);
-        }
-    }
+    make_missing(&settings.output)?;
     let mut witness = open_witness(&settings.output)?;
-    let genesis = genesis(settings, &mut *witness, asked, Timestamp::now())?;
-    let ledger = Ledger::create(&settings.ledger, genesis)?;
+    let now = Timestamp::now();
+    let genesis = genesis(settings, &mut *witness, asked, now)?;
+    let mut ledger = Ledger::create(&settings.ledger, genesis)?;
+    claim(&mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
     println!("made the ledger {} in {}", genesis.ledger, settings.ledger.path.display());
     println!("the first window starts at {}", genesis.first);
     if let Some(until) = genesis.backfill_until {
         println!("past windows take what is sent until {until}, and are released after that");
+    }
+    Ok(())
+}
+
+/// Claims the first row at once, which fences the ledgers before this one; then looks whether another one was faster.
+fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> {
+    let accepted = recognised(ledger, witness)?;
+    if let Some(claim) = ledger.claim(accepted.as_ref())? {
+        // Where its fate is unknown the worker claims again.
+        match witness.append(&claim) {
+            Err(error) if !error.is_passing() => return Err(error.into()),
+            _ => {}
+        }
+    }
+    recognised(ledger, witness).map(drop)
+}
+
+/// The head of the witness, if this ledger may go on from it.
+fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> Result<Option<Head>, Failure> {
+    let accepted = witness.read()?.map(|claim| claim.head);
+    ledger.recognise(&witness.identity()?, accepted.as_ref())?;
+    Ok(accepted)
+}
+
+/// Makes the output topic and the witness where they are missing.
+fn make_missing(output: &Output) -> Result<(), Failure> {
+    match output {
+        Output::Files(params) => FileWitness::create(&params.witness())?,
+        Output::Kafka { sink, witness } => {
+            // One replica more than have to be in sync, so that one broker may be away.
+            let least = i32::try_from(witness.min_insync_replicas).unwrap_or(i32::MAX);
+            let replication = if least > 1 { least.saturating_add(1) } else { 1 };
+            if let Err(source::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
+                topic::create(&sink.broker, &sink.topic, 1, replication, &[])?;
+                println!("made the output topic {}", sink.topic);
+            }
+            if let Err(source::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
+                KafkaWitness::create(witness, replication)?;
+                println!("made the witness topic {}", witness.topic);
+            }
+        }
     }
     Ok(())
 }
@@ -134,6 +171,9 @@ fn show(settings: &Settings) -> Result<(), Failure> {
 fn verify(settings: &Settings) -> Result<(), Failure> {
     let ledger = Ledger::look(&settings.ledger)?;
     println!("the ledger is whole: {} rows, newest {}", ledger.rows()?.len(), ledger.head().digest);
+    let accepted = recognised(&ledger, &mut *open_witness(&settings.output)?)?;
+    let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
+    println!("the witness has accepted {accepted}");
     let mut paid = BTreeSet::new();
     for stored in ledger.rows()? {
         if let Row::Window(row) = stored.row
@@ -164,7 +204,10 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
         }
     }
     if !unpaid.is_empty() {
-        return Err(Failure::Ledger(format!("the output holds what this ledger never paid for: {}", unpaid.join(", "))));
+        return Err(Failure::Ledger(format!(
+            "the output holds what this ledger never paid for: {}",
+            unpaid.join(", ")
+        )));
     }
     println!("every message on the output was paid for, byte for byte: {ours}");
     if others > 0 {
@@ -196,10 +239,9 @@ fn export(settings: &Settings) -> Result<(), Failure> {
 
 /// Sends kept bytes again: only what the witness has accepted, and only from the ledger that it knows.
 fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
-    let ledger = Ledger::open(&settings.ledger)?;
+    let ledger = Ledger::look(&settings.ledger)?;
     let mut witness = open_witness(&settings.output)?;
-    let accepted = witness.read()?.map(|claim| claim.head);
-    ledger.recognise(&witness.identity()?, accepted.as_ref())?;
+    let accepted = recognised(&ledger, &mut *witness)?;
     let mut sink = open_sink(&settings.output)?;
     let mut sent = 0;
     let mut last: Option<Paid> = None;

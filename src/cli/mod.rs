@@ -109,7 +109,9 @@ impl From<pipeline::Error> for Failure {
         let text = error.to_string();
         match error {
             Error::Source(_) => Failure::Unavailable(text),
-            Error::Ledger(_) | Error::Deliver(deliver::Error::Ledger(_) | deliver::Error::Witness(_)) => Failure::Ledger(text),
+            Error::Ledger(_) | Error::Deliver(deliver::Error::Ledger(_) | deliver::Error::Witness(_)) => {
+                Failure::Ledger(text)
+            }
             Error::Deliver(deliver::Error::Sink(_)) => Failure::Unavailable(text),
             Error::Mechanism(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
         }

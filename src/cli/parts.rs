@@ -1,7 +1,5 @@
 //! The parts of a worker that reach outside the process, opened in the order in which they can refuse.
 
-
-
 use crate::cli::Failure;
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings};

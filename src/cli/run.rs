@@ -122,14 +122,18 @@ pub fn work(
 
 /// The band of the noise: simulated once a plan, from public quantities, and kept beside the ledger.
 pub fn band(settings: &Settings) -> Band {
-    let (dimensions, degree, order) = (settings.density.dimensions(), settings.density.degree(), settings.release.order);
-    let kept = settings.ledger.path.join(format!("band-{}-{dimensions}-{degree}-{order}.json", env!("CARGO_PKG_VERSION")));
+    let (dimensions, degree, order) =
+        (settings.density.dimensions(), settings.density.degree(), settings.release.order);
+    let kept =
+        settings.ledger.path.join(format!("band-{}-{dimensions}-{degree}-{order}.json", env!("CARGO_PKG_VERSION")));
     if let Some(band) = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         return band;
     }
     let band = Band::simulate(dimensions, degree, order);
     // Only a saving: without it the same band is simulated again.
-    if let Err(error) = serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&kept, bytes)) {
+    if let Err(error) =
+        serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&kept, bytes))
+    {
         warn!("the band cannot be kept in {}: {error}", kept.display());
     }
     band

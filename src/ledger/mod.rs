@@ -110,7 +110,7 @@ pub fn new_id() -> Result<String, Error> {
 impl Ledger {
     /// Makes a ledger in a folder that has none, all or nothing.
     pub fn create(params: &Params, genesis: Genesis) -> Result<Ledger, Error> {
-        fs::create_dir_all(&params.path).map_err(|error| Error::disk(&params.path, &error))?;
+        store::make_folder(&params.path)?;
         let lock = store::lock(&params.path)?;
         if exists(params) {
             return Err(Error::Exists { path: params.path.clone() });

@@ -13,6 +13,8 @@ const NEXT_UNPUBLISHED: &str = "
     WHERE published_at IS NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place LIMIT 1";
 
+const FORGET: &str = "UPDATE outbox SET bytes = NULL WHERE bytes IS NOT NULL AND published_at < ?1";
+
 const NEXT_KEPT: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
     WHERE published_at IS NOT NULL AND bytes IS NOT NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
@@ -48,11 +50,14 @@ impl Ledger {
         Ok(count.unsigned_abs())
     }
 
-    /// Remembers that all of `paid` is durable at the sink.
+    /// Remembers that all of `paid` is durable at the sink, and drops the bytes that were published longer ago than they are
+    /// to be kept. Their digests stay.
     pub fn mark_published(&mut self, paid: &[Paid], now: Timestamp) -> Result<(), Error> {
+        let keep_from = now.minus(self.keep_published).micros();
         self.write(|transaction| {
-            let mut mark =
-                transaction.prepare("UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2")?;
+            transaction.execute(FORGET, [keep_from])?;
+            let mark = "UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2";
+            let mut mark = transaction.prepare(mark)?;
             for (sequence, place) in paid.iter().map(Paid::slot) {
                 match mark.execute(params![sequence, place, now.micros()])? {
                     1 => {}
@@ -60,15 +65,6 @@ impl Ledger {
                 }
             }
             Ok(())
-        })
-    }
-
-    /// Drops the bytes that were published longer ago than they are to be kept. Their digests stay.
-    pub fn forget(&mut self, now: Timestamp) -> Result<(), Error> {
-        let before = now.minus(self.keep_published);
-        self.write(|transaction| {
-            let drop_bytes = "UPDATE outbox SET bytes = NULL WHERE bytes IS NOT NULL AND published_at < ?1";
-            transaction.execute(drop_bytes, [before.micros()]).map(drop)
         })
     }
 

@@ -35,6 +35,18 @@ pub(super) fn file_in(folder: &Path) -> PathBuf {
     folder.join("ledger.sqlite")
 }
 
+/// Makes the folder, durably, where it is missing.
+pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
+    let make = || {
+        if folder.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(folder)?;
+        folder.canonicalize()?.parent().map_or(Ok(()), |above| File::open(above)?.sync_all())
+    };
+    make().map_err(|error| Error::disk(folder, &error))
+}
+
 /// Takes the folder for the life of the returned file.
 ///
 /// A lock of its own: `SQLite`'s is lost when the process closes any other handle on the database file.
@@ -57,13 +69,13 @@ pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error>
         // Somebody who looks at a running worker's ledger makes it wait, not fail.
         connection.busy_timeout(Duration::from_secs(60))?;
         connection.pragma_update(None, "synchronous", "EXTRA")?;
-        if is_writer {
-            let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
-            debug_assert_eq!(mode, "delete");
-        }
-        Ok(connection)
+        let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
+        Ok((connection, mode))
     };
-    open().map_err(|error| Error::sqlite(file, error))
+    match open().map_err(|error| Error::sqlite(file, error))? {
+        (connection, mode) if mode == "delete" => Ok(connection),
+        (_, mode) => Err(Error::damaged(file, format!("its journal mode is {mode}, which this program never sets"))),
+    }
 }
 
 /// Makes a database in `folder` with `fill`, all or nothing.

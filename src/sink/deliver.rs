@@ -2,12 +2,12 @@
 
 use super::Sink;
 use crate::clock::Timestamp;
-use crate::ledger::{Head, Ledger, Paid};
 use crate::ledger::witness::{self, Witness};
+use crate::ledger::{Head, Ledger, Paid};
 use crate::{ledger, sink};
 
 /// Messages that one step publishes at most: so many are published again after a crash.
-const BATCH: usize = 256;
+const BATCH: usize = 64;
 
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

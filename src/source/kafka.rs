@@ -302,7 +302,10 @@ impl Partition {
         };
         match batch {
             Ok(batch) => Ok(Some(Event::Batch(batch))),
-            Err(_) if params.on_bad_message == OnBadMessage::Skip => Ok(None),
+            Err(why) if params.on_bad_message == OnBadMessage::Skip => {
+                let why = format!("the message at offset {offset} of partition {number} is broken: {why}");
+                Ok(Some(Event::Skipped { why }))
+            }
             Err(why) => {
                 let topic = &params.topic;
                 let why = format!(

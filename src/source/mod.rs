@@ -61,6 +61,10 @@ pub enum Event {
     Batch(Batch),
     /// Nothing came within the given patience.
     Idle,
+    /// A broken message was passed over, as the configuration wants.
+    Skipped {
+        why: String,
+    },
     /// What was read so far may have holes or doubles: drop all state and [`Source::rewind`].
     Reset {
         why: String,
