@@ -57,6 +57,21 @@ impl Timestamp {
     }
 }
 
+/// A span as a configuration writes it, such as `1d 2h`; never in months, whose length nobody knows.
+pub fn show(span: Duration) -> String {
+    let mut left = span.as_micros();
+    let mut parts = Vec::new();
+    for (unit, micros) in
+        [("d", 86_400_000_000), ("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1)]
+    {
+        if left >= micros {
+            parts.push(format!("{}{unit}", left / micros));
+            left %= micros;
+        }
+    }
+    if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
+}
+
 /// Whole microseconds of a span, saturating.
 pub fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
@@ -81,5 +96,16 @@ impl TryFrom<String> for Timestamp {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         Timestamp::parse(&text).ok_or_else(|| format!("'{text}' is not a time such as 2013-01-01T00:00:00Z"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_shown_as_they_are_written() {
+        let shown = [0, 1, 90_000_000, 31 * 86_400_000_000, 93_600_500_000].map(|us| show(Duration::from_micros(us)));
+        assert_eq!(shown, ["0s", "1us", "1m 30s", "31d", "1d 2h 500ms"]);
     }
 }

@@ -28,6 +28,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Ok(());
     }
     let checks = online(&settings);
+    if checks.is_empty() {
+        return Ok(());
+    }
     print!("{}", list(&checks));
     let failed = checks.iter().filter(|check| check.fault.is_some()).count();
     let verdict = format!("{failed} of {} checks failed", checks.len());
@@ -60,7 +63,7 @@ fn summary(settings: &Settings) -> String {
 
 fn schedule(settings: &Settings) -> Vec<String> {
     let rules = &settings.windows;
-    let span = humantime::format_duration;
+    let span = crate::clock::show;
     let origin = rules.grid.origin();
     let until = match (rules.end, windows_in_all(settings)) {
         (Some(end), Some(count)) => format!("to {end}: {count} windows"),
@@ -182,31 +185,51 @@ fn list(checks: &[Check]) -> String {
 fn online(settings: &Settings) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Input::Kafka(kafka) = &settings.input {
-        about(&mut checks, &kafka.broker, &kafka.topic, |topic| input_checks(kafka, topic));
+        let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
+        let answers = about(&mut checks, &kafka.broker, &kafka.topic, make, |topic| input_checks(kafka, topic));
+        // A broker that is down is waited for once.
+        if !answers && matches!(&settings.output, Output::Kafka { sink, .. } if sink.broker == kafka.broker) {
+            return checks;
+        }
     }
     if let Output::Kafka { sink, witness } = &settings.output {
         let bytes = message_bytes(settings.density.lattice_points());
-        about(&mut checks, &sink.broker, &sink.topic, |topic| output_checks(&sink.topic, topic, bytes));
-        about(&mut checks, &witness.broker, &witness.topic, |topic| witness_checks(witness, topic));
+        let make = "`bernstream ledger init` makes it";
+        if about(&mut checks, &sink.broker, &sink.topic, make, |topic| output_checks(&sink.topic, topic, bytes)) {
+            about(&mut checks, &witness.broker, &witness.topic, make, |topic| witness_checks(witness, topic));
+        }
     }
     checks
 }
 
-fn about(checks: &mut Vec<Check>, broker: &Broker, name: &str, ask: impl FnOnce(&Topic) -> Vec<Check>) {
+/// Asks about one topic; `make` says where it comes from. False where the broker did not answer.
+fn about(
+    checks: &mut Vec<Check>,
+    broker: &Broker,
+    name: &str,
+    make: &str,
+    ask: impl FnOnce(&Topic) -> Vec<Check>,
+) -> bool {
     let what = format!("topic {name} at {}", broker.servers);
+    let mut fault = |why: String, remedy: String| {
+        checks.push(Check { what: what.clone(), fault: Some((why, remedy)), is_unanswered: true });
+    };
     match topic::describe(broker, name) {
         Ok(topic) => {
             let partitions = topic.partitions.len();
-            checks.push(Check::passed(format!("{what}: {partitions} partitions")));
+            let noun = if partitions == 1 { "partition" } else { "partitions" };
+            checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
             if !broker.is_mock {
                 checks.extend(ask(&topic));
             }
         }
+        Err(source::Error::NoTopic { .. }) => fault("there is none".into(), format!("{make}; or correct its name")),
         Err(error) => {
-            let remedy = "create the topic, or correct its name or the brokers".to_owned();
-            checks.push(Check { what, fault: Some((error.to_string(), remedy)), is_unanswered: true });
+            fault(error.to_string(), "start the broker, or correct `brokers`".into());
+            return !error.is_passing();
         }
     }
+    true
 }
 
 fn setting<'t>(topic: &'t Topic, key: &str) -> &'t str {

@@ -61,11 +61,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings.ledger.path = folder.path().join("ledger");
     settings.serve = arguments.listen;
 
-    println!(
-        "bernstream demo: simulated waiting times at two counters, one density a window of 3 seconds and counter."
-    );
+    println!("bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.");
     println!("The broker is a mock inside this process: it shows the walk, and proves nothing about delivery.");
-    println!("Each curve costs epsilon = {} per record; the first comes in a few seconds.\n", settings.release.price);
+    println!("  ***  the released curve: how many people waited how long, with noise");
+    println!("  :::  its 95 % band: the curve without noise lies in it, everywhere at once");
+    println!("The first curves come in some seconds.\n");
     if let Some(address) = arguments.listen {
         println!("metrics: http://{address}/metrics\n");
     }
@@ -185,17 +185,17 @@ fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
         .collect::<Result<_, synopsis::Error>>()?;
     let paid = description.privacy.blocks.first();
     Ok(format!(
-        "{} - {}  counter {}  about {:.0} records  cost epsilon {}, spent {} of {}\n{}{:>14}{} of {}, 95 % band dotted\n\n",
+        "counter {}, {} to {}: about {:.0} records\nprivacy: a record loses at most epsilon = {} by this, {} of {} in all\n\n\
+         people per minute of waiting time\n{}{:>width$}\n\n\n",
+        description.key.as_deref().unwrap_or("all"),
         description.window.start,
         description.window.end,
-        description.key.as_deref().unwrap_or("all"),
         evaluator.mass(),
         description.privacy.price,
         paid.map(|block| block.spent.to_string()).unwrap_or_default(),
         paid.map(|block| block.total.to_string()).unwrap_or_default(),
         chart::draw(&points, LINES),
-        "",
-        "records a minute",
-        axis.column,
+        format!("{} waited", axis.column),
+        width = COLUMNS as usize + 12,
     ))
 }

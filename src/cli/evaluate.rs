@@ -11,9 +11,9 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::cli::Failure;
 use crate::clock::Timestamp;
-use crate::synopsis::Synopsis;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Description, Target};
+use crate::synopsis::{self, Synopsis};
 
 /// How long a broker may be silent.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -104,6 +104,9 @@ impl From<Error> for Failure {
             Error::Read { .. } | Error::Broker { .. } | Error::NoTopic { .. } | Error::Silent { .. } => {
                 Failure::Unavailable(text)
             }
+            Error::Synopsis(synopsis::Error::OutsideDomain { .. } | synopsis::Error::Dimensions { .. }) => {
+                Failure::Configuration(text)
+            }
             _ => Failure::Other(text),
         }
     }
@@ -128,7 +131,7 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         return Ok(writeln!(out)?);
     }
     let divisor = table(&synopsis, arguments, &mut out)?;
-    eprintln!("{}", what(synopsis.description(), divisor));
+    eprintln!("\n{}", what(synopsis.description(), divisor));
     eprintln!("{}", guarantee(synopsis.description()));
     Ok(())
 }
@@ -171,14 +174,22 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
             Synopsis::new(Description { order, band, ..about.clone() }, synopsis.values().to_vec())?
         }
     };
-    let columns: Vec<&str> = about.axes().iter().map(|axis| axis.column.as_str()).collect();
-    writeln!(out, "{},value,lower,upper", columns.join(","))?;
+    // Everything before the first line: a wrong point leaves no half a table.
+    let mut rows = Vec::new();
     for point in points(about, arguments) {
         let (value, half) = (evaluator.evaluate(&point)?, band.half_width(&point)?);
         let numbers = point.iter().copied().chain([value / by, (value - half) / by, (value + half) / by]);
-        writeln!(out, "{}", numbers.map(|x| x.to_string()).collect::<Vec<_>>().join(","))?;
+        rows.push(numbers.map(|x| digits(x).to_string()).collect::<Vec<_>>().join(","));
     }
+    let columns: Vec<&str> = about.axes().iter().map(|axis| axis.column.as_str()).collect();
+    writeln!(out, "{},value,lower,upper", columns.join(","))?;
+    rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
     Ok(divisor)
+}
+
+/// Ten digits: more are below the noise, and show how the machine rounds.
+fn digits(x: f64) -> f64 {
+    format!("{x:.9e}").parse().unwrap_or(x)
 }
 
 /// The points asked for, or a grid over the domain, the last axis fastest.
@@ -205,15 +216,14 @@ fn what(about: &Description, divisor: Divisor) -> String {
     };
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };
     let span = format!("{} to {}", window.start, window.end);
-    format!("{release} of {pipeline}{key}, {span}: {}{divided}{simulated}", density.meaning)
+    format!("{release} of {pipeline}{key}, {span}{simulated}\nvalue: {}{divided}", density.meaning)
 }
 
 fn guarantee(about: &Description) -> String {
     let (privacy, percent) = (&about.privacy, about.band.level * 100.0);
-    let band = format!(
-        "lower and upper hold the noise, not the approximation, everywhere at once with {percent} % probability"
-    );
-    format!("epsilon {} ({}); {band}", privacy.price, privacy.in_words)
+    let band =
+        format!("lower, upper: hold the noise, not the approximation, everywhere at once with {percent} % probability");
+    format!("{band}\nepsilon {}: {}", privacy.price, privacy.in_words)
 }
 
 impl Topic {

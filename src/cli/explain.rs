@@ -230,7 +230,7 @@ fn budget(settings: &Settings) -> Vec<String> {
     let mut lines = vec![format!(
         "every period of {} is a block of its own, with a total of {total}; a window charges {price} to every block that \
          it meets",
-        humantime::format_duration(*per)
+        crate::clock::show(*per)
     )];
     lines.extend(follow(settings).iter().map(ToString::to_string));
     lines.push("later periods go the same way: the budget renews itself with every period".to_owned());

@@ -32,27 +32,42 @@ pub struct Arguments {
 enum Action {
     /// Make the ledger, and the output and witness topics where they are missing.
     Init {
+        /// The configuration.
         configuration: PathBuf,
         /// Begin with the first window from this time on, as for history; only where nothing was ever published.
         #[arg(long, value_name = "TIME", value_parser = Timestamp::parse_argument)]
         from: Option<Timestamp>,
-        /// Take records of past windows that are sent up to this time.
-        #[arg(long, value_name = "TIME", requires = "from", value_parser = Timestamp::parse_argument)]
+        /// Take records of past windows that are sent up to this time, or up to `now`; they are released after it.
+        #[arg(long, value_name = "TIME", requires = "from", value_parser = time_or_now)]
         backfill_until: Option<Timestamp>,
     },
     /// What was promised, released and spent.
-    Show { configuration: PathBuf },
+    Show {
+        /// The configuration.
+        configuration: PathBuf,
+    },
     /// Verify the ledger, and every message on the output against it.
-    Verify { configuration: PathBuf },
+    Verify {
+        /// The configuration.
+        configuration: PathBuf,
+    },
     /// Print every row as a line of JSON.
-    Export { configuration: PathBuf },
+    Export {
+        /// The configuration.
+        configuration: PathBuf,
+    },
     /// Publish kept messages again, byte for byte.
     Republish {
+        /// The configuration.
         configuration: PathBuf,
         /// Only the window that starts at this time.
         #[arg(long, value_name = "START", value_parser = Timestamp::parse_argument)]
         window: Option<Timestamp>,
     },
+}
+
+fn time_or_now(text: &str) -> Result<Timestamp, String> {
+    if text == "now" { Ok(Timestamp::now()) } else { Timestamp::parse_argument(text) }
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -162,7 +177,9 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         .take(SHOWN)
         .map(|(block, spent)| format!("{} - {}  {spent} of {}", block.start, block.end, genesis.total))
         .collect();
-    section(&mut text, "Newest blocks: epsilon spent of the total", &blocks);
+    if !blocks.is_empty() {
+        section(&mut text, "Newest blocks: epsilon spent of the total", &blocks);
+    }
     print!("{text}");
     Ok(())
 }

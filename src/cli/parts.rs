@@ -130,8 +130,8 @@ fn input_id(settings: &Settings) -> Result<String, NotOpen> {
 fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
     if genesis.settings != settings.normalised {
         return Err(NotOpen::Final(Failure::Ledger(format!(
-            "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \\
-             folder with `bernstream ledger init`, which starts at the next block\\n  ledger: {}\\n  file:   {}",
+            "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \
+             folder with `bernstream ledger init`, which starts at the next block\n  ledger: {}\n  file:   {}",
             settings.ledger.path.display(),
             genesis.settings,
             settings.normalised
@@ -139,7 +139,7 @@ fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
     }
     if input_id(settings)? != genesis.input {
         return Err(NotOpen::Final(Failure::Ledger(
-            "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; \\
+            "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; \
              begin a new ledger in another folder with `bernstream ledger init`"
                 .into(),
         )));
@@ -167,9 +167,10 @@ impl From<witness::Error> for NotOpen {
 
 impl From<sink::Error> for NotOpen {
     fn from(error: sink::Error) -> Self {
-        match error.is_passing() {
-            true => NotOpen::Passing(error.to_string()),
-            false => NotOpen::Final(Failure::Unavailable(error.to_string())),
+        match error {
+            sink::Error::Broker(error) => error.into(),
+            error if error.is_passing() => NotOpen::Passing(error.to_string()),
+            error => NotOpen::Final(Failure::Unavailable(error.to_string())),
         }
     }
 }

@@ -10,7 +10,8 @@ use tracing::{info, warn};
 
 use crate::cli::Failure;
 use crate::cli::parts::{NotOpen, Parts};
-use crate::config::Settings;
+use crate::config::{Input, Settings};
+use crate::ledger::Ledger;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
@@ -98,12 +99,8 @@ pub fn work(
             Err(NotOpen::Final(failure)) => return Err(failure),
         }
     };
-    info!(
-        ledger = %parts.ledger.genesis().ledger,
-        row = parts.ledger.head().sequence,
-        next_window = %parts.ledger.next_window(),
-        "the ledger is whole"
-    );
+    info!(ledger = %parts.ledger.genesis().ledger, row = parts.ledger.head().sequence, "the ledger is whole");
+    tell_what_comes(settings, &parts.ledger);
     let worker = Worker {
         plan: &plan,
         source: parts.source,
@@ -116,8 +113,28 @@ pub fn work(
         stop: stop.clone(),
     };
     worker.run().map_err(Failure::from)?;
-    info!("stopped");
+    info!(
+        "{}",
+        if stop.asked() { "stopped" } else { "done: every window is closed, and all that was paid for is published" }
+    );
     Ok(())
+}
+
+/// Says when the next window comes, so that nobody waits for what is not due.
+fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
+    let rules = &settings.windows;
+    let next = rules.grid.span_of(ledger.next_window());
+    let cut = rules.cut(next, ledger.genesis().backfill_until);
+    match settings.input {
+        _ if rules.end.is_some_and(|end| next.end > end) => info!("every window is closed already"),
+        Input::Files(_) => info!(window = %next.start, "the next window; all come once the input is read"),
+        Input::Kafka(_) => info!(
+            window = %next.start,
+            takes_what_is_sent_until = %cut,
+            is_published = %cut.plus(settings.release.publish_delay),
+            "the next window"
+        ),
+    }
 }
 
 /// The band of the noise: simulated once a plan, from public quantities, and kept beside the ledger.

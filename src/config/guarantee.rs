@@ -25,7 +25,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         (Unit::User { column, per, .. }, _) => format!(
             "All records of one user ({column}) in one period of {} more or less change the probability of {everything}, \
              by at most a factor of exp({total}): pure differential privacy of a user's period with epsilon = {total}.",
-            humantime::format_duration(*per)
+            crate::clock::show(*per)
         ),
     }];
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
@@ -55,7 +55,7 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
         "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
     ];
     if let Unit::User { per, .. } = &settings.privacy.unit {
-        let per = humantime::format_duration(*per);
+        let per = crate::clock::show(*per);
         lines
             .push(format!("what the records of several periods of {per} tell together: each period has its own total"));
     }
@@ -82,7 +82,7 @@ pub fn notes(settings: &Settings) -> Vec<String> {
     let Unit::User { per, max_records_per_window: cap, .. } = &settings.privacy.unit else { return Vec::new() };
     let length = settings.windows.grid.length();
     let (window, period) = (micros(length), micros(*per));
-    let (shown_window, shown_period) = (humantime::format_duration(length), humantime::format_duration(*per));
+    let (shown_window, shown_period) = (crate::clock::show(length), crate::clock::show(*per));
     if period % window == 0 {
         return Vec::new();
     }
@@ -162,7 +162,7 @@ mod tests {
         for (text, unit) in [
             (flights, "One record more or less"),
             (replaced.as_str(), "Other values in one record"),
-            (USERS, "All records of one user (user_id) in one period of 1day more or less"),
+            (USERS, "All records of one user (user_id) in one period of 1d more or less"),
         ] {
             let said = promise(text);
             assert!(said.starts_with(unit) && said.contains("epsilon = 1."), "{said}");

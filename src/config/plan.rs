@@ -114,7 +114,7 @@ impl Settings {
             Unit::Record => DescribedUnit::Record,
             Unit::User { column, per, max_records_per_window } => DescribedUnit::User {
                 column: column.clone(),
-                per: humantime::format_duration(*per).to_string(),
+                per: crate::clock::show(*per),
                 max_records_per_window: *max_records_per_window,
             },
         }

@@ -127,7 +127,7 @@ fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &
     if let (Input::Kafka(kafka), Some(delay)) = (input, &schedule.delay)
         && *delay.get_ref() <= kafka.clock_slack
     {
-        let slack = humantime::format_duration(kafka.clock_slack);
+        let slack = crate::clock::show(kafka.clock_slack);
         let what = format!("must be longer than input.kafka.clock_slack, {slack}");
         document.fault(delay.span(), what, "where a window ends is known only that long after its cut");
     }

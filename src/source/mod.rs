@@ -106,7 +106,10 @@ pub enum Error {
     #[error("kafka at {servers} refused a request about topic '{topic}': {why}")]
     Refused { topic: String, servers: String, why: String },
 
-    #[error("there is no topic '{topic}' at {servers}; create it with message.timestamp.type=LogAppendTime")]
+    #[error(
+        "there is no topic '{topic}' at {servers}: create an input topic with message.timestamp.type=LogAppendTime, as \
+         `bernstream produce --create` does; `bernstream ledger init` makes the output and the witness"
+    )]
     NoTopic { topic: String, servers: String },
 
     #[error(

@@ -106,6 +106,14 @@ pub fn create(
     let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
     let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
     match results.into_iter().next() {
+        Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => Err(broker.refused(topic, "it exists already")),
+        Some(Err((_, RDKafkaErrorCode::InvalidReplicationFactor))) => Err(broker.refused(
+            topic,
+            &format!(
+                "{replication} replicas are more than it has brokers; for a trial on one broker set \
+                 witness_min_insync_replicas = 1 in [output.kafka]"
+            ),
+        )),
         Some(Err((_, code))) => Err(broker.failed(topic, &KafkaError::AdminOp(code))),
         _ => Ok(()),
     }
