@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::parts::{NotOpen, genesis, open_sink, open_witness};
+use crate::cli::parts::{NotOpen, genesis, input_id, open_sink, open_witness};
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings};
@@ -93,6 +93,8 @@ fn init(settings: &Settings, asked: Asked) -> Result<(), Failure> {
     if ledger::exists(&settings.ledger) {
         return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
     }
+    // Before anything is made: a ledger is of an input that is there.
+    input_id(settings)?;
     make_missing(&settings.output)?;
     let mut witness = open_witness(&settings.output)?;
     let now = Timestamp::now();

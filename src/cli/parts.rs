@@ -119,7 +119,7 @@ fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, NotOpen> {
 }
 
 /// What tells the input from another one of the same name.
-fn input_id(settings: &Settings) -> Result<String, NotOpen> {
+pub fn input_id(settings: &Settings) -> Result<String, NotOpen> {
     match &settings.input {
         Input::Kafka(params) => Ok(topic::describe(&params.broker, &params.topic)?.id),
         Input::Files(_) => Ok(FILES.to_owned()),
