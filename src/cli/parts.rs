@@ -2,7 +2,7 @@
 
 use crate::cli::Failure;
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings};
+use crate::config::{Input, Output, Settings, normalised};
 use crate::ledger::beginning::{Asked, Found, beginning};
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
@@ -128,12 +128,11 @@ fn input_id(settings: &Settings) -> Result<String, NotOpen> {
 /// A ledger speaks of one configuration and one input.
 fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
     if genesis.settings != settings.normalised {
+        let changes = normalised::differences(&genesis.settings, &settings.normalised).join("\n  ");
         return Err(refused(format!(
             "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \
-             folder with `bernstream ledger init`, which starts at the next block\n  ledger: {}\n  file:   {}",
+             folder with `bernstream ledger init`, which starts at the next block\n  {changes}",
             settings.ledger.path.display(),
-            genesis.settings,
-            settings.normalised
         )));
     }
     if input_id(settings)? != genesis.input {
