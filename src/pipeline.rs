@@ -391,7 +391,8 @@ impl Releasing<'_> {
     fn quote(&self, window: Span) -> Option<Vec<(Span, Epsilon)>> {
         let blocks = self.plan.blocks.spans_meeting(window);
         let touched: Vec<_> = blocks.map(|block| (block, self.ledger.spent(block))).collect();
-        accountant::quote(&touched, self.plan.price, self.plan.total).ok()
+        accountant::quote(&touched, self.plan.price, self.plan.total).ok()?;
+        Some(touched.into_iter().map(|(block, _)| (block, self.plan.price)).collect())
     }
 
     /// The plan's description, with everything that differs from window to window.
