@@ -125,6 +125,7 @@ impl Worker<'_> {
             windows,
             recorded: ledger.ends().clone(),
             must_rewind: true,
+            is_stuck: false,
             metrics: metrics.clone(),
             health,
         };
@@ -141,20 +142,34 @@ impl Worker<'_> {
         let (sender, receiver) = sync_channel(4);
         thread::scope(|scope| {
             let released = scope.spawn(|| {
+                let mut alarm = Alarm { stop: &stop, is_set: true };
                 let result = releasing.run(&receiver, &stop);
+                alarm.is_set = result.is_err();
                 drop(receiver);
-                stop_on_error(&stop, result)
+                result
             });
-            let read = stop_on_error(&stop, reading.run(&sender, &stop));
-            drop(sender);
+            let mut alarm = Alarm { stop: &stop, is_set: true };
+            let read = reading.run(&sender, &stop);
+            alarm.is_set = read.is_err();
+            drop((alarm, sender));
             let released = released.join().unwrap_or(Err(Error::Panicked));
             released.and(read)
         })
     }
 }
 
-fn stop_on_error(stop: &Stop, result: Result<(), Error>) -> Result<(), Error> {
-    result.inspect_err(|_| stop.ask())
+/// Stops the other loop when this one ends with an error or a panic.
+struct Alarm<'a> {
+    stop: &'a Stop,
+    is_set: bool,
+}
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if self.is_set {
+            self.stop.ask();
+        }
+    }
 }
 
 /// From bytes to closed windows.
@@ -165,6 +180,8 @@ struct Reading<'a> {
     /// End offsets of the newest closed window.
     recorded: Positions,
     must_rewind: bool,
+    /// A broken message stands in the way: other partitions are read on, but no window can close.
+    is_stuck: bool,
     metrics: Metrics,
     health: &'a Health,
 }
@@ -225,7 +242,8 @@ impl Reading<'_> {
                 self.must_rewind = true;
             }
             Event::Stuck { why } => {
-                if self.health.reading.swap(false, Relaxed) {
+                self.health.reading.store(false, Relaxed);
+                if !std::mem::replace(&mut self.is_stuck, true) {
                     error!("reading has stopped: {why}");
                 }
             }
@@ -244,7 +262,7 @@ impl Reading<'_> {
     }
 
     fn is_reading(&self) {
-        if !self.health.reading.swap(true, Relaxed) {
+        if !self.is_stuck && !self.health.reading.swap(true, Relaxed) {
             info!("reading the input");
         }
     }
@@ -284,7 +302,10 @@ impl Releasing<'_> {
                     next_step = Instant::now();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => is_reading = false,
+                Err(RecvTimeoutError::Disconnected) => {
+                    is_reading = false;
+                    stop.wait(PATIENCE);
+                }
             }
             if Instant::now() < next_step {
                 continue;
@@ -370,7 +391,8 @@ impl Releasing<'_> {
     fn quote(&self, window: Span) -> Option<Vec<(Span, Epsilon)>> {
         let blocks = self.plan.blocks.spans_meeting(window);
         let touched: Vec<_> = blocks.map(|block| (block, self.ledger.spent(block))).collect();
-        accountant::quote(&touched, self.plan.price, self.plan.total).ok()
+        accountant::quote(&touched, self.plan.price, self.plan.total).ok()?;
+        Some(touched.into_iter().map(|(block, _)| (block, self.plan.price)).collect())
     }
 
     /// The plan's description, with everything that differs from window to window.

@@ -142,7 +142,7 @@ fn each_rule_has_its_message() {
         ),
         (FLIGHTS, "degree = 40", "degree = 0", "release.degree: must be at least 1"),
         (FLIGHTS, "degree = 40", "degree = -3", "release.degree: expected a whole number from 1, such as 40"),
-        (FLIGHTS, "order = 2", "order = 201", "release.order: must be from 1 to 200"),
+        (FLIGHTS, "order = 4", "order = 201", "release.order: must be from 1 to 200"),
         (FLIGHTS, "min = -30", "min = nan", "release.density.domain[0].min: NaN is no bound"),
         (FLIGHTS, "min = -30", "min = 180", "release.density.domain[0].max: must be more than `min`, 180"),
         (FLIGHTS, "min = -30, ", "", "release.density.domain[0].min: missing"),
@@ -315,7 +315,7 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
     }
     let private = [
         ("degree = 40", "degree = 41"),
-        ("order = 2", "order = 3"),
+        ("order = 4", "order = 3"),
         ("epsilon = 1.0\n\n", "epsilon = 1.1\n\n"),
         ("epsilon = 1.0\ndegree", "epsilon = 0.5\ndegree"),
         ("\"LGA\"", "\"LGB\""),

@@ -509,3 +509,50 @@ fn a_disk_that_fills_up_stops_the_worker_and_leaves_a_whole_ledger() {
     stops.dedup();
     assert!(stops.len() > 5, "{stops:?}");
 }
+
+// The command line, on files.
+
+fn bernstream(folder: &Path, arguments: &[&str]) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+    let output = command.current_dir(folder).args(arguments).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let config = fs::read_to_string(root.join("config/files.toml")).unwrap();
+    let config = config.replace("2014-01-01T05", "2013-01-04T05");
+    fs::write(folder.path().join("config.toml"), config).unwrap();
+    fs::create_dir(folder.path().join("flights")).unwrap();
+    fs::copy(root.join("tests/data/flights.parquet"), folder.path().join("flights/flights.parquet")).unwrap();
+    let ledger = |action| bernstream(folder.path(), &["ledger", action, "config.toml"]);
+
+    assert!(!ledger("show").0);
+    assert!(ledger("init").0);
+    assert!(!ledger("init").0);
+    assert!(bernstream(folder.path(), &["run", "config.toml"]).0);
+    let (is_fine, text) = ledger("verify");
+    assert!(is_fine && text.contains("byte for byte: 9"), "{text}");
+    let (is_fine, text) = ledger("export");
+    assert!(is_fine && text.lines().count() == 4, "{text}");
+    assert!(ledger("show").1.contains("3 released"));
+
+    let lost = folder.path().join("out/flights/departure-delay/EWR/2013-01-02T050000Z.arrows");
+    let bytes = fs::read(&lost).unwrap();
+    fs::remove_file(&lost).unwrap();
+    assert!(ledger("republish").1.contains("published 9"));
+    assert_eq!(fs::read(&lost).unwrap(), bytes);
+    let other = lost.with_file_name("2013-01-09T050000Z.arrows");
+    fs::write(&other, [bytes, vec![0]].concat()).unwrap();
+    let (is_fine, text) = ledger("verify");
+    assert!(!is_fine && text.contains("2013-01-09"), "{text}");
+    fs::remove_file(&other).unwrap();
+
+    fs::remove_file(folder.path().join("out/witness")).unwrap();
+    assert!(!ledger("verify").0);
+    assert!(!ledger("republish").0);
+    assert!(!bernstream(folder.path(), &["run", "config.toml"]).0);
+}

@@ -9,6 +9,7 @@ mod support;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -166,25 +167,21 @@ impl Model {
             sink.crashes_after = self.rng.random_bool(0.2).then(|| self.rng.random_range(0..3));
         }
         let Some(ledger) = &mut self.workers[who] else { return false };
-        let outcome = match self.without {
-            Without::Acceptance | Without::Reading => {
-                careless_step(self.without, ledger, &mut witness, &mut sink, at(self.minute))
-            }
-            _ => step(ledger, &mut witness, &mut sink, at(self.minute)).map(drop),
+        let (without, now) = (self.without, at(self.minute));
+        let attempt = || match without {
+            Without::Acceptance | Without::Reading => careless_step(without, ledger, &mut witness, &mut sink, now),
+            _ => step(ledger, &mut witness, &mut sink, now).map(drop),
         };
-        match outcome {
-            Ok(()) => true,
-            Err(error) => {
-                if error.is_passing() && !matches!(error, deliver::Error::Sink(_)) {
-                    return true;
-                }
-                self.workers[who] = None;
-                if error.is_passing() {
-                    self.start(who);
-                }
-                error.is_passing()
-            }
+        let Ok(outcome) = catch_unwind(AssertUnwindSafe(attempt)) else {
+            // It crashed: what was published is not remembered.
+            self.start(who);
+            return true;
+        };
+        let is_stopped = outcome.is_err_and(|error| !error.is_passing());
+        if is_stopped {
+            self.workers[who] = None;
         }
+        !is_stopped
     }
 
     fn event(&mut self) {

@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(faults(&witness_checks(witness, &topic(2, &sound))), 1);
         for wrong in 0..sound.len() {
             let mut settings = sound;
-            settings[wrong].1 = "1";
+            settings[wrong].1 = "0";
             assert_eq!(faults(&witness_checks(witness, &topic(1, &settings))), 1, "{}", settings[wrong].0);
         }
         assert_eq!(faults(&witness_checks(witness, &topic(1, &[]))), sound.len());

@@ -260,10 +260,7 @@ fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failu
 
 impl From<NotOpen> for Failure {
     fn from(error: NotOpen) -> Self {
-        match error {
-            NotOpen::Passing(why) => Failure::Unavailable(why),
-            NotOpen::Final(failure) => failure,
-        }
+        error.failure
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cli::Failure;
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings};
+use crate::config::{Input, Output, Settings, normalised};
 use crate::ledger::beginning::{Asked, Found, beginning};
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
@@ -26,12 +26,11 @@ pub struct Parts {
     pub sink: Box<dyn Sink + Send>,
 }
 
-/// Why the parts could not be opened.
+/// Why the parts could not be opened, and whether to try again.
 #[derive(Debug)]
-pub enum NotOpen {
-    /// A broker is down: try again.
-    Passing(String),
-    Final(Failure),
+pub struct NotOpen {
+    pub failure: Failure,
+    pub is_passing: bool,
 }
 
 impl Parts {
@@ -76,7 +75,7 @@ pub fn genesis(
     };
     let found = Found { claim: claim.as_ref(), is_output_untouched };
     let begins = beginning(settings.windows.grid, settings.blocks, asked, found, now)
-        .map_err(|error| NotOpen::Final(Failure::Ledger(error.to_string())))?;
+        .map_err(|error| refused(error.to_string()))?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,
@@ -129,53 +128,47 @@ fn input_id(settings: &Settings) -> Result<String, NotOpen> {
 /// A ledger speaks of one configuration and one input.
 fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
     if genesis.settings != settings.normalised {
-        return Err(NotOpen::Final(Failure::Ledger(format!(
-            "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \\
-             folder with `bernstream ledger init`, which starts at the next block\\n  ledger: {}\\n  file:   {}",
+        let changes = normalised::differences(&genesis.settings, &settings.normalised).join("\n  ");
+        return Err(refused(format!(
+            "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \
+             folder with `bernstream ledger init`, which starts at the next block\n  {changes}",
             settings.ledger.path.display(),
-            genesis.settings,
-            settings.normalised
-        ))));
+        )));
     }
     if input_id(settings)? != genesis.input {
-        return Err(NotOpen::Final(Failure::Ledger(
-            "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; \\
+        return Err(refused(
+            "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; \
              begin a new ledger in another folder with `bernstream ledger init`"
                 .into(),
-        )));
+        ));
     }
     Ok(())
 }
 
+fn refused(why: String) -> NotOpen {
+    NotOpen { failure: Failure::Ledger(why), is_passing: false }
+}
+
 impl From<source::Error> for NotOpen {
     fn from(error: source::Error) -> Self {
-        match error.is_passing() {
-            true => NotOpen::Passing(error.to_string()),
-            false => NotOpen::Final(Failure::Unavailable(error.to_string())),
-        }
+        NotOpen { is_passing: error.is_passing(), failure: error.into() }
     }
 }
 
 impl From<witness::Error> for NotOpen {
     fn from(error: witness::Error) -> Self {
-        match error.is_passing() {
-            true => NotOpen::Passing(error.to_string()),
-            false => NotOpen::Final(Failure::Ledger(error.to_string())),
-        }
+        NotOpen { is_passing: error.is_passing(), failure: error.into() }
     }
 }
 
 impl From<sink::Error> for NotOpen {
     fn from(error: sink::Error) -> Self {
-        match error.is_passing() {
-            true => NotOpen::Passing(error.to_string()),
-            false => NotOpen::Final(Failure::Unavailable(error.to_string())),
-        }
+        NotOpen { is_passing: error.is_passing(), failure: error.into() }
     }
 }
 
 impl From<ledger::Error> for NotOpen {
     fn from(error: ledger::Error) -> Self {
-        NotOpen::Final(Failure::Ledger(error.to_string()))
+        NotOpen { is_passing: false, failure: error.into() }
     }
 }

@@ -88,14 +88,14 @@ pub fn work(
     let parts = loop {
         match Parts::open(settings) {
             Ok(parts) => break parts,
-            Err(NotOpen::Passing(why)) if !stop.asked() => {
+            Err(NotOpen { failure, is_passing: false }) => return Err(failure),
+            Err(_) if stop.asked() => return Ok(()),
+            Err(NotOpen { failure, .. }) => {
                 if !std::mem::replace(&mut is_waiting, true) {
-                    warn!("{why}; trying again");
+                    warn!("{failure}; trying again");
                 }
                 stop.wait(RETRY);
             }
-            Err(NotOpen::Passing(_)) => return Ok(()),
-            Err(NotOpen::Final(failure)) => return Err(failure),
         }
     };
     info!(

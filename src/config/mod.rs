@@ -4,7 +4,7 @@ pub mod document;
 pub mod file;
 mod forms;
 pub mod guarantee;
-mod normalised;
+pub mod normalised;
 mod plan;
 mod sections;
 mod settle;

@@ -49,7 +49,8 @@ pub fn beginning(
     let previous = found.claim.map(|claim| claim.head);
     let at = |first, backfill_until| Ok(Beginning { first, backfill_until, previous });
     match asked {
-        Asked::Run if found.claim.is_some() => Err(Error::Lost),
+        // An output that was written speaks of a witness that was, too.
+        Asked::Run if found.claim.is_some() || !found.is_output_untouched => Err(Error::Lost),
         Asked::From { .. } if found.claim.is_some() || !found.is_output_untouched => Err(Error::NotFresh),
         Asked::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
         Asked::Run | Asked::Init => {
@@ -63,8 +64,8 @@ pub fn beginning(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(
-        "there is no ledger, but the witness was written before: the volume is empty or the wrong one; start with the volume \
-         that holds the ledger or, if it is lost, run `bernstream ledger init`, which begins at the next block"
+        "there is no ledger, but the witness or the output was written before: the volume is empty or the wrong one; start with \
+         the volume that holds the ledger or, if it is lost, run `bernstream ledger init`, which begins at the next block"
     )]
     Lost,
     #[error(
@@ -104,14 +105,16 @@ mod tests {
     #[test]
     fn a_new_ledger_begins_with_the_first_block_after_now_and_after_the_last_one_claimed() {
         assert_eq!(first(Asked::Run, None, true, 30), Ok(48));
-        assert_eq!(first(Asked::Run, None, false, 48), Ok(48));
+        assert_eq!(first(Asked::Run, None, true, 48), Ok(48));
+        assert_eq!(first(Asked::Init, None, false, 48), Ok(48));
         assert_eq!(first(Asked::Init, Some(&claim(24)), false, 30), Ok(48));
         assert_eq!(first(Asked::Init, Some(&claim(72)), false, 30), Ok(72));
         assert_eq!(first(Asked::Init, Some(&claim(73)), false, 30), Ok(96));
     }
 
     #[test]
-    fn a_worker_without_a_ledger_stops_where_the_witness_was_written() {
+    fn a_worker_without_a_ledger_stops_where_the_witness_or_the_output_was_written() {
+        assert_eq!(first(Asked::Run, None, false, 30), Err(Error::Lost));
         assert_eq!(first(Asked::Run, Some(&claim(24)), true, 30), Err(Error::Lost));
     }
 

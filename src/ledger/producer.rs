@@ -1,12 +1,12 @@
 //! A Kafka producer that sends one record at a time and waits for its fate.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rdkafka::ClientContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
-use rdkafka::producer::{BaseProducer, BaseRecord, ProducerContext};
+use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
 
 use crate::source::topic::Broker;
 
@@ -27,7 +27,7 @@ pub struct Record<'a> {
 pub struct Producer {
     broker: Broker,
     topic: String,
-    client: Option<BaseProducer<Reports>>,
+    client: Option<ThreadedProducer<Reports>>,
 }
 
 impl Producer {
@@ -53,20 +53,16 @@ impl Producer {
             message = message.headers(headers);
         }
         client.send(message).map_err(|(error, _)| error)?;
-        let deadline = Instant::now() + PATIENCE + Duration::from_secs(5);
-        while Instant::now() < deadline {
-            client.poll(Duration::from_millis(100));
-            if let Ok(fate) = fate.try_recv() {
-                fate?;
-                // Only a client without a failure is kept: the next one starts with nothing in its queue, and is not fatal.
-                self.client = Some(client);
-                return Ok(());
-            }
+        match fate.recv_timeout(PATIENCE + Duration::from_secs(5)) {
+            Ok(fate) => fate?,
+            Err(_) => return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut)),
         }
-        Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut))
+        // Only a client without a failure is kept: the next one starts with nothing in its queue, and is not fatal.
+        self.client = Some(client);
+        Ok(())
     }
 
-    fn connect(&self) -> Result<BaseProducer<Reports>, KafkaError> {
+    fn connect(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
         let mut config = self.broker.client_config();
         config
             .set("acks", "all")

@@ -83,10 +83,10 @@ pub(super) fn each_entry(
 fn check_outbox(transaction: &Transaction<'_>, file: &Path, entry: &Entry, row: &Closed) -> Result<i64, Error> {
     let Outcome::Released { messages, .. } = &row.outcome else { return Ok(0) };
     let sqlite = |error| Error::sqlite(file, error);
+    let stored = "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
+    let mut stored = transaction.prepare(stored).map_err(sqlite)?;
     let mut count = 0;
     for message in messages {
-        let stored = "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
-        let mut stored = transaction.prepare(stored).map_err(sqlite)?;
         let is_whole = stored
             .query_row(params![entry.sequence().map_err(sqlite)?, count], |row| {
                 let (key, headers, bytes): (String, String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?, row.get(2)?);

@@ -53,6 +53,8 @@ pub struct Kafka {
     params: Params,
     columns: Columns,
     topic: Topic,
+    stamped_by_broker: bool,
+    clock: fn() -> Timestamp,
     survey: Survey,
     watch: Watch,
     reading: Option<Reading>,
@@ -73,7 +75,7 @@ impl Kafka {
         let watcher = Survey::new(&params.broker, &params.topic)?;
         let watch = Watch::start(watcher, &topic, params.clock_slack, stamped_by_broker, clock)?;
         let survey = Survey::new(&params.broker, &params.topic)?;
-        Ok(Kafka { params, columns, topic, survey, watch, reading: None })
+        Ok(Kafka { params, columns, topic, stamped_by_broker, clock, survey, watch, reading: None })
     }
 
     /// The topic as it was when it was opened.
@@ -81,12 +83,20 @@ impl Kafka {
         &self.topic
     }
 
-    /// Where to start in a partition that keeps `low..high`, given the first message that is late enough to matter.
-    fn start(&self, partition: i32, (low, high): (i64, i64), first: Option<i64>) -> Result<i64, Error> {
+    /// Where to start in a partition that keeps `low..high`, given the first message with a timestamp of at least `since`.
+    fn start(
+        &self,
+        partition: i32,
+        (low, high): (i64, i64),
+        since: Timestamp,
+        first: Option<i64>,
+    ) -> Result<i64, Error> {
+        // Stamped by the broker, nothing that is there or was deleted can be from later than its clock.
+        let is_ahead = self.stamped_by_broker && since > (self.clock)().plus(self.params.clock_slack);
         // A message that is too old to matter is still kept: nothing that matters was deleted before it.
         let is_whole = match first {
             Some(first) => first > low,
-            None => low < high,
+            None => low < high || is_ahead,
         };
         let from = self.accepted(partition);
         if low == 0 || is_whole || low <= from {
@@ -125,7 +135,7 @@ impl Source for Kafka {
             if let Some(end) = recorded.0.get(&partition).filter(|end| **end > high) {
                 return Err(self.recreated(format!("partition {partition} ends at {high}, and was read up to {end}")));
             }
-            let start = self.start(partition, (low, high), first.get(&partition).copied().flatten())?;
+            let start = self.start(partition, (low, high), since, first.get(&partition).copied().flatten())?;
             partitions.insert(partition, Partition { start, next: start, is_held: false, stuck: None });
         }
         self.reading = Some(Reading::start(&self.params, partitions)?);

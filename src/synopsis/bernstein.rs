@@ -292,11 +292,11 @@ mod tests {
         assert!((approximate(&values, 1)(0.2) - 0.1101786).abs() < 5e-8);
     }
 
-    /// `tests/fixtures/bernstein.py` computes the fixture in integers of 400 bits.
+    /// `tests/data/bernstein.py` computes the fixture in integers of 400 bits.
     #[test]
     fn order_200_agrees_with_exact_arithmetic_to_5e_14() {
         let mut cases = 0;
-        for line in include_str!("../../tests/fixtures/bernstein.txt").lines() {
+        for line in include_str!("../../tests/data/bernstein.txt").lines() {
             let fields: Vec<f64> = line.split(' ').map(|field| field.parse().unwrap()).collect();
             let (degree, order, y, exact) = (fields[0] as u32, fields[1] as u32, fields[2], fields[3]);
             let values: Vec<f64> = (0..=degree).map(|j| f64::from(7919 * j % 1009) / 512.0 - 1.0).collect();

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::cell::RefCell;
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -159,7 +160,7 @@ pub struct Output(pub Vec<Sealed>);
 /// One worker's way to the [`Output`].
 pub struct MemorySink {
     pub output: Rc<RefCell<Output>>,
-    /// After how many messages the worker crashes: published, and not known to be.
+    /// After how many messages the worker crashes: published, and not known to be. A crash unwinds as a panic does.
     pub crashes_after: Option<usize>,
 }
 
@@ -173,7 +174,7 @@ impl Sink for MemorySink {
     fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
         self.output.borrow_mut().0.push(paid.sealed().clone());
         match self.crashes_after.as_mut() {
-            Some(0) => Err(sink::Error::File { path: "memory".into(), why: "the worker crashed".into() }),
+            Some(0) => resume_unwind(Box::new("the worker crashed")),
             Some(left) => {
                 *left -= 1;
                 Ok(())
