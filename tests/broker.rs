@@ -44,6 +44,13 @@ fn a_broker_that_is_down_is_waited_for_at_the_start_and_in_the_middle_and_nothin
     scene.begin(Duration::ZERO);
 
     own.ask("crash");
+    let mut impatient = Running::start(&scene);
+    impatient.wait_ready(&scene, false);
+    impatient.terminate();
+    wait_for("the signal", &scene, 5, || scene.read_log().contains("stopping").then_some(()));
+    impatient.terminate();
+    assert_eq!(impatient.end(&scene, 3).code(), Some(130), "a second signal waits for no broker");
+
     let mut worker = Running::start(&scene);
     let words = worker.wait_ready(&scene, false);
     assert!(words.contains("not ready: reading the input, agreeing with the witness"), "{words}");
