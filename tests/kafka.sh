@@ -4,16 +4,24 @@
 #   tests/kafka.sh start     starts it unless it runs, and prints host:port
 #   tests/kafka.sh address   prints host:port of the running broker
 #   tests/kafka.sh stop      stops it and deletes its data
+#   tests/kafka.sh crash     kills it and keeps its data
+#   tests/kafka.sh restart   starts it again on the same port, with the data that crash has kept
+#
+# A broker of one's own, to be crashed: BERNSTREAM_KAFKA_HOME names another folder for it.
 #
 #   BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo test
 set -euo pipefail
 
 tests=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-home=$(dirname "$tests")/target/kafka
+shared=$(dirname "$tests")/target/kafka
+home=${BERNSTREAM_KAFKA_HOME:-$shared}
 version=$(sed -n '/kafka_2.13/{n;s/[^0-9]*\([0-9.]*\).*/\1/p}' "$tests/kafka-pom.xml")
-libs=$home/libs-$version
+libs=$shared/libs-$version
 
 die() { echo "kafka.sh: $*" >&2; exit 1; }
+
+options=(-Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headless=true
+    "-Dlog4j2.configurationFile=$home/log4j2.properties" "-Dkafka.logs.dir=$home/logs" -cp "$libs/*")
 
 # A process id may have been given to somebody else since.
 running() {
@@ -82,16 +90,19 @@ start() {
     command -v java >/dev/null || die "needs Java 17: apt-get install default-jre-headless"
     mkdir -p "$home"
     jars
-    local broker controller java id
+    local broker controller id
     broker=$(free_port)
     controller=$(free_port)
     configure "$broker" "$controller"
-    java=(java -Xms256m -Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.awt.headless=true
-        "-Dlog4j2.configurationFile=$home/log4j2.properties" "-Dkafka.logs.dir=$home/logs" -cp "$libs/*")
-    id=$("${java[@]}" kafka.tools.StorageTool random-uuid | tail -1)
-    "${java[@]}" kafka.tools.StorageTool format -t "$id" -c "$home/server.properties" > "$home/log" 2>&1 \
+    id=$(java "${options[@]}" kafka.tools.StorageTool random-uuid | tail -1)
+    java "${options[@]}" kafka.tools.StorageTool format -t "$id" -c "$home/server.properties" > "$home/log" 2>&1 \
         || die "could not format its storage, see $home/log"
-    setsid nohup "${java[@]}" kafka.Kafka "$home/server.properties" >> "$home/log" 2>&1 < /dev/null &
+    launch "$broker"
+}
+
+launch() {
+    local broker=$1
+    setsid nohup "$(type -P java)" "${options[@]}" kafka.Kafka "$home/server.properties" >> "$home/log" 2>&1 < /dev/null &
     echo $! > "$home/pid"
     echo "127.0.0.1:$broker" > "$home/address"
     for _ in {1..600}; do
@@ -101,6 +112,17 @@ start() {
     done
     stop
     die "the broker did not open its port within a minute, see $home/log"
+}
+
+crash() {
+    running || die "no broker is running"
+    kill -9 "$(cat "$home/pid")"
+    while running; do sleep 0.05; done
+}
+
+restart() {
+    running && die "the broker is running"
+    launch "$(sed 's/.*://' "$home/address")"
 }
 
 stop() {
@@ -123,6 +145,6 @@ address() {
 }
 
 case ${1:-} in
-    start | stop | address) "$1" ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    start | stop | crash | restart | address) "$1" ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -31,8 +31,11 @@ pub struct Producer {
 }
 
 impl Producer {
+    /// Connects early, where it can: the broker gives a producer its identity only after half a second.
     pub fn new(broker: Broker, topic: String) -> Self {
-        Producer { broker, topic, client: None }
+        let mut producer = Producer { broker, topic, client: None };
+        producer.client = producer.connect().ok();
+        producer
     }
 
     /// Returns once all replicas in sync have the record. After an error nobody knows whether they will.

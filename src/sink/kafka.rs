@@ -55,6 +55,7 @@ pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Re
         .set("group.id", "bernstream-verify")
         .set("enable.auto.commit", "false")
         .set("enable.partition.eof", "true")
+        .set("fetch.wait.max.ms", "100")
         .set("isolation.level", "read_uncommitted");
     let client: BaseConsumer = config.create().map_err(failed)?;
     for partition in topic::partitions(&params.broker, &client, &params.topic)? {
