@@ -426,6 +426,7 @@ impl Releasing<'_> {
         #[expect(clippy::cast_precision_loss, reason = "a time to show")]
         self.metrics.closed_until.set(self.ledger.next_window().micros() as f64 / 1e6);
         self.metrics.total.set(self.plan.total.to_f64());
+        self.metrics.noise_scale.set(self.plan.description.noise.scale);
         if let Some((_, spent)) = self.ledger.blocks().next_back() {
             self.metrics.spent.set(spent.to_f64());
             self.metrics.used.set(spent.to_f64() / self.plan.total.to_f64());
