@@ -610,5 +610,5 @@ fn asking_for_a_topic_does_not_create_it() {
     }
     topic::create(&broker, &name, 1, 1, &[]).unwrap();
     let error = topic::create(&broker, &name, 1, 1, &[]).unwrap_err();
-    assert!(!error.is_passing() && error.to_string().contains("already exists"), "{error}");
+    assert!(!error.is_passing() && error.to_string().contains("exists already"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
@@ -94,7 +94,7 @@ pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     Ok(Topic { id, partitions, settings })
 }
 
-/// Creates a topic; one that exists already is an error.
+/// Creates a topic and waits until the brokers show it; one that exists already is an error.
 pub fn create(
     broker: &Broker,
     topic: &str,
@@ -106,16 +106,27 @@ pub fn create(
     let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
     let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
     match results.into_iter().next() {
-        Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => Err(broker.refused(topic, "it exists already")),
-        Some(Err((_, RDKafkaErrorCode::InvalidReplicationFactor))) => Err(broker.refused(
-            topic,
-            &format!(
-                "{replication} replicas are more than it has brokers; for a trial on one broker set \
-                 witness_min_insync_replicas = 1 in [output.kafka]"
-            ),
-        )),
-        Some(Err((_, code))) => Err(broker.failed(topic, &KafkaError::AdminOp(code))),
-        _ => Ok(()),
+        Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => return Err(broker.refused(topic, "it exists already")),
+        Some(Err((_, RDKafkaErrorCode::InvalidReplicationFactor))) => {
+            return Err(broker.refused(
+                topic,
+                &format!(
+                    "{replication} replicas are more than it has brokers; for a trial on one broker set \
+                     witness_min_insync_replicas = 1 in [output.kafka]"
+                ),
+            ));
+        }
+        Some(Err((_, code))) => return Err(broker.failed(topic, &KafkaError::AdminOp(code))),
+        _ => {}
+    }
+    let client: BaseConsumer = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let shown = self::partitions(broker, &client, topic).and_then(|_| id(broker, client.client(), topic));
+        match shown {
+            Err(Error::NoTopic { .. }) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
+            shown => return shown.map(drop),
+        }
     }
 }
 
