@@ -54,11 +54,15 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let file = open.map_err(|error| Error::disk(&path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::Locked { path: folder.into() }),
-        Err(TryLockError::Error(error)) => Err(Error::disk(&path, &error)),
+    // A process that is being started holds its parent's files for an instant.
+    for _ in 0..10 {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
+            Err(TryLockError::Error(error)) => return Err(Error::disk(&path, &error)),
+        }
     }
+    Err(Error::Locked { path: folder.into() })
 }
 
 /// Opens the database at `file`, which exists.

@@ -60,8 +60,8 @@ impl Nodes {
         let mut place = Place([0; 3]);
         for ((coordinate, m), x) in place.0.iter_mut().zip(&self.per_axis).zip(x) {
             let last = m * STEPS;
-            // A cast from a float saturates and takes NaN to 0.
-            *coordinate = ((x * f64::from(last)).round() as u32).min(last);
+            // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
+            *coordinate = ((x * f64::from(last) + 0.5) as u32).min(last);
         }
         place
     }

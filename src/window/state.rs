@@ -136,20 +136,29 @@ impl Windows {
     /// Takes each row of `batch` to its window, or drops it for a reason of its own.
     pub fn absorb(&mut self, batch: &Batch) -> Fates {
         let Windows { rules, nodes, keys, backfill_until, next, open } = self;
-        let judge = Judge { rules, nodes, keys: keys.as_deref(), backfill_until: *backfill_until, first: next.start };
+        let judge = Judge {
+            rules,
+            nodes,
+            keys: keys.as_deref(),
+            backfill_until: *backfill_until,
+            first: next.start,
+            message: batch.message_time,
+            // Without message timestamps no event time is too far ahead.
+            latest: batch.message_time.map_or(Timestamp::from_micros(i64::MAX), |message| message.plus(rules.ahead)),
+        };
         let mut fates = Fates::default();
-        let mut span = *next;
+        let mut at = judge.at(next.start);
         // The window that the row before went to: most often this one's too.
         let mut current: Option<(Timestamp, &mut Open)> = None;
         for row in 0..batch.times.len() {
-            let count = match judge.place(batch, row, &mut span) {
+            let count = match judge.place(batch, row, &mut at) {
                 Ok(deposit) => {
                     let window = match current {
-                        Some((start, window)) if start == span.start => window,
-                        _ => open.entry(span.start).or_insert_with(|| Open::new(rules, nodes)),
+                        Some((start, window)) if start == at.span.start => window,
+                        _ => open.entry(at.span.start).or_insert_with(|| Open::new(rules, nodes)),
                     };
                     window.take(rules, nodes, deposit);
-                    current = Some((span.start, window));
+                    current = Some((at.span.start, window));
                     &mut fates.taken
                 }
                 Err(Refusal::Closed) => &mut fates.closed,
@@ -220,29 +229,47 @@ struct Judge<'a> {
     backfill_until: Option<Timestamp>,
     /// The start of the first window that is not closed.
     first: Timestamp,
+    /// The message timestamp of the rows, and the latest event time that it allows.
+    message: Option<Timestamp>,
+    latest: Timestamp,
+}
+
+/// A window, and what it means for all rows of the message that is being judged.
+struct At {
+    span: Span,
+    is_closed: bool,
+    is_late: bool,
 }
 
 impl Judge<'_> {
-    /// Where a row belongs. `span` is the last row's window, and becomes this one's.
+    fn at(&self, time: Timestamp) -> At {
+        let span = self.rules.grid.span_of(time);
+        let cut = self.rules.cut(span, self.backfill_until);
+        At {
+            span,
+            is_closed: span.start < self.first || self.rules.end.is_some_and(|end| span.end > end),
+            is_late: self.message.is_some_and(|message| message >= cut),
+        }
+    }
+
+    /// Where a row belongs. `at` is the last row's window, and becomes this one's.
     #[inline]
-    fn place<'a>(&self, batch: &'a Batch, row: usize, span: &mut Span) -> Result<Deposit<'a>, Refusal> {
+    fn place<'a>(&self, batch: &'a Batch, row: usize, at: &mut At) -> Result<Deposit<'a>, Refusal> {
         if batch.times.is_null(row) {
             return Err(Refusal::Missing);
         }
         let time = Timestamp::from_micros(batch.times.value(row));
-        if !span.contains(time) {
-            *span = self.rules.grid.span_of(time);
+        if !at.span.contains(time) {
+            *at = self.at(time);
         }
-        if span.start < self.first || self.rules.end.is_some_and(|end| span.end > end) {
+        if at.is_closed {
             return Err(Refusal::Closed);
         }
-        if let Some(message) = batch.message_time {
-            if time > message.plus(self.rules.ahead) {
-                return Err(Refusal::Ahead);
-            }
-            if message >= self.rules.cut(*span, self.backfill_until) {
-                return Err(Refusal::Late);
-            }
+        if time > self.latest {
+            return Err(Refusal::Ahead);
+        }
+        if at.is_late {
+            return Err(Refusal::Late);
         }
         let group = self.group(batch, row)?;
         let user = match self.rules.cap {
