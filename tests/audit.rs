@@ -71,8 +71,8 @@ impl Audit {
         let mut count = |records: &[Record]| {
             let is_there = |_: &u64| {
                 let (_, released) = self.release(records, &mut generator);
-                let values = released.iter().zip(&threshold).zip(&self.watched);
-                values.map(|((y, t), (.., raised))| if *raised { y <= t } else { y >= t }).all(|is_below| is_below)
+                let mut values = released.iter().zip(&threshold).zip(&self.watched);
+                values.all(|((y, t), (.., raised))| if *raised { y <= t } else { y >= t })
             };
             (0..self.runs).filter(is_there).count() as u64
         };
