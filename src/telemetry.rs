@@ -1,4 +1,5 @@
-//! Logs: text on a terminal, JSON elsewhere; never a value, a key or a count of records.
+//! Logs: text on a terminal, JSON elsewhere. For operators: a broken message is named by its offset; no record's value or key
+//! is, nor how many there were.
 
 use std::io::IsTerminal;
 

@@ -159,6 +159,12 @@ impl Source for Kafka {
 
     fn reached(&self, ends: &Positions) -> Result<bool, Error> {
         let Some(reading) = &self.reading else { return Ok(false) };
+        let is_past =
+            |(partition, end): (&i32, &i64)| reading.partitions.get(partition).is_some_and(|p| p.at() >= *end);
+        // The client is asked only where nothing comes any more: what is left may be marks of transactions.
+        if !reading.is_idle || ends.0.iter().all(is_past) {
+            return Ok(ends.0.iter().all(is_past));
+        }
         let positions = reading.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
         Ok(ends.0.iter().all(|(partition, end)| positions.0.get(partition).is_some_and(|at| at >= end)))
     }
@@ -172,6 +178,8 @@ impl Source for Kafka {
 struct Reading {
     consumer: BaseConsumer,
     partitions: BTreeMap<i32, Partition>,
+    /// Nothing came when it was last asked for.
+    is_idle: bool,
 }
 
 struct Partition {
@@ -205,7 +213,7 @@ impl Reading {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        Ok(Reading { consumer, partitions })
+        Ok(Reading { consumer, partitions, is_idle: false })
     }
 
     fn next(
@@ -218,8 +226,10 @@ impl Reading {
         self.hold(&params.topic, until).map_err(|e| params.broker.failed(&params.topic, &e))?;
         let deadline = Instant::now() + patience;
         loop {
-            let Reading { consumer, partitions } = self;
-            let event = match consumer.poll(deadline.saturating_duration_since(Instant::now())) {
+            let Reading { consumer, partitions, is_idle } = self;
+            let polled = consumer.poll(deadline.saturating_duration_since(Instant::now()));
+            *is_idle = polled.is_none();
+            let event = match polled {
                 None => Some(partitions.values().find_map(Partition::is_stuck).unwrap_or(Event::Idle)),
                 Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
                     Some(partition) => partition.take(&message, params, columns)?,
@@ -278,6 +288,11 @@ impl Reading {
 }
 
 impl Partition {
+    /// The offset before which everything was handed out.
+    fn at(&self) -> i64 {
+        self.stuck.as_ref().map_or(self.next, |(offset, _)| *offset)
+    }
+
     fn take(
         &mut self,
         message: &BorrowedMessage<'_>,

@@ -12,6 +12,7 @@ pub mod topic;
 mod watch;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use arrow::array::{Float64Array, Int64Array};
@@ -33,8 +34,8 @@ pub struct Columns {
     pub values: Vec<String>,
 }
 
-/// The rows of one message (or of one run of rows of a file), in our own types.
-#[derive(Clone, Debug)]
+/// The rows of one message (or of one run of rows of a file), in our own types. `Debug` shows none of them.
+#[derive(Clone)]
 pub struct Batch {
     /// Kafka partition, or the number of the file.
     pub partition: i32,
@@ -48,6 +49,12 @@ pub struct Batch {
     pub units: Option<Text>,
     /// One array an axis, of the length of `times`; null where missing. NaN and infinities are left as they are.
     pub values: Vec<Float64Array>,
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Batch({} rows, partition {}, offset {})", self.times.len(), self.partition, self.offset)
+    }
 }
 
 /// One offset a partition: the next offset to read, or the one before which a window's records lie.

@@ -178,7 +178,11 @@ fn text(column: &ArrayRef) -> Result<Text, Broken> {
     let bytes = match column.data_type() {
         DataType::Binary => column.as_binary::<i32>().clone(),
         DataType::LargeBinary => column.as_binary::<i64>().iter().collect(),
-        DataType::BinaryView => column.as_binary_view().iter().collect(),
+        DataType::BinaryView => {
+            let views = column.as_binary_view();
+            check_expanded(views.iter().flatten().map(<[u8]>::len).sum())?;
+            views.iter().collect()
+        }
         DataType::FixedSizeBinary(_) => column.as_fixed_size_binary().iter().collect(),
         DataType::Dictionary(_, _) => expand(column)?,
         _ => downcast_integer_array! {
@@ -200,8 +204,13 @@ fn expand(column: &dyn Array) -> Result<BinaryArray, Broken> {
     };
     let keys = keys.as_primitive::<Int64Type>();
     let size: usize = keys.iter().map(|key| value(key).map_or(0, <[u8]>::len)).sum();
-    if size > EXPANDED {
-        return Err(Broken::new(&format_args!("a dictionary-encoded column has {size} bytes when written out")));
-    }
+    check_expanded(size)?;
     Ok(keys.iter().map(value).collect())
+}
+
+fn check_expanded(size: usize) -> Result<(), Broken> {
+    match size > EXPANDED {
+        true => Err(Broken::new(&format_args!("a column that shares its texts has {size} bytes when written out"))),
+        false => Ok(()),
+    }
 }

@@ -16,7 +16,6 @@ use crate::window::histogram::{Histogram, Nodes, Place};
 /// before the window's cut, its event time is not further ahead of the message timestamp than the allowance, its key is
 /// declared and its values are numbers. One record more changes no other record's fate, except that a unit's own earlier
 /// rows may take the place of its later ones under the cap.
-#[derive(Debug)]
 pub struct Windows {
     rules: Rules,
     nodes: Nodes,
@@ -28,7 +27,6 @@ pub struct Windows {
 }
 
 /// One open window.
-#[derive(Debug)]
 struct Open {
     /// One a declared key, in the order of `Rules::keys`.
     groups: Vec<Histogram>,
@@ -37,14 +35,14 @@ struct Open {
 }
 
 /// A user within a period.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash)]
 struct Unit {
     period: Timestamp,
     user: Vec<u8>,
 }
 
 /// A deposit under a cap. The derived order is the public order of survival: event time, then place in the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     time: Timestamp,
     partition: i32,
