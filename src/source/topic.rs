@@ -105,9 +105,8 @@ pub fn create(
     let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
     let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
     let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
-    match results.into_iter().next() {
-        Some(Err((_, code))) => return Err(broker.failed(topic, &KafkaError::AdminOp(code))),
-        _ => {}
+    if let Some(Err((_, code))) = results.into_iter().next() {
+        return Err(broker.failed(topic, &KafkaError::AdminOp(code)));
     }
     let client: BaseConsumer = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
     let deadline = Instant::now() + PATIENCE;
