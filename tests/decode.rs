@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BooleanArray, Decimal128Array, DictionaryArray,
-    FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array,
+    Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, Decimal128Array,
+    DictionaryArray, FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array,
     LargeBinaryArray, LargeStringArray, ListArray, RecordBatch, StringArray, StringViewArray, StructArray,
     TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
 };
@@ -357,7 +357,27 @@ fn a_small_dictionary_message_cannot_ask_for_gigabytes() {
     ];
     let message = encode(&[table(columns)]);
     assert!(message.len() < 2_000_000);
-    assert_eq!(reason(read(&message)), "a dictionary-encoded column has 10000000000 bytes when written out");
+    assert_eq!(reason(read(&message)), "a column that shares its texts has 10000000000 bytes when written out");
+}
+
+#[test]
+fn a_small_message_of_views_cannot_ask_for_gigabytes() {
+    let rows = 10_000;
+    let mut key = BinaryViewBuilder::new();
+    let block = key.append_block(Buffer::from(vec![b'k'; 1_000_000]));
+    for _ in 0..rows {
+        key.try_append_view(block, 0, 1_000_000).unwrap();
+    }
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("time", Arc::new(TimestampSecondArray::from(vec![0; rows]))),
+        ("key", Arc::new(key.finish())),
+        ("unit", Arc::new(Int8Array::from(vec![0; rows]))),
+        ("x", Arc::new(Int8Array::from(vec![0; rows]))),
+        ("y", Arc::new(Int8Array::from(vec![0; rows]))),
+    ];
+    let message = encode(&[table(columns)]);
+    assert!(message.len() < 2_000_000);
+    assert_eq!(reason(read(&message)), "a column that shares its texts has 10000000000 bytes when written out");
 }
 
 /// Messages of different make-up, all sound.

@@ -389,7 +389,10 @@ fn shown(servers: &str, detail: &str, has_odd: bool) -> (String, String) {
     let said = said.map(|line| line.split("\"takes_what").next().unwrap_or(line));
     let said = said.map(|line| line.split("\"is_published").next().unwrap_or(line));
     let said = said.filter(|line| !line.contains("serving") && !line.contains("the ledger is whole"));
-    (metrics.collect::<Vec<_>>().join("\n"), said.collect::<Vec<_>>().join("\n"))
+    // Two loops write the log, so its order is not the schedule's.
+    let mut said: Vec<&str> = said.collect();
+    said.sort_unstable();
+    (metrics.collect::<Vec<_>>().join("\n"), said.join("\n"))
 }
 
 #[test]

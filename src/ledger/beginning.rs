@@ -51,7 +51,6 @@ pub fn beginning(
     match asked {
         // An output that was written speaks of a witness that was, too.
         Asked::Run if found.claim.is_some() || !found.is_output_untouched => Err(Error::Lost),
-        Asked::Init if found.claim.is_none() && !found.is_output_untouched => Err(Error::Foreign),
         Asked::From { .. } if found.claim.is_some() || !found.is_output_untouched => Err(Error::NotFresh),
         Asked::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
         Asked::Run | Asked::Init => {
@@ -74,11 +73,6 @@ pub enum Error {
          start needs a witness and an output that were never written"
     )]
     NotFresh,
-    #[error(
-        "the output was written before, and not by a ledger of this witness: another ledger may be spending on it, or the \
-         witness was made anew; a new ledger needs the old witness, or an output that was never written"
-    )]
-    Foreign,
 }
 
 #[cfg(test)]
@@ -112,7 +106,7 @@ mod tests {
     fn a_new_ledger_begins_with_the_first_block_after_now_and_after_the_last_one_claimed() {
         assert_eq!(first(Asked::Run, None, true, 30), Ok(48));
         assert_eq!(first(Asked::Run, None, true, 48), Ok(48));
-        assert_eq!(first(Asked::Init, None, true, 48), Ok(48));
+        assert_eq!(first(Asked::Init, None, false, 48), Ok(48));
         assert_eq!(first(Asked::Init, Some(&claim(24)), false, 30), Ok(48));
         assert_eq!(first(Asked::Init, Some(&claim(72)), false, 30), Ok(72));
         assert_eq!(first(Asked::Init, Some(&claim(73)), false, 30), Ok(96));
@@ -122,11 +116,6 @@ mod tests {
     fn a_worker_without_a_ledger_stops_where_the_witness_or_the_output_was_written() {
         assert_eq!(first(Asked::Run, None, false, 30), Err(Error::Lost));
         assert_eq!(first(Asked::Run, Some(&claim(24)), true, 30), Err(Error::Lost));
-    }
-
-    #[test]
-    fn a_second_ledger_beside_another_ones_output_is_refused() {
-        assert_eq!(first(Asked::Init, None, false, 30), Err(Error::Foreign));
     }
 
     #[test]

@@ -105,19 +105,18 @@ pub fn create(
     let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
     let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
     let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
-    match results.into_iter().next() {
-        Some(Err((_, RDKafkaErrorCode::TopicAlreadyExists))) => return Err(broker.refused(topic, "it exists already")),
-        Some(Err((_, RDKafkaErrorCode::InvalidReplicationFactor))) => {
-            return Err(broker.refused(
+    if let Some(Err((_, code))) = results.into_iter().next() {
+        return Err(match code {
+            RDKafkaErrorCode::TopicAlreadyExists => broker.refused(topic, "it exists already"),
+            RDKafkaErrorCode::InvalidReplicationFactor => broker.refused(
                 topic,
                 &format!(
                     "{replication} replicas are more than it has brokers; for a trial on one broker set \
                      witness_min_insync_replicas = 1 in [output.kafka]"
                 ),
-            ));
-        }
-        Some(Err((_, code))) => return Err(broker.failed(topic, &KafkaError::AdminOp(code))),
-        _ => {}
+            ),
+            code => broker.failed(topic, &KafkaError::AdminOp(code)),
+        });
     }
     let client: BaseConsumer = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
     let deadline = Instant::now() + PATIENCE;
