@@ -20,6 +20,7 @@ use arrow::ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
 use bernstream::source::topic;
 use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::description::Description;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaResult;
@@ -71,10 +72,11 @@ fn assert_counted(scene: &Scene, expected: f64) {
     assert!((found - expected).abs() < 0.1 * expected, "{expected} were sent, {found} counted");
 }
 
-fn not_protected(scene: &Scene) -> Vec<String> {
+/// What the newest synopsis says of itself.
+fn described(scene: &Scene) -> Description {
     let published = scene.published();
     let last = published.last().expect("a synopsis");
-    Synopsis::open(&last.payload).expect("a synopsis").description().not_protected.clone()
+    Synopsis::open(&last.payload).expect("a synopsis").description().clone()
 }
 
 fn assert_ends(scene: &Scene) {
@@ -134,8 +136,9 @@ fn input_that_was_deleted_unread_stops_the_worker_until_its_loss_is_accepted() {
     scene.edit("clock_slack", "lost = [{ partition = 0, from = 0, to = 1 }]\nclock_slack");
     assert_ends(&scene);
     assert_counted(&scene, 2000.0);
-    let said = not_protected(&scene);
-    assert!(said.iter().any(|line| line.contains("deleted before it was read")), "{said:?}");
+    let said = described(&scene);
+    assert!(said.not_protected.iter().any(|line| line.contains("deleted before it was read")), "{said:?}");
+    assert!(said.incomplete);
 }
 
 #[test]
@@ -160,8 +163,9 @@ fn a_broken_message_stops_reading_until_it_is_given_up_and_no_good_one_is_lost()
     scene.edit("clock_slack", "skip = [{ partition = 0, offset = 1 }]\nclock_slack");
     assert_ends(&scene);
     assert_counted(&scene, 4000.0);
-    let said = not_protected(&scene);
-    assert!(said.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
+    let said = described(&scene);
+    assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
+    assert!(!said.incomplete);
 }
 
 #[test]
@@ -175,8 +179,8 @@ fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
     assert_ends(&scene);
     assert_counted(&scene, 2000.0);
     assert!(scene.read_log().contains("offset 0 of partition 0 is broken"), "{}", scene.read_log());
-    let said = not_protected(&scene);
-    assert!(said.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
+    let said = described(&scene);
+    assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
 }
 
 #[test]

@@ -79,6 +79,7 @@ impl Settings {
             },
             band: band.scaled(&noise),
             not_protected: guarantee::not_protected(self),
+            incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
             digests: Digests {
                 configuration: self.digest().iter().map(|byte| format!("{byte:02x}")).collect(),
                 program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),

@@ -37,6 +37,9 @@ pub struct Description {
     pub band: NoiseBand,
     /// What the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
+    /// The operator has accepted that input was deleted before it was read: records may be missing.
+    #[serde(default)]
+    pub incomplete: bool,
     pub digests: Digests,
     pub ledger: Entry,
     /// Whether the records were simulated, as by `demo`.

@@ -56,6 +56,7 @@ impl Nodes {
     /// Where a record of the unit cube lies, to the nearest 1/1024 of a cell.
     ///
     /// Whatever `x` is, the place lies on the grid; but mapping a record into the cube is the window's job.
+    #[inline]
     pub fn place(&self, x: &[f64]) -> Place {
         let mut place = Place([0; 3]);
         for ((coordinate, m), x) in place.0.iter_mut().zip(&self.per_axis).zip(x) {
@@ -91,6 +92,7 @@ impl Histogram {
     /// Products over the axes are rounded down to whole grains and the rest goes to the middle. So a deposit is a convex
     /// combination of single nodes, times [`GRAINS`], whatever the record: sensitivities rest on that.
     /// `nodes` must be the ones that the histogram was made with.
+    #[inline]
     pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
         let [x, y, z] = place.0;
         match nodes.per_axis[..] {
@@ -103,11 +105,13 @@ impl Histogram {
         }
     }
 
+    #[inline]
     fn deposit_1(&mut self, x: Stencil) {
         let [low, _, high] = x.weights.map(|w| w >> (WEIGHT_BITS - GRAIN_BITS));
         add(&mut self.cells[x.first..x.first + 3], [low, GRAINS - low - high, high]);
     }
 
+    #[inline]
     fn deposit_2(&mut self, width: usize, x: Stencil, y: Stencil) {
         let mut grains = x.weights.map(|u| y.weights.map(|v| (u * v) >> (2 * WEIGHT_BITS - GRAIN_BITS)));
         let sum: u64 = grains.iter().flatten().sum();
@@ -156,6 +160,7 @@ struct Stencil {
 }
 
 impl Stencil {
+    #[inline]
     fn at(coordinate: u32) -> Self {
         const HALF: i64 = STEPS as i64 / 2;
         let nearest = (coordinate + STEPS / 2) / STEPS;

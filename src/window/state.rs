@@ -6,9 +6,9 @@ use arrow::array::Array;
 
 use crate::clock::Timestamp;
 use crate::source::Batch;
-use crate::window::Rules;
 use crate::window::grid::Span;
 use crate::window::histogram::{Histogram, Nodes, Place};
+use crate::window::{Cap, Rules};
 
 /// All windows that are open, from the first that is not closed yet.
 ///
@@ -155,7 +155,10 @@ impl Windows {
                         Some((start, window)) if start == at.span.start => window,
                         _ => open.entry(at.span.start).or_insert_with(|| Open::new(rules, nodes)),
                     };
-                    window.take(rules, nodes, deposit);
+                    match (&rules.cap, deposit.user) {
+                        (Some(cap), Some(user)) => window.keep(cap, user, Waiting::new(batch, row, &deposit)),
+                        _ => window.deposit(nodes, deposit.group, deposit.place),
+                    }
                     current = Some((at.span.start, window));
                     &mut fates.taken
                 }
@@ -178,7 +181,7 @@ impl Windows {
         let mut open = self.open.remove(&span.start).unwrap_or_else(|| Open::new(&self.rules, &self.nodes));
         // Integer deposits add up to the same whatever their order, so the map's order does not matter.
         for deposit in std::mem::take(&mut open.waiting).into_values().flatten() {
-            open.deposit(&self.nodes, deposit);
+            open.deposit(&self.nodes, deposit.group, deposit.place);
         }
         let keys = match &self.rules.keys {
             Some(keys) => keys.iter().cloned().map(Some).collect(),
@@ -195,27 +198,34 @@ impl Open {
         Open { groups: (0..groups).map(|_| Histogram::new(nodes)).collect(), waiting: HashMap::new() }
     }
 
-    #[inline]
-    fn take(&mut self, rules: &Rules, nodes: &Nodes, deposit: Deposit<'_>) {
-        let Deposit { waiting, user } = deposit;
-        let Some((cap, user)) = rules.cap.as_ref().zip(user) else { return self.deposit(nodes, waiting) };
-        let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
+    /// Lets a deposit wait among its unit's earliest.
+    fn keep(&mut self, cap: &Cap, user: &[u8], deposit: Waiting) {
+        let unit = Unit { period: cap.period.span_of(deposit.time).start, user: user.to_vec() };
         let kept = self.waiting.entry(unit).or_default();
-        kept.insert(kept.partition_point(|other| *other < waiting), waiting);
+        kept.insert(kept.partition_point(|other| *other < deposit), deposit);
         kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
     }
 
     #[inline]
-    fn deposit(&mut self, nodes: &Nodes, deposit: Waiting) {
-        if let Some(histogram) = self.groups.get_mut(deposit.group) {
-            histogram.deposit(nodes, deposit.place);
+    fn deposit(&mut self, nodes: &Nodes, group: usize, place: Place) {
+        if let Some(histogram) = self.groups.get_mut(group) {
+            histogram.deposit(nodes, place);
         }
     }
 }
 
-/// A row that belongs to a window, and the user whose cap it falls under.
+impl Waiting {
+    fn new(batch: &Batch, row: usize, deposit: &Deposit<'_>) -> Self {
+        let Deposit { time, group, place, .. } = *deposit;
+        Waiting { time, partition: batch.partition, offset: batch.offset, row, group, place }
+    }
+}
+
+/// Where a row belongs in its window, and the user whose cap it falls under.
 struct Deposit<'a> {
-    waiting: Waiting,
+    time: Timestamp,
+    group: usize,
+    place: Place,
     user: Option<&'a [u8]>,
 }
 
@@ -275,8 +285,7 @@ impl Judge<'_> {
             None => None,
         };
         let place = self.point(batch, row)?;
-        let waiting = Waiting { time, partition: batch.partition, offset: batch.offset, row, group, place };
-        Ok(Deposit { waiting, user })
+        Ok(Deposit { time, group, place, user })
     }
 
     #[inline]
