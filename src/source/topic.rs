@@ -121,10 +121,18 @@ pub fn create(
     let client: BaseConsumer = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let shown = self::partitions(broker, &client, topic).and_then(|_| id(broker, client.client(), topic));
+        let shown = self::partitions(broker, &client, topic).and_then(|numbers| {
+            id(broker, client.client(), topic)?;
+            // A leader that is not elected yet would refuse the first question.
+            numbers.iter().try_for_each(|number| {
+                client.fetch_watermarks(topic, *number, PATIENCE).map(drop).map_err(|e| broker.failed(topic, &e))
+            })
+        });
         match shown {
-            Err(Error::NoTopic { .. }) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(20)),
-            shown => return shown.map(drop),
+            Err(Error::NoTopic { .. } | Error::Unavailable { .. }) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            shown => return shown,
         }
     }
 }
