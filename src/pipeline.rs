@@ -367,7 +367,9 @@ impl Releasing<'_> {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
             self.metrics.withheld.inc();
             self.health.spent.store(true, Relaxed);
-            return Ok(self.ledger.withhold(window.span, ends)?);
+            self.ledger.withhold(window.span, ends)?;
+            self.show();
+            return Ok(());
         };
         let mut generator = (self.generators)()?;
         let mut sealed = Vec::with_capacity(window.groups.len());
