@@ -20,8 +20,9 @@
 use std::f64::consts::PI;
 
 use super::kernel::Table;
-use super::{Adjacency, Error, Exact, Sensitivity};
+use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
+use crate::window::keep::{Keep, State};
 
 const HIGHEST_DEGREE: u32 = 5_000;
 const MOST_POINTS: usize = 1 << 20;
@@ -167,6 +168,32 @@ impl Density {
 
     fn shift(&self) -> u32 {
         self.peak_bits - UNITS_A_PEAK
+    }
+}
+
+impl Target for Density {
+    fn keep(&self) -> Keep {
+        Keep::Histogram(self.nodes.clone())
+    }
+
+    fn shape(&self) -> Shape {
+        Shape { dimensions: self.tables.len(), degree: self.degree, basis: Basis::Bernstein }
+    }
+
+    fn unit(&self) -> f64 {
+        Density::unit(self)
+    }
+
+    fn evaluate(&self, state: &State) -> Exact {
+        state.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| Density::evaluate(self, histogram))
+    }
+
+    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        Density::sensitivity(self, adjacency, contributions)
+    }
+
+    fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
+        Density::sup_sensitivity(self, contributions)
     }
 }
 

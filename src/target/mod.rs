@@ -5,7 +5,66 @@ mod kernel;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::window::histogram::MOST_CELLS;
+use crate::window::keep::{Keep, State};
+
+/// A function of a window's records, on a lattice, and how much a record can change it.
+///
+/// All of a target is public. Values are whole numbers of grid units; in natural units a value is
+/// `offset + unit * value`.
+pub trait Target: fmt::Debug + Send + Sync {
+    /// What a window must keep of its records.
+    fn keep(&self) -> Keep;
+
+    /// What the released values are: the same for every window.
+    fn shape(&self) -> Shape;
+
+    /// What one grid unit stands for, where the domain is the unit cube and a label lies in `[-1, 1]`.
+    fn unit(&self) -> f64;
+
+    /// The exact values of one window and key, [`Shape::values`] of them. `state` must be one of [`Target::keep`].
+    fn evaluate(&self, state: &State) -> Exact;
+
+    /// How much a unit of at most `contributions` records can change the values in the 1-norm, all keys together; an
+    /// error where no bound holds.
+    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error>;
+
+    /// How much such a unit can change any one value, in grid units.
+    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
+}
+
+/// What released values are, and how they become a function on the unit cube.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// `l`, 1 to 3.
+    pub dimensions: usize,
+    /// `k`; 1 for [`Basis::Affine`].
+    pub degree: u32,
+    pub basis: Basis,
+}
+
+/// How released values become a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Values on the lattice `{0, 1/k, ..., 1}^l`, row-major, the last axis fastest; a polynomial by the iterated
+    /// Bernstein operator ([`crate::synopsis::bernstein::Operator`]).
+    Bernstein,
+    /// `l + 1` coefficients of `c_0 + sum_i c_i t_i`, `t_i = 2 y_i - 1` in `[-1, 1]`, `y` the point in the unit cube.
+    Affine,
+}
+
+impl Shape {
+    /// How many values there are: `(k + 1)^l`, or `l + 1`.
+    pub fn values(&self) -> usize {
+        match self.basis {
+            Basis::Bernstein => (self.degree as usize + 1).saturating_pow(self.dimensions as u32),
+            Basis::Affine => self.dimensions + 1,
+        }
+    }
+}
 
 /// Which data sets are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -19,9 +19,22 @@ const WEIGHT_BITS: u32 = 21;
 /// Most cells of a histogram (35 MB).
 pub const MOST_CELLS: usize = 4_300_000;
 
-/// A record's place on the grid: integer coordinates, one an axis, in 1/1024 of a cell. Axes that are not there are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place([u32; 3]);
+/// A record's place: integer coordinates, one an axis, in 1/1024 of a cell where there is a grid, in 2^-31 of the domain
+/// where there is none. Axes that are not there are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place(pub(crate) [u32; 3]);
+
+impl Place {
+    /// Steps of the domain where there is no grid.
+    pub(crate) const FINE: u32 = 1 << 31;
+
+    /// A coordinate where there is no grid: whatever `x` is, it lies in the domain.
+    #[inline]
+    pub(crate) fn fine(x: f64) -> u32 {
+        // A cast from a float saturates and takes NaN to 0.
+        ((x * f64::from(Self::FINE)).round() as u32).min(Self::FINE)
+    }
+}
 
 /// The fine grid: nodes `j / M`, `j = -1 ..= M + 1`, on each axis of the unit cube.
 #[derive(Clone, Debug, PartialEq, Eq)]

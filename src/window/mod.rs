@@ -2,6 +2,7 @@
 
 pub mod grid;
 pub mod histogram;
+pub mod keep;
 mod state;
 
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub struct Rules {
     pub keys: Option<Vec<String>>,
     /// The domain, one axis a value column, 1 to 3.
     pub axes: Vec<Axis>,
+    /// The label of a record, from the value column after those of the axes, where the function has one.
+    pub label: Option<Label>,
     /// How much a user may contribute; without it every record is a unit of its own.
     pub cap: Option<Cap>,
 }
@@ -61,6 +64,15 @@ impl Axis {
         }
         Some(((value.clamp(self.min, self.max) - self.min) / (self.max - self.min)).clamp(0.0, 1.0))
     }
+}
+
+/// What a record says about its place, for regressions and classifiers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Label {
+    /// A number: `min` becomes -1, `max` becomes 1.
+    Number(Axis),
+    /// A class: 1 above the threshold, -1 at or below it.
+    Above(f64),
 }
 
 /// What happens to a record whose value lies outside the domain (null and NaN are always dropped).

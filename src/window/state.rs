@@ -1,24 +1,25 @@
 //! Open windows: every record goes where the public rules say, once, and nothing else decides.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use arrow::array::Array;
+use arrow::array::{Array, Float64Array};
 
 use crate::clock::Timestamp;
 use crate::source::Batch;
 use crate::window::grid::Span;
-use crate::window::histogram::{Histogram, Nodes, Place};
-use crate::window::{Cap, Rules};
+use crate::window::keep::{Keep, LABEL, Record, State, whole_label};
+use crate::window::{Cap, Label, Rules};
 
 /// All windows that are open, from the first that is not closed yet.
 ///
 /// A record's membership is a predicate of the record alone: its event time lies in the window, its message timestamp is
 /// before the window's cut, its event time is not further ahead of the message timestamp than the allowance, its key is
 /// declared and its values are numbers. One record more changes no other record's fate, except that a unit's own earlier
-/// rows may take the place of its later ones under the cap.
+/// rows may take the place of its later ones under the cap, and that one record may push one other out where a window
+/// keeps a bounded number of records ([`Keep::Records`]).
 pub struct Windows {
     rules: Rules,
-    nodes: Nodes,
+    kept: Keep,
     /// Declared keys in order, each with its place in `Rules::keys`.
     keys: Option<Vec<(Vec<u8>, usize)>>,
     backfill_until: Option<Timestamp>,
@@ -29,9 +30,16 @@ pub struct Windows {
 /// One open window.
 struct Open {
     /// One a declared key, in the order of `Rules::keys`.
-    groups: Vec<Histogram>,
-    /// Deposits under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
+    groups: Vec<Held>,
+    /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
     waiting: HashMap<Unit, Vec<Waiting>>,
+}
+
+/// What an open window holds of one key.
+enum Held {
+    /// The first records so far, where a bounded number is kept; the last of them on top.
+    First(BinaryHeap<Waiting>),
+    Sum(State),
 }
 
 /// A user within a period.
@@ -41,7 +49,7 @@ struct Unit {
     user: Vec<u8>,
 }
 
-/// A deposit under a cap. The derived order is the public order of survival: event time, then place in the input.
+/// A record whose turn is not certain yet. The derived order is the public order of survival: event time, then place in the input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     time: Timestamp,
@@ -49,7 +57,7 @@ struct Waiting {
     offset: i64,
     row: usize,
     group: usize,
-    place: Place,
+    record: Record,
 }
 
 /// A closed window: one group a declared key, in the declared order, empty ones too.
@@ -63,7 +71,7 @@ pub struct Window {
 #[derive(Debug)]
 pub struct Group {
     pub key: Option<String>,
-    pub histogram: Histogram,
+    pub state: State,
 }
 
 /// What became of records: exact counts, for the `operator` level of detail only.
@@ -101,14 +109,14 @@ impl Fates {
 }
 
 impl Windows {
-    /// `next` is the first window that may be closed; `backfill_until` is from the ledger.
-    pub fn new(rules: Rules, nodes: Nodes, next: Span, backfill_until: Option<Timestamp>) -> Self {
+    /// `kept` is what the target needs; `next` is the first window that may be closed; `backfill_until` is from the ledger.
+    pub fn new(rules: Rules, kept: Keep, next: Span, backfill_until: Option<Timestamp>) -> Self {
         let keys = rules.keys.as_ref().map(|keys| {
             let mut sorted: Vec<_> = keys.iter().enumerate().map(|(at, key)| (key.clone().into_bytes(), at)).collect();
             sorted.sort_unstable();
             sorted
         });
-        Windows { rules, nodes, keys, backfill_until, next, open: BTreeMap::new() }
+        Windows { rules, kept, keys, backfill_until, next, open: BTreeMap::new() }
     }
 
     /// The window to close next; `None` after the last of the grid.
@@ -133,10 +141,10 @@ impl Windows {
 
     /// Takes each row of `batch` to its window, or drops it for a reason of its own.
     pub fn absorb(&mut self, batch: &Batch) -> Fates {
-        let Windows { rules, nodes, keys, backfill_until, next, open } = self;
+        let Windows { rules, kept, keys, backfill_until, next, open } = self;
         let judge = Judge {
             rules,
-            nodes,
+            kept,
             keys: keys.as_deref(),
             backfill_until: *backfill_until,
             first: next.start,
@@ -153,11 +161,11 @@ impl Windows {
                 Ok(deposit) => {
                     let window = match current {
                         Some((start, window)) if start == at.span.start => window,
-                        _ => open.entry(at.span.start).or_insert_with(|| Open::new(rules, nodes)),
+                        _ => open.entry(at.span.start).or_insert_with(|| Open::new(rules, kept)),
                     };
                     match (&rules.cap, deposit.user) {
-                        (Some(cap), Some(user)) => window.keep(cap, user, Waiting::new(batch, row, &deposit)),
-                        _ => window.deposit(nodes, deposit.group, deposit.place),
+                        (Some(cap), Some(user)) => window.wait(cap, user, Waiting::new(batch, row, &deposit)),
+                        _ => window.add(kept, deposit.group, deposit.record, || Waiting::new(batch, row, &deposit)),
                     }
                     current = Some((at.span.start, window));
                     &mut fates.taken
@@ -178,46 +186,62 @@ impl Windows {
     pub fn close(&mut self) -> Window {
         let span = self.next;
         self.next = self.rules.grid.after(span);
-        let mut open = self.open.remove(&span.start).unwrap_or_else(|| Open::new(&self.rules, &self.nodes));
-        // Integer deposits add up to the same whatever their order, so the map's order does not matter.
-        for deposit in std::mem::take(&mut open.waiting).into_values().flatten() {
-            open.deposit(&self.nodes, deposit.group, deposit.place);
+        let mut open = self.open.remove(&span.start).unwrap_or_else(|| Open::new(&self.rules, &self.kept));
+        // Integer sums, and the first of several records, do not depend on the order of the map.
+        for waiting in std::mem::take(&mut open.waiting).into_values().flatten() {
+            open.add(&self.kept, waiting.group, waiting.record, || waiting);
         }
         let keys = match &self.rules.keys {
             Some(keys) => keys.iter().cloned().map(Some).collect(),
             None => vec![None],
         };
-        let groups = keys.into_iter().zip(open.groups).map(|(key, histogram)| Group { key, histogram }).collect();
+        let state = |held| match held {
+            Held::Sum(state) => state,
+            Held::First(records) => self.kept.state(records.into_iter().map(|waiting| waiting.record)),
+        };
+        let groups = keys.into_iter().zip(open.groups).map(|(key, held)| Group { key, state: state(held) }).collect();
         Window { span, groups }
     }
 }
 
 impl Open {
-    fn new(rules: &Rules, nodes: &Nodes) -> Self {
+    fn new(rules: &Rules, kept: &Keep) -> Self {
         let groups = rules.keys.as_ref().map_or(1, Vec::len);
-        Open { groups: (0..groups).map(|_| Histogram::new(nodes)).collect(), waiting: HashMap::new() }
+        let held = || match kept {
+            Keep::Records { .. } => Held::First(BinaryHeap::new()),
+            sum => Held::Sum(sum.empty()),
+        };
+        Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new() }
     }
 
-    /// Lets a deposit wait among its unit's earliest.
-    fn keep(&mut self, cap: &Cap, user: &[u8], deposit: Waiting) {
-        let unit = Unit { period: cap.period.span_of(deposit.time).start, user: user.to_vec() };
+    /// Lets a record wait among its unit's earliest.
+    fn wait(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
+        let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
         let kept = self.waiting.entry(unit).or_default();
-        kept.insert(kept.partition_point(|other| *other < deposit), deposit);
+        kept.insert(kept.partition_point(|other| *other < waiting), waiting);
         kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
     }
 
+    /// Adds a record to its group; `waiting` is the same record with its place in the order of survival.
     #[inline]
-    fn deposit(&mut self, nodes: &Nodes, group: usize, place: Place) {
-        if let Some(histogram) = self.groups.get_mut(group) {
-            histogram.deposit(nodes, place);
+    fn add(&mut self, kept: &Keep, group: usize, record: Record, waiting: impl FnOnce() -> Waiting) {
+        match (kept, self.groups.get_mut(group)) {
+            (Keep::Records { most }, Some(Held::First(first))) => {
+                first.push(waiting());
+                if first.len() as u64 > u64::from(*most) {
+                    first.pop();
+                }
+            }
+            (_, Some(Held::Sum(state))) => kept.add(state, record),
+            _ => {}
         }
     }
 }
 
 impl Waiting {
     fn new(batch: &Batch, row: usize, deposit: &Deposit<'_>) -> Self {
-        let Deposit { time, group, place, .. } = *deposit;
-        Waiting { time, partition: batch.partition, offset: batch.offset, row, group, place }
+        let Deposit { time, group, record, .. } = *deposit;
+        Waiting { time, partition: batch.partition, offset: batch.offset, row, group, record }
     }
 }
 
@@ -225,14 +249,14 @@ impl Waiting {
 struct Deposit<'a> {
     time: Timestamp,
     group: usize,
-    place: Place,
+    record: Record,
     user: Option<&'a [u8]>,
 }
 
 /// The public rules, ready to judge rows; it knows nothing of any other row.
 struct Judge<'a> {
     rules: &'a Rules,
-    nodes: &'a Nodes,
+    kept: &'a Keep,
     keys: Option<&'a [(Vec<u8>, usize)]>,
     backfill_until: Option<Timestamp>,
     /// The start of the first window that is not closed.
@@ -284,8 +308,8 @@ impl Judge<'_> {
             Some(_) => Some(batch.units.as_ref().and_then(|units| units.get(row)).ok_or(Refusal::Missing)?),
             None => None,
         };
-        let place = self.point(batch, row)?;
-        Ok(Deposit { time, group, place, user })
+        let record = self.record(batch, row)?;
+        Ok(Deposit { time, group, record, user })
     }
 
     #[inline]
@@ -297,15 +321,38 @@ impl Judge<'_> {
     }
 
     #[inline]
-    fn point(&self, batch: &Batch, row: usize) -> Result<Place, Refusal> {
+    fn record(&self, batch: &Batch, row: usize) -> Result<Record, Refusal> {
         let mut point = [0.0; 3];
-        for ((axis, values), unit) in self.rules.axes.iter().zip(&batch.values).zip(&mut point) {
-            if values.is_null(row) || values.value(row).is_nan() {
-                return Err(Refusal::Missing);
-            }
-            *unit = axis.unit(values.value(row)).ok_or(Refusal::Outside)?;
+        let mut columns = batch.values.iter();
+        for ((axis, values), unit) in self.rules.axes.iter().zip(&mut columns).zip(&mut point) {
+            *unit = axis.unit(number(values, row)?).ok_or(Refusal::Outside)?;
         }
-        Ok(self.nodes.place(&point))
+        let label = match (&self.rules.label, columns.next()) {
+            (None, _) => 0,
+            (Some(label), Some(values)) => label.whole(number(values, row)?).ok_or(Refusal::Outside)?,
+            (Some(_), None) => return Err(Refusal::Missing),
+        };
+        Ok(Record { place: self.kept.place(&point), label })
+    }
+}
+
+/// A value that is there and is a number.
+#[inline]
+fn number(values: &Float64Array, row: usize) -> Result<f64, Refusal> {
+    match values.is_null(row) || values.value(row).is_nan() {
+        true => Err(Refusal::Missing),
+        false => Ok(values.value(row)),
+    }
+}
+
+impl Label {
+    /// The label as a record keeps it; `None` where the record is dropped.
+    #[inline]
+    fn whole(&self, value: f64) -> Option<i32> {
+        match self {
+            Label::Number(axis) => axis.unit(value).map(|unit| whole_label(2.0 * unit - 1.0)),
+            Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
+        }
     }
 }
 

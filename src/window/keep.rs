@@ -1,0 +1,201 @@
+//! What a window keeps of its records, and the records themselves as they are kept.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::histogram::{Histogram, Nodes, Place};
+
+/// The label of a class, and the bound of a number that is a label.
+pub const LABEL: i32 = 1 << 30;
+
+/// A record in the public domain, in whole numbers: where it lies in the unit cube, and its label.
+///
+/// The derived order is that of the record alone, so what is computed from sorted records does not depend on who sent
+/// them when; records that compare equal are interchangeable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Record {
+    pub(crate) place: Place,
+    /// A number from -[`LABEL`] to [`LABEL`]; a class is one of the two; 0 without a label.
+    pub(crate) label: i32,
+}
+
+impl Record {
+    /// A record for functions that keep records: `x` in the unit cube, at most three axes, `label` in `[-1, 1]`. What
+    /// lies outside is moved to the border.
+    pub fn new(x: &[f64], label: f64) -> Self {
+        let mut place = Place::default();
+        for (coordinate, x) in place.0.iter_mut().zip(x) {
+            *coordinate = Place::fine(*x);
+        }
+        Record { place, label: whole_label(label) }
+    }
+
+    /// The coordinate on `axis` in `[0, 1]`, to 2^-31; for functions that keep records or sums.
+    #[inline]
+    pub fn x(&self, axis: usize) -> f64 {
+        self.place.0.get(axis).map_or(0.0, |x| f64::from(*x) / f64::from(Place::FINE))
+    }
+
+    /// The label in `[-1, 1]`, to 2^-30.
+    #[inline]
+    pub fn label(&self) -> f64 {
+        f64::from(self.label) / f64::from(LABEL)
+    }
+}
+
+/// Shows nothing of the record.
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Record")
+    }
+}
+
+/// `label` in `[-1, 1]` as a whole number of 2^-30.
+#[inline]
+pub(super) fn whole_label(label: f64) -> i32 {
+    (label.clamp(-1.0, 1.0) * f64::from(LABEL)).round() as i32
+}
+
+/// What a record adds to the sums of a window.
+pub trait Feature: fmt::Debug + Send + Sync {
+    /// How many sums there are.
+    fn count(&self) -> usize;
+
+    /// Adds the record to `sums`, [`Feature::count`] of them. Sums saturate. What is added depends on the record alone.
+    fn add(&self, record: &Record, sums: &mut [i128]);
+}
+
+/// What the windows of one release keep: public, and the same for every window and key.
+#[derive(Clone, Debug)]
+pub enum Keep {
+    /// One histogram on a grid over all axes; labels are not looked at.
+    Histogram(Nodes),
+    /// One histogram an axis and class, each on a grid of one axis.
+    Marginals(Vec<Nodes>),
+    /// Sums over the records.
+    Sums(Arc<dyn Feature>),
+    /// The first `most` records by (event time, partition, offset, row).
+    Records { most: u32 },
+}
+
+/// What one window holds of one key, once it is closed. `Debug` shows no data.
+#[derive(Clone, PartialEq, Eq)]
+pub enum State {
+    Histogram(Histogram),
+    /// Those of the negative class, then those of the positive one; in each the axes in order.
+    Marginals([Vec<Histogram>; 2]),
+    Sums(Vec<i128>),
+    /// Sorted by the records themselves.
+    Records(Vec<Record>),
+}
+
+impl Keep {
+    /// Where a record of the unit cube lies, to the accuracy that is kept.
+    #[inline]
+    pub fn place(&self, x: &[f64; 3]) -> Place {
+        match self {
+            Keep::Histogram(nodes) => nodes.place(x),
+            Keep::Marginals(axes) => {
+                let mut place = Place::default();
+                for ((coordinate, nodes), x) in place.0.iter_mut().zip(axes).zip(x) {
+                    *coordinate = nodes.place(&[*x]).0[0];
+                }
+                place
+            }
+            Keep::Sums(_) | Keep::Records { .. } => Place(x.map(Place::fine)),
+        }
+    }
+
+    /// About how much memory one window and key takes, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let cells = |nodes: &Nodes| 8 * nodes.cells() as u64;
+        match self {
+            Keep::Histogram(nodes) => cells(nodes),
+            Keep::Marginals(axes) => 2 * axes.iter().map(cells).sum::<u64>(),
+            Keep::Sums(feature) => 16 * feature.count() as u64,
+            Keep::Records { most } => 64 * u64::from(*most),
+        }
+    }
+
+    /// The state of a window without records.
+    pub fn empty(&self) -> State {
+        match self {
+            Keep::Histogram(nodes) => State::Histogram(Histogram::new(nodes)),
+            Keep::Marginals(axes) => {
+                let class = || axes.iter().map(Histogram::new).collect();
+                State::Marginals([class(), class()])
+            }
+            Keep::Sums(feature) => State::Sums(vec![0; feature.count()]),
+            Keep::Records { .. } => State::Records(Vec::new()),
+        }
+    }
+
+    /// The state of a window with these records, all of them: `most` is for whoever knows their order of survival.
+    pub fn state(&self, records: impl IntoIterator<Item = Record>) -> State {
+        let mut state = self.empty();
+        for record in records {
+            self.add(&mut state, record);
+        }
+        if let State::Records(records) = &mut state {
+            records.sort_unstable();
+        }
+        state
+    }
+
+    /// A record for this kind of state; `x` in the unit cube, `label` in `[-1, 1]`.
+    pub fn record(&self, x: &[f64], label: f64) -> Record {
+        let mut cube = [0.0; 3];
+        cube.iter_mut().zip(x).for_each(|(cube, x)| *cube = *x);
+        Record { place: self.place(&cube), label: whole_label(label) }
+    }
+
+    /// Adds one record to a state of this kind.
+    #[inline]
+    pub(super) fn add(&self, state: &mut State, record: Record) {
+        match (self, state) {
+            (Keep::Histogram(nodes), State::Histogram(histogram)) => histogram.deposit(nodes, record.place),
+            (Keep::Marginals(axes), State::Marginals(classes)) => {
+                let class = &mut classes[usize::from(record.label > 0)];
+                for ((nodes, histogram), coordinate) in axes.iter().zip(class).zip(record.place.0) {
+                    histogram.deposit(nodes, Place([coordinate, 0, 0]));
+                }
+            }
+            (Keep::Sums(feature), State::Sums(sums)) => feature.add(&record, sums),
+            (Keep::Records { .. }, State::Records(records)) => records.push(record),
+            _ => {}
+        }
+    }
+}
+
+impl State {
+    /// The histogram; `None` where something else is kept.
+    pub fn histogram(&self) -> Option<&Histogram> {
+        if let State::Histogram(histogram) = self { Some(histogram) } else { None }
+    }
+
+    /// The records, sorted; none where something else is kept.
+    pub fn records(&self) -> &[Record] {
+        if let State::Records(records) = self { records } else { &[] }
+    }
+
+    /// The sums; none where something else is kept.
+    pub fn sums(&self) -> &[i128] {
+        if let State::Sums(sums) = self { sums } else { &[] }
+    }
+
+    /// The histograms of the negative and of the positive class, one an axis; none where something else is kept.
+    pub fn marginals(&self) -> [&[Histogram]; 2] {
+        if let State::Marginals([negative, positive]) = self { [negative, positive] } else { [&[], &[]] }
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            State::Histogram(_) => "State(a histogram)",
+            State::Marginals(_) => "State(histograms of two classes)",
+            State::Sums(_) => "State(sums)",
+            State::Records(_) => "State(records)",
+        })
+    }
+}
