@@ -86,7 +86,7 @@ fn all_faults_of_a_file_are_told_at_once() {
             "f:27:52: privacy.adjacency.replace_one.records_per_window: must be at least 1",
             "f:28:11: privacy.epsilon: NaN is no price",
             "f:32:11: release.epsilon: 0.1234567890123 has more than 12 decimals",
-            "f:33:10: release.degree: expected a whole number from 1, such as 40",
+            "f:33:10: release.degree: expected a whole number from 1, such as 40, or \"auto\"",
             "f:34:9: release.order: must be from 1 to 200",
             "f:39:7: release.domain[0].max: must be more than `min`, 10",
             "f:42:1: release.domain[1].min: missing",
@@ -112,7 +112,7 @@ fn a_fault_is_shown_the_way_a_compiler_shows_it() {
    |
 {heading} | [release]
    | ^^^^^^^^^
-  = add `degree`, a whole number from 1, such as 40
+  = add `degree`, a whole number from 1, such as 40, or "auto"
 
 flights.toml:{line}:1: release.degre: unknown key
    |
@@ -142,8 +142,39 @@ fn each_rule_has_its_message() {
             "privacy.epsilon: 1000000000 protects nobody: must be at most 1000",
         ),
         (FLIGHTS, "degree = 40", "degree = 0", "release.degree: must be at least 1"),
-        (FLIGHTS, "degree = 40", "degree = -3", "release.degree: expected a whole number from 1, such as 40"),
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = -3",
+            "release.degree: expected a whole number from 1, such as 40, or \"auto\"",
+        ),
         (FLIGHTS, "order = 4", "order = 201", "release.order: must be from 1 to 200"),
+        (FLIGHTS, "degree = 40", "degree = \"auto\"", "release.expected_records: missing"),
+        (FLIGHTS, "order = 4", "order = \"auto\"", "release.expected_records: missing"),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = \"atuo\"\nexpected_records = 300",
+            "release.order: expected a whole number from 1 to 200, such as 2, or \"auto\"",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = \"auto\"\nexpected_records = 0",
+            "release.expected_records: must be at least 1",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = 4\nexpected_records = 300",
+            "release.expected_records: bears on nothing: degree and order are fixed",
+        ),
+        (
+            FLIGHTS,
+            "degree = 40\norder = 4",
+            "degree = 600\norder = \"auto\"\nexpected_records = 300",
+            "release.order: \"auto\" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three",
+        ),
         (FLIGHTS, "min = -30", "min = nan", "release.domain[0].min: NaN is no bound"),
         (FLIGHTS, "min = -30", "min = 180", "release.domain[0].max: must be more than `min`, 180"),
         (FLIGHTS, "min = -30, ", "", "release.domain[0].min: missing"),
@@ -336,6 +367,23 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
     for (old, new) in private {
         assert_ne!(digest(&with(FLIGHTS, old, new)), digest(FLIGHTS), "{new}");
     }
+}
+
+#[test]
+fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
+    let auto = |records: &str| {
+        let lines = format!("degree = \"auto\"\norder = \"auto\"\nexpected_records = {records}");
+        Settings::parse(&with(FLIGHTS, "degree = 40\norder = 4", &lines), "f").unwrap()
+    };
+    let (few, many) = (auto("300"), auto("301"));
+    assert_eq!(few.digest(), many.digest());
+    let (degree, order) = (few.shape().degree, few.release.order);
+    let pinned = with(FLIGHTS, "degree = 40\norder = 4", &format!("degree = {degree}\norder = {order}"));
+    assert_eq!(Settings::parse(&pinned, "f").unwrap().digest(), few.digest());
+    // What is given stays: the other is chosen for it.
+    let fixed = with(FLIGHTS, "order = 4", "order = \"auto\"\nexpected_records = 300");
+    let fixed = Settings::parse(&fixed, "f").unwrap();
+    assert_eq!((fixed.shape().degree, fixed.release.auto.unwrap().candidates.len()), (40, 1));
 }
 
 #[test]

@@ -139,12 +139,27 @@ pub struct ReplaceOne {
 pub struct Release {
     pub name: Field<String>,
     pub epsilon: Field<f64>,
-    pub degree: Field<u32>,
-    pub order: Field<u32>,
+    pub degree: Field<Auto<u32>>,
+    pub order: Field<Auto<u32>>,
+    pub expected_records: Field<u64>,
     pub domain: Field<Vec<Spanned<Axis>>>,
     pub label: Field<Label>,
     pub density: Field<Density>,
     pub regression: Field<Regression>,
+}
+
+/// A value, or the word that leaves it to the program.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Auto<T> {
+    Fixed(T),
+    Auto(Word),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    Auto,
 }
 
 #[derive(Debug, Deserialize)]
@@ -166,13 +181,13 @@ pub struct Label {
     pub above: Field<f64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Density {
     pub bandwidths: Field<Vec<Spanned<f64>>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regression {
     pub bandwidth: Field<f64>,
@@ -272,8 +287,12 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release", "a table [release]"),
     ("release.name", r#"a name such as "departure-delay""#),
     ("release.epsilon", "a number above 0 with at most 12 decimals, such as 0.5: the price of a window"),
-    ("release.degree", "a whole number from 1, such as 40"),
-    ("release.order", "a whole number from 1 to 200, such as 2"),
+    ("release.degree", r#"a whole number from 1, such as 40, or "auto""#),
+    ("release.order", r#"a whole number from 1 to 200, such as 2, or "auto""#),
+    (
+        "release.expected_records",
+        "a whole number from 1, such as 300: a public guess at the records of a window and key",
+    ),
     ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
     ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),
     ("release.domain[].column", r#"the name of a column of numbers, such as "delay""#),

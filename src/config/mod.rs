@@ -1,5 +1,6 @@
 //! The configuration: the file as written ([`file`]) becomes the settings as used ([`Settings`]), which cannot be wrong.
 
+pub mod auto;
 pub mod document;
 pub mod file;
 mod forms;
@@ -101,6 +102,8 @@ pub struct Release {
     pub price: Epsilon,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
+    /// How degree and order were chosen, where the file says `auto`.
+    pub auto: Option<auto::Table>,
     /// From the cut of a window to its publication.
     pub publish_delay: Duration,
 }
@@ -150,6 +153,11 @@ impl Settings {
     pub fn groups(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)
     }
+}
+
+/// The most values of a synopsis that is no longer than `bytes`.
+pub fn most_values(bytes: usize) -> usize {
+    bytes.saturating_sub(message_bytes(0)) / 8
 }
 
 /// About how long a synopsis of `lattice_points` is: eight bytes a coefficient, and its schema and metadata.

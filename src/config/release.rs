@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
-use crate::config::document::Document;
+use crate::config::auto::{self, Search, Terms};
+use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
 use crate::config::{Function, file, forms};
+use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
-use crate::synopsis::description::{self, Method, Smoothing};
+use crate::synopsis::description::{self, Smoothing};
 use crate::target;
 use crate::target::Target;
 use crate::target::density::Density;
@@ -25,6 +27,7 @@ pub struct Stage {
     pub price: Spanned<Epsilon>,
     pub degree: Spanned<u32>,
     pub order: u32,
+    pub auto: Option<auto::Table>,
     /// Those of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
@@ -61,15 +64,22 @@ impl Ground<'_> {
     }
 }
 
-pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Found<Stage> {
+/// `terms` are what a choice of degree and order is judged by.
+pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms: Found<Terms>) -> Found<Stage> {
     let (place, written) = (table.span(), table.into_inner());
     let name = document.required(&place, "name", written.name, forms::name);
     let price = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
-    let degree = document.required(&place, "degree", written.degree, forms::count);
-    let order = document.required(&place, "order", written.order, |order| match order {
-        1..=LARGEST_ORDER => Ok(order),
-        _ => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+    let degree = document.required(&place, "degree", written.degree, |degree| match degree {
+        file::Auto::Fixed(degree) => forms::count(degree).map(Some),
+        file::Auto::Auto(_) => Ok(None),
     });
+    let order = document.required(&place, "order", written.order, |order| match order {
+        file::Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
+        file::Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+        file::Auto::Auto(_) => Ok(None),
+    });
+    let expected = document.optional(written.expected_records, forms::count);
+    let expected = expected.and_then(|expected| expectation(document, &place, &degree, &order, expected));
     let domain = document.required(&place, "domain", written.domain, |axes| match axes.len() {
         1..=3 => Ok(axes),
         count => Err(format!("has {count} axes, must have 1 to 3")),
@@ -95,14 +105,40 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Fo
     };
     let (axes, label, degree, target) = (axes?, label?, degree?, target?);
     let (columns, axes): (Vec<String>, Vec<Axis>) = axes.into_iter().unzip();
-    let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), degree: *degree.get_ref() };
-    let function = target.settle(document, &ground)?;
+    let build = |document: &mut Document<'_>, degree| {
+        let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), degree };
+        target.clone().settle(document, &ground)
+    };
+    // Built even where it is not what will be chosen, so that its own faults are told.
+    let function = build(document, degree.get_ref().unwrap_or(auto::first_degree()));
+    let (name, price, order, expected) = (name?, price?, order?, expected?);
+    let mut function = function?;
+    let found = match expected {
+        None => None,
+        Some(expected_records) => {
+            let (degree, orders) = (*degree.get_ref(), order.get_ref().map(|order| vec![order]));
+            let price = *price.get_ref();
+            let search = Search { degree, orders, expected_records, price, terms: terms?, axes: &axes };
+            // Tried in a clone: a degree that cannot be built is no candidate.
+            let trial = document.clone();
+            let built = |degree| build(&mut trial.clone(), degree).ok().map(Spanned::into_inner);
+            let found =
+                search.choose(built).ok_or_else(|| no_choice(document, &order, &function, price, search.terms))?;
+            function = build(document, found.best.degree)?;
+            Some(found)
+        }
+    };
+    let fixed = |fixed: &Spanned<Option<u32>>, chosen: Option<u32>| fixed.get_ref().or(chosen).unwrap_or(1);
+    let best = found.as_ref().map(|found| found.best);
+    let order = fixed(&order, best.map(|best| best.order));
+    let degree = Spanned::new(degree.span(), fixed(&degree, best.map(|best| best.degree)));
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
-        name: name?.into_inner(),
-        price: price?,
+        name: name.into_inner(),
+        price,
         degree,
-        order: order?.into_inner(),
+        order,
+        auto: found,
         columns: columns.into_iter().chain(label_column).collect(),
         axes,
         label,
@@ -110,7 +146,50 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Fo
     })
 }
 
+/// The expected number of records: given where something is left to `auto`, and nowhere else.
+fn expectation(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    degree: &Found<Spanned<Option<u32>>>,
+    order: &Found<Spanned<Option<u32>>>,
+    expected: Option<Spanned<u64>>,
+) -> Found<Option<u64>> {
+    let [degree, order] = [degree, order].map(|found| found.as_ref().map(|found| found.get_ref().is_none()));
+    let is_auto = degree.map_err(|reported| *reported)? | order.map_err(|reported| *reported)?;
+    match expected {
+        Some(expected) if is_auto => Ok(Some(expected.into_inner())),
+        None if is_auto => Err(document.missing(place.clone(), "expected_records")),
+        Some(expected) => Err(document.fault(
+            expected.span(),
+            "bears on nothing: degree and order are fixed",
+            r#"leave it out, or write degree = "auto" or order = "auto""#,
+        )),
+        None => Ok(None),
+    }
+}
+
+/// Why `auto` found nothing.
+fn no_choice(
+    document: &mut Document<'_>,
+    order: &Spanned<Option<u32>>,
+    function: &Spanned<Function>,
+    price: Epsilon,
+    terms: Terms,
+) -> Reported {
+    let target = &function.get_ref().target;
+    if !auto::is_quick(target.shape()) {
+        let what = r#""auto" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
+        return document.fault(order.span(), what, "give the order too, or take a smaller degree");
+    }
+    let sensitivity = target.sensitivity(terms.adjacency, terms.contributions).map_err(|e| e.to_string());
+    match sensitivity.and_then(|s| Laplace::calibrated(s, price).map_err(|e| e.to_string())) {
+        Err(why) => document.fault(function.span(), why, ""),
+        Ok(_) => document.fault(order.span(), "no lattice fits into a message", "publish to files"),
+    }
+}
+
 /// The function as written.
+#[derive(Clone)]
 enum Written {
     Density(Spanned<file::Density>),
     Regression(Spanned<file::Regression>),

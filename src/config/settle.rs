@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use toml::Spanned;
 
+use crate::config::auto::Terms;
 use crate::config::document::{Document, Reported};
 use crate::config::file::File;
 use crate::config::release::{self, Stage};
 use crate::config::sections::{self, Schedule};
-use crate::config::{Input, Output, Privacy, Release, Settings, Unit, message_bytes, normalised};
+use crate::config::{Input, Output, Privacy, Release, Settings, Unit, message_bytes, most_values, normalised};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::metrics::Detail;
@@ -32,11 +33,18 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         let input = input.get_ref();
         (input.kafka.is_some() != input.files.is_some()).then_some(input.kafka.is_some())
     });
+    let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
     let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| sections::input(document, t));
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| sections::schedule(document, t, from_kafka));
     let privacy = document.required(&ROOT, "privacy", file.privacy, Ok).and_then(|t| sections::privacy(document, t));
-    let release = document.required(&ROOT, "release", file.release, Ok).and_then(|t| release::release(document, t));
+    let terms = privacy.as_ref().map_err(|reported| *reported).map(|privacy| Terms {
+        adjacency: privacy.adjacency,
+        contributions: privacy.unit.contributions(),
+        most_values: if to_kafka { most_values(MESSAGE_LIMIT) } else { usize::MAX },
+    });
+    let release = document.required(&ROOT, "release", file.release, Ok);
+    let release = release.and_then(|t| release::release(document, t, terms));
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
     let output = document.required(&ROOT, "output", file.output, Ok);
     let output = output.and_then(|t| sections::output(document, t, default_broker));
@@ -92,6 +100,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             name: release.name,
             price: release.price.into_inner(),
             order: release.order,
+            auto: release.auto,
             publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         },
         function: release.function.into_inner(),

@@ -221,7 +221,7 @@ impl Plan {
 }
 
 /// Laplace noise of scale 1, for public simulation only.
-fn laplace(rng: &mut ChaCha12Rng) -> f64 {
+pub(super) fn laplace(rng: &mut ChaCha12Rng) -> f64 {
     let size: f64 = rng.sample(Exp1);
     if rng.random() { size } else { -size }
 }

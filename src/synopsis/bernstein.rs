@@ -72,12 +72,30 @@ impl Operator {
     pub fn coefficients(&self, values: &[f64], order: u32) -> Vec<f64> {
         let mut coefficients = values.to_vec();
         for _ in 1..order {
-            let smoothed = self.on_lattice.evaluate(&coefficients, self.dimensions);
-            for ((c, v), s) in coefficients.iter_mut().zip(values).zip(smoothed) {
-                *c += v - s;
-            }
+            self.sharpen(&mut coefficients, values);
         }
         coefficients
+    }
+
+    /// The coefficients of each of `orders`, which must ascend, at the cost of the last.
+    pub(super) fn at_orders(&self, values: &[f64], orders: &[u32]) -> Vec<Vec<f64>> {
+        let (mut coefficients, mut reached) = (values.to_vec(), 1);
+        let mut at = |order: &u32| {
+            for _ in reached..*order {
+                self.sharpen(&mut coefficients, values);
+            }
+            reached = reached.max(*order);
+            coefficients.clone()
+        };
+        orders.iter().map(&mut at).collect()
+    }
+
+    /// One step of residual correction: from `c_j` to `c_{j+1}`.
+    fn sharpen(&self, coefficients: &mut [f64], values: &[f64]) {
+        let smoothed = self.on_lattice.evaluate(coefficients, self.dimensions);
+        for ((c, v), s) in coefficients.iter_mut().zip(values).zip(smoothed) {
+            *c += v - s;
+        }
     }
 
     /// The functions `b_nu^(h)(y)`, `nu` in the lattice, by which noise on lattice value `nu` enters the value at `y`:
