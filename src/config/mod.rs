@@ -3,6 +3,7 @@
 pub mod document;
 pub mod file;
 mod forms;
+mod functions;
 pub mod guarantee;
 pub mod normalised;
 mod plan;
