@@ -185,7 +185,9 @@ impl Target for Density {
     }
 
     fn evaluate(&self, state: &State) -> Exact {
-        state.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| Density::evaluate(self, histogram))
+        state
+            .histogram()
+            .map_or_else(|| Exact::new(vec![0; self.points]), |histogram| Density::evaluate(self, histogram))
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
@@ -194,6 +196,11 @@ impl Target for Density {
 
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         Density::sup_sensitivity(self, contributions)
+    }
+
+    /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies, because weights are not negative.
+    fn papers_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        times(self.points as u128 * self.rounded_up(self.largest_weight()), contributions).map(Sensitivity)
     }
 }
 

@@ -33,6 +33,14 @@ pub trait Target: fmt::Debug + Send + Sync {
 
     /// How much such a unit can change any one value, in grid units.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
+
+    /// What the papers charge in place of [`Target::sensitivity`], to compare with: `N S`, `S` their bound in the sup
+    /// norm. Where their `S` is false it is refused: noise of that scale would promise a privacy that is not there.
+    ///
+    /// A target that overrides this must return a bound that holds.
+    fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
+        Err(Error::PapersGiveNone)
+    }
 }
 
 /// What released values are, and how they become a function on the unit cube.
@@ -128,4 +136,11 @@ pub enum Error {
          drawn: lower the number of records a unit may contribute"
     )]
     Contributions { contributions: u32 },
+    #[error("the papers give no sensitivity for this function: leave out scale = \"paper\"")]
+    PapersGiveNone,
+    #[error(
+        "the paper's sensitivity of {what} is false: neighbours were found that differ by more, so noise of that scale would \
+         not be private; leave out scale = \"paper\""
+    )]
+    PaperIsWrong { what: &'static str },
 }
