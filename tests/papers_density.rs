@@ -242,7 +242,7 @@ fn panel(title: &'static str, rows: &[Row]) -> Panel {
             .map(|(i, order)| line(format!("Bernstein, h = {order}"), shade(i), false, &move |row| row.bernstein[i])),
     );
     let x = Axis { label: "epsilon", range: 0.01..5.0, is_logarithmic: true };
-    let y = Axis { label: "mean largest error", range: 0.005..60.0, is_logarithmic: true };
+    let y = Axis { label: "mean largest error", range: 0.005..400.0, is_logarithmic: true };
     Panel { title, x, y, layers }
 }
 

@@ -42,10 +42,16 @@ pub enum Layer {
         color: RGBColor,
         points: Vec<(f64, f64)>,
     },
-    /// Where `is_inside` holds, on a grid over the panel.
+    /// Where a function is positive; values on an even grid over the panel, rows from the bottom to the top.
     Region {
         color: RGBColor,
-        is_inside: Vec<Vec<bool>>,
+        values: Vec<Vec<f64>>,
+    },
+    /// Where it is zero.
+    Boundary {
+        name: String,
+        color: RGBColor,
+        values: Vec<Vec<f64>>,
     },
 }
 
@@ -53,6 +59,7 @@ pub const DARK: RGBColor = RGBColor(68, 68, 68);
 pub const GREY: RGBColor = RGBColor(150, 150, 150);
 pub const SKY: RGBColor = RGBColor(43, 108, 176);
 pub const BRICK: RGBColor = RGBColor(192, 66, 33);
+pub const GREEN: RGBColor = RGBColor(47, 133, 90);
 const SIZE: (u32, u32) = (620, 440);
 
 impl Axis {
@@ -79,6 +86,12 @@ impl Axis {
 }
 
 impl Panel {
+    /// A point of the unit square on an even panel.
+    fn inside(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let along = |range: &Range<f64>, t: f64| range.start + t * (range.end - range.start);
+        self.at((along(&self.x.range, x), along(&self.y.range, y)))
+    }
+
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         (self.x.place(x), self.y.place(y))
     }
@@ -137,19 +150,15 @@ pub fn draw(path: &Path, columns: usize, panels: &[Panel]) {
                     let dot = |point: &(f64, f64)| Circle::new(panel.at(*point), 2, color.mix(0.6).filled());
                     (chart.draw_series(points.iter().map(dot)), name.as_str(), *color)
                 }
-                Layer::Region { color, is_inside } => {
-                    let cells = runs(is_inside).map(|(row, columns)| {
-                        let (width, height) = (is_inside[row].len() as f64, is_inside.len() as f64);
-                        let across = |i: usize| {
-                            panel.x.range.start + (panel.x.range.end - panel.x.range.start) * i as f64 / width
-                        };
-                        let up = |i: usize| {
-                            panel.y.range.start + (panel.y.range.end - panel.y.range.start) * i as f64 / height
-                        };
-                        let corners = [(across(columns.start), up(row)), (across(columns.end), up(row + 1))];
-                        Rectangle::new(corners, color.mix(0.16).filled())
-                    });
+                Layer::Region { color, values } => {
+                    let cells = positive(values).into_iter().map(|corners| corners.map(|corner| panel.inside(corner)));
+                    let cells = cells.map(|corners| Rectangle::new(corners, color.mix(0.16).filled()));
                     (chart.draw_series(cells), "", *color)
+                }
+                Layer::Boundary { name, color, values } => {
+                    let pieces = zeros(values).into_iter().map(|ends| ends.map(|end| panel.inside(end)));
+                    let pieces = pieces.map(|ends| PathElement::new(ends.to_vec(), color.stroke_width(2)));
+                    (chart.draw_series(pieces), name.as_str(), *color)
                 }
             };
             let series = series.expect("it is drawn");
@@ -173,14 +182,42 @@ pub fn draw(path: &Path, columns: usize, panels: &[Panel]) {
     root.present().expect("the picture is written");
 }
 
-/// The stretches of each row that are inside.
-fn runs(is_inside: &[Vec<bool>]) -> impl Iterator<Item = (usize, Range<usize>)> {
-    is_inside.iter().enumerate().flat_map(|(row, cells)| {
-        let mut from = 0;
-        cells.chunk_by(|a, b| a == b).filter_map(move |stretch| {
-            let start = from;
-            from += stretch.len();
-            stretch[0].then_some((row, start..from))
-        })
-    })
+/// Rectangles that cover the grid points with positive values, a stretch of a row each; the panel is the unit square.
+fn positive(values: &[Vec<f64>]) -> Vec<[(f64, f64); 2]> {
+    let mut rectangles = Vec::new();
+    for (row, line) in values.iter().enumerate() {
+        let (width, height) = (line.len() as f64 - 1.0, values.len() as f64 - 1.0);
+        let edge = |index: usize, steps: f64| ((index as f64 - 0.5) / steps).clamp(0.0, 1.0);
+        let mut start = 0;
+        for stretch in line.chunk_by(|a, b| (*a > 0.0) == (*b > 0.0)) {
+            let end = start + stretch.len();
+            if stretch[0] > 0.0 {
+                rectangles.push([(edge(start, width), edge(row, height)), (edge(end, width), edge(row + 1, height))]);
+            }
+            start = end;
+        }
+    }
+    rectangles
+}
+
+/// Pieces of the level line 0, a cell of the grid each, by linear interpolation; the panel is the unit square.
+fn zeros(values: &[Vec<f64>]) -> Vec<[(f64, f64); 2]> {
+    let mut pieces = Vec::new();
+    for (row, lines) in values.windows(2).enumerate() {
+        for column in 0..lines[0].len() - 1 {
+            let corner = |right: usize, up: usize| {
+                let x = (column + right) as f64 / (lines[0].len() - 1) as f64;
+                let y = (row + up) as f64 / (values.len() - 1) as f64;
+                (x, y, lines[up][column + right])
+            };
+            let corners = [corner(0, 0), corner(1, 0), corner(1, 1), corner(0, 1), corner(0, 0)];
+            let crossing = |sides: &[(f64, f64, f64)]| {
+                let [(x, y, a), (u, v, b)] = [sides[0], sides[1]];
+                ((a > 0.0) != (b > 0.0)).then(|| (x + (u - x) * a / (a - b), y + (v - y) * a / (a - b)))
+            };
+            let crossings: Vec<(f64, f64)> = corners.windows(2).filter_map(crossing).collect();
+            pieces.extend(crossings.chunks_exact(2).map(|ends| [ends[0], ends[1]]));
+        }
+    }
+    pieces
 }
