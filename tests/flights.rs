@@ -10,7 +10,6 @@ mod scene;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -145,10 +144,10 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         largest = largest.max(peak);
         let _ = writeln!(table, "{},{},{},{peak},{noise_sup},{error_sup}", place.0, place.1, records.len());
         if place == (Timestamp::parse("2013-07-10T05:00:00Z").expect("a day"), "JFK".to_owned()) {
-            picture::draw(Path::new("target/curve.svg"), 1, &[panel(&samples)]);
+            picture::draw(&picture::output("curve.svg"), 1, &[panel(&samples)]);
         }
     }
-    fs::write("target/flights.csv", table).expect("written");
+    fs::write(picture::output("flights.csv"), table).expect("written");
     let count = synopses.len() as f64;
     let share = covered as f64 / count;
     println!(

@@ -19,7 +19,6 @@ mod picture;
 use std::f64::consts::PI;
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
 
 use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Epsilon;
@@ -277,7 +276,7 @@ fn figure_1_a_private_density_beats_the_nearest_lattice_point_at_every_epsilon()
             }
         }
     }
-    fs::write("target/figure_1.csv", table).expect("written");
+    fs::write(picture::output("figure_1.csv"), table).expect("written");
     let titles = [
         ["b = 0.1, the paper's scale N S / epsilon", "b = 0.1, tight scale D1 / epsilon"],
         ["b = 0.05, the paper's scale N S / epsilon", "b = 0.05, tight scale D1 / epsilon"],
@@ -287,7 +286,7 @@ fn figure_1_a_private_density_beats_the_nearest_lattice_point_at_every_epsilon()
         .zip(titles)
         .flat_map(|((_, both), titles)| titles.into_iter().zip(both).map(|(title, rows)| panel(title, rows)))
         .collect();
-    picture::draw(Path::new("target/figure_1.svg"), 2, &panels);
+    picture::draw(&picture::output("figure_1.svg"), 2, &panels);
 
     for (experiment, both) in &results {
         println!("b = {}: mean sup error; orders {ORDERS:?} | nearest | with hindsight both", experiment.bandwidth);

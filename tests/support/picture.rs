@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test uses some of it")]
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
@@ -95,6 +95,13 @@ impl Panel {
     fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
         (self.x.place(x), self.y.place(y))
     }
+}
+
+/// Where pictures and tables go.
+pub fn output(name: &str) -> PathBuf {
+    let folder = Path::new("target");
+    std::fs::create_dir_all(folder).expect("a folder");
+    folder.join(name)
 }
 
 /// Draws the panels from left to right, then the next row.
