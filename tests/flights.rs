@@ -20,6 +20,7 @@ use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Axis;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use picture::{Axis as Scale, DARK, Layer, Panel, SKY};
+use plotters::chart::SeriesLabelPosition::UpperRight;
 
 /// Points at which a released curve is compared with the exact one.
 const POINTS: u32 = 200;
@@ -144,7 +145,7 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         largest = largest.max(peak);
         let _ = writeln!(table, "{},{},{},{peak},{noise_sup},{error_sup}", place.0, place.1, records.len());
         if place == (Timestamp::parse("2013-07-10T05:00:00Z").expect("a day"), "JFK".to_owned()) {
-            picture::draw(&picture::output("curve.svg"), 1, &[panel(&samples)]);
+            picture::draw(&picture::output("curve.svg"), 1, picture::WIDE, &[panel(&samples)]);
         }
     }
     fs::write(picture::output("flights.csv"), table).expect("written");
@@ -195,6 +196,7 @@ fn panel(samples: &[Sample]) -> Panel {
         title: "JFK, 10 July 2013",
         x: Scale::new("departure delay in minutes", first..last),
         y: Scale::new("flights a minute of delay", low..top),
+        legend: UpperRight,
         layers: vec![
             Layer::Band { color: SKY, points: band.collect() },
             line("exact", DARK, true, &|s| s.exact),

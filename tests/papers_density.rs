@@ -27,6 +27,7 @@ use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::target::density::Density;
 use bernstream::target::{Adjacency, Sensitivity, Target};
 use picture::{Axis, BRICK, DARK, Layer, Panel};
+use plotters::chart::SeriesLabelPosition::UpperRight;
 use plotters::style::RGBColor;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -242,7 +243,7 @@ fn panel(title: &'static str, rows: &[Row]) -> Panel {
     );
     let x = Axis { label: "epsilon", range: 0.01..5.0, is_logarithmic: true };
     let y = Axis { label: "mean largest error", range: 0.005..400.0, is_logarithmic: true };
-    Panel { title, x, y, layers }
+    Panel { title, x, y, legend: UpperRight, layers }
 }
 
 #[test]
@@ -286,7 +287,7 @@ fn figure_1_a_private_density_beats_the_nearest_lattice_point_at_every_epsilon()
         .zip(titles)
         .flat_map(|((_, both), titles)| titles.into_iter().zip(both).map(|(title, rows)| panel(title, rows)))
         .collect();
-    picture::draw(&picture::output("figure_1.svg"), 2, &panels);
+    picture::draw(&picture::output("figure_1.svg"), 2, picture::WIDE, &panels);
 
     for (experiment, both) in &results {
         println!("b = {}: mean sup error; orders {ORDERS:?} | nearest | with hindsight both", experiment.bandwidth);

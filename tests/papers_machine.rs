@@ -15,6 +15,7 @@ use bernstream::synopsis::bernstein::{Operator, basis};
 use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
 use bernstream::target::{Adjacency, Error, Exact, Sensitivity, Target};
 use picture::{Axis, BRICK, DARK, GREY, Layer, Panel, SKY};
+use plotters::chart::SeriesLabelPosition::UpperLeft;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
@@ -195,20 +196,28 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
     layers.push(boundary("paper (its constant is false)", GREY, papers));
     layers.push(boundary("tight, the same epsilon", picture::GREEN, tight));
     layers.push(boundary("exact", DARK, &exact));
-    let title = "Support vector machine, C = sigma = 1, epsilon 1, k = 4, h = 2";
-    picture::draw(&picture::output("figure_2.svg"), 1, &[Panel { title, x, y, layers }]);
+    let title = "Support vector machine, epsilon 1, k = 4, h = 2";
+    picture::draw(
+        &picture::output("figure_2.svg"),
+        1,
+        picture::SQUARE,
+        &[Panel { title, x, y, legend: UpperLeft, layers }],
+    );
 }
 
-/// A disc in a ring, with some points in the wrong place.
-fn disc_and_ring(records: usize) -> Data {
+/// Two half moons, interleaved.
+fn two_moons(records: usize) -> Data {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     (0..records)
         .map(|i| {
             let label = if i.is_multiple_of(2) { 1.0 } else { -1.0 };
-            let radius: f64 = if label > 0.0 { 0.0 } else { 0.33 };
+            let angle = rng.random_range(0.0..PI);
             let [u, v]: [f64; 2] = [(); 2].map(|()| StandardNormal.sample(&mut rng));
-            let angle = rng.random_range(0.0..2.0 * PI);
-            let x = [0.5 + radius * angle.cos() + 0.08 * u, 0.5 + radius * angle.sin() + 0.08 * v];
+            // The second is the first, turned by half a circle around the middle.
+            let x = [
+                0.5 + label * (0.28 * angle.cos() - 0.14) + 0.04 * u,
+                0.5 + label * (0.45 * angle.sin() - 0.1) + 0.04 * v,
+            ];
             (x.map(|x| x.clamp(0.0, 1.0)), label)
         })
         .collect()
@@ -263,7 +272,7 @@ fn path(bandwidth: f64, rng: &mut ChaCha20Rng) -> Grid {
 /// Figure 3 of Hall, Rinaldo and Wasserman: a kernel support vector machine in the plane, above the classes that it
 /// predicts, below those that the private one predicts.
 ///
-/// The paper gives the kernel, Gaussian, and no more. Taken are 2,000 points of a disc in a ring, bandwidth 0.3,
+/// The paper gives the kernel, Gaussian, and no more. Taken are 2,000 points of two half moons, bandwidth 0.3,
 /// `C = 10` (their `lambda = 1/2C`), and `alpha = 1`, `beta = 0.1` as in their Figures 1 and 2; they call them epsilon
 /// and delta elsewhere. Their scale `sqrt(2 ln(2/beta))/alpha` is replaced by the least that holds, and their
 /// `Delta = M kappa / (lambda n) = 2 M C kappa / n` (true) gets the tolerance of the solver.
@@ -277,7 +286,7 @@ fn figure_3_the_classes_of_a_machine_survive_both_kinds_of_noise() {
     const C: f64 = 10.0;
     const DEGREE: u32 = 4;
     const ORDER: u32 = 16;
-    let data = disc_and_ring(2_000);
+    let data = two_moons(2_000);
     let kernel = Kernel::Gaussian { bandwidth: BANDWIDTH };
     let exact = exact(kernel, C, &data);
     let machine = machine(kernel, C, data.len(), DEGREE);
@@ -320,12 +329,12 @@ fn figure_3_the_classes_of_a_machine_survive_both_kinds_of_noise() {
             vec![Layer::Region { color: SKY, values: values.clone() }, Layer::Region { color: BRICK, values: negated }];
         layers.extend(dots(&data, 4));
         layers.push(Layer::Boundary { name: String::new(), color: DARK, values: values.clone() });
-        Panel { title, x, y, layers }
+        Panel { title, x, y, legend: UpperLeft, layers }
     };
     let panels = [
         panel("exact", &exact),
-        panel("Gaussian process, epsilon 1, delta 0.1 (a drawing)", gaussian),
-        panel("Bernstein with Laplace noise, epsilon 1, delta 0", laplace),
+        panel("Gaussian process, epsilon 1, delta 0.1", gaussian),
+        panel("Bernstein with Laplace noise, epsilon 1", laplace),
     ];
-    picture::draw(&picture::output("figure_3.svg"), 3, &panels);
+    picture::draw(&picture::output("figure_3.svg"), 3, picture::SQUARE, &panels);
 }

@@ -8,11 +8,11 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 /// One chart.
-#[derive(Debug)]
 pub struct Panel {
     pub title: &'static str,
     pub x: Axis,
     pub y: Axis,
+    pub legend: SeriesLabelPosition,
     pub layers: Vec<Layer>,
 }
 
@@ -60,7 +60,9 @@ pub const GREY: RGBColor = RGBColor(150, 150, 150);
 pub const SKY: RGBColor = RGBColor(43, 108, 176);
 pub const BRICK: RGBColor = RGBColor(192, 66, 33);
 pub const GREEN: RGBColor = RGBColor(47, 133, 90);
-const SIZE: (u32, u32) = (620, 440);
+/// Sizes of a panel.
+pub const WIDE: (u32, u32) = (620, 440);
+pub const SQUARE: (u32, u32) = (460, 470);
 
 impl Axis {
     pub fn new(label: &'static str, range: Range<f64>) -> Self {
@@ -105,9 +107,9 @@ pub fn output(name: &str) -> PathBuf {
 }
 
 /// Draws the panels from left to right, then the next row.
-pub fn draw(path: &Path, columns: usize, panels: &[Panel]) {
+pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[Panel]) {
     let rows = panels.len().div_ceil(columns);
-    let size = (SIZE.0 * columns as u32, SIZE.1 * rows as u32);
+    let size = (width * columns as u32, height * rows as u32);
     let root = SVGBackend::new(path, size).into_drawing_area();
     root.fill(&WHITE).expect("it is drawn");
     for (panel, area) in panels.iter().zip(root.split_evenly((rows, columns))) {
@@ -179,7 +181,7 @@ pub fn draw(path: &Path, columns: usize, panels: &[Panel]) {
         if has_legend {
             chart
                 .configure_series_labels()
-                .position(SeriesLabelPosition::UpperRight)
+                .position(panel.legend.clone())
                 .background_style(WHITE.mix(0.85))
                 .label_font(("sans-serif", 13, &DARK))
                 .draw()
