@@ -20,7 +20,7 @@
 use std::f64::consts::PI;
 
 use super::kernel::Table;
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
 use crate::window::keep::{Keep, State};
 
@@ -199,8 +199,8 @@ impl Target for Density {
     }
 
     /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies, because weights are not negative.
-    fn papers_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        times(self.points as u128 * self.rounded_up(self.largest_weight()), contributions).map(Sensitivity)
+    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        every_value(self, adjacency, contributions)
     }
 }
 
@@ -310,6 +310,18 @@ mod tests {
             assert_eq!(rounded(sum + 4, 2) - rounded(sum, 2), 1);
         }
         assert_eq!(rounded(i128::MAX, 18), i128::MAX >> 18);
+    }
+
+    #[test]
+    fn the_papers_scale_is_the_peak_at_every_lattice_point() {
+        let density = Density::new(&[0.05, 0.1], 20).unwrap();
+        for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
+            let papers = density.papers_sensitivity(adjacency, 3).unwrap().0 as f64;
+            assert!((papers / (3.0 * 441.0 * 32_f64.exp2()) - 1.0).abs() < 1e-3, "{papers}");
+            assert!(papers > density.sensitivity(adjacency, 3).unwrap().0 as f64);
+        }
+        let too_many = density.papers_sensitivity(Adjacency::AddRemove, u32::MAX);
+        assert_eq!(too_many, Err(Error::Contributions { contributions: u32::MAX }));
     }
 
     #[test]

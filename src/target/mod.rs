@@ -43,6 +43,12 @@ pub trait Target: fmt::Debug + Send + Sync {
     }
 }
 
+/// `N S`: what the papers charge where their `S` is [`Target::sup_sensitivity`].
+fn every_value(target: &dyn Target, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    let sup = target.sup_sensitivity(adjacency, contributions)?;
+    sup.checked_mul(target.shape().values() as u64).map(Sensitivity).ok_or(Error::Contributions { contributions })
+}
+
 /// What released values are, and how they become a function on the unit cube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {

@@ -174,7 +174,7 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
             if !name.is_empty() {
                 has_legend = true;
                 series.label(name).legend(move |(x, y)| {
-                    DashedPathElement::new(vec![(x, y), (x + 18, y)].into_iter(), dash, 4, color.stroke_width(2))
+                    DashedPathElement::new(vec![(x, y), (x + 18, y)], dash, 4, color.stroke_width(2))
                 });
             }
         }
