@@ -37,6 +37,9 @@ const REACH: f64 = 49.0;
 /// Most products of one window and key, some seconds' work.
 const MOST_WORK: f64 = 4_294_967_296.0;
 
+/// Most numbers to compare when the widest pair of columns is looked for.
+const MOST_COMPARED: usize = 1 << 28;
+
 /// How many products a weight of the table costs, an exponential, and in memory.
 const WEIGHT: f64 = 64.0;
 
@@ -49,9 +52,12 @@ pub struct CovarianceDensity {
     axes: Vec<Axis>,
     /// One table for each way in which a lattice point lies between nodes, the last axis fastest.
     tables: Vec<Vec<Run>>,
-    /// `max_c sum_p K[p][c]` and `max K`.
+    /// `max_c sum_p K[p][c]`.
     largest_mass: u64,
+    /// `max_c max_p K[p][c]`.
     largest_weight: u32,
+    /// `max sum_p |K[p][a] - K[p][b]|` over all pairs of columns, a column of zeros ("absent") among them, or more.
+    widest_pair: u128,
     /// Of a record on a lattice point, before the deposit spreads it.
     peak: f64,
 }
@@ -90,9 +96,11 @@ impl CovarianceDensity {
         affordable(&form, &axes, &nodes, points)?;
         let tables = tables(&form, &axes).ok_or(Error::NotPositiveDefinite)?;
         let peak = ((2.0 * PI).powi(axes.len() as i32) * form.determinant()).powf(-0.5);
+        let (largest_mass, largest_weight, widest_pair) = (0, 0, 0);
         let mut density =
-            CovarianceDensity { nodes, degree, points, axes, tables, largest_mass: 0, largest_weight: 0, peak };
+            CovarianceDensity { nodes, degree, points, axes, tables, largest_mass, largest_weight, widest_pair, peak };
         density.measure();
+        density.widest_pair = density.compare();
         Ok(density)
     }
 
@@ -110,6 +118,26 @@ impl CovarianceDensity {
         }
         self.largest_mass = masses.into_iter().max().unwrap_or(0);
         self.largest_weight = largest_weight;
+    }
+
+    /// The widest pair of columns; where there are too many to compare, what no pair can pass.
+    fn compare(&self) -> u128 {
+        let cells = self.nodes.cells();
+        if cells.saturating_mul(cells).saturating_mul(self.points) / 2 > MOST_COMPARED {
+            let all = self.points as u128 * u128::from(self.largest_weight);
+            return all.min(2 * u128::from(self.largest_mass));
+        }
+        let mut columns = vec![0_u32; cells * self.points];
+        for point in 0..self.points {
+            self.each_run(point, |cell, weights| {
+                let of_point = columns.iter_mut().skip(cell * self.points + point).step_by(self.points);
+                of_point.zip(weights).for_each(|(entry, weight)| *entry = *weight);
+            });
+        }
+        let columns: Vec<&[u32]> = columns.chunks_exact(self.points).collect();
+        let distance = |(a, b): (&[u32], &[u32])| a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
+        let pairs = columns.iter().enumerate().flat_map(|(i, a)| columns.iter().take(i).map(move |b| (*a, *b)));
+        u128::from(pairs.map(distance).fold(self.largest_mass, u64::max))
     }
 
     /// Gives `take` the row of lattice point `point`: runs of weights, each with the cell of the first.
@@ -138,7 +166,10 @@ impl CovarianceDensity {
             let start = bases[leading.len()] + i64::from(run.first) + 1;
             let below = (-start).clamp(0, run.weights.len() as i64);
             let end = (width(last) - start).clamp(below, run.weights.len() as i64);
-            take((row * width(last) + start + below) as usize, &run.weights[below as usize..end as usize]);
+            if below < end {
+                let cell = row * width(last) + start + below;
+                take(cell as usize, &run.weights[below as usize..end as usize]);
+            }
         }
     }
 
@@ -177,12 +208,12 @@ impl Target for CovarianceDensity {
         Exact::new((0..self.points).map(value).collect())
     }
 
-    /// `contributions * (ceil(D1 / 2^shift) + N)`; a replacement twice `D1` or `N` times the peak, whichever is less.
+    /// `contributions * (ceil(D1 / 2^shift) + N)`; for a replacement the widest pair of columns, or, where those are too
+    /// many, twice `D1` or `N` times the peak, whichever is less.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let mass = u128::from(self.largest_mass);
         let columns = match adjacency {
-            Adjacency::AddRemove => mass,
-            Adjacency::ReplaceOne => (2 * mass).min(self.points as u128 * u128::from(self.largest_weight)),
+            Adjacency::AddRemove => u128::from(self.largest_mass),
+            Adjacency::ReplaceOne => self.widest_pair,
         };
         times(Self::rounded_up(columns) + self.points as u128, contributions).map(Sensitivity)
     }
@@ -206,35 +237,11 @@ impl Axis {
 }
 
 /// `sum over all whole z of K_H(z / k)`, to a part in 10^12, never less: the most by which a record can change the
-/// intensity in the 1-norm, were the lattice infinite. The degree is at least 1.
-///
-/// The sum is taken here or, by Poisson summation, as `k^l sum_w exp(-2 pi^2 k^2 w' H w)`, whichever has fewer terms.
-/// Points with `z' A z > r^2` are left out of `sum exp(-z' A z / 2)`. As `exp(-t / 2) <= exp(-r^2 / 4) exp(-t / 4)` there,
-/// and `z' A z >= |z|^2 / trace(A^-1)`, they add up to at most `exp(-r^2 / 4) (1 + 2 sqrt(pi trace(A^-1)))^l`.
+/// intensity in the 1-norm, were the lattice infinite. `covariance` and `degree` as for [`CovarianceDensity::new`].
 pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, Error> {
-    const SQUARED: f64 = 200.0;
-    let form = checked(covariance)?;
-    let (axes, k) = (covariance.len(), f64::from(degree));
-    let scaled = |matrix: &[Vec<f64>], factor: f64| -> Vec<Vec<f64>> {
-        matrix.iter().map(|row| row.iter().map(|entry| entry * factor).collect()).collect()
-    };
-    let density = ((2.0 * PI).powi(axes as i32) * form.determinant()).powf(-0.5);
-    let volume = k.powi(axes as i32);
-    let (matrix, factor) = match density > volume {
-        true => (scaled(&form.inverse(), k.powi(-2)), density),
-        false => (scaled(covariance, (2.0 * PI * k).powi(2)), volume),
-    };
-    let form = Form::new(&matrix).ok_or(Error::NotPositiveDefinite)?;
-    let origin = vec![0.0; axes];
-    let term = |lead: &[i32], last: i32| {
-        let z: Vec<f64> = lead.iter().chain([&last]).map(|z| f64::from(*z)).collect();
-        (-0.5 * form.at(&z)).exp()
-    };
-    let runs = form.runs(&origin, SQUARED, &vec![i32::MAX; axes]);
-    let sum: f64 = runs.iter().flat_map(|run| (run.first..=run.last).map(|last| term(&run.lead, last))).sum();
-    let trace: f64 = form.inverse().iter().enumerate().map(|(i, row)| row[i]).sum();
-    let tail = (-SQUARED / 4.0).exp() * (1.0 + 2.0 * (PI * trace).sqrt()).powi(axes as i32);
-    Ok(factor * (sum + tail) * (1.0 + 1e-12))
+    checked(covariance)?;
+    lattice::points(covariance.len(), degree)?;
+    lattice::gaussian_sum(covariance, degree).ok_or(Error::NotPositiveDefinite)
 }
 
 fn checked(covariance: &[Vec<f64>]) -> Result<Form, Error> {
