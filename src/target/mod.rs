@@ -1,7 +1,11 @@
 //! The functions that we publish about: exact values on the lattice, and how much one record can change them.
 
+pub mod covariance;
 pub mod density;
 mod kernel;
+mod lattice;
+mod quadratic;
+pub mod regression;
 
 use std::fmt;
 
@@ -137,6 +141,24 @@ pub enum Error {
          widen the bandwidths or narrow the domain"
     )]
     Cells { cells: u128 },
+    #[error("a covariance matrix has 2 or 3 rows, each as long, and is symmetric")]
+    Matrix,
+    #[error(
+        "the covariance matrix is not positive definite: some direction has no width; lower the covariances or raise \
+         the variances"
+    )]
+    NotPositiveDefinite,
+    #[error(
+        "one window and key would take {work} products at its cut, more than {most}: lower the degree, or choose a \
+         matrix whose axes are less correlated"
+    )]
+    Work { work: u64, most: u64 },
+    #[error(
+        "the gap is {0} of its domain's width: it must be at least 2^-31 and at most 1; change the gap or the domain"
+    )]
+    Gap(f64),
+    #[error("{0} kept records cannot make a regression: keep at least 2")]
+    FewRecords(u32),
     #[error(
         "{contributions} records a unit can change the release by more than 2^64 grid units, more noise than can be \
          drawn: lower the number of records a unit may contribute"
