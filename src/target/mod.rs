@@ -6,6 +6,8 @@ mod kernel;
 mod lattice;
 mod quadratic;
 pub mod regression;
+pub mod logistic;
+pub mod machine;
 
 use std::fmt;
 
@@ -125,7 +127,7 @@ impl fmt::Debug for Exact {
 /// Why a target cannot be built or bounded. Axes count from 1.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum Error {
-    #[error("a density has 1 to 3 axes, not {0}")]
+    #[error("a function has 1 to 3 axes, not {0}")]
     Axes(usize),
     #[error(
         "the bandwidth of axis {axis} is {bandwidth} of its domain's width: it must be more than 0 and at most 1; \
@@ -171,4 +173,27 @@ pub enum Error {
          not be private; leave out scale = \"paper\""
     )]
     PaperIsWrong { what: &'static str },
+    #[error("the kernel's bandwidth is {bandwidth} of the domain's width: it must lie between 0.001 and 10")]
+    KernelBandwidth { bandwidth: f64 },
+    #[error("the kernel's power is {power}: it must lie between 1 and {most}")]
+    Power { power: u32, most: u32 },
+    #[error("C is {c}: it must lie between 0.000001 and 1000000")]
+    Weight { c: f64 },
+    #[error("a window must keep at least one record: raise the number of records")]
+    NoRecords,
+    #[error(
+        "the kernel matrix of {records} records is too large, at most {most} fit: give a number of landmarks, or keep \
+         fewer records"
+    )]
+    NeedsLandmarks { records: u32, most: u32 },
+    #[error(
+        "{records} records of {width} features each are more than {most} numbers for every window and key: keep fewer \
+         records, or take fewer landmarks"
+    )]
+    Features { records: u32, width: usize, most: u64 },
+    #[error(
+        "the squared loss has no bound that we claim where a record more or less makes a neighbour: use the huber loss, \
+         or the adjacency replace_one"
+    )]
+    SquaredLoss,
 }
