@@ -1,7 +1,10 @@
 //! The functions that we publish about: exact values on the lattice, and how much one record can change them.
 
+pub mod blackbox;
 pub mod density;
+pub mod expression;
 mod kernel;
+pub mod sampler;
 
 use std::fmt;
 
@@ -128,4 +131,10 @@ pub enum Error {
          drawn: lower the number of records a unit may contribute"
     )]
     Contributions { contributions: u32 },
+    #[error(transparent)]
+    Expression(#[from] expression::Error),
+    #[error(transparent)]
+    BlackBox(#[from] blackbox::Error),
+    #[error(transparent)]
+    Sampler(#[from] sampler::Error),
 }
