@@ -1,13 +1,16 @@
 //! The functions that we publish about: exact values on the lattice, and how much one record can change them.
 
+pub mod blackbox;
 pub mod covariance;
 pub mod density;
+pub mod expression;
 mod kernel;
 mod lattice;
-mod quadratic;
-pub mod regression;
 pub mod logistic;
 pub mod machine;
+mod quadratic;
+pub mod regression;
+pub mod sampler;
 
 use std::fmt;
 
@@ -196,4 +199,10 @@ pub enum Error {
          or the adjacency replace_one"
     )]
     SquaredLoss,
+    #[error(transparent)]
+    Expression(#[from] expression::Error),
+    #[error(transparent)]
+    BlackBox(#[from] blackbox::Error),
+    #[error(transparent)]
+    Sampler(#[from] sampler::Error),
 }
