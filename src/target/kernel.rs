@@ -38,9 +38,19 @@ impl Table {
         Table { columns, rows: k as usize + 1 }
     }
 
+    /// `sum_p K[p][c]`, one a column.
+    pub fn masses(&self) -> impl Iterator<Item = u64> {
+        self.columns.iter().map(Column::mass)
+    }
+
     /// `max_c sum_p K[p][c]`.
     pub fn largest_mass(&self) -> u64 {
-        self.columns.iter().map(Column::mass).max().unwrap_or(0)
+        self.masses().max().unwrap_or(0)
+    }
+
+    /// `max_p K[p][c]`, one a column.
+    pub fn peaks(&self) -> impl Iterator<Item = u64> {
+        self.columns.iter().map(|column| u64::from(column.weights.iter().copied().max().unwrap_or(0)))
     }
 
     /// `max_c max_p K[p][c]`.
