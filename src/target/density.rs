@@ -56,26 +56,14 @@ impl Density {
             3 => 24,
             _ => return Err(Error::Axes(axes)),
         };
-        if let Some(index) = bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
-            return Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] });
-        }
-        if !(1..=HIGHEST_DEGREE).contains(&degree) {
-            return Err(Error::Degree { degree, most: HIGHEST_DEGREE });
-        }
-        let points = (u64::from(degree) + 1).pow(axes as u32);
-        if points > MOST_POINTS as u64 {
-            return Err(Error::Points { degree, axes, points, most: MOST_POINTS });
-        }
+        check_bandwidths(bandwidths)?;
+        let points = lattice_points(axes, degree)?;
         let nodes = nodes(bandwidths)?;
-        let bandwidths: Vec<f64> = bandwidths
-            .iter()
-            .zip(nodes.per_axis())
-            .map(|(b, m)| (b * b - 0.25 / f64::from(*m).powi(2)).sqrt())
-            .collect();
+        let bandwidths: Vec<f64> = bandwidths.iter().zip(nodes.per_axis()).map(|(b, m)| narrowed(*b, *m)).collect();
         let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << bits);
         let tables = bandwidths.iter().zip(nodes.per_axis()).map(table).collect();
         let peak_bits = GRAINS.ilog2() + bits * axes as u32;
-        Ok(Density { nodes, degree, points: points as usize, tables, bandwidths, peak_bits })
+        Ok(Density { nodes, degree, points, tables, bandwidths, peak_bits })
     }
 
     /// The fine grid that windows deposit on.
@@ -197,7 +185,34 @@ impl Target for Density {
     }
 }
 
-fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
+/// `N = (k + 1)^l`, where degree and axes allow it.
+pub(super) fn lattice_points(axes: usize, degree: u32) -> Result<usize, Error> {
+    if !(1..=3).contains(&axes) {
+        return Err(Error::Axes(axes));
+    }
+    if !(1..=HIGHEST_DEGREE).contains(&degree) {
+        return Err(Error::Degree { degree, most: HIGHEST_DEGREE });
+    }
+    let points = (u64::from(degree) + 1).pow(axes as u32);
+    if points > MOST_POINTS as u64 {
+        return Err(Error::Points { degree, axes, points, most: MOST_POINTS });
+    }
+    Ok(points as usize)
+}
+
+pub(super) fn check_bandwidths(bandwidths: &[f64]) -> Result<(), Error> {
+    match bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
+        Some(index) => Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] }),
+        None => Ok(()),
+    }
+}
+
+/// `b'`: the bandwidth of a table on `m` cells that has the bandwidth `b` together with the deposit.
+pub(super) fn narrowed(b: f64, m: u32) -> f64 {
+    (b * b - 0.25 / f64::from(m).powi(2)).sqrt()
+}
+
+pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
     // A cast from a float saturates, and grids that large are refused.
     let with = |cells: f64| -> Vec<u32> { bandwidths.iter().map(|b| (cells / b).ceil() as u32).collect() };
     let coarse = with(3.0);
@@ -207,11 +222,11 @@ fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
 }
 
 /// `sum / 2^shift`, halves up and not to even: then sums that differ by at most a whole number of units still do.
-fn rounded(sum: i128, shift: u32) -> i128 {
+pub(super) fn rounded(sum: i128, shift: u32) -> i128 {
     sum.saturating_add(1 << (shift - 1)) >> shift
 }
 
-fn times(units: u128, contributions: u32) -> Result<u64, Error> {
+pub(super) fn times(units: u128, contributions: u32) -> Result<u64, Error> {
     u64::try_from(units * u128::from(contributions)).map_err(|_| Error::Contributions { contributions })
 }
 

@@ -1,5 +1,6 @@
 //! The functions that we publish about: exact values on the lattice, and how much one record can change them.
 
+pub mod bayes;
 pub mod density;
 mod kernel;
 
@@ -107,13 +108,18 @@ impl fmt::Debug for Exact {
 /// Why a target cannot be built or bounded. Axes count from 1.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum Error {
-    #[error("a density has 1 to 3 axes, not {0}")]
+    #[error("a function has 1 to 3 axes, not {0}")]
     Axes(usize),
     #[error(
         "the bandwidth of axis {axis} is {bandwidth} of its domain's width: it must be more than 0 and at most 1; \
          change the bandwidth or the domain"
     )]
     Bandwidth { axis: usize, bandwidth: f64 },
+    #[error(
+        "the smallest standard deviation of axis {axis} is {deviation} of its domain's width: it must be at least \
+         {least} and at most 1; change the deviation or the domain"
+    )]
+    Deviation { axis: usize, deviation: f64, least: f64 },
     #[error("degree {degree} is out of range: it must lie between 1 and {most}")]
     Degree { degree: u32, most: u32 },
     #[error("degree {degree} on {axes} axes makes {points} lattice points, more than {most}: lower the degree")]
