@@ -51,16 +51,10 @@ impl Density {
             3 => 24,
             _ => return Err(Error::Axes(axes)),
         };
-        if let Some(index) = bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
-            return Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] });
-        }
+        check_bandwidths(bandwidths)?;
         let points = lattice::points(axes, degree)?;
         let nodes = nodes(bandwidths)?;
-        let bandwidths: Vec<f64> = bandwidths
-            .iter()
-            .zip(nodes.per_axis())
-            .map(|(b, m)| (b * b - 0.25 / f64::from(*m).powi(2)).sqrt())
-            .collect();
+        let bandwidths: Vec<f64> = bandwidths.iter().zip(nodes.per_axis()).map(|(b, m)| narrowed(*b, *m)).collect();
         let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << bits);
         let tables = bandwidths.iter().zip(nodes.per_axis()).map(table).collect();
         let peak_bits = GRAINS.ilog2() + bits * axes as u32;
@@ -179,7 +173,19 @@ impl Target for Density {
     }
 }
 
-fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
+pub(super) fn check_bandwidths(bandwidths: &[f64]) -> Result<(), Error> {
+    match bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
+        Some(index) => Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] }),
+        None => Ok(()),
+    }
+}
+
+/// `b'`: the bandwidth of a table on `m` cells that has the bandwidth `b` together with the deposit.
+pub(super) fn narrowed(b: f64, m: u32) -> f64 {
+    (b * b - 0.25 / f64::from(m).powi(2)).sqrt()
+}
+
+pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
     // A cast from a float saturates, and grids that large are refused.
     let with = |cells: f64| -> Vec<u32> { bandwidths.iter().map(|b| (cells / b).ceil() as u32).collect() };
     let coarse = with(3.0);

@@ -12,8 +12,11 @@ const MOST_POINTS: usize = 1 << 20;
 /// One grid unit is `2^-32` of the most that a record can change a value, or up to twice that part.
 pub(super) const UNITS_A_PEAK: u32 = 32;
 
-/// `(k + 1)^l`, for 1 to 3 axes.
+/// `(k + 1)^l`, where degree and axes, 1 to 3, allow it.
 pub(super) fn points(axes: usize, degree: u32) -> Result<usize, Error> {
+    if !(1..=3).contains(&axes) {
+        return Err(Error::Axes(axes));
+    }
     if !(1..=HIGHEST_DEGREE).contains(&degree) {
         return Err(Error::Degree { degree, most: HIGHEST_DEGREE });
     }

@@ -1,5 +1,6 @@
 //! The functions that we publish about: exact values on the lattice, and how much one record can change them.
 
+pub mod bayes;
 pub mod blackbox;
 pub mod covariance;
 pub mod density;
@@ -137,6 +138,11 @@ pub enum Error {
          change the bandwidth or the domain"
     )]
     Bandwidth { axis: usize, bandwidth: f64 },
+    #[error(
+        "the smallest standard deviation of axis {axis} is {deviation} of its domain's width: it must be at least \
+         {least} and at most 1; change the deviation or the domain"
+    )]
+    Deviation { axis: usize, deviation: f64, least: f64 },
     #[error("degree {degree} is out of range: it must lie between 1 and {most}")]
     Degree { degree: u32, most: u32 },
     #[error("degree {degree} on {axes} axes makes {points} lattice points, more than {most}: lower the degree")]
