@@ -375,11 +375,17 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release.bayes", "a table [release.bayes]"),
     ("release.bayes.bandwidths", "a list such as [1, 200], a number above 0 for each axis, in the units of its column"),
     ("release.bayes.bandwidths[]", "a number above 0 in the units of the column, such as 1"),
-    ("release.bayes.min_deviations", "a list such as [1, 200], a number above 0 for each axis, in the units of its column"),
+    (
+        "release.bayes.min_deviations",
+        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
+    ),
     ("release.bayes.min_deviations[]", "a number above 0 in the units of the column, such as 1"),
     ("release.machine", "a table [release.machine]"),
     ("release.machine.loss", r#""hinge", "logistic", "squared" or "huber""#),
-    ("release.machine.kernel", r#"{ gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear""#),
+    (
+        "release.machine.kernel",
+        r#"{ gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear""#,
+    ),
     ("release.machine.kernel.gaussian", "a table such as { bandwidth = 0.2 }"),
     ("release.machine.kernel.gaussian.bandwidth", "a number above 0 such as 0.2, a part of the width of every axis"),
     ("release.machine.kernel.laplacian", "a table such as { bandwidth = 0.5 }"),
@@ -422,9 +428,11 @@ mod tests {
 
     /// A document in which the key at `path` has the value `value`.
     fn document(path: &str, value: &str) -> String {
-        path.rsplit('.').fold(value.to_owned(), |inner, part| match part.strip_suffix("[]") {
-            Some(list) => format!("{{ {list} = [{inner}] }}"),
-            None => format!("{{ {part} = {inner} }}"),
+        path.rsplit('.').fold(value.to_owned(), |mut inner, mut part| {
+            while let Some(list) = part.strip_suffix("[]") {
+                (part, inner) = (list, format!("[{inner}]"));
+            }
+            format!("{{ {part} = {inner} }}")
         })
     }
 

@@ -11,7 +11,8 @@ use crate::config::release::{Ground, Labelled};
 use crate::config::sections::Found;
 use crate::config::{Function, forms};
 use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothing};
-use crate::target::bayes::{GaussianBayes, KernelBayes};
+use crate::target::bayes::gaussian::GaussianBayes;
+use crate::target::bayes::kernel::KernelBayes;
 use crate::target::covariance::CovarianceDensity;
 use crate::target::density::Density;
 use crate::target::expression::{self, Formula, Variable};
@@ -237,14 +238,7 @@ fn expected_number(
     }
 }
 
-fn score(
-    column: &str,
-    above: f64,
-    method: Method,
-    target: Arc<dyn Target>,
-    unit: f64,
-    quantity: String,
-) -> Function {
+fn score(column: &str, above: f64, method: Method, target: Arc<dyn Target>, unit: f64, quantity: String) -> Function {
     Function {
         about: description::Target::Classifier(Classifier { label: column.to_owned(), above, method }),
         meaning: format!("a score: above 0 where {column} > {above} is expected, below 0 where it is not"),
@@ -297,7 +291,9 @@ fn number<'g>(document: &mut Document<'_>, ground: &'g Ground<'_>, place: &Range
 fn class<'g>(document: &mut Document<'_>, ground: &'g Ground<'_>, place: &Range<usize>) -> Found<(&'g str, f64)> {
     match ground.label.map(|label| (label.span(), label.get_ref())) {
         Some((_, Labelled { column, label: Label::Above(above) })) => Ok((column, *above)),
-        Some((label, _)) => Err(document.fault(label, "must be a class, with `above`", "a score tells two classes apart")),
+        Some((label, _)) => {
+            Err(document.fault(label, "must be a class, with `above`", "a score tells two classes apart"))
+        }
         None => Err(no_label(document, place)),
     }
 }

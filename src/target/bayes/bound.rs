@@ -33,11 +33,7 @@ pub(super) fn largest_rise(deviations: &[f64]) -> f64 {
 
 /// `q*`: the largest `w delta + (w^2 - 1) delta^2 / 2` over `delta` in `[0, r]`, at `r` or where the parabola turns.
 fn steepest(w: f64, r: f64) -> f64 {
-    if w < 1.0 && w <= r * (1.0 - w * w) {
-        w * w / (2.0 * (1.0 - w * w))
-    } else {
-        w * r + (w * w - 1.0) * r * r / 2.0
-    }
+    if w < 1.0 && w <= r * (1.0 - w * w) { w * w / (2.0 * (1.0 - w * w)) } else { w * r + (w * w - 1.0) * r * r / 2.0 }
 }
 
 /// The largest `sum_p g(p / k) |s q(p / k) + c|` of one axis, over all means, variances and records.

@@ -206,9 +206,8 @@ fn float(value: i256) -> f64 {
 
 /// `max_c sum_i B_i(c) prod_{j != i} a_j`.
 fn largest_mass(deviations: &[f64], degree: u32) -> f64 {
-    let sums = |s: f64, c: f64| -> Vec<f64> {
-        deviations.iter().map(|d| bound::largest_sum(*d, degree, s, c)).collect()
-    };
+    let sums =
+        |s: f64, c: f64| -> Vec<f64> { deviations.iter().map(|d| bound::largest_sum(*d, degree, s, c)).collect() };
     let all = sums(0.0, 1.0);
     let others = |axis: usize| all.iter().enumerate().filter(|(j, _)| *j != axis).map(|(_, a)| a).product::<f64>();
     let mass = |c: f64| sums(1.0, c).iter().enumerate().map(|(axis, b)| b * others(axis)).sum::<f64>();

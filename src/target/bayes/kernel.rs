@@ -58,8 +58,8 @@ use std::f64::consts::PI;
 use arrow::datatypes::i256;
 
 use crate::target::density::{check_bandwidths, narrowed, nodes};
-use crate::target::lattice::{self, rounded, times};
 use crate::target::kernel::Table;
+use crate::target::lattice::{self, rounded, times};
 use crate::target::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
 use crate::window::histogram::{Histogram, Nodes};
 use crate::window::keep::{Keep, State};
