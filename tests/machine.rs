@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 const ADJACENCIES: [Adjacency; 2] = [Adjacency::AddRemove, Adjacency::ReplaceOne];
 
 fn settings(kernel: Kernel, loss: Loss, c: f64) -> Settings {
-    Settings { kernel, loss, c, records: 8, dimensions: 1, degree: 12, landmarks: None }
+    Settings { kernel, loss, c, records: 40, dimensions: 1, degree: 12, landmarks: None }
 }
 
 fn machine(settings: Settings) -> Machine {
@@ -142,7 +142,7 @@ fn print() {
     ] {
         let _ = s;
         for loss in [Loss::Hinge, Loss::Logistic, Loss::Squared, Loss::Huber] {
-            for c in [0.5, 3.0, 100.0] {
+            for c in [1.0, 10.0] {
                 let settings = settings(kernel, loss, c);
                 let target = machine(settings);
                 for adjacency in ADJACENCIES {
