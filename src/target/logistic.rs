@@ -79,7 +79,9 @@ impl Logistic {
         let labels: Vec<f64> = records.iter().map(|record| Loss::Logistic.label(record.label())).collect();
         let write = |i: usize, row: &mut [f32]| {
             let x = [records[i].x(0), records[i].x(1), records[i].x(2)];
-            row.iter_mut().zip(features(&x[..self.dimensions])).for_each(|(single, feature)| *single = shorter(feature));
+            row.iter_mut()
+                .zip(features(&x[..self.dimensions]))
+                .for_each(|(single, feature)| *single = shorter(feature));
         };
         let features = Features::new(records.len(), self.dimensions + 1, write);
         features.weights(&self.problem.solve(&features, &labels))
@@ -119,7 +121,8 @@ impl Target for Logistic {
             let root = (weights.len() as f64).sqrt();
             return self.claim.exact(weights.iter().map(|weight| weight / root));
         };
-        let score = |p: [f64; 3]| weights.iter().zip(features(&p[..self.dimensions])).map(|(w, phi)| w * phi).sum::<f64>();
+        let score =
+            |p: [f64; 3]| weights.iter().zip(features(&p[..self.dimensions])).map(|(w, phi)| w * phi).sum::<f64>();
         self.claim.exact(lattice.points().map(|p| 1.0 / (1.0 + (-score(p)).exp())))
     }
 

@@ -62,7 +62,7 @@ def solve(loss, K, y, c):                     # coefficients b of the minimiser
 
 CASES = [("gaussian", 0.2, 2, 6), ("laplacian", 0.5, 1, 12), ("polynomial", 3, 2, 5), ("linear", 0, 3, 2)]
 for (kind, p, l, k), (loss, C) in product(
-        CASES, [("hinge", 4), ("sharp", 4), ("logistic", 20), ("squared", 5), ("huber", 10)]):
+        CASES, [("hinge", 24), ("sharp", 24), ("logistic", 20), ("squared", 5), ("huber", 10)]):
     n, m = 60, 80
     x, y = records(n, l, loss in ("hinge", "sharp", "logistic"))
     lattice = np.array(list(product(np.arange(k + 1) / k, repeat=l)))
