@@ -185,9 +185,7 @@ impl Target for Density {
     }
 
     fn evaluate(&self, state: &State) -> Exact {
-        state
-            .histogram()
-            .map_or_else(|| Exact::new(vec![0; self.points]), |histogram| Density::evaluate(self, histogram))
+        state.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| Density::evaluate(self, histogram))
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {

@@ -103,7 +103,7 @@ impl Loss {
                     }
                     let step = excess / (1.0 + c * diagonal * pull * (1.0 - pull));
                     let next = b - step;
-                    b = if next > low && next < high { next } else { (low + high) / 2.0 };
+                    b = if next >= low && next <= high { next } else { (low + high) / 2.0 };
                     if step.abs() <= 1e-12 * c {
                         break;
                     }
