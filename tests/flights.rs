@@ -10,7 +10,6 @@ mod scene;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -20,12 +19,26 @@ use bernstream::clock::Timestamp;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Axis;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use picture::Sample;
+use picture::{Axis as Scale, DARK, Layer, Panel, SKY};
+use plotters::chart::SeriesLabelPosition::UpperRight;
 
 /// Points at which a released curve is compared with the exact one.
 const POINTS: u32 = 200;
+/// As in `config/flights.toml`.
+const BANDWIDTH: f64 = 10.0;
 const DAYS: usize = 365;
 const ORIGINS: [&str; 3] = ["EWR", "JFK", "LGA"];
+
+/// One point of the comparison.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    x: f64,
+    released: f64,
+    /// What would be released without noise.
+    noiseless: f64,
+    half_width: f64,
+    exact: f64,
+}
 
 /// Delays by (start of the day, airport).
 type Delays = BTreeMap<(Timestamp, String), Vec<f64>>;
@@ -70,8 +83,8 @@ fn delays(axis: &Axis) -> Delays {
 }
 
 /// Records a minute of delay at `x`.
-fn exact(delays: &[f64], axis: &Axis, x: f64) -> f64 {
-    let b = axis.bandwidth;
+fn exact(delays: &[f64], x: f64) -> f64 {
+    let b = BANDWIDTH;
     let kernel = |d: &f64| (-((x - d) / b).powi(2) / 2.0).exp() / ((2.0 * std::f64::consts::PI).sqrt() * b);
     delays.iter().map(kernel).sum()
 }
@@ -79,7 +92,7 @@ fn exact(delays: &[f64], axis: &Axis, x: f64) -> f64 {
 /// The curve that would be released without noise: the exact values on the lattice, through the same operator.
 fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &Axis) -> Synopsis {
     let k = synopsis.description().degree;
-    let at = |p: u32| exact(delays, axis, axis.min + (axis.max - axis.min) * f64::from(p) / f64::from(k));
+    let at = |p: u32| exact(delays, axis.min + (axis.max - axis.min) * f64::from(p) / f64::from(k));
     Synopsis::new(synopsis.description().clone(), (0..=k).map(at).collect()).expect("a synopsis")
 }
 
@@ -116,7 +129,7 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     assert_eq!(published.len(), DAYS * ORIGINS.len());
     let synopses: Vec<Synopsis> =
         published.iter().map(|message| Synopsis::open(&message.payload).expect("a synopsis")).collect();
-    let axis = synopses[0].description().axes()[0].clone();
+    let axis = synopses[0].description().domain[0].clone();
     let delays = delays(&axis);
     let (mut covered, mut noise, mut whole, mut largest) = (0, 0.0, 0.0, 0.0_f64);
     let mut table = String::from("day,origin,flights,peak,noise_sup,error_sup\n");
@@ -134,15 +147,10 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         largest = largest.max(peak);
         let _ = writeln!(table, "{},{},{},{peak},{noise_sup},{error_sup}", place.0, place.1, records.len());
         if place == (Timestamp::parse("2013-07-10T05:00:00Z").expect("a day"), "JFK".to_owned()) {
-            picture::draw(
-                Path::new("target/curve.svg"),
-                &samples,
-                "departure delay in minutes",
-                "flights a minute of delay",
-            );
+            picture::draw(&picture::output("curve.svg"), 1, picture::WIDE, &[panel(&samples)]);
         }
     }
-    fs::write("target/flights.csv", table).expect("written");
+    fs::write(picture::output("flights.csv"), table).expect("written");
     let count = synopses.len() as f64;
     let share = covered as f64 / count;
     println!(
@@ -174,6 +182,31 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     assert_eq!(at.lines().count(), 3, "{at}");
 }
 
+/// The released curve in its band, and the exact one dashed.
+fn panel(samples: &[Sample]) -> Panel {
+    let line = |name: &str, color, is_dashed, value: &dyn Fn(&Sample) -> f64| Layer::Line {
+        name: name.to_owned(),
+        color,
+        is_dashed,
+        points: samples.iter().map(|s| (s.x, value(s))).collect(),
+    };
+    let band = samples.iter().map(|s| (s.x, s.released - s.half_width, s.released + s.half_width));
+    let low = samples.iter().map(|s| s.released - s.half_width).fold(0.0, f64::min);
+    let top = samples.iter().map(|s| s.released + s.half_width).fold(0.0, f64::max);
+    let (first, last) = (samples.first().expect("a sample").x, samples.last().expect("a sample").x);
+    Panel {
+        title: "JFK, 10 July 2013",
+        x: Scale::new("departure delay in minutes", first..last),
+        y: Scale::new("flights a minute of delay", low..top),
+        legend: UpperRight,
+        layers: vec![
+            Layer::Band { color: SKY, points: band.collect() },
+            line("exact", DARK, true, &|s| s.exact),
+            line("released, with its 95 % band", SKY, false, &|s| s.released),
+        ],
+    }
+}
+
 fn sample(synopsis: &Synopsis, records: &[f64], axis: &Axis) -> Vec<Sample> {
     let order = synopsis.description().order;
     let released = synopsis.evaluator(order).expect("an evaluator");
@@ -186,7 +219,7 @@ fn sample(synopsis: &Synopsis, records: &[f64], axis: &Axis) -> Vec<Sample> {
                 released: released.evaluate(&[x]).expect("a value"),
                 noiseless: noiseless.evaluate(&[x]).expect("a value"),
                 half_width: synopsis.half_width(&[x]).expect("a width"),
-                exact: exact(records, axis, x),
+                exact: exact(records, x),
             }
         })
         .collect()

@@ -20,15 +20,10 @@
 use std::f64::consts::PI;
 
 use super::kernel::Table;
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use super::lattice::{self, UNITS_A_PEAK, rounded, times};
+use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
 use crate::window::keep::{Keep, State};
-
-const HIGHEST_DEGREE: u32 = 5_000;
-const MOST_POINTS: usize = 1 << 20;
-
-/// One grid unit is this part of the peak that a record on a lattice point makes: `S_int = 2^32`.
-const UNITS_A_PEAK: u32 = 32;
 
 /// The density of one release: its lattice, its kernel tables, and what follows from them. All of it is public.
 #[derive(Clone, Debug)]
@@ -56,26 +51,14 @@ impl Density {
             3 => 24,
             _ => return Err(Error::Axes(axes)),
         };
-        if let Some(index) = bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
-            return Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] });
-        }
-        if !(1..=HIGHEST_DEGREE).contains(&degree) {
-            return Err(Error::Degree { degree, most: HIGHEST_DEGREE });
-        }
-        let points = (u64::from(degree) + 1).pow(axes as u32);
-        if points > MOST_POINTS as u64 {
-            return Err(Error::Points { degree, axes, points, most: MOST_POINTS });
-        }
+        check_bandwidths(bandwidths)?;
+        let points = lattice::points(axes, degree)?;
         let nodes = nodes(bandwidths)?;
-        let bandwidths: Vec<f64> = bandwidths
-            .iter()
-            .zip(nodes.per_axis())
-            .map(|(b, m)| (b * b - 0.25 / f64::from(*m).powi(2)).sqrt())
-            .collect();
+        let bandwidths: Vec<f64> = bandwidths.iter().zip(nodes.per_axis()).map(|(b, m)| narrowed(*b, *m)).collect();
         let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << bits);
         let tables = bandwidths.iter().zip(nodes.per_axis()).map(table).collect();
         let peak_bits = GRAINS.ilog2() + bits * axes as u32;
-        Ok(Density { nodes, degree, points: points as usize, tables, bandwidths, peak_bits })
+        Ok(Density { nodes, degree, points, tables, bandwidths, peak_bits })
     }
 
     /// The fine grid that windows deposit on.
@@ -103,19 +86,10 @@ impl Density {
         self.nodes.cells()
     }
 
-    /// The intensity, in records per volume of the unit cube, that one grid unit stands for.
-    ///
-    /// The normaliser is that of `b'`, the tables' own bandwidth: depositing keeps a record's mass, so the mass of the
-    /// result is the mass of the table's Gaussian, `sqrt(2 pi) b'` an axis, and a record must come out with mass 1.
-    pub fn unit(&self) -> f64 {
-        let peak: f64 = self.bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
-        peak / f64::from(UNITS_A_PEAK).exp2()
-    }
-
     /// Lattice values of the intensity, exact: whatever the order of the deposits, these integers. Sums saturate.
     ///
     /// `histogram` must be one on [`Density::nodes`].
-    pub fn evaluate(&self, histogram: &Histogram) -> Exact {
+    pub fn intensity(&self, histogram: &Histogram) -> Exact {
         let mut values: Vec<i128> = histogram.cells.iter().map(|count| i128::from(*count)).collect();
         let mut inner = self.cells();
         for (table, width) in self.tables.iter().zip(self.nodes.widths()) {
@@ -124,33 +98,6 @@ impl Density {
         }
         let shift = self.shift();
         Exact::new(values.into_iter().map(|sum| rounded(sum, shift)).collect())
-    }
-
-    /// How much a unit of at most `contributions` records can change the lattice values, in the 1-norm.
-    ///
-    /// `contributions * (ceil(D1 / 2^shift) + N)`, with `D1`, before the rounding, at most
-    /// * add-remove: `2^20 prod_i max_c sum_p K_i[p][c]`;
-    /// * replace-one: in one dimension the largest distance of two columns, "absent" among them (a saturated cell may
-    ///   have taken nothing); in more, twice the above or `N` times the peak, whichever is less.
-    ///
-    /// Records of one unit change the values one after the other, so their changes add up, rounding included.
-    pub fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let columns = match (adjacency, &self.tables[..]) {
-            (Adjacency::AddRemove, _) => self.largest_mass(),
-            (Adjacency::ReplaceOne, [table]) => u128::from(table.widest_pair()),
-            (Adjacency::ReplaceOne, _) => (2 * self.largest_mass()).min(self.points as u128 * self.largest_weight()),
-        };
-        let rounded = self.rounded_up(columns) + self.points as u128;
-        times(rounded, contributions).map(Sensitivity)
-    }
-
-    /// How much such a unit can change any one lattice value, in grid units, for either adjacency.
-    ///
-    /// `contributions * ceil(S / 2^shift)`, `S = 2^20 prod_i max K_i`. Weights are not negative, so a record that is
-    /// replaced changes a value by no more than one that comes or goes; and rounding halves up turns a difference of at
-    /// most `m` units into one of at most `m` units, so it adds nothing.
-    pub fn sup_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
-        times(self.rounded_up(self.largest_weight()), contributions)
     }
 
     fn largest_mass(&self) -> u128 {
@@ -180,39 +127,71 @@ impl Target for Density {
         Shape { dimensions: self.tables.len(), degree: self.degree, basis: Basis::Bernstein }
     }
 
+    /// The intensity, in records per volume of the unit cube, that one grid unit stands for.
+    ///
+    /// The normaliser is that of `b'`, the tables' own bandwidth: depositing keeps a record's mass, so the mass of the
+    /// result is the mass of the table's Gaussian, `sqrt(2 pi) b'` an axis, and a record must come out with mass 1.
     fn unit(&self) -> f64 {
-        Density::unit(self)
+        let peak: f64 = self.bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
+        peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
     fn evaluate(&self, state: &State) -> Exact {
-        state.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| Density::evaluate(self, histogram))
+        state.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| self.intensity(histogram))
     }
 
+    /// How much a unit of at most `contributions` records can change the lattice values, in the 1-norm.
+    ///
+    /// `contributions * (ceil(D1 / 2^shift) + N)`, with `D1`, before the rounding, at most
+    /// * add-remove: `2^20 prod_i max_c sum_p K_i[p][c]`;
+    /// * replace-one: in one dimension the largest distance of two columns, "absent" among them (a saturated cell may
+    ///   have taken nothing); in more, twice the above or `N` times the peak, whichever is less.
+    ///
+    /// Records of one unit change the values one after the other, so their changes add up, rounding included.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        Density::sensitivity(self, adjacency, contributions)
+        let columns = match (adjacency, &self.tables[..]) {
+            (Adjacency::AddRemove, _) => self.largest_mass(),
+            (Adjacency::ReplaceOne, [table]) => u128::from(table.widest_pair()),
+            (Adjacency::ReplaceOne, _) => (2 * self.largest_mass()).min(self.points as u128 * self.largest_weight()),
+        };
+        let rounded = self.rounded_up(columns) + self.points as u128;
+        times(rounded, contributions).map(Sensitivity)
     }
 
+    /// How much such a unit can change any one lattice value, in grid units, for either adjacency.
+    ///
+    /// `contributions * ceil(S / 2^shift)`, `S = 2^20 prod_i max K_i`. Weights are not negative, so a record that is
+    /// replaced changes a value by no more than one that comes or goes; and rounding halves up turns a difference of at
+    /// most `m` units into one of at most `m` units, so it adds nothing.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        Density::sup_sensitivity(self, contributions)
+        times(self.rounded_up(self.largest_weight()), contributions)
+    }
+
+    /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies, because weights are not negative.
+    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        every_value(self, adjacency, contributions)
     }
 }
 
-fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
+pub(super) fn check_bandwidths(bandwidths: &[f64]) -> Result<(), Error> {
+    match bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
+        Some(index) => Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] }),
+        None => Ok(()),
+    }
+}
+
+/// `b'`: the bandwidth of a table on `m` cells that has the bandwidth `b` together with the deposit.
+pub(super) fn narrowed(b: f64, m: u32) -> f64 {
+    (b * b - 0.25 / f64::from(m).powi(2)).sqrt()
+}
+
+pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
     // A cast from a float saturates, and grids that large are refused.
     let with = |cells: f64| -> Vec<u32> { bandwidths.iter().map(|b| (cells / b).ceil() as u32).collect() };
     let coarse = with(3.0);
     Nodes::new(&with(4.0))
         .or_else(|| Nodes::new(&coarse))
         .ok_or_else(|| Error::Cells { cells: coarse.iter().map(|m| u128::from(*m) + 3).product() })
-}
-
-/// `sum / 2^shift`, halves up and not to even: then sums that differ by at most a whole number of units still do.
-fn rounded(sum: i128, shift: u32) -> i128 {
-    sum.saturating_add(1 << (shift - 1)) >> shift
-}
-
-fn times(units: u128, contributions: u32) -> Result<u64, Error> {
-    u64::try_from(units * u128::from(contributions)).map_err(|_| Error::Contributions { contributions })
 }
 
 #[cfg(test)]
@@ -255,7 +234,7 @@ mod tests {
     #[test]
     fn an_empty_window_is_all_zeros() {
         let density = Density::new(&[0.1, 0.2], 5).unwrap();
-        assert_eq!(density.evaluate(&records(&density, &[])).reveal(), [0; 36]);
+        assert_eq!(density.intensity(&records(&density, &[])).reveal(), [0; 36]);
     }
 
     #[test]
@@ -264,7 +243,7 @@ mod tests {
             let density = Density::new(&[0.2, 0.3, 0.4][..axes], 3).unwrap();
             let full = Histogram { cells: vec![u64::MAX; density.cells()] };
             let most = i128::MAX >> density.shift();
-            for value in density.evaluate(&full).reveal() {
+            for value in density.intensity(&full).reveal() {
                 assert!(*value > 1 << 60 && *value <= most);
                 // One dimension does not reach 128 bits; more do.
                 assert!(axes == 1 || *value == most, "{axes} {value}");
@@ -285,7 +264,7 @@ mod tests {
             let side = |x: f64| {
                 let mut histogram = full.clone();
                 histogram.deposit(nodes, nodes.place(&[x]));
-                density.evaluate(&histogram)
+                density.intensity(&histogram)
             };
             let (near, far) = (side((middle - 1) as f64 / f64::from(nodes.per_axis()[0])), side(0.0));
             let found: u128 = near.reveal().iter().zip(far.reveal()).map(|(a, b)| a.abs_diff(*b)).sum();
@@ -297,12 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_rounded_up_so_that_whole_differences_stay_whole() {
-        assert_eq!([1, 2, 3, 4, 6, 10].map(|sum| rounded(sum, 2)), [0, 1, 1, 1, 2, 3]);
-        for sum in 0..64 {
-            assert_eq!(rounded(sum + 4, 2) - rounded(sum, 2), 1);
+    fn the_papers_scale_is_the_peak_at_every_lattice_point() {
+        let density = Density::new(&[0.05, 0.1], 20).unwrap();
+        for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
+            let papers = density.papers_sensitivity(adjacency, 3).unwrap().0 as f64;
+            assert!((papers / (3.0 * 441.0 * 32_f64.exp2()) - 1.0).abs() < 1e-3, "{papers}");
+            assert!(papers > density.sensitivity(adjacency, 3).unwrap().0 as f64);
         }
-        assert_eq!(rounded(i128::MAX, 18), i128::MAX >> 18);
+        let too_many = density.papers_sensitivity(Adjacency::AddRemove, u32::MAX);
+        assert_eq!(too_many, Err(Error::Contributions { contributions: u32::MAX }));
     }
 
     #[test]
@@ -313,14 +295,14 @@ mod tests {
             assert_eq!(density.sensitivity(adjacency, 7), Ok(Sensitivity(7 * one.0)));
             assert_eq!(density.sensitivity(adjacency, u32::MAX), Err(Error::Contributions { contributions: u32::MAX }));
         }
-        assert_eq!(density.sup_sensitivity(1), Ok(1 << 32));
-        assert_eq!(density.sup_sensitivity(u32::MAX), Ok(u64::from(u32::MAX) << 32));
+        assert_eq!(density.sup_sensitivity(Adjacency::AddRemove, 1), Ok(1 << 32));
+        assert_eq!(density.sup_sensitivity(Adjacency::AddRemove, u32::MAX), Ok(u64::from(u32::MAX) << 32));
     }
 
     #[test]
     fn a_record_on_a_lattice_point_adds_one_peak_there() {
         let density = Density::new(&[0.25; 3], 4).unwrap();
-        let exact = density.evaluate(&records(&density, &[&[0.5; 3]]));
+        let exact = density.intensity(&records(&density, &[&[0.5; 3]]));
         let peak = exact.reveal()[exact.reveal().len() / 2] as f64 * density.unit();
         let gaussian = ((2.0 * PI).sqrt() * 0.25).powi(-3);
         assert!((peak / gaussian - 1.0).abs() < 2e-4, "{}", peak / gaussian);
