@@ -166,3 +166,50 @@ impl Lattice {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNELS: [Kernel; 6] = [
+        Kernel::Gaussian { bandwidth: 0.03 },
+        Kernel::Gaussian { bandwidth: 0.7 },
+        Kernel::Laplacian { bandwidth: 0.2 },
+        Kernel::Polynomial { power: 3 },
+        Kernel::Polynomial { power: 4 },
+        Kernel::Linear,
+    ];
+
+    #[test]
+    fn sums_over_the_lattice_are_bounds_and_tight() {
+        for kernel in KERNELS {
+            for lattice in [Lattice { axes: 1, degree: 9 }, Lattice { axes: 2, degree: 4 }] {
+                let points: Vec<[f64; 3]> = lattice.points().collect();
+                let column =
+                    |x: &[f64]| -> f64 { points.iter().map(|p| kernel.value(x, &p[..lattice.axes]).abs()).sum() };
+                let pairs: f64 = points.iter().map(|p| column(&p[..lattice.axes])).sum();
+                let ratio = kernel.pair_sum(&lattice) / pairs;
+                assert!((1.0..1.000_001).contains(&ratio), "{kernel:?} {ratio}");
+                let fine = Lattice { axes: lattice.axes, degree: 180 };
+                let largest = fine.points().map(|x| column(&x[..lattice.axes])).fold(0.0, f64::max);
+                let ratio = kernel.column_sum(&lattice) / largest;
+                assert!((1.0..1.001).contains(&ratio), "{kernel:?} {lattice:?} {ratio}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_holds_the_values_and_none_is_above_one() {
+        let lattice = Lattice { axes: 3, degree: 3 };
+        let mut row = Vec::new();
+        for kernel in KERNELS {
+            let x = [0.1, 0.9, 0.35];
+            kernel.row(&x, &lattice, &mut row);
+            assert_eq!(row.len(), lattice.len());
+            for (value, p) in row.iter().zip(lattice.points()) {
+                assert!((value - kernel.value(&x, &p)).abs() < ERROR && value.abs() <= 1.0, "{kernel:?}");
+            }
+            assert!(lattice.points().all(|p| kernel.value(&p, &p) <= 1.0 + ERROR));
+        }
+    }
+}

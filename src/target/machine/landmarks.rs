@@ -170,3 +170,52 @@ fn factored(kernel: Kernel, lattice: &Lattice) -> (Vec<[f64; 3]>, Vec<Vec<f64>>)
 fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In the numbers that are used, whatever the floats did on the way there.
+    #[test]
+    fn no_record_is_longer_than_one_or_adds_up_to_more_than_its_column() {
+        let narrow = Kernel::Gaussian { bandwidth: 0.05 };
+        let wide = Kernel::Gaussian { bandwidth: 5.0 };
+        for kernel in
+            [narrow, wide, Kernel::Laplacian { bandwidth: 0.1 }, Kernel::Polynomial { power: 4 }, Kernel::Linear]
+        {
+            for axes in 1..=2 {
+                let lattice = Lattice { axes, degree: 7 };
+                let map = Map::new(kernel, 9, &lattice);
+                let mut features = vec![0.0_f32; map.width()];
+                for x in (Lattice { axes, degree: 60 / axes as u32 }).points() {
+                    map.features(&x[..axes], &mut features);
+                    let exact: Vec<f64> = features.iter().map(|feature| f64::from(*feature)).collect();
+                    assert!(inner(&exact, &exact) <= 1.0, "{kernel:?}");
+                    let column: f64 = map.values(&exact).iter().map(|value| value.abs()).sum();
+                    assert!(column <= map.column_sum(), "{kernel:?} {axes}: {column} {}", map.column_sum());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn between_landmarks_the_kernel_is_itself() {
+        let lattice = Lattice { axes: 2, degree: 5 };
+        for (kernel, off) in [
+            (Kernel::Gaussian { bandwidth: 0.5 }, 1e-4),
+            (Kernel::Polynomial { power: 3 }, 1e-5),
+            (Kernel::Linear, 1e-5),
+        ] {
+            let map = Map::new(kernel, 8, &lattice);
+            let mut features = vec![0.0_f32; map.width()];
+            let x = [0.23, 0.81];
+            map.features(&x, &mut features);
+            let values = map.values(&features.iter().map(|feature| f64::from(*feature)).collect::<Vec<_>>());
+            for (value, p) in values.iter().zip(lattice.points()) {
+                assert!((value - kernel.value(&x, &p[..2])).abs() < off, "{kernel:?}");
+            }
+        }
+        assert_eq!(Map::new(Kernel::Linear, 1, &lattice).width(), 3);
+        assert_eq!(Map::new(Kernel::Polynomial { power: 3 }, 8, &lattice).width(), 10);
+    }
+}

@@ -103,7 +103,7 @@ impl Loss {
                     }
                     let step = excess / (1.0 + c * diagonal * pull * (1.0 - pull));
                     let next = b - step;
-                    b = if next > low && next < high { next } else { (low + high) / 2.0 };
+                    b = if next >= low && next <= high { next } else { (low + high) / 2.0 };
                     if step.abs() <= 1e-12 * c {
                         break;
                     }
@@ -191,4 +191,76 @@ impl Loss {
 
 fn sigmoid(t: f64) -> f64 {
     1.0 / (1.0 + (-t).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::ChaCha20Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    const LOSSES: [Loss; 4] = [Loss::Hinge, Loss::Logistic, Loss::Squared, Loss::Huber];
+
+    #[test]
+    fn a_pull_is_the_slope_of_the_loss_and_no_steeper_than_its_curvature() {
+        for loss in LOSSES {
+            for step in -400..400 {
+                let (f, h) = (f64::from(step) * 0.01 + 0.0013, 1e-6);
+                for label in [1.0, -1.0] {
+                    let slope = (loss.value(label, f + h) - loss.value(label, f - h)) / (2.0 * h);
+                    assert!((loss.pull(label, f) + slope).abs() < 1e-4, "{loss:?} {f}");
+                    let bend = (loss.pull(label, f + h) - loss.pull(label, f)).abs() / h;
+                    assert!(bend <= loss.curvature() * (1.0 + 1e-6) + 1e-6, "{loss:?} {f}: {bend}");
+                }
+            }
+            assert!([1.0, -1.0, 0.3].iter().all(|label| loss.value(*label, 0.0) <= 1.0));
+        }
+    }
+
+    #[test]
+    fn a_settled_coefficient_is_what_its_record_pulls() {
+        for loss in LOSSES {
+            for (rest, diagonal, c) in [(0.0, 1.0, 0.01), (0.995, 0.5, 2.0), (-3.0, 1.0, 7.0), (4.0, 0.0, 1.0)] {
+                for label in [1.0, -1.0] {
+                    let b = loss.settle(label, rest, diagonal, c);
+                    let pull = c * loss.pull(label, rest + diagonal * b);
+                    assert!((b - pull).abs() < 1e-9 * loss.curvature() * (1.0 + c), "{loss:?} {rest} {c}: {b} {pull}");
+                }
+            }
+        }
+    }
+
+    /// Vectors of three coordinates stand for any: `z`, `z'` and `f` span no more.
+    #[test]
+    fn no_exchange_is_larger_than_claimed_and_some_are_nearly_as_large() {
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        for loss in [Loss::Logistic, Loss::Squared] {
+            for c in [0.1, 1.0, 10.0, 1000.0] {
+                let reach = loss.reach(c);
+                let mut vector = || [(); 3].map(|()| rng.random_range(-1.0..=1.0_f64));
+                let dot = |a: &[f64; 3], b: &[f64; 3]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+                let within = |v: &[f64; 3], most: f64| v.map(|x| x * most / dot(v, v).sqrt().max(1.0));
+                let seen = |[z, other, f]: &[[f64; 3]; 3]| {
+                    let (z, other, f) = (within(z, 1.0), within(other, 1.0), within(f, reach));
+                    let (here, there) = (loss.pull(1.0, dot(&f, &z)), loss.pull(1.0, dot(&f, &other)));
+                    z.iter().zip(other).map(|(z, other)| (here * z - there * other).powi(2)).sum::<f64>().sqrt()
+                };
+                let mut best = [[1.0, 0.0, 0.0], [-1.0, 0.1, 0.0], [0.0, 1.0, 0.0]];
+                for round in 0..20_000 {
+                    let size = 0.9995_f64.powi(round);
+                    let moved = best.map(|v| {
+                        let step = vector();
+                        [0, 1, 2].map(|i| v[i] + size * step[i])
+                    });
+                    if seen(&moved) > seen(&best) {
+                        best = moved.map(|v| within(&v, 1.0));
+                    }
+                }
+                let (found, claimed) = (seen(&best), loss.exchange(c));
+                println!("{loss:?} C = {c}: {found:.4} of {claimed:.4}, 2 M is {:.4}", 2.0 * loss.steepest(c));
+                assert!(found <= claimed && found > 0.99 * claimed, "{loss:?} {c}: {found} {claimed}");
+            }
+        }
+    }
 }

@@ -173,3 +173,100 @@ fn scatter(n: usize) -> usize {
     let golden = (n as f64 * 0.618) as usize;
     (golden.max(1)..).find(|stride| coprime(*stride)).unwrap_or(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel::Kernel;
+    use super::super::space::{Features, Gram};
+    use super::*;
+
+    const LOSSES: [Loss; 4] = [Loss::Hinge, Loss::Logistic, Loss::Squared, Loss::Huber];
+
+    fn places(n: usize) -> Vec<[f64; 2]> {
+        (0..n).map(|i| [(i * 7919 % 1009) as f64 / 1009.0, (i * 104_729 % 997) as f64 / 997.0]).collect()
+    }
+
+    fn gram(n: usize, bandwidth: f64) -> Gram {
+        let places = places(n);
+        Gram::new(n, |i, j| Kernel::Gaussian { bandwidth }.value(&places[i], &places[j]))
+    }
+
+    fn labels(n: usize) -> Vec<f64> {
+        (0..n).map(|i| if i * 31 % 7 < 3 { 1.0 } else { -1.0 }).collect()
+    }
+
+    fn distance<S: Space>(space: &S, a: &[f64], b: &[f64]) -> f64 {
+        space.square(&a.iter().zip(b).map(|(a, b)| a - b).collect::<Vec<_>>()).max(0.0).sqrt()
+    }
+
+    /// Against a minimiser that is a thousand times more exact, without looking at a certificate.
+    #[test]
+    fn the_public_number_of_steps_suffices_from_zero() {
+        let n = 60;
+        let labels = labels(n);
+        for loss in LOSSES {
+            for (c, bandwidth) in [(1.0, 0.3), (30.0, 0.1), (300.0, 2.0)] {
+                let space = gram(n, bandwidth);
+                let problem = |tolerance| Problem::new(loss, c, n as u32, tolerance, space.error());
+                let near = problem(1e-7).solve(&space, &labels);
+                for tolerance in [0.3, 0.01, 1e-4] {
+                    let problem = problem(tolerance);
+                    // No certificate is below 0, so all steps are taken.
+                    let blind = Problem { tolerance: -1.0, ..problem };
+                    let (found, steps) = blind.descend(&space, &labels, problem.steps());
+                    assert_eq!(steps, problem.steps());
+                    let off = distance(&space, &found, &near);
+                    assert!(off <= problem.tolerance + 1e-6, "{loss:?} {c} {tolerance}: {off} after {steps}");
+                    assert!(found.iter().map(|b| b.abs()).sum::<f64>() <= problem.mass() * (1.0 + 1e-9));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_at_least_the_distance_to_the_minimiser() {
+        let n = 60;
+        let (space, labels) = (gram(n, 0.2), labels(n));
+        for loss in LOSSES {
+            let problem = Problem::new(loss, 20.0, n as u32, 1e-7, space.error());
+            let near = problem.solve(&space, &labels);
+            for epochs in [4, 8, 16] {
+                let (found, certified) = problem.ascend(&space, &labels, epochs);
+                let off = distance(&space, &found, &near);
+                assert!(off <= certified + 1e-6, "{loss:?} {epochs}: {off} {certified}");
+            }
+        }
+    }
+
+    #[test]
+    fn both_methods_and_both_spaces_agree() {
+        let n = 300;
+        let (labels, places) = (labels(n), places(n));
+        let affine = |i: usize| {
+            [1.0, 2.0 * places[i][0] - 1.0, 2.0 * places[i][1] - 1.0].map(|t| (t / 3.0_f64.sqrt() * 0.999) as f32)
+        };
+        let features = Features::new(n, 3, |i, row| row.copy_from_slice(&affine(i)));
+        let inner = |a: [f32; 3], b: [f32; 3]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(b)).sum();
+        let gram = Gram::new(n, |i, j| inner(affine(i), affine(j)));
+        for loss in LOSSES {
+            let problem = Problem::new(loss, 50.0, n as u32, 1e-4, gram.error().max(features.error()));
+            let ascent = problem.solve(&gram, &labels);
+            let descent = problem.descend(&gram, &labels, problem.steps()).0;
+            let explicit = problem.solve(&features, &labels);
+            for other in [descent, explicit] {
+                let off = distance(&gram, &ascent, &other);
+                assert!(off <= 2.0 * problem.tolerance, "{loss:?}: {off} {}", problem.tolerance);
+            }
+        }
+    }
+
+    #[test]
+    fn every_place_is_visited() {
+        for n in 1..200 {
+            let stride = scatter(n);
+            let mut seen = vec![false; n];
+            (0..n).for_each(|i| seen[i * stride % n] = true);
+            assert!(seen.iter().all(|seen| *seen), "{n} {stride}");
+        }
+    }
+}

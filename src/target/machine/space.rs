@@ -211,7 +211,10 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// Calls `work` with every row of `width` and its index.
 fn in_parallel<T: Send>(values: &mut [T], width: usize, work: impl Fn(usize, &mut [T]) + Sync) {
-    let rows = (values.len() / width).div_ceil(THREADS).max(1);
+    if values.is_empty() {
+        return;
+    }
+    let rows = (values.len() / width).div_ceil(THREADS);
     let work = &work;
     let run = |first: usize, part: &mut [T]| {
         part.chunks_mut(width).enumerate().for_each(|(i, row)| work(first + i, row));
