@@ -49,7 +49,7 @@ fn cuts(c: &mut Criterion) {
     {
         let density = Density::new(bandwidths, degree).expect("a density");
         let histogram = Histogram::new(density.nodes());
-        c.bench_function(&format!("evaluate, {name}"), |b| b.iter(|| density.evaluate(black_box(&histogram))));
+        c.bench_function(&format!("evaluate, {name}"), |b| b.iter(|| density.intensity(black_box(&histogram))));
     }
 }
 

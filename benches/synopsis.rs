@@ -5,15 +5,15 @@ use std::hint::black_box;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::band::Band;
 use bernstream::synopsis::bernstein::Operator;
-use bernstream::synopsis::description::{Axis, Description, Target};
+use bernstream::synopsis::description::{Axis, Basis, Description};
+use bernstream::target::Shape;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 fn synopsis(dimensions: usize, degree: u32) -> Synopsis {
     let mut about: Description = serde_json::from_str(include_str!("../src/synopsis/example.json")).unwrap();
     about.degree = degree;
-    let Target::Density(density) = &mut about.target;
-    density.axes = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0, bandwidth: 0.1 }; dimensions];
-    let points = about.lattice_points().unwrap();
+    about.domain = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0 }; dimensions];
+    let points = about.shape().values();
     Synopsis::new(about, (0..points).map(|i| (i as f64).sin()).collect()).unwrap()
 }
 
@@ -34,7 +34,8 @@ fn benchmarks(criterion: &mut Criterion) {
             bencher.iter(|| Synopsis::open(black_box(&bytes)).unwrap());
         });
     }
-    criterion.bench_function("band/1-D k=40 h=2", |bencher| bencher.iter(|| Band::simulate(1, 40, 2)));
+    let line = Shape { dimensions: 1, degree: 40, basis: Basis::Bernstein };
+    criterion.bench_function("band/1-D k=40 h=2", |bencher| bencher.iter(|| Band::simulate(line, 2)));
 }
 
 criterion_group! { name = benches; config = Criterion::default().sample_size(20); targets = benchmarks }

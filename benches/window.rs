@@ -6,6 +6,7 @@ use std::time::Duration;
 use arrow::array::{Float64Array, Int64Array};
 use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
+use bernstream::target::Target;
 use bernstream::target::density::Density;
 use bernstream::window::grid::Grid;
 use bernstream::window::{Axis, Outside, Rules, Windows};
@@ -37,6 +38,7 @@ fn rules(axes: usize) -> Rules {
         ahead: Duration::from_secs(60),
         keys: None,
         axes: vec![Axis { min: 0.0, max: 100.0, outside: Outside::Clamp }; axes],
+        label: None,
         cap: None,
     }
 }
@@ -57,7 +59,7 @@ fn absorb(criterion: &mut Criterion) {
             let density = Density::new(&vec![0.05; axes], degree).expect("a density");
             let rules = rules(axes);
             let first = rules.grid.span_of(Timestamp::from_micros(0));
-            let mut windows = Windows::new(rules, density.nodes().clone(), first, None);
+            let mut windows = Windows::new(rules, density.keep(), first, None);
             group.bench_function(BenchmarkId::new(format!("absorbed, k = {degree}"), axes), |b| {
                 b.iter(|| black_box(windows.absorb(&batch)));
             });

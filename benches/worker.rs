@@ -158,8 +158,9 @@ fn bare(servers: &str, topic: &str, rows: usize) -> Duration {
 
 fn configuration(servers: &str, topic: &str, folder: &Path, axes: usize, has_keys: bool, degree: u32) -> String {
     let key = if has_keys { r#"key = { column = "key", values = ["JFK", "LGA"] }"# } else { "" };
-    let axis = |name| format!(r#"{{ column = "{name}", min = 0, max = 100, bandwidth = 5, outside = "clamp" }}"#);
+    let axis = |name| format!(r#"{{ column = "{name}", min = 0, max = 100, outside = "clamp" }}"#);
     let domain = ["x", "y"][..axes].iter().map(axis).collect::<Vec<_>>().join(", ");
+    let bandwidths = ["5", "5"][..axes].join(", ");
     format!(
         r#"
 pipeline = "bench"
@@ -186,8 +187,9 @@ name = "density"
 epsilon = 1.0
 degree = {degree}
 order = 1
-[release.density]
 domain = [{domain}]
+[release.density]
+bandwidths = [{bandwidths}]
 [output]
 files = {{ path = "{folder}/out" }}
 [ledger]
@@ -251,7 +253,7 @@ fn sealing() {
     let plan = settings.plan(&band(&settings), true).expect("a plan");
     let mut random = ChaCha20Rng::seed_from_u64(2);
     let first = plan.rules.grid.span_of(Timestamp::parse(ORIGIN).expect("a time"));
-    let mut windows = Windows::new(plan.rules.clone(), plan.density.nodes().clone(), first, None);
+    let mut windows = Windows::new(plan.rules.clone(), plan.target.keep(), first, None);
     let mut values = || (0..10_000).map(|_| random.random_range(-5.0..105.0)).collect::<Vec<f64>>();
     windows.absorb(&Batch {
         partition: 0,
@@ -266,7 +268,7 @@ fn sealing() {
     let mut times: Vec<Duration> = (0..50)
         .map(|seed| {
             let started = Instant::now();
-            let exact = plan.density.evaluate(&window.groups[0].histogram);
+            let exact = plan.target.evaluate(&window.groups[0].state);
             let noisy = plan.mechanism.release(&exact, &mut Generator::frozen([seed; 32]));
             let synopsis = Synopsis::new(plan.description.clone(), plan.natural(&noisy)).expect("a synopsis");
             black_box(synopsis.seal().expect("sealed"));

@@ -6,6 +6,7 @@
 mod health;
 mod stop;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -29,7 +30,7 @@ use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Source};
 use crate::synopsis::description::{self, Charge, Description, Entry};
 use crate::synopsis::{self, Synopsis};
-use crate::target::density::Density;
+use crate::target::Target;
 use crate::window::grid::{Grid, Span};
 use crate::window::{Fates, Rules, Window, Windows};
 
@@ -63,22 +64,25 @@ pub struct Plan {
     pub rules: Rules,
     /// The grid of the privacy blocks: a release charges every block that its window meets.
     pub blocks: Grid,
-    pub density: Density,
+    pub target: Arc<dyn Target>,
     pub mechanism: Laplace,
     /// The price of one window, for every block that it meets.
     pub price: Epsilon,
     /// What a block may spend in all.
     pub total: Epsilon,
     pub publication: Publication,
+    /// The natural value of zero grid units.
+    pub offset: f64,
     /// The description of every synopsis, but for what differs from window to window.
     pub description: Description,
 }
 
 impl Plan {
-    /// Noisy lattice values in natural units: records per unit volume of the domain.
+    /// Noisy values in natural units.
     #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
     pub fn natural(&self, noisy: &Noisy) -> Vec<f64> {
-        noisy.values().iter().map(|value| *value as f64 * self.description.noise.grid).collect()
+        let natural = |value: &i128| self.offset + *value as f64 * self.description.noise.grid;
+        noisy.values().iter().map(natural).collect()
     }
 }
 
@@ -117,8 +121,7 @@ impl Worker<'_> {
     pub fn run(self) -> Result<(), Error> {
         let Worker { plan, source, ledger, metrics, health, stop, .. } = self;
         let next = plan.rules.grid.span_of(ledger.next_window());
-        let windows =
-            Windows::new(plan.rules.clone(), plan.density.nodes().clone(), next, ledger.genesis().backfill_until);
+        let windows = Windows::new(plan.rules.clone(), plan.target.keep(), next, ledger.genesis().backfill_until);
         let reading = Reading {
             plan,
             source,
@@ -374,7 +377,7 @@ impl Releasing<'_> {
         let mut generator = (self.generators)()?;
         let mut sealed = Vec::with_capacity(window.groups.len());
         for group in &window.groups {
-            let exact = self.plan.density.evaluate(&group.histogram);
+            let exact = self.plan.target.evaluate(&group.state);
             let noisy = self.plan.mechanism.release(&exact, &mut generator);
             let description = self.describe(group.key.as_deref(), window.span, publish_at, &charges);
             let synopsis = Synopsis::new(description, self.plan.natural(&noisy))?;

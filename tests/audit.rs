@@ -12,6 +12,7 @@ use batches::{Record, batch, record, rules, rules_for_users, seconds};
 use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
+use bernstream::target::Target;
 use bernstream::target::density::Density;
 use bernstream::target::{Adjacency, Sensitivity};
 use bernstream::window::{Rules, Windows};
@@ -45,7 +46,7 @@ impl Audit {
     fn release(&self, records: &[Record], generator: &mut Generator) -> (Vec<i128>, Vec<i128>) {
         let density = density();
         let first = self.rules.grid.span_of(seconds(0));
-        let mut windows = Windows::new(self.rules.clone(), density.nodes().clone(), first, None);
+        let mut windows = Windows::new(self.rules.clone(), density.keep(), first, None);
         for record in records {
             windows.absorb(&batch(record));
         }
@@ -53,7 +54,7 @@ impl Audit {
         let closed: Vec<_> = (0..=last).map(|_| windows.close()).collect();
         let (mut exact, mut released) = (Vec::new(), Vec::new());
         for (window, group, point, _) in &self.watched {
-            let truth = density.evaluate(&closed[*window].groups[*group].histogram);
+            let truth = density.evaluate(&closed[*window].groups[*group].state);
             released.push(self.laplace.release(&truth, generator).values()[*point]);
             exact.push(truth.reveal()[*point]);
         }

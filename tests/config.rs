@@ -88,13 +88,13 @@ fn all_faults_of_a_file_are_told_at_once() {
             "f:32:11: release.epsilon: 0.1234567890123 has more than 12 decimals",
             "f:33:10: release.degree: expected a whole number from 1, such as 40",
             "f:34:9: release.order: must be from 1 to 200",
-            "f:39:7: release.density.domain[0].max: must be more than `min`, 10",
-            "f:43:1: release.density.domain[1].min: missing",
-            "f:44:10: release.density.domain[1].column: is an axis already",
-            "f:46:13: release.density.domain[1].bandwidth: expected a number above 0 in the units of the column, such as 10",
-            "f:51:11: output.kafka.witness: is the output topic",
-            "f:53:1: ledger.path: missing",
-            "f:57:10: serve.listen: \"localhost\" is not an address and a port",
+            "f:39:7: release.domain[0].max: must be more than `min`, 10",
+            "f:42:1: release.domain[1].min: missing",
+            "f:43:10: release.domain[1].column: is an axis already",
+            "f:48:15: release.density.bandwidths[0]: expected a number above 0 in the units of the column, such as 10",
+            "f:52:11: output.kafka.witness: is the output topic",
+            "f:54:1: ledger.path: missing",
+            "f:58:10: serve.listen: \"localhost\" is not an address and a port",
         ]
     );
 }
@@ -127,8 +127,9 @@ flights.toml:{line}:1: release.degre: unknown key
 #[test]
 fn each_rule_has_its_message() {
     let kafka_keys = "grace = \"1h\"\nahead = \"5m\"\npublish_delay = \"1m\"";
-    let two_axes = r#"{ column = "a", min = 0, max = 1, bandwidth = 0.1, outside = "drop" }, { column = "b", min = 0, max = 1, bandwidth = 0.1, outside = "drop" }"#;
-    let dep_delay = r#"{ column = "dep_delay", min = -30, max = 180, bandwidth = 10, outside = "clamp" }"#;
+    let two_axes =
+        r#"{ column = "a", min = 0, max = 1, outside = "drop" }, { column = "b", min = 0, max = 1, outside = "drop" }"#;
+    let dep_delay = r#"{ column = "dep_delay", min = -30, max = 180, outside = "clamp" }"#;
     let table = [
         // What is written with a wrong value.
         (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = inf\n\n", "privacy.epsilon: inf is no price"),
@@ -143,29 +144,29 @@ fn each_rule_has_its_message() {
         (FLIGHTS, "degree = 40", "degree = 0", "release.degree: must be at least 1"),
         (FLIGHTS, "degree = 40", "degree = -3", "release.degree: expected a whole number from 1, such as 40"),
         (FLIGHTS, "order = 4", "order = 201", "release.order: must be from 1 to 200"),
-        (FLIGHTS, "min = -30", "min = nan", "release.density.domain[0].min: NaN is no bound"),
-        (FLIGHTS, "min = -30", "min = 180", "release.density.domain[0].max: must be more than `min`, 180"),
-        (FLIGHTS, "min = -30, ", "", "release.density.domain[0].min: missing"),
-        (FLIGHTS, ", max = 180", "", "release.density.domain[0].max: missing"),
+        (FLIGHTS, "min = -30", "min = nan", "release.domain[0].min: NaN is no bound"),
+        (FLIGHTS, "min = -30", "min = 180", "release.domain[0].max: must be more than `min`, 180"),
+        (FLIGHTS, "min = -30, ", "", "release.domain[0].min: missing"),
+        (FLIGHTS, ", max = 180", "", "release.domain[0].max: missing"),
         (
             FLIGHTS,
-            "bandwidth = 10",
-            "bandwidth = 0",
-            "release.density.domain[0].bandwidth: must be above 0 and at most the width of the domain, 210",
+            "bandwidths = [10]",
+            "bandwidths = [0]",
+            "release.density.bandwidths[0]: must be above 0 and at most the width of the domain, 210",
         ),
         (
             FLIGHTS,
-            "bandwidth = 10",
-            "bandwidth = 211",
-            "release.density.domain[0].bandwidth: must be above 0 and at most the width of the domain, 210",
+            "bandwidths = [10]",
+            "bandwidths = [211]",
+            "release.density.bandwidths[0]: must be above 0 and at most the width of the domain, 210",
         ),
         (
             FLIGHTS,
             "outside = \"clamp\"",
             "outside = \"clip\"",
-            "release.density.domain[0].outside: expected \"clamp\" or \"drop\"",
+            "release.domain[0].outside: expected \"clamp\" or \"drop\"",
         ),
-        (FLIGHTS, dep_delay, "", "release.density.domain: has 0 axes, must have 1 to 3"),
+        (FLIGHTS, dep_delay, "", "release.domain: has 0 axes, must have 1 to 3"),
         (FLIGHTS, "length = \"1d\"", "length = \"0s\"", "windows.length: must be longer than zero"),
         (
             FLIGHTS,
@@ -263,7 +264,7 @@ fn each_rule_has_its_message() {
             FLIGHTS,
             "degree = 40",
             "degree = 5001",
-            "release.density.domain: degree 5001 is out of range: it must lie between 1 and 5000",
+            "release.density.bandwidths: degree 5001 is out of range: it must lie between 1 and 5000",
         ),
     ];
     for (text, old, new, expected) in table {
@@ -275,13 +276,14 @@ fn each_rule_has_its_message() {
     let told = faults(&with(FILES, "end = \"2014", &format!("{kafka_keys}\nend = \"2014")));
     assert_eq!(told.len(), 3);
     assert!(told.iter().all(|fault| fault.ends_with("means nothing with files")), "{told:?}");
-    let large = with(&with(FLIGHTS, dep_delay, two_axes), "degree = 40", "degree = 400");
+    let square = |text| with(&with(text, dep_delay, two_axes), "bandwidths = [10]", "bandwidths = [0.1, 0.1]");
+    let large = with(&square(FLIGHTS), "degree = 40", "degree = 400");
     assert!(
         faults(&large)[0].ends_with("a synopsis would have 1289480 bytes, more than Kafka's default limit of 1000000")
     );
-    let files = with(&with(FILES, dep_delay, two_axes), "degree = 40", "degree = 400");
+    let files = with(&square(FILES), "degree = 40", "degree = 400");
     assert!(faults(&files).is_empty());
-    let tiny = with(FILES, "bandwidth = 10", "bandwidth = 1e-7");
+    let tiny = with(FILES, "bandwidths = [10]", "bandwidths = [1e-7]");
     assert!(faults(&tiny)[0].contains("cells"), "{:?}", faults(&tiny));
 }
 
@@ -319,7 +321,7 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
         ("epsilon = 1.0\n\n", "epsilon = 1.1\n\n"),
         ("epsilon = 1.0\ndegree", "epsilon = 0.5\ndegree"),
         ("\"LGA\"", "\"LGB\""),
-        ("bandwidth = 10", "bandwidth = 11"),
+        ("bandwidths = [10]", "bandwidths = [11]"),
         ("max = 180", "max = 181"),
         ("\"clamp\"", "\"drop\""),
         ("\"dep_delay\"", "\"arr_delay\""),

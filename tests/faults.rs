@@ -420,9 +420,9 @@ fn privacy_settings_stay_those_of_the_ledger_and_addresses_may_change() {
     let Some(servers) = kafka::broker() else { return };
     let scene = Scene::new(&servers, 2);
     scene.begin(Duration::ZERO);
-    scene.edit("bandwidth = 10", "bandwidth = 11");
-    Running::start(&scene).refuses(&scene, &["the privacy settings are not those of the ledger", "bandwidth"]);
-    scene.edit("bandwidth = 11", "bandwidth = 10");
+    scene.edit("bandwidths = [10]", "bandwidths = [11]");
+    Running::start(&scene).refuses(&scene, &["the privacy settings are not those of the ledger", "bandwidths"]);
+    scene.edit("bandwidths = [11]", "bandwidths = [10]");
     // Each start listens somewhere else.
     scene.edit("127.0.0.1", "localhost");
     assert_ends(&scene);

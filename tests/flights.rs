@@ -24,6 +24,8 @@ use picture::Sample;
 
 /// Points at which a released curve is compared with the exact one.
 const POINTS: u32 = 200;
+/// As in `config/flights.toml`.
+const BANDWIDTH: f64 = 10.0;
 const DAYS: usize = 365;
 const ORIGINS: [&str; 3] = ["EWR", "JFK", "LGA"];
 
@@ -70,8 +72,8 @@ fn delays(axis: &Axis) -> Delays {
 }
 
 /// Records a minute of delay at `x`.
-fn exact(delays: &[f64], axis: &Axis, x: f64) -> f64 {
-    let b = axis.bandwidth;
+fn exact(delays: &[f64], x: f64) -> f64 {
+    let b = BANDWIDTH;
     let kernel = |d: &f64| (-((x - d) / b).powi(2) / 2.0).exp() / ((2.0 * std::f64::consts::PI).sqrt() * b);
     delays.iter().map(kernel).sum()
 }
@@ -79,7 +81,7 @@ fn exact(delays: &[f64], axis: &Axis, x: f64) -> f64 {
 /// The curve that would be released without noise: the exact values on the lattice, through the same operator.
 fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &Axis) -> Synopsis {
     let k = synopsis.description().degree;
-    let at = |p: u32| exact(delays, axis, axis.min + (axis.max - axis.min) * f64::from(p) / f64::from(k));
+    let at = |p: u32| exact(delays, axis.min + (axis.max - axis.min) * f64::from(p) / f64::from(k));
     Synopsis::new(synopsis.description().clone(), (0..=k).map(at).collect()).expect("a synopsis")
 }
 
@@ -116,7 +118,7 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     assert_eq!(published.len(), DAYS * ORIGINS.len());
     let synopses: Vec<Synopsis> =
         published.iter().map(|message| Synopsis::open(&message.payload).expect("a synopsis")).collect();
-    let axis = synopses[0].description().axes()[0].clone();
+    let axis = synopses[0].description().domain[0].clone();
     let delays = delays(&axis);
     let (mut covered, mut noise, mut whole, mut largest) = (0, 0.0, 0.0, 0.0_f64);
     let mut table = String::from("day,origin,flights,peak,noise_sup,error_sup\n");
@@ -186,7 +188,7 @@ fn sample(synopsis: &Synopsis, records: &[f64], axis: &Axis) -> Vec<Sample> {
                 released: released.evaluate(&[x]).expect("a value"),
                 noiseless: noiseless.evaluate(&[x]).expect("a value"),
                 half_width: synopsis.half_width(&[x]).expect("a width"),
-                exact: exact(records, axis, x),
+                exact: exact(records, x),
             }
         })
         .collect()

@@ -237,9 +237,10 @@ name = "density"
 epsilon = 1.0
 degree = 10
 order = 1
+domain = [{{ column = "value", min = 0, max = 100, outside = "{outside}" }}]
 
 [release.density]
-domain = [{{ column = "value", min = 0, max = 100, bandwidth = 10, outside = "{outside}" }}]
+bandwidths = [10]
 
 [output]
 files = {{ path = "{folder}/out" }}
@@ -460,7 +461,7 @@ fn replay(servers: &str, promise: Promise, cases: &[Case]) -> f64 {
     let text = configuration(promise, servers, "topic", Path::new("folder"));
     let settings = Settings::parse(&text, "neighbours").expect("a sound configuration");
     let contributions = settings.privacy.unit.contributions();
-    let sensitivity = settings.density.sensitivity(settings.privacy.adjacency, contributions).expect("one").0;
+    let sensitivity = settings.function.target.sensitivity(settings.privacy.adjacency, contributions).expect("one").0;
     let streams: Vec<_> = [base()].into_iter().chain(cases.iter().map(|case| case.stream.clone())).collect();
     let shown = at_once(streams.len(), |at| {
         let topic = send(servers, &streams[at]);

@@ -4,7 +4,7 @@
 use std::f64::consts::PI;
 
 use bernstream::target::density::Density;
-use bernstream::target::{Adjacency, Exact};
+use bernstream::target::{Adjacency, Exact, Target};
 use bernstream::window::histogram::Histogram;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -38,7 +38,7 @@ fn evaluate(density: &Density, records: &[Record]) -> Exact {
     for record in records {
         deposit(density, &mut histogram, record);
     }
-    density.evaluate(&histogram)
+    density.intensity(&histogram)
 }
 
 /// A neighbouring pair: a background, and the records by which the two sides differ.
@@ -56,7 +56,7 @@ impl Neighbours<'_> {
         for record in record.into_iter().flat_map(|record| (0..self.contributions).map(move |_| record)) {
             deposit(self.density, &mut histogram, record);
         }
-        self.density.evaluate(&histogram)
+        self.density.intensity(&histogram)
     }
 
     /// 1-norm and sup norm of the difference.
@@ -103,8 +103,10 @@ fn tightness(density: &Density, adjacency: Adjacency, contributions: u32) -> [f6
         deposit(density, &mut background, &record);
     }
     let found = Neighbours { density, background, adjacency, contributions }.worst(&mut rng);
-    let claimed =
-        [density.sensitivity(adjacency, contributions).unwrap().0, density.sup_sensitivity(contributions).unwrap()];
+    let claimed = [
+        density.sensitivity(adjacency, contributions).unwrap().0,
+        density.sup_sensitivity(adjacency, contributions).unwrap(),
+    ];
     [found[0] as f64 / claimed[0] as f64, found[1] as f64 / claimed[1] as f64]
 }
 

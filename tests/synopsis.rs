@@ -1,8 +1,9 @@
 //! A synopsis through its public face: what leaves, what is read back, and what damage does.
 
 use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Axis, Description, Target};
+use bernstream::synopsis::description::{Axis, Basis, Description};
 use bernstream::synopsis::{Error, Synopsis};
+use bernstream::target::Shape;
 
 fn description() -> Description {
     serde_json::from_str(include_str!("../src/synopsis/example.json")).unwrap()
@@ -11,14 +12,13 @@ fn description() -> Description {
 /// A description of a lattice of `degree` on axes `[0, 1], [0, 2], ...`.
 fn described(dimensions: u8, degree: u32, order: u32) -> Description {
     let mut about = Description { degree, order, ..description() };
-    let Target::Density(density) = &mut about.target;
-    let axis = |i| Axis { column: format!("x{i}"), min: 0.0, max: f64::from(i), bandwidth: 0.1 };
-    density.axes = (1..=dimensions).map(axis).collect();
+    let axis = |i| Axis { column: format!("x{i}"), min: 0.0, max: f64::from(i) };
+    about.domain = (1..=dimensions).map(axis).collect();
     about
 }
 
 fn points(about: &Description) -> usize {
-    about.lattice_points().unwrap()
+    about.shape().values()
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn points_outside_the_domain_or_of_another_dimension_are_errors() {
 
 #[test]
 fn the_band_grows_with_the_noise_and_covers_the_grid() {
-    let band = Band::simulate(1, 10, 2);
+    let band = Band::simulate(Shape { dimensions: 1, degree: 10, basis: Basis::Bernstein }, 2);
     let mut noise = description().noise;
     noise.grid = 0.0;
     assert_eq!(band.scaled(&noise).half_width, band.half_width * noise.scale);

@@ -4,6 +4,7 @@
 mod batches;
 
 use batches::{Record, batch, nodes, record, rules, rules_for_users, seconds};
+use bernstream::window::keep::Keep;
 use bernstream::window::{Axis, Fates, Outside, Rules, Window, Windows};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
@@ -14,7 +15,7 @@ const ONE: u128 = 1 << 20;
 
 fn open(rules: Rules) -> Windows {
     let first = rules.grid.span_of(seconds(0));
-    Windows::new(rules, nodes(), first, None)
+    Windows::new(rules, Keep::Histogram(nodes()), first, None)
 }
 
 fn close_all(mut windows: Windows) -> Vec<Window> {
@@ -115,7 +116,7 @@ fn membership_is_the_predicate_of_the_design() {
 #[test]
 fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends() {
     let first = rules().grid.span_of(seconds(0));
-    let mut windows = Windows::new(rules(), nodes(), first, Some(seconds(1_000)));
+    let mut windows = Windows::new(rules(), Keep::Histogram(nodes()), first, Some(seconds(1_000)));
     assert_eq!(windows.cut(), seconds(1_000));
     assert_eq!(windows.absorb(&batch(&Record { message: 999, ..record(5, 5.0) })).taken, 1);
     assert_eq!(windows.absorb(&batch(&Record { message: 1_000, ..record(5, 5.0) })).late, 1);
@@ -144,7 +145,8 @@ fn one_record_more_changes_its_own_window_and_key_by_one_deposit_and_nothing_els
                 assert_eq!(a.span, b.span, "{name}: the schedule");
                 for (a, b) in a.groups.iter().zip(&b.groups) {
                     assert_eq!(a.key, b.key, "{name}: the keys");
-                    let difference = distance(a.histogram.reveal(), b.histogram.reveal());
+                    let difference =
+                        distance(a.state.histogram().unwrap().reveal(), b.state.histogram().unwrap().reveal());
                     assert!(difference == 0 || difference == ONE, "{name}: {difference}");
                     changed += difference;
                 }
@@ -165,7 +167,9 @@ fn a_user_changes_a_window_by_at_most_the_cap_over_all_keys() {
         let mut largest = 0;
         for (a, b) in with.iter().zip(&without) {
             let pairs = a.groups.iter().zip(&b.groups);
-            let change: u128 = pairs.map(|(a, b)| distance(a.histogram.reveal(), b.histogram.reveal())).sum();
+            let change: u128 = pairs
+                .map(|(a, b)| distance(a.state.histogram().unwrap().reveal(), b.state.histogram().unwrap().reveal()))
+                .sum();
             assert!(change <= u128::from(records) * ONE);
             largest = largest.max(change);
         }
@@ -181,7 +185,7 @@ fn windows_do_not_depend_on_the_order_of_arrival() {
         stream.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
         for (a, b) in expected.iter().zip(windows_of(rules_for_users(2, 100), &stream)) {
             for (a, b) in a.groups.iter().zip(b.groups) {
-                assert_eq!(a.histogram, b.histogram);
+                assert_eq!(a.state, b.state);
             }
         }
     }
@@ -192,7 +196,7 @@ fn an_earlier_row_that_comes_later_takes_the_place_of_a_later_one() {
     let (early, late) = (record(3, 0.0), record(7, 10.0));
     let both = windows_of(rules_for_users(1, 100), &[late, early.clone()]);
     let alone = windows_of(rules_for_users(1, 100), &[early]);
-    assert_eq!(both[0].groups[0].histogram, alone[0].groups[0].histogram);
+    assert_eq!(both[0].groups[0].state, alone[0].groups[0].state);
 }
 
 #[test]
@@ -200,7 +204,7 @@ fn a_window_that_straddles_a_period_counts_each_period_apart() {
     // Periods of 15 seconds: the window from 10 to 20 holds the end of one and the start of the next.
     let rows: Vec<Record> = [11, 12, 16, 17].map(|time| record(time, 5.0)).to_vec();
     let windows = windows_of(rules_for_users(1, 15), &rows);
-    assert_eq!(mass(windows[1].groups[0].histogram.reveal()), 2 * ONE);
+    assert_eq!(mass(windows[1].groups[0].state.histogram().unwrap().reveal()), 2 * ONE);
 }
 
 #[test]
@@ -210,6 +214,6 @@ fn every_window_of_the_grid_is_closed_for_every_key_even_if_nothing_came() {
     for window in &windows {
         let keys: Vec<_> = window.groups.iter().map(|group| group.key.as_deref()).collect();
         assert_eq!(keys, [Some("a"), Some("b")]);
-        assert!(window.groups.iter().all(|group| mass(group.histogram.reveal()) == 0));
+        assert!(window.groups.iter().all(|group| mass(group.state.histogram().unwrap().reveal()) == 0));
     }
 }

@@ -48,9 +48,9 @@ fn summary(settings: &Settings) -> String {
     section(&mut text, "Not protected", &guarantee::not_protected(settings));
     section(&mut text, "Schedule", &schedule(settings));
     section(&mut text, "Memory", &memory(settings));
-    let points = settings.density.lattice_points();
+    let points = settings.shape().values();
     let message = format!(
-        "{points} coefficients x 8 bytes and about 3 KB of schema and metadata: about {} bytes for each window and key",
+        "{points} values x 8 bytes and about 3 KB of schema and metadata: about {} bytes for each window and key",
         message_bytes(points)
     );
     section(&mut text, "Message", &[message]);
@@ -95,11 +95,11 @@ fn schedule(settings: &Settings) -> Vec<String> {
 }
 
 fn memory(settings: &Settings) -> Vec<String> {
-    let (groups, cells) = (settings.groups() as u64, settings.density.cells() as u64);
-    let window = groups.saturating_mul(cells).saturating_mul(8);
+    let (groups, kept) = (settings.groups() as u64, settings.function.target.keep().bytes());
+    let window = groups.saturating_mul(kept);
     let for_windows = |windows: u64| {
         let bytes = bytes(window.saturating_mul(windows));
-        format!("open windows x keys x cells x 8 bytes = {windows} x {groups} x {cells} x 8 = {bytes}")
+        format!("open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}")
     };
     let mut lines = Vec::new();
     if let Some(open) = open_windows(settings) {
@@ -193,7 +193,7 @@ fn online(settings: &Settings) -> Vec<Check> {
         }
     }
     if let Output::Kafka { sink, witness } = &settings.output {
-        let bytes = message_bytes(settings.density.lattice_points());
+        let bytes = message_bytes(settings.shape().values());
         let make = "`bernstream ledger init` makes it";
         if about(&mut checks, &sink.broker, &sink.topic, make, |topic| output_checks(&sink.topic, topic, bytes)) {
             about(&mut checks, &witness.broker, &witness.topic, make, |topic| witness_checks(witness, topic));
@@ -338,8 +338,8 @@ mod tests {
         assert_eq!(
             memory(&settings),
             [
-                "in step with time: open windows x keys x cells x 8 bytes = 2 x 3 x 87 x 8 = 4176 bytes",
-                "in a back-fill of all: open windows x keys x cells x 8 bytes = 365 x 3 x 87 x 8 = 763 KB",
+                "in step with time: open windows x keys x bytes of each = 2 x 3 x 696 = 4176 bytes",
+                "in a back-fill of all: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
             ]
         );
     }

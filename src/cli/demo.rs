@@ -176,7 +176,7 @@ fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Re
 fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
     let description = synopsis.description();
     let evaluator = synopsis.evaluator(description.order)?;
-    let [axis] = description.axes() else { return Ok(String::new()) };
+    let [axis] = &description.domain[..] else { return Ok(String::new()) };
     let points: Vec<Point> = (0..COLUMNS)
         .map(|column| {
             let x = axis.min + (axis.max - axis.min) * f64::from(column) / f64::from(COLUMNS - 1);

@@ -12,7 +12,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use crate::cli::Failure;
 use crate::clock::Timestamp;
 use crate::synopsis::band::Band;
-use crate::synopsis::description::{Description, Target};
+use crate::synopsis::description::{Classifier, Density, Description, Target};
 use crate::synopsis::{self, Synopsis};
 
 /// How long a broker may be silent.
@@ -84,6 +84,8 @@ pub enum Error {
     Describe(#[from] serde_json::Error),
     #[error(transparent)]
     Synopsis(#[from] crate::synopsis::Error),
+    #[error("this synopsis is no density: leave out --density")]
+    NoDensity,
     #[error("the released mass is {0}, not positive: noise outweighs the records, and there is no density to show")]
     Mass(f64),
     #[error("cannot reach {brokers}; check the address, and that the broker is up")]
@@ -104,7 +106,8 @@ impl From<Error> for Failure {
             Error::Read { .. } | Error::Broker { .. } | Error::NoTopic { .. } | Error::Silent { .. } => {
                 Failure::Unavailable(text)
             }
-            Error::Synopsis(synopsis::Error::OutsideDomain { .. } | synopsis::Error::Dimensions { .. }) => {
+            Error::NoDensity
+            | Error::Synopsis(synopsis::Error::OutsideDomain { .. } | synopsis::Error::Dimensions { .. }) => {
                 Failure::Configuration(text)
             }
             _ => Failure::Other(text),
@@ -159,18 +162,20 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
     let about = synopsis.description();
     let order = arguments.order.unwrap_or(about.order);
     let evaluator = synopsis.evaluator(order)?;
-    let Target::Density(density) = &about.target;
-    let (divisor, by) = match (arguments.density, density.divide_by, evaluator.mass()) {
+    let (divisor, by) = match (arguments.density, &about.target, evaluator.mass()) {
         (false, ..) => (Divisor::Nothing, 1.0),
-        (true, Some(records), _) => (Divisor::Records(records), records as f64),
-        (true, None, mass) if mass > 0.0 => (Divisor::Mass(mass), mass),
-        (true, None, mass) => return Err(Error::Mass(mass)),
+        (true, Target::Density(Density { divide_by: Some(records), .. }), _) => {
+            (Divisor::Records(*records), *records as f64)
+        }
+        (true, Target::Density(_), mass) if mass > 0.0 => (Divisor::Mass(mass), mass),
+        (true, Target::Density(_), mass) => return Err(Error::Mass(mass)),
+        (true, ..) => return Err(Error::NoDensity),
     };
     // The band in the message is that of its own order; the band of another follows from the noise alone.
     let band = match order == about.order {
         true => synopsis.clone(),
         false => {
-            let band = Band::simulate(about.axes().len(), about.degree, order).scaled(&about.noise);
+            let band = Band::simulate(about.shape(), order).scaled(&about.noise);
             Synopsis::new(Description { order, band, ..about.clone() }, synopsis.values().to_vec())?
         }
     };
@@ -179,12 +184,29 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
     for point in points(about, arguments) {
         let (value, half) = (evaluator.evaluate(&point)?, band.half_width(&point)?);
         let numbers = point.iter().copied().chain([value / by, (value - half) / by, (value + half) / by]);
-        rows.push(numbers.map(|x| digits(x).to_string()).collect::<Vec<_>>().join(","));
+        let mut cells: Vec<String> = numbers.map(|x| digits(x).to_string()).collect();
+        if let Target::Classifier(classifier) = &about.target {
+            cells.push(class(classifier, value, half));
+        }
+        rows.push(cells.join(","));
     }
-    let columns: Vec<&str> = about.axes().iter().map(|axis| axis.column.as_str()).collect();
-    writeln!(out, "{},value,lower,upper", columns.join(","))?;
+    let columns: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
+    let class = if matches!(about.target, Target::Classifier(_)) { ",class" } else { "" };
+    writeln!(out, "{},value,lower,upper{class}", columns.join(","))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
     Ok(divisor)
+}
+
+/// The class that a score names, where the noise leaves one to name.
+fn class(classifier: &Classifier, score: f64, half_width: f64) -> String {
+    let Classifier { label, above, .. } = classifier;
+    if score.abs() <= half_width {
+        "too close to call".to_owned()
+    } else if score > 0.0 {
+        format!("{label} > {above}")
+    } else {
+        format!("{label} <= {above}")
+    }
 }
 
 /// Ten digits: more are below the noise, and show how the machine rounds.
@@ -198,7 +220,7 @@ fn points(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
         return arguments.at.iter().map(|point| point.0.clone()).collect();
     }
     let steps = arguments.points.unwrap_or(DEFAULT_POINTS) - 1;
-    about.axes().iter().fold(vec![vec![]], |points, axis| {
+    about.domain.iter().fold(vec![vec![]], |points, axis| {
         let at = |i| axis.min + (axis.max - axis.min) * (f64::from(i) / f64::from(steps));
         let longer = |p: Vec<f64>| (0..=steps).map(move |i| p.iter().copied().chain([at(i).min(axis.max)]).collect());
         points.into_iter().flat_map(longer).collect()
@@ -206,7 +228,6 @@ fn points(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
 }
 
 fn what(about: &Description, divisor: Divisor) -> String {
-    let Target::Density(density) = &about.target;
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
     let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
     let divided = match divisor {
@@ -216,7 +237,7 @@ fn what(about: &Description, divisor: Divisor) -> String {
     };
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };
     let span = format!("{} to {}", window.start, window.end);
-    format!("{release} of {pipeline}{key}, {span}{simulated}\nvalue: {}{divided}", density.meaning)
+    format!("{release} of {pipeline}{key}, {span}{simulated}\nvalue: {}{divided}", about.meaning)
 }
 
 fn guarantee(about: &Description) -> String {

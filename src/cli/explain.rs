@@ -1,7 +1,6 @@
 //! `bernstream explain`: what a release will be worth, before a record is read. Everything here is public.
 
 use std::collections::BTreeMap;
-use std::f64::consts::PI;
 use std::path::PathBuf;
 
 use crate::accountant;
@@ -12,7 +11,8 @@ use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{self, Operator};
-use crate::target::Sensitivity;
+use crate::synopsis::description::{Density, Smoothing, Target};
+use crate::target::{self, Basis, Sensitivity, Shape};
 use crate::window::grid::Span;
 
 /// Windows that the budget is followed through; a block of more is shown up to here.
@@ -35,15 +35,17 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     let plan = Plan::new(settings)?;
     let mut text = String::new();
     section(&mut text, "Guarantee", &guarantee::promise(settings));
+    section(&mut text, "Function", std::slice::from_ref(&settings.function.meaning));
     section(&mut text, "Lattice", &[plan.lattice()]);
     section(&mut text, "Sensitivity", &plan.sensitivity());
     section(&mut text, "Noise", &plan.noise()?);
     section(&mut text, "Other prices", &plan.prices());
-    section(&mut text, "Approximation", &[plan.approximation()]);
-    section(&mut text, "Budget", &budget(settings));
-    let notes = guarantee::notes(settings);
-    if !notes.is_empty() {
-        section(&mut text, "Note", &notes);
+    for (title, lines) in
+        [("Approximation", plan.approximation()), ("Budget", budget(settings)), ("Note", guarantee::notes(settings))]
+    {
+        if !lines.is_empty() {
+            section(&mut text, title, &lines);
+        }
     }
     Ok(text)
 }
@@ -52,68 +54,72 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
 struct Plan<'s> {
     settings: &'s Settings,
     sensitivity: Sensitivity,
+    /// The most that one unit changes one value, in grid units.
+    sup: f64,
     band: Band,
-    /// Bandwidths in the unit cube.
-    bandwidths: Vec<f64>,
 }
 
 impl<'s> Plan<'s> {
     fn new(settings: &'s Settings) -> Result<Self, Failure> {
-        let density = &settings.density;
-        let sensitivity = density
-            .sensitivity(settings.privacy.adjacency, settings.privacy.unit.contributions())
-            .map_err(|e| Failure::Configuration(e.to_string()))?;
-        let band = Band::simulate(density.dimensions(), density.degree(), settings.release.order);
-        let widths = settings.windows.axes.iter().map(|axis| axis.max - axis.min);
-        let bandwidths = settings.bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
-        Ok(Plan { settings, sensitivity, band, bandwidths })
+        let (target, adjacency) = (&settings.function.target, settings.privacy.adjacency);
+        let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
+        let contributions = settings.privacy.unit.contributions();
+        let sensitivity = target.sensitivity(adjacency, contributions).map_err(unbounded)?;
+        let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
+        let band = Band::simulate(settings.shape(), settings.release.order);
+        Ok(Plan { settings, sensitivity, sup, band })
     }
 
     fn lattice(&self) -> String {
-        let (density, order) = (&self.settings.density, self.settings.release.order);
-        format!(
-            "degree {}, dimensions {}: {} points; Bernstein operator of order {order}",
-            density.degree(),
-            density.dimensions(),
-            density.lattice_points()
-        )
+        let Shape { dimensions, degree, basis } = self.settings.shape();
+        let count = self.settings.shape().values();
+        match basis {
+            Basis::Bernstein => format!(
+                "degree {degree}, dimensions {dimensions}: {count} points; Bernstein operator of order {}",
+                self.settings.release.order
+            ),
+            Basis::Affine => format!("an affine function of {dimensions} columns: {count} coefficients"),
+        }
     }
 
     fn sensitivity(&self) -> Vec<String> {
-        let density = &self.settings.density;
-        let units = self.sensitivity.0;
-        // Shown only: `sup_sensitivity` fails only where `sensitivity` did.
-        let sup = density.sup_sensitivity(self.settings.privacy.unit.contributions()).unwrap_or(units);
-        let papers = show(float(density.lattice_points() as u64) * float(sup) / float(units));
+        let units = float(self.sensitivity.0);
+        let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
         vec![
-            format!("a unit changes all lattice values together by at most {units} grid units"),
-            format!("that is {} times the peak that one record makes", show(self.in_peaks(float(units)))),
-            format!("the paper's scale, lattice points x largest change / epsilon, would be {papers} times ours"),
+            format!("a unit changes all values together by at most {} grid units", self.sensitivity.0),
+            format!(
+                "that is {} times the most that it changes one of them, {} {}",
+                show(units / self.sup),
+                show(self.in_natural_units(self.sup)),
+                self.settings.function.quantity
+            ),
+            format!(
+                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times ours"
+            ),
         ]
     }
 
     fn noise(&self) -> Result<Vec<String>, Failure> {
-        let price = self.settings.release.price;
-        let scale = self.scale(price)?;
-        let per = self.settings.columns.values.join(" x ");
+        let scale = self.scale(self.settings.release.price)?;
+        let quantity = &self.settings.function.quantity;
         let (middle, corner) = self.half_widths(scale);
         let natural = |units: f64| show(self.in_natural_units(units));
-        let peaks = |units: f64| show(self.in_peaks(units));
+        let units = |units: f64| show(units / self.sup);
+        let expected = self.band.expected_sup * scale;
         Ok(vec![
-            format!("Laplace noise of scale {} grid units = {} records per unit of {per}", show(scale), natural(scale)),
-            format!("the noise on a lattice value is as large as {} records at one place", peaks(scale)),
+            format!("Laplace noise of scale {} grid units = {} {quantity}", show(scale), natural(scale)),
+            format!("the noise on a value is as large as the largest effect of {} units", units(scale)),
             format!(
-                "expected largest error of a synopsis: {} records per unit of {per}, or {} records at one place",
-                natural(self.band.expected_sup * scale),
-                peaks(self.band.expected_sup * scale)
+                "expected largest error by the noise: {} {quantity}, or {} units",
+                natural(expected),
+                units(expected)
             ),
             format!(
-                "95 % of synopses are everywhere within {} in the middle and {} at a corner, or {} and {} records at one \
-                 place",
+                "95 % of synopses are everywhere within {} in the middle and {} at a corner, or {} and {} units",
                 natural(middle),
                 natural(corner),
-                peaks(middle),
-                peaks(corner)
+                units(middle),
+                units(corner)
             ),
         ])
     }
@@ -121,25 +127,33 @@ impl<'s> Plan<'s> {
     /// Half, the same and twice the price.
     fn prices(&self) -> Vec<String> {
         let price = self.settings.release.price.trillionths();
-        let mut lines =
-            vec![format!("{:<14} {:<30} {}", "epsilon", "scale (records at one place)", "95 % error in the middle")];
+        let mut lines = vec![format!(
+            "{:<14} {:<34} {}",
+            "epsilon", "scale (largest effects of a unit)", "95 % error in the middle"
+        )];
         for price in [(price / 2).max(1), price, price.saturating_mul(2)].map(Epsilon::from_trillionths) {
             // Half a price that is just possible may not be.
             let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
-            let (scale, middle) = (show(self.in_peaks(scale)), show(self.in_peaks(middle)));
-            lines.push(format!("{:<14} {scale:<30} {middle}", price.to_string()));
+            let (scale, middle) = (show(scale / self.sup), show(middle / self.sup));
+            lines.push(format!("{:<14} {scale:<34} {middle}", price.to_string()));
         }
         lines
     }
 
-    /// The error of the operator for one record, apart from all noise.
-    fn approximation(&self) -> String {
-        let share = worst_approximation(&self.bandwidths, self.settings.density.degree(), self.settings.release.order);
-        format!(
+    /// The error of the operator for one record, apart from all noise, where it is known before there are records.
+    fn approximation(&self) -> Vec<String> {
+        let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &self.settings.function.about
+        else {
+            return Vec::new();
+        };
+        let widths = self.settings.windows.axes.iter().map(|axis| axis.max - axis.min);
+        let in_cube: Vec<f64> = bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
+        let share = worst_approximation(&in_cube, self.settings.shape().degree, self.settings.release.order);
+        vec![format!(
             "without noise, a synopsis of one record is off by up to {} % of its peak (the worst of a grid of places)",
             show(100.0 * share)
-        )
+        )]
     }
 
     /// In grid units.
@@ -150,7 +164,7 @@ impl<'s> Plan<'s> {
 
     /// Half the width of the band in the middle of the domain and at a corner, in grid units.
     fn half_widths(&self, scale: f64) -> (f64, f64) {
-        let axes = i32::try_from(self.settings.density.dimensions()).unwrap_or(i32::MAX);
+        let axes = i32::try_from(self.settings.shape().dimensions).unwrap_or(i32::MAX);
         let weights = &self.band.weights;
         let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let at = |x: f64| {
@@ -160,16 +174,8 @@ impl<'s> Plan<'s> {
         (at(0.5), at(0.0))
     }
 
-    /// Grid units as records per unit of the columns.
     fn in_natural_units(&self, units: f64) -> f64 {
-        let volume: f64 = self.settings.windows.axes.iter().map(|axis| axis.max - axis.min).product();
-        units * self.settings.density.unit() / volume
-    }
-
-    /// Grid units as a number of records that all lie at one place, by the height of their peak.
-    fn in_peaks(&self, units: f64) -> f64 {
-        let peak: f64 = self.bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
-        units * self.settings.density.unit() / peak
+        units * self.settings.function.unit
     }
 }
 

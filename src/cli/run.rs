@@ -16,6 +16,7 @@ use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
 use crate::synopsis::band::Band;
+use crate::target::Shape;
 use crate::{serve, telemetry};
 
 /// How long to wait before a broker that is down is tried again.
@@ -139,14 +140,14 @@ fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
 
 /// The band of the noise: simulated once a plan, from public quantities, and kept beside the ledger.
 pub fn band(settings: &Settings) -> Band {
-    let (dimensions, degree, order) =
-        (settings.density.dimensions(), settings.density.degree(), settings.release.order);
-    let kept =
-        settings.ledger.path.join(format!("band-{}-{dimensions}-{degree}-{order}.json", env!("CARGO_PKG_VERSION")));
+    let (shape, order) = (settings.shape(), settings.release.order);
+    let Shape { dimensions, degree, basis } = shape;
+    let name = format!("band-{}-{basis:?}-{dimensions}-{degree}-{order}.json", env!("CARGO_PKG_VERSION"));
+    let kept = settings.ledger.path.join(name.to_lowercase());
     if let Some(band) = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         return band;
     }
-    let band = Band::simulate(dimensions, degree, order);
+    let band = Band::simulate(shape, order);
     // Only a saving: without it the same band is simulated again.
     if let Err(error) =
         serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&kept, bytes))

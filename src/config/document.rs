@@ -344,18 +344,17 @@ mod tests {
 
     #[test]
     fn the_number_of_an_element_is_no_part_of_a_known_key() {
-        assert_eq!(generic("release.density.domain[12].min"), "release.density.domain[].min");
+        assert_eq!(generic("release.domain[12].min"), "release.domain[].min");
         assert_eq!(generic("a[0][1].b"), "a[][].b");
     }
 
     #[test]
     fn every_misread_node_is_found_in_one_pass() {
-        let text =
-            "pipeline = 1\ninput.time = 2\n[windows]\nlenght = \"1d\"\n[[release.density.domain]]\nmin = \"x\"\n";
+        let text = "pipeline = 1\ninput.time = 2\n[windows]\nlenght = \"1d\"\n[[release.domain]]\nmin = \"x\"\n";
         let (document, file) = Document::read(text, "f");
         assert!(file.is_ok());
         let paths: Vec<_> = document.faults.iter().map(|f| f.path.as_str()).collect();
-        let expected = ["input.time", "pipeline", "release.density.domain[0].min", "windows.lenght"];
+        let expected = ["input.time", "pipeline", "release.domain[0].min", "windows.lenght"];
         assert_eq!(paths, expected);
     }
 }

@@ -141,13 +141,10 @@ pub struct Release {
     pub epsilon: Field<f64>,
     pub degree: Field<u32>,
     pub order: Field<u32>,
-    pub density: Field<Density>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Density {
     pub domain: Field<Vec<Spanned<Axis>>>,
+    pub label: Field<Label>,
+    pub density: Field<Density>,
+    pub regression: Field<Regression>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -156,8 +153,31 @@ pub struct Axis {
     pub column: Field<String>,
     pub min: Field<f64>,
     pub max: Field<f64>,
-    pub bandwidth: Field<f64>,
     pub outside: Field<Outside>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Label {
+    pub column: Field<String>,
+    pub min: Field<f64>,
+    pub max: Field<f64>,
+    pub outside: Field<Outside>,
+    pub above: Field<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Density {
+    pub bandwidths: Field<Vec<Spanned<f64>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Regression {
+    pub bandwidth: Field<f64>,
+    pub gap: Field<f64>,
+    pub max_records: Field<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -254,20 +274,28 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release.epsilon", "a number above 0 with at most 12 decimals, such as 0.5: the price of a window"),
     ("release.degree", "a whole number from 1, such as 40"),
     ("release.order", "a whole number from 1 to 200, such as 2"),
+    ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
+    ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),
+    ("release.domain[].column", r#"the name of a column of numbers, such as "delay""#),
+    ("release.domain[].min", "a number such as -30: a bound that does not come from the data"),
+    ("release.domain[].max", "a number such as 180: a bound that does not come from the data"),
+    ("release.domain[].outside", r#""clamp" or "drop""#),
+    (
+        "release.label",
+        r#"a table such as { column = "delay", min = -60, max = 180, outside = "clamp" } or { column = "delay", above = 15 }"#,
+    ),
+    ("release.label.column", r#"the name of a column of numbers, such as "delay""#),
+    ("release.label.min", "a number such as -60: a bound that does not come from the data"),
+    ("release.label.max", "a number such as 180: a bound that does not come from the data"),
+    ("release.label.outside", r#""clamp" or "drop""#),
+    ("release.label.above", "a number such as 15: labels above it are one class, all others the other"),
     ("release.density", "a table [release.density]"),
-    (
-        "release.density.domain",
-        r#"a list such as [{ column = "delay", min = -30, max = 180, bandwidth = 10, outside = "clamp" }]"#,
-    ),
-    (
-        "release.density.domain[]",
-        r#"a table such as { column = "delay", min = -30, max = 180, bandwidth = 10, outside = "clamp" }"#,
-    ),
-    ("release.density.domain[].column", r#"the name of a column of numbers, such as "delay""#),
-    ("release.density.domain[].min", "a number such as -30: a bound that does not come from the data"),
-    ("release.density.domain[].max", "a number such as 180: a bound that does not come from the data"),
-    ("release.density.domain[].bandwidth", "a number above 0 in the units of the column, such as 10"),
-    ("release.density.domain[].outside", r#""clamp" or "drop""#),
+    ("release.density.bandwidths", "a list such as [10], a number above 0 for each axis, in the units of its column"),
+    ("release.density.bandwidths[]", "a number above 0 in the units of the column, such as 10"),
+    ("release.regression", "a table [release.regression]"),
+    ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
+    ("release.regression.gap", "a number above 0 in the units of the column, such as 0.5: larger gaps count as this"),
+    ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are left out"),
     ("output", "a table [output]"),
     ("output.kafka", "a table [output.kafka]"),
     ("output.kafka.brokers", r#"addresses such as "localhost:9092""#),

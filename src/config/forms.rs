@@ -83,6 +83,11 @@ pub fn finite(number: f64) -> Result<f64, String> {
     if number.is_finite() { Ok(number) } else { Err(format!("{number} is no bound")) }
 }
 
+/// A number above zero.
+pub fn positive(number: f64) -> Result<f64, String> {
+    if number > 0.0 && number.is_finite() { Ok(number) } else { Err("must be a number above 0".to_owned()) }
+}
+
 /// A whole number of at least one.
 pub fn count<N: Copy + PartialEq + Default>(number: N) -> Result<N, String> {
     if number == N::default() { Err("must be at least 1".to_owned()) } else { Ok(number) }

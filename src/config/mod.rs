@@ -6,11 +6,13 @@ mod forms;
 pub mod guarantee;
 pub mod normalised;
 mod plan;
+mod release;
 mod sections;
 mod settle;
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -21,7 +23,8 @@ pub use crate::config::plan::Error;
 use crate::mechanism::calibrate::Epsilon;
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
-use crate::target::{Adjacency, density};
+use crate::synopsis::description;
+use crate::target::{Adjacency, Shape, Target};
 use crate::window::grid::Grid;
 use crate::{ledger, sink, source, window};
 
@@ -36,9 +39,7 @@ pub struct Settings {
     pub blocks: Grid,
     pub privacy: Privacy,
     pub release: Release,
-    pub density: density::Density,
-    /// Bandwidths in natural units, in the order of the axes.
-    pub bandwidths: Vec<f64>,
+    pub function: Function,
     pub output: Output,
     pub ledger: ledger::Params,
     pub serve: Option<SocketAddr>,
@@ -104,6 +105,22 @@ pub struct Release {
     pub publish_delay: Duration,
 }
 
+/// The function that is published, and what its values mean.
+#[derive(Clone, Debug)]
+pub struct Function {
+    pub target: Arc<dyn Target>,
+    /// What every synopsis says about it; all that its values depend on, beside domain, lattice and label.
+    pub about: description::Target,
+    /// What a value means, in words.
+    pub meaning: String,
+    /// What a value counts, in words: the unit of an error.
+    pub quantity: String,
+    /// What one grid unit stands for, in natural units.
+    pub unit: f64,
+    /// The natural value of zero grid units.
+    pub offset: f64,
+}
+
 impl Settings {
     /// Reads the file at `path`.
     pub fn load(path: &Path) -> Result<Self, Faults> {
@@ -122,6 +139,11 @@ impl Settings {
     /// SHA-256 of [`Settings::normalised`]: changes with what bears on privacy, and with nothing else.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.normalised).into()
+    }
+
+    /// What the released values are.
+    pub fn shape(&self) -> Shape {
+        self.function.target.shape()
     }
 
     /// How many lattices a window publishes: one a key.

@@ -8,14 +8,14 @@ use crate::clock::micros;
 use crate::config::{Input, Settings, Unit};
 use crate::source::kafka::OnBadMessage;
 use crate::target::Adjacency;
-use crate::window::Outside;
+use crate::window::{Axis, Label, Outside};
 
 /// Canonical JSON: keys sorted, no spaces, spans in microseconds, prices in decimal.
 ///
 /// `ledger` holds what a ledger is bound to for ever (a change needs a new one), `release` what may change from a
 /// future window on. Messages that the operator gave up (`skip`, `lost`) are events of the input, not rules: absent.
 pub fn json(settings: &Settings) -> String {
-    let Settings { pipeline, input, columns, windows, blocks, privacy, release, bandwidths, .. } = settings;
+    let Settings { pipeline, input, columns, windows, blocks, privacy, release, .. } = settings;
     let unit = match &privacy.unit {
         Unit::Record => json!("record"),
         Unit::User { column, per, max_records_per_window } => {
@@ -36,21 +36,12 @@ pub fn json(settings: &Settings) -> String {
         }),
         Input::Files(_) => json!({ "kind": "files" }),
     };
-    let axes: Vec<Value> = columns
-        .values
-        .iter()
-        .zip(&windows.axes)
-        .zip(bandwidths)
-        .map(|((column, axis), bandwidth)| {
-            let outside = match axis.outside {
-                Outside::Clamp => "clamp",
-                Outside::Drop => "drop",
-            };
-            json!({
-                "column": column, "min": axis.min, "max": axis.max, "bandwidth": bandwidth, "outside": outside,
-            })
-        })
-        .collect();
+    let domain: Vec<Value> =
+        columns.values.iter().zip(&windows.axes).map(|(column, axis)| bounds(column, axis)).collect();
+    let label = windows.label.as_ref().zip(columns.values.last()).map(|(label, column)| match label {
+        Label::Number(axis) => bounds(column, axis),
+        Label::Above(above) => json!({ "column": column, "above": above }),
+    });
     // Sorted: `serde_json` keeps an object's keys in order.
     json!({
         "ledger": {
@@ -65,9 +56,11 @@ pub fn json(settings: &Settings) -> String {
         "release": {
             "name": release.name,
             "price": release.price,
-            "degree": settings.density.degree(),
+            "degree": settings.shape().degree,
             "order": release.order,
-            "density": axes,
+            "domain": domain,
+            "label": label,
+            "function": settings.function.about,
             "key": columns.key,
             "keys": windows.keys,
             "windows": {
@@ -81,6 +74,14 @@ pub fn json(settings: &Settings) -> String {
         },
     })
     .to_string()
+}
+
+fn bounds(column: &str, axis: &Axis) -> Value {
+    let outside = match axis.outside {
+        Outside::Clamp => "clamp",
+        Outside::Drop => "drop",
+    };
+    json!({ "column": column, "min": axis.min, "max": axis.max, "outside": outside })
 }
 
 /// Where the settings of a ledger and those of a file differ, a line each.

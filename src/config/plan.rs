@@ -5,8 +5,7 @@ use crate::mechanism::{self, Laplace};
 use crate::pipeline::{Plan, Publication};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
-    Axis, Basis, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Target,
-    Unit as DescribedUnit,
+    Axis, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Target, Unit as DescribedUnit,
 };
 use crate::target::{self, Adjacency};
 
@@ -22,14 +21,9 @@ pub enum Error {
 impl Settings {
     /// The Laplace mechanism for these settings.
     pub fn mechanism(&self) -> Result<Laplace, Error> {
-        let sensitivity = self.density.sensitivity(self.privacy.adjacency, self.privacy.unit.contributions())?;
+        let sensitivity =
+            self.function.target.sensitivity(self.privacy.adjacency, self.privacy.unit.contributions())?;
         Ok(Laplace::calibrated(sensitivity, self.release.price)?)
-    }
-
-    /// What one grid unit stands for, in records per unit volume of the domain.
-    pub fn unit(&self) -> f64 {
-        let volume: f64 = self.windows.axes.iter().map(|axis| axis.max - axis.min).product();
-        self.density.unit() / volume
     }
 
     /// The plan. `band` is that of the noise in units of its scale; `is_synthetic` says that the records are simulated.
@@ -42,18 +36,19 @@ impl Settings {
         Ok(Plan {
             rules: self.windows.clone(),
             blocks: self.blocks,
-            density: self.density.clone(),
+            target: self.function.target.clone(),
             mechanism,
             price: self.release.price,
             total: self.privacy.total,
             publication,
+            offset: self.function.offset,
             description: self.description(mechanism, band, is_synthetic),
         })
     }
 
     /// What every synopsis says; window, key, blocks and ledger row are filled in when there are any.
     fn description(&self, mechanism: Laplace, band: &Band, is_synthetic: bool) -> Description {
-        let grid = self.unit();
+        let grid = self.function.unit;
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
         let noise = Noise { law: Law::DiscreteLaplace, scale: mechanism.scale().units() as f64 * grid, grid };
         let start = self.windows.grid.origin();
@@ -64,9 +59,11 @@ impl Settings {
             key: None,
             window: self.windows.grid.span_of(start),
             published: start,
-            target: Target::Density(self.density_description()),
-            basis: Basis::Bernstein,
-            degree: self.density.degree(),
+            target: self.target_description(),
+            meaning: self.meaning(),
+            domain: self.domain(),
+            basis: self.shape().basis,
+            degree: self.shape().degree,
             order: self.release.order,
             noise,
             privacy: Privacy {
@@ -89,25 +86,28 @@ impl Settings {
         }
     }
 
-    fn density_description(&self) -> Density {
-        let axes = self.columns.values.iter().zip(&self.windows.axes).zip(&self.bandwidths);
-        let columns = self.columns.values.join(" and ");
-        let meaning = match self.privacy.adjacency {
-            Adjacency::AddRemove => format!("records per unit of {columns}; divide by the released mass for a density"),
-            Adjacency::ReplaceOne => format!("records per unit of {columns}; divide by 'divide_by' for a density"),
-        };
-        Density {
-            axes: axes
-                .map(|((column, axis), bandwidth)| Axis {
-                    column: column.clone(),
-                    min: axis.min,
-                    max: axis.max,
-                    bandwidth: *bandwidth,
-                })
-                .collect(),
-            meaning,
-            divide_by: self.privacy.records_per_window,
+    /// Under `replace_one` the number of records is public, and a density can be divided by it.
+    fn target_description(&self) -> Target {
+        match self.function.about.clone() {
+            Target::Density(density) => {
+                Target::Density(Density { divide_by: self.privacy.records_per_window, ..density })
+            }
+            other => other,
         }
+    }
+
+    fn meaning(&self) -> String {
+        match (&self.function.about, self.privacy.adjacency) {
+            (Target::Density(_), Adjacency::ReplaceOne) => {
+                format!("{}; divide by 'divide_by' for a density", self.function.quantity)
+            }
+            _ => self.function.meaning.clone(),
+        }
+    }
+
+    fn domain(&self) -> Vec<Axis> {
+        let axes = self.columns.values.iter().zip(&self.windows.axes);
+        axes.map(|(column, axis)| Axis { column: column.clone(), min: axis.min, max: axis.max }).collect()
     }
 
     fn unit_description(&self) -> DescribedUnit {

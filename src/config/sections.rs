@@ -13,18 +13,12 @@ use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field};
 use crate::config::{Input, Output, Privacy, Unit, forms};
 use crate::ledger::{self, witness};
-use crate::mechanism::calibrate::Epsilon;
 use crate::metrics::Detail;
 use crate::source::kafka::{Lost, OnBadMessage};
 use crate::source::topic::Broker;
 use crate::target::Adjacency;
-use crate::target::density::Density;
 use crate::window::grid::Grid;
-use crate::window::{Axis, Outside};
 use crate::{sink, source};
-
-/// The orders for which the evaluation was checked (privacy-math, section 2).
-const LARGEST_ORDER: u32 = 200;
 
 /// How long published bytes are kept where the file does not say.
 const KEEP_PUBLISHED: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -33,7 +27,7 @@ const KEEP_PUBLISHED: Duration = Duration::from_secs(7 * 24 * 3600);
 const MIN_INSYNC_REPLICAS: u32 = 2;
 
 /// Whatever was found, or the proof that it is wrong.
-type Found<T> = Result<T, Reported>;
+pub(super) type Found<T> = Result<T, Reported>;
 
 /// `[input]`
 pub struct Inlet {
@@ -51,18 +45,6 @@ pub struct Schedule {
     pub ahead: Duration,
     /// Files have none.
     pub delay: Option<Spanned<Duration>>,
-}
-
-/// `[release]`
-pub struct Stage {
-    pub name: String,
-    pub price: Spanned<Epsilon>,
-    pub degree: Spanned<u32>,
-    pub order: u32,
-    pub columns: Vec<String>,
-    pub axes: Vec<Axis>,
-    pub bandwidths: Vec<f64>,
-    pub density: Density,
 }
 
 /// `[output]`
@@ -237,85 +219,6 @@ fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Found<Unit> 
     let per = document.required(&place, "per", written.per, forms::positive_duration);
     let cap = document.required(&place, "max_records_per_window", written.max_records_per_window, forms::count);
     Ok(Unit::User { column: column?.into_inner(), per: per?.into_inner(), max_records_per_window: cap?.into_inner() })
-}
-
-pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Found<Stage> {
-    let (place, written) = (table.span(), table.into_inner());
-    let name = document.required(&place, "name", written.name, forms::name);
-    let price = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
-    let degree = document.required(&place, "degree", written.degree, forms::count);
-    let order = document.required(&place, "order", written.order, |order| match order {
-        1..=LARGEST_ORDER => Ok(order),
-        _ => Err(format!("must be from 1 to {LARGEST_ORDER}")),
-    });
-    let domain = document.required(&place, "density", written.density, Ok).and_then(|table| {
-        let (place, written) = (table.span(), table.into_inner());
-        document.required(&place, "domain", written.domain, |axes| match axes.len() {
-            1..=3 => Ok(axes),
-            count => Err(format!("has {count} axes, must have 1 to 3")),
-        })
-    })?;
-    let place = domain.span();
-    let mut seen = HashSet::new();
-    let mut axes = Vec::new();
-    for written in domain.into_inner() {
-        axes.push(axis(document, written, &mut seen));
-    }
-    let axes: Vec<(String, Axis, f64)> = axes.into_iter().collect::<Found<_>>()?;
-    let degree = degree?;
-    let in_unit_cube: Vec<f64> = axes.iter().map(|(_, axis, bandwidth)| bandwidth / (axis.max - axis.min)).collect();
-    let density = Density::new(&in_unit_cube, *degree.get_ref())
-        .map_err(|e| document.fault(place, e.to_string(), "take a wider bandwidth, a smaller degree or fewer axes"))?;
-    Ok(Stage {
-        name: name?.into_inner(),
-        price: price?,
-        degree,
-        order: order?.into_inner(),
-        columns: axes.iter().map(|(column, _, _)| column.clone()).collect(),
-        bandwidths: axes.iter().map(|(_, _, bandwidth)| *bandwidth).collect(),
-        axes: axes.into_iter().map(|(_, axis, _)| axis).collect(),
-        density,
-    })
-}
-
-/// One axis: its column, its bounds, and the bandwidth in natural units.
-fn axis(
-    document: &mut Document<'_>,
-    table: Spanned<file::Axis>,
-    seen: &mut HashSet<String>,
-) -> Found<(String, Axis, f64)> {
-    let (place, written) = (table.span(), table.into_inner());
-    let column = document.required(&place, "column", written.column, |column| {
-        let column = forms::words(column)?;
-        if seen.insert(column.clone()) { Ok(column) } else { Err("is an axis already".to_owned()) }
-    });
-    let min = document.required(&place, "min", written.min, forms::finite);
-    let max = document.required(&place, "max", written.max, forms::finite);
-    let bandwidth = document.required(&place, "bandwidth", written.bandwidth, forms::finite);
-    let outside = document.required(&place, "outside", written.outside, |outside| {
-        Ok(match outside {
-            file::Outside::Clamp => Outside::Clamp,
-            file::Outside::Drop => Outside::Drop,
-        })
-    });
-    let (min, max) = (min?.into_inner(), max?);
-    let width = max.get_ref() - min;
-    if width <= 0.0 || !width.is_finite() {
-        let what =
-            if width <= 0.0 { format!("must be more than `min`, {min}") } else { "is too far from `min`".to_owned() };
-        return Err(document.fault(
-            max.span(),
-            what,
-            "bounds are public: take them from what is known, not from the data",
-        ));
-    }
-    let bandwidth = bandwidth?;
-    if *bandwidth.get_ref() <= 0.0 || *bandwidth.get_ref() > width {
-        let what = format!("must be above 0 and at most the width of the domain, {width}");
-        return Err(document.fault(bandwidth.span(), what, "about a twentieth of the width is a good start"));
-    }
-    let axis = Axis { min, max: max.into_inner(), outside: outside?.into_inner() };
-    Ok((column?.into_inner(), axis, bandwidth.into_inner()))
 }
 
 /// `default` is the input's broker: `None` where the input is itself at fault, `Some(None)` where it has none.

@@ -7,7 +7,8 @@ use toml::Spanned;
 
 use crate::config::document::{Document, Reported};
 use crate::config::file::File;
-use crate::config::sections::{self, Schedule, Stage};
+use crate::config::release::{self, Stage};
+use crate::config::sections::{self, Schedule};
 use crate::config::{Input, Output, Privacy, Release, Settings, Unit, message_bytes, normalised};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
@@ -35,7 +36,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| sections::schedule(document, t, from_kafka));
     let privacy = document.required(&ROOT, "privacy", file.privacy, Ok).and_then(|t| sections::privacy(document, t));
-    let release = document.required(&ROOT, "release", file.release, Ok).and_then(|t| sections::release(document, t));
+    let release = document.required(&ROOT, "release", file.release, Ok).and_then(|t| release::release(document, t));
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
     let output = document.required(&ROOT, "output", file.output, Ok);
     let output = output.and_then(|t| sections::output(document, t, default_broker));
@@ -83,6 +84,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             ahead: schedule.ahead,
             keys,
             axes: release.axes,
+            label: release.label,
             cap,
         },
         privacy,
@@ -92,8 +94,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             order: release.order,
             publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         },
-        density: release.density,
-        bandwidths: release.bandwidths,
+        function: release.function.into_inner(),
         output: output.to,
         ledger,
         serve: serve.as_ref().map(|serve| serve.listen),
@@ -113,13 +114,16 @@ fn can_pay_once(document: &mut Document<'_>, total: Epsilon, price: &Spanned<Eps
 
 /// Noise for this price exists, so that no window can fail for want of it.
 fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage) {
-    let sensitivity = release.density.sensitivity(privacy.adjacency, privacy.unit.contributions());
-    let fault = match sensitivity {
-        Ok(sensitivity) => Laplace::calibrated(sensitivity, *release.price.get_ref()).err().map(|e| e.to_string()),
-        Err(error) => Some(error.to_string()),
-    };
-    if let Some(what) = fault {
-        document.fault(release.price.span(), what, "");
+    let target = &release.function.get_ref().target;
+    match target.sensitivity(privacy.adjacency, privacy.unit.contributions()) {
+        Ok(sensitivity) => {
+            if let Err(error) = Laplace::calibrated(sensitivity, *release.price.get_ref()) {
+                document.fault(release.price.span(), error.to_string(), "");
+            }
+        }
+        Err(error) => {
+            document.fault(release.function.span(), error.to_string(), "");
+        }
     }
 }
 
@@ -134,7 +138,7 @@ fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &
 }
 
 fn fits_a_message(document: &mut Document<'_>, output: &sections::Outlet, release: &Stage) {
-    let bytes = message_bytes(release.density.lattice_points());
+    let bytes = message_bytes(release.function.get_ref().target.shape().values());
     if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
         let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
         document.fault(release.degree.span(), what, "take a smaller degree, or publish to files");

@@ -10,7 +10,8 @@ use rand_distr::Exp1;
 use serde::{Deserialize, Serialize};
 
 use crate::synopsis::bernstein::{Bases, Operator, basis, nodes};
-use crate::synopsis::description::{Covers, Noise, NoiseBand};
+use crate::synopsis::description::{Basis, Covers, Noise, NoiseBand};
+use crate::target::Shape;
 
 const LEVEL: f64 = 0.95;
 const MAX_DRAWS: u32 = 20_000;
@@ -48,8 +49,11 @@ impl Band {
     /// The same band for the same arguments, on any number of threads.
     ///
     /// On two cores 0.1 s in 1-D at degree 40, 3 s in 2-D at degree 20, half a minute for a lattice of 10^4 points.
-    pub fn simulate(dimensions: usize, degree: u32, order: u32) -> Band {
-        let plan = Plan::new(dimensions, degree, order);
+    pub fn simulate(shape: Shape, order: u32) -> Band {
+        if shape.basis == Basis::Affine {
+            return Band::affine(shape.dimensions);
+        }
+        let plan = Plan::new(shape.dimensions, shape.degree, order);
         let draws = plan.draws();
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let mut sups = plan.sups(SEED, draws, threads);
@@ -58,6 +62,26 @@ impl Band {
         let half_width = sups.get(rank(draws) - 1).map_or(f64::INFINITY, |sup| sup.weighted);
         let expected_sup = sups.iter().map(|sup| sup.plain).sum::<f64>() / f64::from(draws);
         Band { level: LEVEL, half_width, weights: plan.weights, draws, expected_sup, norm: norm(&plan.operator, order) }
+    }
+
+    /// The band of an affine function: its noise is largest at a corner, where it is the sum of `l + 1` absolute values, a
+    /// Gamma variable; its quantile, rounded up.
+    fn affine(dimensions: usize) -> Band {
+        let count = dimensions as f64 + 1.0;
+        // P[Gamma(n) > x] is that of fewer than n events of a Poisson process in time x.
+        let exceeds = |x: f64| {
+            let mut term = (-x).exp();
+            (1..=dimensions).fold(term, |sum, j| {
+                term *= x / j as f64;
+                sum + term
+            })
+        };
+        let (mut low, mut high) = (0.0, 100.0);
+        while high - low > 1e-9 {
+            let middle = (low + high) / 2.0;
+            if exceeds(middle) > 1.0 - LEVEL { low = middle } else { high = middle }
+        }
+        Band { level: LEVEL, half_width: high, weights: vec![1.0], draws: 0, expected_sup: count, norm: count }
     }
 
     /// The band for `noise`, in its units.
@@ -217,9 +241,25 @@ fn weights(dimensions: usize, degree: u32, order: u32) -> Vec<f64> {
 mod tests {
     use super::*;
 
+    fn simulate(dimensions: usize, degree: u32, order: u32) -> Band {
+        Band::simulate(Shape { dimensions, degree, basis: Basis::Bernstein }, order)
+    }
+
+    #[test]
+    fn the_band_of_an_affine_function_is_the_quantile_of_its_noise_at_a_corner() {
+        let mut rng = ChaCha12Rng::seed_from_u64(7);
+        for dimensions in 1..=3 {
+            let band = Band::simulate(Shape { dimensions, degree: 1, basis: Basis::Affine }, 1);
+            let corner = |rng: &mut ChaCha12Rng| (0..=dimensions).map(|_| laplace(rng).abs()).sum::<f64>();
+            let outside = (0..40_000).filter(|_| corner(&mut rng) > band.half_width).count();
+            // Four deviations of a count of 2,000.
+            assert!(outside.abs_diff(2_000) < 175, "{dimensions}: {outside}");
+        }
+    }
+
     /// How often fresh noise of scale `factor` stays within the band at every point of a grid finer than the nodes.
     fn coverage(dimensions: usize, degree: u32, order: u32, factor: f64, draws: u32) -> f64 {
-        let band = Band::simulate(dimensions, degree, order);
+        let band = simulate(dimensions, degree, order);
         let noise = Noise { law: crate::synopsis::description::Law::DiscreteLaplace, scale: 1.0, grid: 1e-12 };
         let band = band.scaled(&noise);
         let steps: u32 = if dimensions == 1 { 2_000 } else { 90 };
@@ -274,7 +314,7 @@ mod tests {
     #[test]
     fn the_width_is_within_10_percent_of_the_true_quantile() {
         let plan = Plan::new(1, 40, 2);
-        let band = Band::simulate(1, 40, 2);
+        let band = simulate(1, 40, 2);
         let mut fresh: Vec<f64> = plan.sups(77, 20_000, 2).iter().map(|sup| sup.weighted / plan.correction).collect();
         fresh.sort_by(f64::total_cmp);
         // The nodes alone miss the sup by less than the correction, so this quantile is at most the true one.
@@ -284,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_band_is_far_narrower_inside_than_at_the_corners() {
-        let band = Band::simulate(1, 40, 2);
+        let band = simulate(1, 40, 2);
         let at = |x| band.half_width / weight(&band.weights, x);
         assert!(at(0.5) < 0.45 * at(0.0), "{} {}", at(0.5), at(0.0));
         assert!((1.2..3.0).contains(&band.expected_sup));

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
-use crate::target::Adjacency;
+pub use crate::target::Basis;
+use crate::target::{Adjacency, Shape};
 use crate::window::grid::Span;
 
 /// The version of the format that this program writes and reads.
@@ -27,8 +28,12 @@ pub struct Description {
     /// When publication was scheduled.
     pub published: Timestamp,
     pub target: Target,
+    /// What a value means, in words.
+    pub meaning: String,
+    /// The axes of the domain, one to three.
+    pub domain: Vec<Axis>,
     pub basis: Basis,
-    /// Degree `k` on every axis: the lattice has `(k + 1)^l` points.
+    /// Degree `k` on every axis: the lattice has `(k + 1)^l` points. 1 where the function is affine.
     pub degree: u32,
     /// The order `h` that the band holds for. Any other can be evaluated.
     pub order: u32,
@@ -46,23 +51,58 @@ pub struct Description {
     pub synthetic: bool,
 }
 
-/// The function of the records that was released.
+/// The function of the records that was released, in natural units.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     Density(Density),
+    Regression(Regression),
+    Classifier(Classifier),
 }
 
 /// A kernel density, Gaussian kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Density {
-    /// One to three.
-    pub axes: Vec<Axis>,
-    /// What a value means, in words.
-    pub meaning: String,
+    pub kernel: Smoothing,
     /// The public number of records that turns a value into a density, under `replace_one`. Without it divide by the
     /// released mass: the number of records is private.
     pub divide_by: Option<u64>,
+}
+
+/// The shape of a Gaussian kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Smoothing {
+    /// Its standard deviation on each axis.
+    Bandwidths(Vec<f64>),
+    /// Its covariance matrix, row by row.
+    Covariance(Vec<Vec<f64>>),
+}
+
+/// What a label is expected to be at a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Regression {
+    /// The column of the label, and the bounds that it was clipped to.
+    pub label: String,
+    pub min: f64,
+    pub max: f64,
+    pub method: Method,
+}
+
+/// A score, positive where a label above the threshold is expected; the class is its sign.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Classifier {
+    pub label: String,
+    pub above: f64,
+    pub method: Method,
+}
+
+/// How a regression or a classifier is fitted. Every number of records is a configured bound, none a count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Gap-clipped Priestley-Chao, Gaussian kernel.
+    PriestleyChao { bandwidth: f64, gap: f64, max_records: u32 },
 }
 
 /// One axis of the domain, in natural units.
@@ -71,16 +111,6 @@ pub struct Axis {
     pub column: String,
     pub min: f64,
     pub max: f64,
-    /// Standard deviation of the kernel.
-    pub bandwidth: f64,
-}
-
-/// How the lattice values become a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Basis {
-    /// Iterated Bernstein operator ([`crate::synopsis::bernstein::Operator`]).
-    Bernstein,
 }
 
 /// The noise on each lattice value, independent.
@@ -147,7 +177,7 @@ pub struct NoiseBand {
     pub level: f64,
     pub half_width: f64,
     pub weights: Vec<f64>,
-    /// Simulated draws that the band rests on.
+    /// Simulated draws that the band rests on; 0 where it is exact.
     pub draws: u32,
 }
 
@@ -173,20 +203,14 @@ pub struct Entry {
 }
 
 impl Description {
-    pub fn axes(&self) -> &[Axis] {
-        let Target::Density(density) = &self.target;
-        &density.axes
+    /// What the released values are.
+    pub fn shape(&self) -> Shape {
+        Shape { dimensions: self.domain.len(), degree: self.degree, basis: self.basis }
     }
 
     /// Volume of the domain in natural units.
     pub fn volume(&self) -> f64 {
-        self.axes().iter().map(|axis| axis.max - axis.min).product()
-    }
-
-    /// `(k + 1)^l`, where that is a number.
-    pub fn lattice_points(&self) -> Option<usize> {
-        let side = (self.degree as usize).checked_add(1)?;
-        side.checked_pow(u32::try_from(self.axes().len()).ok()?)
+        self.domain.iter().map(|axis| axis.max - axis.min).product()
     }
 
     /// Says what is wrong, if anything is, with the numbers that evaluation relies on.
@@ -195,16 +219,19 @@ impl Description {
         if self.format != FORMAT {
             return Err(format!("it has format {}, this program reads format {FORMAT}", self.format));
         }
-        if !(1..=3).contains(&self.axes().len()) {
-            return Err(format!("it has {} axes, not 1 to 3", self.axes().len()));
+        if !(1..=3).contains(&self.domain.len()) {
+            return Err(format!("it has {} axes, not 1 to 3", self.domain.len()));
         }
         if !(1..=MAX_DEGREE).contains(&self.degree) || !(1..=MAX_ORDER).contains(&self.order) {
             let (k, h) = (self.degree, self.order);
             return Err(format!("degree {k} or order {h} is not within 1..={MAX_DEGREE} and 1..={MAX_ORDER}"));
         }
-        for axis in self.axes() {
-            if !positive(axis.max - axis.min) || !axis.min.is_finite() || !positive(axis.bandwidth) {
-                return Err(format!("axis '{}' has no proper domain or bandwidth", axis.column));
+        if self.basis == Basis::Affine && (self.degree, self.order) != (1, 1) {
+            return Err("an affine function has degree 1 and order 1".to_owned());
+        }
+        for axis in &self.domain {
+            if !positive(axis.max - axis.min) || !axis.min.is_finite() {
+                return Err(format!("axis '{}' has no proper domain", axis.column));
             }
         }
         if !positive(self.noise.scale) || !positive(self.noise.grid) {

@@ -13,7 +13,7 @@ use arrow::ipc::writer::StreamWriter;
 use arrow::ipc::{MessageHeader, root_as_message};
 use arrow::record_batch::RecordBatch;
 
-use crate::synopsis::description::Description;
+use crate::synopsis::description::{Basis, Description};
 use crate::synopsis::{Error, Sealed, Synopsis};
 
 /// The key of the schema metadata that holds the [`Description`] as JSON.
@@ -67,15 +67,20 @@ fn uri_segment(text: &str) -> String {
     text.bytes().map(escape).collect()
 }
 
-/// The columns of a message with `points` lattice values on `axes` axes of `side` points.
+/// The columns of a message with `points` values.
 ///
 /// The tensor's extension metadata is written by hand: arrow 60 writes a key that the specification does not have.
 fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error> {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let item = Field::new("item", DataType::Float64, false);
-    let shape = vec![u64::from(about.degree) + 1; about.axes().len()];
-    let names: Vec<&str> = about.axes().iter().map(|axis| axis.column.as_str()).collect();
-    let tensor = serde_json::json!({ "shape": shape, "dim_names": names }).to_string();
+    let tensor = match about.basis {
+        Basis::Bernstein => {
+            let shape = vec![u64::from(about.degree) + 1; about.domain.len()];
+            let names: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
+            serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
+        }
+        Basis::Affine => serde_json::json!({ "shape": [points] }).to_string(),
+    };
     let fields = vec![
         Field::new("window_start", time.clone(), false),
         Field::new("window_end", time, false),
@@ -156,8 +161,8 @@ fn decode(bytes: &[u8]) -> Result<Synopsis, Error> {
         serde_json::from_str(document).map_err(|e| Error::Damaged(format!("its description cannot be read: {e}")))?;
     about.check().map_err(Error::Damaged)?;
     // Before any buffer is read: the number of values follows from the description and fits into the bytes.
-    let points = about.lattice_points().filter(|n| *n <= bytes.len() / size_of::<f64>());
-    let points = points.and_then(|n| i32::try_from(n).ok());
+    let points = about.shape().values();
+    let points = (points <= bytes.len() / size_of::<f64>()).then_some(points).and_then(|n| i32::try_from(n).ok());
     let points = points.ok_or_else(|| Error::Damaged("it has fewer values than its lattice".to_owned()))?;
     let expected = schema(&about, points).map_err(|e| Error::Damaged(e.to_string()))?;
     let columns = |schema: &Schema| -> Vec<_> {

@@ -34,7 +34,8 @@ mod message;
 use arrow::error::ArrowError;
 
 use crate::synopsis::bernstein::{MAX_ORDER, Operator, basis};
-use crate::synopsis::description::{Axis, Description};
+use crate::synopsis::description::{Axis, Basis, Description};
+use crate::target::Shape;
 
 /// A released function: what it is, and its noisy lattice values.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,16 +45,16 @@ pub struct Synopsis {
 }
 
 impl Synopsis {
-    /// `values` are the noisy lattice values, row-major, the last axis fastest, in natural units: a density's are
-    /// records per unit volume of the domain (see [`description::Density::divide_by`]).
+    /// `values` are the noisy values, in the order of the [`Basis`] and in natural units: a density's are records per unit
+    /// volume of the domain (see [`description::Density::divide_by`]).
     ///
-    /// An error where the numbers of the description are not proper, or the values not finite or not one a lattice
-    /// point.
+    /// An error where the numbers of the description are not proper, or the values not finite or not as many as its
+    /// [`Description::shape`] asks for.
     pub fn new(description: Description, values: Vec<f64>) -> Result<Self, Error> {
         description.check().map_err(Error::Damaged)?;
-        if description.lattice_points() != Some(values.len()) {
-            let (n, k, l) = (values.len(), description.degree, description.axes().len());
-            return Err(Error::Damaged(format!("{n} values do not fill a lattice of degree {k} on {l} axes")));
+        let expected = description.shape().values();
+        if expected != values.len() {
+            return Err(Error::Damaged(format!("it has {} values, its description asks for {expected}", values.len())));
         }
         if !values.iter().all(|value| value.is_finite()) {
             return Err(Error::Damaged("a lattice value is not a number".to_owned()));
@@ -80,13 +81,12 @@ impl Synopsis {
         if !(1..=MAX_ORDER).contains(&order) {
             return Err(Error::Order { order });
         }
-        let Description { degree, .. } = self.description;
-        let axes = self.description.axes().to_vec();
-        let coefficients = match order {
-            1 => self.values.clone(),
-            _ => Operator::new(axes.len(), degree).coefficients(&self.values, order),
+        let shape = self.description.shape();
+        let coefficients = match (order, shape.basis) {
+            (1, _) | (_, Basis::Affine) => self.values.clone(),
+            _ => Operator::new(shape.dimensions, shape.degree).coefficients(&self.values, order),
         };
-        Ok(Evaluator { axes, degree, volume: self.description.volume(), coefficients })
+        Ok(Evaluator { axes: self.description.domain.clone(), shape, volume: self.description.volume(), coefficients })
     }
 
     /// The integral of the function over the domain, at the recommended order: the noisy number of records.
@@ -96,7 +96,7 @@ impl Synopsis {
 
     /// Half the width of the simultaneous band at a point, at the recommended order; see [`description::NoiseBand`].
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
-        Ok(self.description.band.half_width_at(&unit_point(self.description.axes(), point)?))
+        Ok(self.description.band.half_width_at(&unit_point(&self.description.domain, point)?))
     }
 }
 
@@ -104,7 +104,7 @@ impl Synopsis {
 #[derive(Clone, Debug)]
 pub struct Evaluator {
     axes: Vec<Axis>,
-    degree: u32,
+    shape: Shape,
     volume: f64,
     coefficients: Vec<f64>,
 }
@@ -113,13 +113,26 @@ impl Evaluator {
     /// The function at a point of the domain, in natural units.
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(&self.axes, point)?;
-        let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(self.degree, *x)).collect();
-        Ok(bernstein::evaluate(&self.coefficients, &bases))
+        Ok(match self.shape.basis {
+            Basis::Bernstein => {
+                let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(self.shape.degree, *x)).collect();
+                bernstein::evaluate(&self.coefficients, &bases)
+            }
+            Basis::Affine => {
+                let terms =
+                    self.coefficients.iter().zip(std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)));
+                terms.map(|(c, t)| c * t).sum()
+            }
+        })
     }
 
-    /// The integral of the function over the domain: its volume times the mean coefficient.
+    /// The integral of the function over the domain: its volume times the mean coefficient, or the constant one.
     pub fn mass(&self) -> f64 {
-        self.volume * self.coefficients.iter().sum::<f64>() / self.coefficients.len() as f64
+        let mean = match self.shape.basis {
+            Basis::Bernstein => self.coefficients.iter().sum::<f64>() / self.coefficients.len() as f64,
+            Basis::Affine => self.coefficients.first().copied().unwrap_or(0.0),
+        };
+        self.volume * mean
     }
 }
 

@@ -92,19 +92,10 @@ impl Density {
         self.nodes.cells()
     }
 
-    /// The intensity, in records per volume of the unit cube, that one grid unit stands for.
-    ///
-    /// The normaliser is that of `b'`, the tables' own bandwidth: depositing keeps a record's mass, so the mass of the
-    /// result is the mass of the table's Gaussian, `sqrt(2 pi) b'` an axis, and a record must come out with mass 1.
-    pub fn unit(&self) -> f64 {
-        let peak: f64 = self.bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
-        peak / f64::from(UNITS_A_PEAK).exp2()
-    }
-
     /// Lattice values of the intensity, exact: whatever the order of the deposits, these integers. Sums saturate.
     ///
     /// `histogram` must be one on [`Density::nodes`].
-    pub fn evaluate(&self, histogram: &Histogram) -> Exact {
+    pub fn intensity(&self, histogram: &Histogram) -> Exact {
         let mut values: Vec<i128> = histogram.cells.iter().map(|count| i128::from(*count)).collect();
         let mut inner = self.cells();
         for (table, width) in self.tables.iter().zip(self.nodes.widths()) {
@@ -113,33 +104,6 @@ impl Density {
         }
         let shift = self.shift();
         Exact::new(values.into_iter().map(|sum| rounded(sum, shift)).collect())
-    }
-
-    /// How much a unit of at most `contributions` records can change the lattice values, in the 1-norm.
-    ///
-    /// `contributions * (ceil(D1 / 2^shift) + N)`, with `D1`, before the rounding, at most
-    /// * add-remove: `2^20 prod_i max_c sum_p K_i[p][c]`;
-    /// * replace-one: in one dimension the largest distance of two columns, "absent" among them (a saturated cell may
-    ///   have taken nothing); in more, twice the above or `N` times the peak, whichever is less.
-    ///
-    /// Records of one unit change the values one after the other, so their changes add up, rounding included.
-    pub fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let columns = match (adjacency, &self.tables[..]) {
-            (Adjacency::AddRemove, _) => self.largest_mass(),
-            (Adjacency::ReplaceOne, [table]) => u128::from(table.widest_pair()),
-            (Adjacency::ReplaceOne, _) => (2 * self.largest_mass()).min(self.points as u128 * self.largest_weight()),
-        };
-        let rounded = self.rounded_up(columns) + self.points as u128;
-        times(rounded, contributions).map(Sensitivity)
-    }
-
-    /// How much such a unit can change any one lattice value, in grid units, for either adjacency.
-    ///
-    /// `contributions * ceil(S / 2^shift)`, `S = 2^20 prod_i max K_i`. Weights are not negative, so a record that is
-    /// replaced changes a value by no more than one that comes or goes; and rounding halves up turns a difference of at
-    /// most `m` units into one of at most `m` units, so it adds nothing.
-    pub fn sup_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
-        times(self.rounded_up(self.largest_weight()), contributions)
     }
 
     fn largest_mass(&self) -> u128 {
@@ -169,22 +133,44 @@ impl Target for Density {
         Shape { dimensions: self.tables.len(), degree: self.degree, basis: Basis::Bernstein }
     }
 
+    /// The intensity, in records per volume of the unit cube, that one grid unit stands for.
+    ///
+    /// The normaliser is that of `b'`, the tables' own bandwidth: depositing keeps a record's mass, so the mass of the
+    /// result is the mass of the table's Gaussian, `sqrt(2 pi) b'` an axis, and a record must come out with mass 1.
     fn unit(&self) -> f64 {
-        Density::unit(self)
+        let peak: f64 = self.bandwidths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
+        peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
     fn evaluate(&self, state: &State) -> Exact {
-        state
-            .histogram()
-            .map_or_else(|| Exact::new(vec![0; self.points]), |histogram| Density::evaluate(self, histogram))
+        state.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| self.intensity(histogram))
     }
 
+    /// How much a unit of at most `contributions` records can change the lattice values, in the 1-norm.
+    ///
+    /// `contributions * (ceil(D1 / 2^shift) + N)`, with `D1`, before the rounding, at most
+    /// * add-remove: `2^20 prod_i max_c sum_p K_i[p][c]`;
+    /// * replace-one: in one dimension the largest distance of two columns, "absent" among them (a saturated cell may
+    ///   have taken nothing); in more, twice the above or `N` times the peak, whichever is less.
+    ///
+    /// Records of one unit change the values one after the other, so their changes add up, rounding included.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        Density::sensitivity(self, adjacency, contributions)
+        let columns = match (adjacency, &self.tables[..]) {
+            (Adjacency::AddRemove, _) => self.largest_mass(),
+            (Adjacency::ReplaceOne, [table]) => u128::from(table.widest_pair()),
+            (Adjacency::ReplaceOne, _) => (2 * self.largest_mass()).min(self.points as u128 * self.largest_weight()),
+        };
+        let rounded = self.rounded_up(columns) + self.points as u128;
+        times(rounded, contributions).map(Sensitivity)
     }
 
+    /// How much such a unit can change any one lattice value, in grid units, for either adjacency.
+    ///
+    /// `contributions * ceil(S / 2^shift)`, `S = 2^20 prod_i max K_i`. Weights are not negative, so a record that is
+    /// replaced changes a value by no more than one that comes or goes; and rounding halves up turns a difference of at
+    /// most `m` units into one of at most `m` units, so it adds nothing.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
-        Density::sup_sensitivity(self, contributions)
+        times(self.rounded_up(self.largest_weight()), contributions)
     }
 }
 
@@ -237,7 +223,7 @@ mod tests {
     #[test]
     fn an_empty_window_is_all_zeros() {
         let density = Density::new(&[0.1, 0.2], 5).unwrap();
-        assert_eq!(density.evaluate(&records(&density, &[])).reveal(), [0; 36]);
+        assert_eq!(density.intensity(&records(&density, &[])).reveal(), [0; 36]);
     }
 
     #[test]
@@ -246,7 +232,7 @@ mod tests {
             let density = Density::new(&[0.2, 0.3, 0.4][..axes], 3).unwrap();
             let full = Histogram { cells: vec![u64::MAX; density.cells()] };
             let most = i128::MAX >> density.shift();
-            for value in density.evaluate(&full).reveal() {
+            for value in density.intensity(&full).reveal() {
                 assert!(*value > 1 << 60 && *value <= most);
                 // One dimension does not reach 128 bits; more do.
                 assert!(axes == 1 || *value == most, "{axes} {value}");
@@ -267,7 +253,7 @@ mod tests {
             let side = |x: f64| {
                 let mut histogram = full.clone();
                 histogram.deposit(nodes, nodes.place(&[x]));
-                density.evaluate(&histogram)
+                density.intensity(&histogram)
             };
             let (near, far) = (side((middle - 1) as f64 / f64::from(nodes.per_axis()[0])), side(0.0));
             let found: u128 = near.reveal().iter().zip(far.reveal()).map(|(a, b)| a.abs_diff(*b)).sum();
@@ -286,14 +272,14 @@ mod tests {
             assert_eq!(density.sensitivity(adjacency, 7), Ok(Sensitivity(7 * one.0)));
             assert_eq!(density.sensitivity(adjacency, u32::MAX), Err(Error::Contributions { contributions: u32::MAX }));
         }
-        assert_eq!(density.sup_sensitivity(1), Ok(1 << 32));
-        assert_eq!(density.sup_sensitivity(u32::MAX), Ok(u64::from(u32::MAX) << 32));
+        assert_eq!(density.sup_sensitivity(Adjacency::AddRemove, 1), Ok(1 << 32));
+        assert_eq!(density.sup_sensitivity(Adjacency::AddRemove, u32::MAX), Ok(u64::from(u32::MAX) << 32));
     }
 
     #[test]
     fn a_record_on_a_lattice_point_adds_one_peak_there() {
         let density = Density::new(&[0.25; 3], 4).unwrap();
-        let exact = density.evaluate(&records(&density, &[&[0.5; 3]]));
+        let exact = density.intensity(&records(&density, &[&[0.5; 3]]));
         let peak = exact.reveal()[exact.reveal().len() / 2] as f64 * density.unit();
         let gaussian = ((2.0 * PI).sqrt() * 0.25).powi(-3);
         assert!((peak / gaussian - 1.0).abs() < 2e-4, "{}", peak / gaussian);

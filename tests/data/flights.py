@@ -9,6 +9,7 @@ Transportation Statistics. Needs pyarrow 26:
 time       scheduled departure (UTC), which cancelled flights have too; the rows are in its order
 origin     EWR, JFK or LGA
 carrier    two characters
+hour       scheduled departure in hours of New York's day, such as 5.25
 dep_delay  minutes late at departure, negative when early; null when cancelled
 arr_delay  minutes late at arrival; null when cancelled or diverted
 air_time   minutes in the air; null when cancelled or diverted
@@ -39,6 +40,7 @@ for time, *local in zip(hours.to_pylist(), *(flights[c].to_pylist() for c in ["y
 
 minutes = pc.multiply(flights["minute"], 60_000_000).cast(pa.duration("us"))
 columns = {"time": pc.add(hours, minutes), "origin": flights["origin"], "carrier": flights["carrier"]}
+columns["hour"] = pc.cast(pc.add(flights["hour"], pc.divide(pc.cast(flights["minute"], pa.float64()), 60.0)), pa.float32())
 for name in ["dep_delay", "arr_delay", "air_time", "distance"]:
     columns[name] = flights[name].cast(pa.int16())
 table = pa.table(columns).sort_by("time")
@@ -48,6 +50,6 @@ pa.parquet.write_table(
     compression="zstd",
     compression_level=19,
     column_encoding={"time": "DELTA_BINARY_PACKED"},
-    use_dictionary=["origin", "carrier", "dep_delay", "arr_delay", "air_time", "distance"],
+    use_dictionary=["origin", "carrier", "hour", "dep_delay", "arr_delay", "air_time", "distance"],
     store_schema=False,
 )

@@ -63,6 +63,7 @@ pub fn rules() -> Rules {
         ahead: Duration::from_secs(1),
         keys: Some(vec!["a".into(), "b".into()]),
         axes: vec![Axis { min: 0.0, max: 10.0, outside: Outside::Clamp }],
+        label: None,
         cap: None,
     }
 }

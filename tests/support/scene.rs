@@ -103,9 +103,10 @@ name = "density"
 epsilon = 1.0
 degree = 12
 order = 2
+domain = [{{ column = "value", min = 0, max = 100, outside = "clamp" }}]
 
 [release.density]
-domain = [{{ column = "value", min = 0, max = 100, bandwidth = 10, outside = "clamp" }}]
+bandwidths = [10]
 
 [output.kafka]
 topic = "{output}"
