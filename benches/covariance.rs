@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use bernstream::target::Target;
 use bernstream::target::covariance::CovarianceDensity;
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 
 /// The same bandwidth and correlation on all axes and pairs.
 fn matrix(axes: usize, b: f64, correlation: f64) -> Vec<Vec<f64>> {
@@ -25,9 +25,8 @@ fn cuts(c: &mut Criterion) {
         let h = matrix(axes, b, correlation);
         let density = CovarianceDensity::new(&h, degree).expect("a density");
         let empty = density.keep().empty();
-        let id = |what| BenchmarkId::new(what, &case);
-        c.bench_function(&id("cut").to_string(), |b| b.iter(|| density.evaluate(black_box(&empty))));
-        c.bench_function(&id("set up").to_string(), |b| b.iter(|| CovarianceDensity::new(black_box(&h), degree)));
+        c.bench_function(&format!("cut, {case}"), |b| b.iter(|| density.evaluate(black_box(&empty))));
+        c.bench_function(&format!("set up, {case}"), |b| b.iter(|| CovarianceDensity::new(black_box(&h), degree)));
     }
 }
 

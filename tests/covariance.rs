@@ -192,7 +192,7 @@ fn single(density: &CovarianceDensity, h: &[Vec<f64>], k: usize, record: &Record
 #[test]
 fn the_intensity_of_one_record_has_mass_one() {
     for (bandwidths, correlations, degree) in
-        [(&[0.07, 0.05][..], &[0.6][..], 60), (&[0.09, 0.09], &[-0.9], 99), (&[0.1, 0.09, 0.1], &[0.3, 0.2, -0.2], 20)]
+        [(&[0.07, 0.05][..], &[0.6][..], 60), (&[0.09, 0.09], &[-0.9], 99), (&[0.1, 0.1, 0.1], &[0.3, 0.2, -0.2], 14)]
     {
         let density = CovarianceDensity::new(&matrix(bandwidths, correlations), degree).unwrap();
         let record: Record = [0.5, 0.47, 0.51][..bandwidths.len()].to_vec();
