@@ -23,6 +23,8 @@
 //! `rho + sqrt(log(1/rho) / 2m)`: `rho = exp(W(-1/4m) / 2)`, `W` the lower branch of Lambert's function. For given `gamma` the
 //! fewest draws, `m = ceil(log(1/rho) / 2 (gamma - rho)^2)`, are at `rho = exp(W(-gamma / 2 sqrt e) + 1/2)`.
 
+use std::fmt;
+
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Normal};
 use serde::{Deserialize, Serialize};
@@ -144,8 +146,7 @@ pub fn sample<R: Rng>(
     if records == 0 {
         return Err(Error::NoRecords.into());
     }
-    let mut changes: [Vec<f64>; 2] = Default::default();
-    for _ in 0..plan.samples {
+    plan.statistic(records, adjacency, || {
         let common: Vec<Record> = (1..records).map(|_| draw(rng)).collect();
         let side = |record: Option<Record>| {
             let mut side: Vec<Record> = common.iter().copied().chain(record).collect();
@@ -153,28 +154,74 @@ pub fn sample<R: Rng>(
             values(&side)
         };
         let (one, other) = (side(Some(draw(rng))), side(Some(draw(rng))));
-        let mut norms = distances(&one, &other);
-        if adjacency == Adjacency::AddRemove {
-            let without = distances(&one, &side(None));
-            norms = [norms[0].max(without[0]), norms[1].max(without[1])];
+        let replaced = distances(&one, &other);
+        match adjacency {
+            Adjacency::ReplaceOne => replaced,
+            Adjacency::AddRemove => {
+                let without = distances(&one, &side(None));
+                [replaced[0].max(without[0]), replaced[1].max(without[1])]
+            }
         }
-        changes.iter_mut().zip(norms).for_each(|(changes, norm)| changes.push(norm));
+    })
+}
+
+/// The same for a sum over records, whose change under add-remove is what one record adds, whatever the others are.
+///
+/// For [`super::expression::Formula::clipped`]: a record is then clipped with probability at most `gamma`, and since no
+/// record adds more, the release is (epsilon, 0)-differentially private without any word on the prior.
+pub fn sample_summand<R: Rng>(
+    plan: &Plan,
+    values: impl Fn(&[Record]) -> Vec<f64>,
+    mut draw: impl FnMut(&mut R) -> Record,
+    rng: &mut R,
+) -> Result<Sampled, super::Error> {
+    plan.statistic(1, Adjacency::AddRemove, || {
+        let added = values(&[draw(rng)]);
+        distances(&added, &vec![0.0; added.len()])
+    })
+}
+
+impl Plan {
+    /// The order statistic of as many changes as planned.
+    fn statistic(
+        &self,
+        records: u32,
+        adjacency: Adjacency,
+        mut change: impl FnMut() -> [f64; 2],
+    ) -> Result<Sampled, super::Error> {
+        let changes: Vec<[f64; 2]> = (0..self.samples).map(|_| change()).collect();
+        let [sup, sum] = [0, 1].map(|norm| {
+            let mut sorted: Vec<f64> = changes.iter().map(|change| change[norm]).collect();
+            sorted.sort_by(f64::total_cmp);
+            (self.order as usize).checked_sub(1).and_then(|place| sorted.get(place)).copied().unwrap_or(f64::NAN)
+        });
+        if !(sup.is_finite() && sum.is_finite()) {
+            return Err(Error::NotFinite.into());
+        }
+        let Plan { gamma, samples, order, rho } = *self;
+        Ok(Sampled { sup, sum, gamma, samples, order, rho, records, adjacency })
     }
-    let [sup, sum] = changes.map(|mut changes| {
-        changes.sort_by(f64::total_cmp);
-        changes.get(plan.order as usize - 1).copied().unwrap_or(f64::NAN)
-    });
-    if !(sup.is_finite() && sum.is_finite()) {
-        return Err(Error::NotFinite.into());
+}
+
+/// As an inline table for the configuration.
+impl fmt::Display for Sampled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sampled { sup, sum, gamma, samples, order, rho, records, adjacency } = self;
+        let adjacency = match adjacency {
+            Adjacency::AddRemove => "add_remove",
+            Adjacency::ReplaceOne => "replace_one",
+        };
+        write!(f, "{{ sup = {sup:?}, sum = {sum:?}, gamma = {gamma:?}, samples = {samples}, order = {order}, ")?;
+        write!(f, "rho = {rho:?}, records = {records}, adjacency = \"{adjacency}\" }}")
     }
-    let Plan { gamma, samples, order, rho } = *plan;
-    Ok(Sampled { sup, sum, gamma, samples, order, rho, records, adjacency })
 }
 
 /// Sup norm and 1-norm; not a number where a value is none.
 fn distances(one: &[f64], other: &[f64]) -> [f64; 2] {
     let changes = one.iter().zip(other).map(|(one, other)| (one - other).abs());
-    changes.fold([0.0, 0.0], |[sup, sum], change| [if change > sup || change.is_nan() { change } else { sup }, sum + change])
+    changes.fold([0.0, 0.0], |[sup, sum], change| {
+        [if change > sup || change.is_nan() { change } else { sup }, sum + change]
+    })
 }
 
 /// What one value of a record is drawn from, in natural units.
@@ -220,7 +267,13 @@ impl Prior {
         let x: Vec<f64> = self.axes.iter().map(|(axis, law)| place(axis, law.draw(rng))).collect();
         let label = self.label.as_ref().map_or(0.0, |(label, law)| match (label, law.draw(rng)) {
             (Label::Number(axis), value) => 2.0 * place(axis, value) - 1.0,
-            (Label::Above(threshold), value) => if value > *threshold { 1.0 } else { -1.0 },
+            (Label::Above(threshold), value) => {
+                if value > *threshold {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
         });
         Record::new(&x, label)
     }
@@ -234,7 +287,10 @@ impl Law {
             Law::Points { values, weights } => {
                 let fits = |weights: &Vec<f64>| {
                     let total: f64 = weights.iter().sum();
-                    weights.len() == values.len() && weights.iter().all(|w| *w >= 0.0) && total > 0.0 && total.is_finite()
+                    weights.len() == values.len()
+                        && weights.iter().all(|w| *w >= 0.0)
+                        && total > 0.0
+                        && total.is_finite()
                 };
                 !values.is_empty() && values.iter().all(|value| value.is_finite()) && weights.as_ref().is_none_or(fits)
             }
@@ -249,7 +305,8 @@ impl Law {
                 Normal::new(*mean, *deviation).map_or(*mean, |normal| normal.sample(rng))
             }
             Law::Points { values, weights } => {
-                let weight = |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
+                let weight =
+                    |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
                 let mut left = rng.random::<f64>() * (0..values.len()).map(weight).sum::<f64>();
                 let chosen = values.iter().enumerate().find(|(i, _)| {
                     left -= weight(*i);
