@@ -1,6 +1,6 @@
 //! A caller's functions with true declarations: no pair of neighbours changes them by more, and some nearly do.
 
-use bernstream::target::blackbox::{BlackBox, Change, Declared, Function};
+use bernstream::target::blackbox::{BlackBox, Change, Declared, Fitted, Function};
 use bernstream::target::{Adjacency, Target};
 use bernstream::window::keep::Record;
 use rand::rngs::ChaCha20Rng;
@@ -22,7 +22,7 @@ struct TrimmedMean {
 }
 
 impl Function for TrimmedMean {
-    fn fit<'a>(&'a self, records: &'a [Record]) -> Box<dyn Fn(&[f64]) -> f64 + 'a> {
+    fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
         let mut labels: Vec<f64> = records.iter().map(Record::label).collect();
         labels.sort_by(f64::total_cmp);
         let kept = labels.get(self.cut..labels.len().saturating_sub(self.cut)).unwrap_or_default();
@@ -164,7 +164,7 @@ fn one_record_more_in_a_full_window_is_a_replacement() {
 struct Constant(f64);
 
 impl Function for Constant {
-    fn fit<'a>(&'a self, records: &'a [Record]) -> Box<dyn Fn(&[f64]) -> f64 + 'a> {
+    fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
         Box::new(move |_| if records.is_empty() { 0.0 } else { self.0 })
     }
 }

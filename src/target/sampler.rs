@@ -14,7 +14,9 @@
 //! independent draws. By the inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, for `rho <= 1/2`,
 //! `F_m <= F + sqrt(log(1/rho) / 2m)` everywhere with probability at least `1 - rho`. With
 //!
-//!     k = ceil(m (1 - gamma + rho + sqrt(log(1/rho) / 2m)))
+//! ```text
+//! k = ceil(m (1 - gamma + rho + sqrt(log(1/rho) / 2m)))
+//! ```
 //!
 //! and `D` the `k`-th smallest change, `F(D) >= F_m(D) - sqrt(..) >= k/m - sqrt(..) >= 1 - gamma + rho` then. A new pair
 //! changes by more than `D` with probability at most `rho + (gamma - rho) = gamma`.

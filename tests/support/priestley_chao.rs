@@ -1,6 +1,6 @@
 //! The regression of the diffpriv vignette as a caller's function.
 
-use bernstream::target::blackbox::Function;
+use bernstream::target::blackbox::{Fitted, Function};
 use bernstream::window::keep::Record;
 
 #[derive(Clone, Debug)]
@@ -11,7 +11,7 @@ pub struct PriestleyChao {
 }
 
 impl Function for PriestleyChao {
-    fn fit<'a>(&'a self, records: &'a [Record]) -> Box<dyn Fn(&[f64]) -> f64 + 'a> {
+    fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
         Box::new(move |y| {
             let term = |pair: &[Record]| {
                 let z = (y[0] - pair[1].x(0)) / self.bandwidth;
