@@ -13,7 +13,9 @@
 //! A value `v` becomes `q(v) = floor(v / unit + 1/2)`. With an evaluation error of at most `e`, `n` lattice points, and the
 //! two roundings of the quotient and the sum, each below `2^-53` of at most `M + 1`, `M = max |range| / unit`:
 //!
-//!     S  <= ceil((S + 2 e) / unit + (M + 1) 2^-51)              D1 <= (D1 + 2 e n) / unit + n (M + 1) 2^-51 + n
+//! ```text
+//! S_int <= ceil((S + 2 e) / unit + (M + 1) 2^-51)        D1_int <= (D1 + 2 e n) / unit + n (M + 1) 2^-51 + n
+//! ```
 //!
 //! and, `q` being monotone, never more than `q(hi) - q(lo)` a point, whatever was declared.
 //!
@@ -22,7 +24,7 @@
 //! The mean of the labels, the largest and the smallest `cut` left out, as a function that is the same everywhere.
 //!
 //! ```
-//! use bernstream::target::blackbox::{BlackBox, Change, Declared, Function};
+//! use bernstream::target::blackbox::{BlackBox, Change, Declared, Fitted, Function};
 //! use bernstream::target::{Adjacency, Target};
 //! use bernstream::window::keep::Record;
 //!
@@ -33,7 +35,7 @@
 //! }
 //!
 //! impl Function for TrimmedMean {
-//!     fn fit<'a>(&'a self, records: &'a [Record]) -> Box<dyn Fn(&[f64]) -> f64 + 'a> {
+//!     fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
 //!         let mut labels: Vec<f64> = records.iter().map(Record::label).collect();
 //!         labels.sort_by(f64::total_cmp);
 //!         let kept = labels.get(self.cut..labels.len().saturating_sub(self.cut)).unwrap_or_default();
@@ -69,11 +71,14 @@ const UNITS: f64 = 4_294_967_296.0;
 /// A range is at most so many units: they fit `i64`.
 const WIDEST: f64 = 4.611_686_018_427_388e18;
 
+/// A function of a point.
+pub type Fitted<'a> = Box<dyn Fn(&[f64]) -> f64 + 'a>;
+
 /// A function of records that becomes a function of a point.
 pub trait Function: Debug + Send + Sync {
     /// Fits `records`, which are sorted by themselves and may be none. The result is asked at points of the unit cube, one
     /// coordinate an axis.
-    fn fit<'a>(&'a self, records: &'a [Record]) -> Box<dyn Fn(&[f64]) -> f64 + 'a>;
+    fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a>;
 }
 
 /// How much neighbouring data sets can change a function.

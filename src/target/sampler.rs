@@ -14,7 +14,9 @@
 //! independent draws. By the inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, for `rho <= 1/2`,
 //! `F_m <= F + sqrt(log(1/rho) / 2m)` everywhere with probability at least `1 - rho`. With
 //!
-//!     k = ceil(m (1 - gamma + rho + sqrt(log(1/rho) / 2m)))
+//! ```text
+//! k = ceil(m (1 - gamma + rho + sqrt(log(1/rho) / 2m)))
+//! ```
 //!
 //! and `D` the `k`-th smallest change, `F(D) >= F_m(D) - sqrt(..) >= k/m - sqrt(..) >= 1 - gamma + rho` then. A new pair
 //! changes by more than `D` with probability at most `rho + (gamma - rho) = gamma`.
@@ -22,6 +24,8 @@
 //! `rho` is free. For given `m` the least `k`, and the least `gamma` that `k = m` allows, is at the minimum of
 //! `rho + sqrt(log(1/rho) / 2m)`: `rho = exp(W(-1/4m) / 2)`, `W` the lower branch of Lambert's function. For given `gamma` the
 //! fewest draws, `m = ceil(log(1/rho) / 2 (gamma - rho)^2)`, are at `rho = exp(W(-gamma / 2 sqrt e) + 1/2)`.
+
+use std::fmt;
 
 use rand::{Rng, RngExt};
 use rand_distr::{Distribution, Normal};
@@ -144,8 +148,7 @@ pub fn sample<R: Rng>(
     if records == 0 {
         return Err(Error::NoRecords.into());
     }
-    let mut changes: [Vec<f64>; 2] = Default::default();
-    for _ in 0..plan.samples {
+    plan.statistic(records, adjacency, || {
         let common: Vec<Record> = (1..records).map(|_| draw(rng)).collect();
         let side = |record: Option<Record>| {
             let mut side: Vec<Record> = common.iter().copied().chain(record).collect();
@@ -153,22 +156,66 @@ pub fn sample<R: Rng>(
             values(&side)
         };
         let (one, other) = (side(Some(draw(rng))), side(Some(draw(rng))));
-        let mut norms = distances(&one, &other);
-        if adjacency == Adjacency::AddRemove {
-            let without = distances(&one, &side(None));
-            norms = [norms[0].max(without[0]), norms[1].max(without[1])];
+        let replaced = distances(&one, &other);
+        match adjacency {
+            Adjacency::ReplaceOne => replaced,
+            Adjacency::AddRemove => {
+                let without = distances(&one, &side(None));
+                [replaced[0].max(without[0]), replaced[1].max(without[1])]
+            }
         }
-        changes.iter_mut().zip(norms).for_each(|(changes, norm)| changes.push(norm));
+    })
+}
+
+/// The same for a sum over records, whose change under add-remove is what one record adds, whatever the others are.
+///
+/// For [`super::expression::Formula::clipped`]: a record is then clipped with probability at most `gamma`, and since no
+/// record adds more, the release is (epsilon, 0)-differentially private without any word on the prior.
+pub fn sample_summand<R: Rng>(
+    plan: &Plan,
+    values: impl Fn(&[Record]) -> Vec<f64>,
+    mut draw: impl FnMut(&mut R) -> Record,
+    rng: &mut R,
+) -> Result<Sampled, super::Error> {
+    plan.statistic(1, Adjacency::AddRemove, || {
+        let added = values(&[draw(rng)]);
+        distances(&added, &vec![0.0; added.len()])
+    })
+}
+
+impl Plan {
+    /// The order statistic of as many changes as planned.
+    fn statistic(
+        &self,
+        records: u32,
+        adjacency: Adjacency,
+        mut change: impl FnMut() -> [f64; 2],
+    ) -> Result<Sampled, super::Error> {
+        let changes: Vec<[f64; 2]> = (0..self.samples).map(|_| change()).collect();
+        let [sup, sum] = [0, 1].map(|norm| {
+            let mut sorted: Vec<f64> = changes.iter().map(|change| change[norm]).collect();
+            sorted.sort_by(f64::total_cmp);
+            (self.order as usize).checked_sub(1).and_then(|place| sorted.get(place)).copied().unwrap_or(f64::NAN)
+        });
+        if !(sup.is_finite() && sum.is_finite()) {
+            return Err(Error::NotFinite.into());
+        }
+        let Plan { gamma, samples, order, rho } = *self;
+        Ok(Sampled { sup, sum, gamma, samples, order, rho, records, adjacency })
     }
-    let [sup, sum] = changes.map(|mut changes| {
-        changes.sort_by(f64::total_cmp);
-        changes.get(plan.order as usize - 1).copied().unwrap_or(f64::NAN)
-    });
-    if !(sup.is_finite() && sum.is_finite()) {
-        return Err(Error::NotFinite.into());
+}
+
+/// As an inline table for the configuration.
+impl fmt::Display for Sampled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sampled { sup, sum, gamma, samples, order, rho, records, adjacency } = self;
+        let adjacency = match adjacency {
+            Adjacency::AddRemove => "add_remove",
+            Adjacency::ReplaceOne => "replace_one",
+        };
+        write!(f, "{{ sup = {sup:?}, sum = {sum:?}, gamma = {gamma:?}, samples = {samples}, order = {order}, ")?;
+        write!(f, "rho = {rho:?}, records = {records}, adjacency = \"{adjacency}\" }}")
     }
-    let Plan { gamma, samples, order, rho } = *plan;
-    Ok(Sampled { sup, sum, gamma, samples, order, rho, records, adjacency })
 }
 
 /// Sup norm and 1-norm; not a number where a value is none.

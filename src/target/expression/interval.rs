@@ -300,3 +300,141 @@ impl Number for Slope {
         self.chain(x.whole_power(exponent), derivative)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::rngs::ChaCha20Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::super::parse::Tree;
+    use super::*;
+
+    const TEXTS: [&str; 24] = [
+        "x + y",
+        "x - y*x",
+        "x*y",
+        "x/(y^2 + 0.1)",
+        "1/(x + 4)",
+        "exp(x - y)",
+        "ln(x + 3.5)*y",
+        "sqrt(abs(x))",
+        "sin(5*x)",
+        "cos(3*x + y)",
+        "tanh(x*4)",
+        "abs(x - y)",
+        "max(x, y)",
+        "min(x, y - 1)",
+        "x^2",
+        "x^3",
+        "x^-3",
+        "(x - y)^7",
+        "abs(x)^0.3",
+        "abs(x)^(2 + y/4)",
+        "(x + 5)^y",
+        "exp(-(x - y)^2/2)",
+        "x^2*cos(x) - max(y, x^3)",
+        "-x^4 + x^0",
+    ];
+
+    fn box_of(rng: &mut ChaCha20Rng) -> [Interval; 2] {
+        [(); 2].map(|()| {
+            let width = 10_f64.powf(-4.0 * rng.random::<f64>());
+            let lo = 6.0 * rng.random::<f64>() - 3.0;
+            // Whole numbers too, and 0, where signs and powers change.
+            let lo = if rng.random::<f64>() < 0.3 { lo.round() } else { lo };
+            Interval::new(lo, (lo + width).min(3.0).max(lo))
+        })
+    }
+
+    fn slope(tree: &Tree, cell: &[Interval; 2]) -> Slope {
+        tree.evaluate(&[Slope::variable(cell[0], 0), Slope::variable(cell[1], 1)])
+    }
+
+    #[test]
+    fn every_value_and_every_slope_lies_in_its_interval() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let names = ["x", "y"].map(String::from);
+        for text in TEXTS {
+            let tree = Tree::parse(text, &names).unwrap();
+            let mut bounded = 0;
+            for _ in 0..400 {
+                let cell = box_of(&mut rng);
+                let bound = slope(&tree, &cell);
+                if bound.value.fault.is_some() {
+                    continue;
+                }
+                bounded += 1;
+                let anywhere = |rng: &mut ChaCha20Rng| {
+                    cell.map(|side| (side.lo + side.width() * rng.random::<f64>()).min(side.hi))
+                };
+                for _ in 0..20 {
+                    let (one, other) = (anywhere(&mut rng), anywhere(&mut rng));
+                    let values = [one, other].map(|at| tree.evaluate(&at));
+                    for value in values {
+                        assert!(
+                            value >= bound.value.lo && value <= bound.value.hi,
+                            "{text} {cell:?}: {value} {bound:?}"
+                        );
+                    }
+                    // The mean value theorem, between two places.
+                    if bound.slopes.iter().all(|slope| slope.fault.is_none()) {
+                        let reach = |side: usize| bound.slopes[side].times(Interval::point(other[side] - one[side]));
+                        let change = reach(0).plus(reach(1));
+                        let slack = 1e-12 * (1.0 + values[0].abs() + values[1].abs() + change.magnitude());
+                        let found = values[1] - values[0];
+                        assert!(
+                            found >= change.lo - slack && found <= change.hi + slack,
+                            "{text} {cell:?}: {found} {change:?}"
+                        );
+                    }
+                }
+            }
+            assert!(bounded > 40, "{text}: bounded on {bounded} boxes only");
+        }
+    }
+
+    #[test]
+    fn a_function_of_one_operation_has_no_slack() {
+        let names = ["x", "y"].map(String::from);
+        let cell = [Interval::new(-0.5, 2.0), Interval::new(1.0, 1.5)];
+        for (text, lo, hi) in [
+            ("x + y", 0.5, 3.5),
+            ("x*y", -0.75, 3.0),
+            ("y/(x + 1)", 1.0 / 3.0, 3.0),
+            ("x^2", 0.0, 4.0),
+            ("x^3", -0.125, 8.0),
+            ("abs(x)", 0.0, 2.0),
+            ("sin(x)", -0.5_f64.sin(), 1.0),
+            ("cos(x)", 2.0_f64.cos(), 1.0),
+            ("exp(x)", (-0.5_f64).exp(), 2.0_f64.exp()),
+            ("max(x, y)", 1.0, 2.0),
+            ("sqrt(x + 0.5)", 0.0, 2.5_f64.sqrt()),
+            ("y^0.5", 1.0, 1.5_f64.sqrt()),
+        ] {
+            let found = slope(&Tree::parse(text, &names).unwrap(), &cell).value;
+            let near = |one: f64, other: f64| (one - other).abs() <= 1e-13;
+            assert!(near(found.lo, lo) && near(found.hi, hi) && found.fault.is_none(), "{text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_fail_is_said() {
+        let names = ["x", "y"].map(String::from);
+        let cell = [Interval::new(0.0, 1.0), Interval::new(-1.0, 1.0)];
+        for (text, fault) in [
+            ("1/x", Unbounded::Division),
+            ("y^-2", Unbounded::Division),
+            ("tanh(1/y)", Unbounded::Division),
+            ("min(1/y, 2)", Unbounded::Division),
+            ("ln(x)", Unbounded::Logarithm),
+            ("sqrt(y)", Unbounded::Root),
+            ("y^0.5", Unbounded::Power),
+            ("x^y", Unbounded::Power),
+            ("exp(1000*x)", Unbounded::TooLarge),
+        ] {
+            let tree = Tree::parse(text, &names).unwrap();
+            let found = slope(&tree, &cell).value.fault;
+            assert_eq!(found, Some(fault), "{text}");
+        }
+    }
+}

@@ -133,7 +133,9 @@ impl Formula {
         }
         let unit = unit_of(largest)?;
         let points = bounds.points.iter().map(|[lo, hi]| [(lo / unit).floor() as i64, (hi / unit).ceil() as i64]);
-        Ok(Expression::new(self, unit, points.collect(), bounds.norm))
+        // Rounding adds at most half a unit a point.
+        let norm = ((bounds.norm / unit).ceil() as i64).saturating_add(bounds.points.len() as i64);
+        Ok(Expression::new(self, unit, points.collect(), norm))
     }
 
     /// The target that takes at most `sup` from a record at each lattice point, either sign, and at most `sum` over all of
@@ -143,9 +145,9 @@ impl Formula {
             return Err(Error::Clip { sup, sum }.into());
         }
         let unit = unit_of(sup)?;
-        let most = (sup / unit).ceil() as i64;
+        let most = UNITS as i64;
         let points = vec![[-most, most]; self.points.len()];
-        Ok(Expression::new(self, unit, points, sum))
+        Ok(Expression::new(self, unit, points, (sum / unit).floor() as i64))
     }
 
     /// The values for these records as the expression gives them, without a bound: for public records only, such as those
@@ -241,11 +243,10 @@ struct Summand {
 }
 
 impl Expression {
-    fn new(formula: Formula, unit: f64, points: Vec<[i64; 2]>, norm: f64) -> Self {
-        // Rounding adds at most one unit a point. Ranges that exclude 0 have a least norm.
+    fn new(formula: Formula, unit: f64, points: Vec<[i64; 2]>, norm: i64) -> Self {
+        // Ranges that exclude 0 have a least norm.
         let least = points.iter().map(|range| 0.clamp(range[0], range[1]).abs()).sum();
-        let norm = ((norm / unit).ceil() as i64).saturating_add(points.len() as i64).max(least);
-        Expression(Arc::new(Summand { formula, unit, points, norm }))
+        Expression(Arc::new(Summand { formula, unit, points, norm: norm.max(least) }))
     }
 
     /// `S` and `D1` in natural units, as proved or as clipped.
