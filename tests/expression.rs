@@ -27,12 +27,36 @@ fn cases() -> Vec<Case> {
     let hour = || axis("hour", 0.0, 24.0);
     let number = || Some(Label::Number(axis("late", -1.0, 1.0)));
     vec![
-        Case { text: "exp(-((delay - at.delay)/15)^2/2)", axes: vec![delay()], label: None, degree: 20, replaced: 0.95 },
+        Case {
+            text: "exp(-((delay - at.delay)/15)^2/2)",
+            axes: vec![delay()],
+            label: None,
+            degree: 20,
+            replaced: 0.95,
+        },
         // The same at every lattice point, but far apart: two records that share no lattice point.
         Case { text: "exp(-((delay - at.delay)/5)^2/2)", axes: vec![delay()], label: None, degree: 50, replaced: 0.95 },
-        Case { text: "tanh((at.delay - delay)/20)/2 + 0.5", axes: vec![delay()], label: None, degree: 20, replaced: 0.95 },
-        Case { text: "late*(1 - abs(delay - at.delay)/240)^3", axes: vec![delay()], label: number(), degree: 10, replaced: 0.95 },
-        Case { text: "(delay/100)^3*at.delay/60 - delay/50 + 1", axes: vec![delay()], label: None, degree: 10, replaced: 0.95 },
+        Case {
+            text: "tanh((at.delay - delay)/20)/2 + 0.5",
+            axes: vec![delay()],
+            label: None,
+            degree: 20,
+            replaced: 0.95,
+        },
+        Case {
+            text: "late*(1 - abs(delay - at.delay)/240)^3",
+            axes: vec![delay()],
+            label: number(),
+            degree: 10,
+            replaced: 0.95,
+        },
+        Case {
+            text: "(delay/100)^3*at.delay/60 - delay/50 + 1",
+            axes: vec![delay()],
+            label: None,
+            degree: 10,
+            replaced: 0.95,
+        },
         Case {
             text: "exp(-((delay - at.delay)/40)^2)*(1 + cos(pi*(hour - at.hour)/12))/2",
             axes: vec![delay(), hour()],
@@ -97,7 +121,8 @@ impl Search<'_> {
         let mut found = change(&best);
         for round in 0..200 {
             let step = 0.3 * 0.96_f64.powi(round);
-            let moved = best.map(|record| record.map(|x| (x + step * (2.0 * rng.random::<f64>() - 1.0)).clamp(0.0, 1.0)));
+            let moved =
+                best.map(|record| record.map(|x| (x + step * (2.0 * rng.random::<f64>() - 1.0)).clamp(0.0, 1.0)));
             if change(&moved) > found {
                 (found, best) = (change(&moved), moved);
             }
@@ -112,8 +137,8 @@ fn tightness(case: &Case, adjacency: Adjacency) -> [f64; 2] {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let background = (0..3).map(|_| Record::new(&[rng.random(), rng.random()], rng.random())).collect();
     let search = Search { target, background, is_class: matches!(case.label, Some(Label::Class(_))) };
-    let claimed =
-        [target.sup_sensitivity(adjacency, 1).unwrap(), target.sensitivity(adjacency, 1).unwrap().0].map(|units| units as f64);
+    let claimed = [target.sup_sensitivity(adjacency, 1).unwrap(), target.sensitivity(adjacency, 1).unwrap().0]
+        .map(|units| units as f64);
     [0, 1].map(|norm| search.worst(adjacency, norm, &mut rng) as f64 / claimed[norm])
 }
 
@@ -150,13 +175,15 @@ fn a_sensitivity_thirty_percent_too_small_is_found_out() {
 #[test]
 fn clipped_records_add_no_more_than_said() {
     // Unbounded over the domain, and the same with values that are no numbers at all.
-    for text in ["1/(delay - at.delay)", "ln(delay)", "exp(delay^2)", "(delay - delay)/(delay - delay)", "-exp(exp(delay))"] {
+    for text in
+        ["1/(delay - at.delay)", "ln(delay)", "exp(delay^2)", "(delay - delay)/(delay - delay)", "-exp(exp(delay))"]
+    {
         let target = Formula::new(text, &[delay()], None, 7).unwrap().clipped(2.0, 5.0).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(2);
         let search = Search { target: &target, background: Vec::new(), is_class: false };
         for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
-            let claimed =
-                [target.sup_sensitivity(adjacency, 1).unwrap(), target.sensitivity(adjacency, 1).unwrap().0].map(u128::from);
+            let claimed = [target.sup_sensitivity(adjacency, 1).unwrap(), target.sensitivity(adjacency, 1).unwrap().0]
+                .map(u128::from);
             for norm in [0, 1] {
                 let found = search.worst(adjacency, norm, &mut rng);
                 println!("{text} {adjacency:?}: {:.4}", found as f64 / claimed[norm] as f64);

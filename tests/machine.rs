@@ -49,7 +49,11 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn label(&self, rng: &mut ChaCha20Rng) -> f64 {
-        if self.classes || rng.random_bool(0.7) { if rng.random_bool(0.5) { 1.0 } else { -1.0 } } else { rng.random_range(-1.0..=1.0) }
+        if self.classes || rng.random_bool(0.7) {
+            if rng.random_bool(0.5) { 1.0 } else { -1.0 }
+        } else {
+            rng.random_range(-1.0..=1.0)
+        }
     }
 
     fn place(&self, rng: &mut ChaCha20Rng) -> Vec<f64> {
@@ -78,7 +82,9 @@ impl Search<'_> {
         for gap in [0.05, 0.2, 0.5] {
             let at = |x: f64| vec![x.clamp(0.0, 1.0); self.dimensions];
             let mut side = vec![(at(0.5 - gap / 2.0), 1.0), (at(0.5 + gap / 2.0), -1.0)];
-            side.extend((1..self.records).map(|i| if i % 2 == 0 { (at(0.5 - gap), -1.0) } else { (at(0.5 + gap), 1.0) }));
+            side.extend(
+                (1..self.records).map(|i| if i % 2 == 0 { (at(0.5 - gap), -1.0) } else { (at(0.5 + gap), 1.0) }),
+            );
             starts.push(side);
         }
         for _ in 0..30 {
@@ -114,7 +120,9 @@ impl Search<'_> {
                     let one = rng.random_range(0..moved.len());
                     for (index, (place, label)) in moved.iter_mut().enumerate() {
                         if index == one || rng.random_bool(0.3) {
-                            place.iter_mut().for_each(|x| *x = (*x + step * rng.random_range(-1.0..=1.0)).clamp(0.0, 1.0));
+                            place
+                                .iter_mut()
+                                .for_each(|x| *x = (*x + step * rng.random_range(-1.0..=1.0)).clamp(0.0, 1.0));
                             if rng.random_bool(0.1) {
                                 *label = self.label(rng);
                             }
@@ -156,7 +164,13 @@ fn print() {
                     };
                     let start = std::time::Instant::now();
                     let [sum, sup] = search.worst(&mut rng, 100);
-                    println!("{kernel:?} {loss:?} {c} {adjacency:?}: {sum:.3} {sup:.3} {:?}, {} steps tol {:.1e} r ~{:.2e}", start.elapsed(), target.steps(), target.tolerance(), target.unit() * (1u64<<32) as f64);
+                    println!(
+                        "{kernel:?} {loss:?} {c} {adjacency:?}: {sum:.3} {sup:.3} {:?}, {} steps tol {:.1e} r ~{:.2e}",
+                        start.elapsed(),
+                        target.steps(),
+                        target.tolerance(),
+                        target.unit() * (1u64 << 32) as f64
+                    );
                 }
             }
         }

@@ -22,7 +22,7 @@ use super::machine::kernel::Lattice;
 use super::machine::solver::Problem;
 use super::machine::space::{Features, ROUNDING};
 use super::machine::{Kernel, Loss, at_most, checked_features, checked_lattice, checked_weight};
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
 use crate::window::keep::{Keep, Record, State};
 
 /// Single precision moves an inner product of two feature vectors by at most this.
@@ -79,7 +79,9 @@ impl Logistic {
         let labels: Vec<f64> = records.iter().map(|record| Loss::Logistic.label(record.label())).collect();
         let write = |i: usize, row: &mut [f32]| {
             let x = [records[i].x(0), records[i].x(1), records[i].x(2)];
-            row.iter_mut().zip(features(&x[..self.dimensions])).for_each(|(single, feature)| *single = shorter(feature));
+            row.iter_mut()
+                .zip(features(&x[..self.dimensions]))
+                .for_each(|(single, feature)| *single = shorter(feature));
         };
         let features = Features::new(records.len(), self.dimensions + 1, write);
         features.weights(&self.problem.solve(&features, &labels))
@@ -119,7 +121,8 @@ impl Target for Logistic {
             let root = (weights.len() as f64).sqrt();
             return self.claim.exact(weights.iter().map(|weight| weight / root));
         };
-        let score = |p: [f64; 3]| weights.iter().zip(features(&p[..self.dimensions])).map(|(w, phi)| w * phi).sum::<f64>();
+        let score =
+            |p: [f64; 3]| weights.iter().zip(features(&p[..self.dimensions])).map(|(w, phi)| w * phi).sum::<f64>();
         self.claim.exact(lattice.points().map(|p| 1.0 / (1.0 + (-score(p)).exp())))
     }
 
@@ -129,5 +132,10 @@ impl Target for Logistic {
 
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         self.claim.sup_sensitivity(contributions)
+    }
+
+    /// `[AR17]` appendix G: weights move by at most `2 C / n`, and a sigmoid by a quarter of that. True.
+    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        every_value(self, adjacency, contributions)
     }
 }

@@ -174,7 +174,9 @@ pub fn sample<R: Rng>(
 /// Sup norm and 1-norm; not a number where a value is none.
 fn distances(one: &[f64], other: &[f64]) -> [f64; 2] {
     let changes = one.iter().zip(other).map(|(one, other)| (one - other).abs());
-    changes.fold([0.0, 0.0], |[sup, sum], change| [if change > sup || change.is_nan() { change } else { sup }, sum + change])
+    changes.fold([0.0, 0.0], |[sup, sum], change| {
+        [if change > sup || change.is_nan() { change } else { sup }, sum + change]
+    })
 }
 
 /// What one value of a record is drawn from, in natural units.
@@ -220,7 +222,13 @@ impl Prior {
         let x: Vec<f64> = self.axes.iter().map(|(axis, law)| place(axis, law.draw(rng))).collect();
         let label = self.label.as_ref().map_or(0.0, |(label, law)| match (label, law.draw(rng)) {
             (Label::Number(axis), value) => 2.0 * place(axis, value) - 1.0,
-            (Label::Above(threshold), value) => if value > *threshold { 1.0 } else { -1.0 },
+            (Label::Above(threshold), value) => {
+                if value > *threshold {
+                    1.0
+                } else {
+                    -1.0
+                }
+            }
         });
         Record::new(&x, label)
     }
@@ -234,7 +242,10 @@ impl Law {
             Law::Points { values, weights } => {
                 let fits = |weights: &Vec<f64>| {
                     let total: f64 = weights.iter().sum();
-                    weights.len() == values.len() && weights.iter().all(|w| *w >= 0.0) && total > 0.0 && total.is_finite()
+                    weights.len() == values.len()
+                        && weights.iter().all(|w| *w >= 0.0)
+                        && total > 0.0
+                        && total.is_finite()
                 };
                 !values.is_empty() && values.iter().all(|value| value.is_finite()) && weights.as_ref().is_none_or(fits)
             }
@@ -249,7 +260,8 @@ impl Law {
                 Normal::new(*mean, *deviation).map_or(*mean, |normal| normal.sample(rng))
             }
             Law::Points { values, weights } => {
-                let weight = |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
+                let weight =
+                    |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
                 let mut left = rng.random::<f64>() * (0..values.len()).map(weight).sum::<f64>();
                 let chosen = values.iter().enumerate().find(|(i, _)| {
                     left -= weight(*i);

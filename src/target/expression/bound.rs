@@ -58,9 +58,7 @@ impl Formula {
         match (here.value.fault, away.fault) {
             (Some(fault), _) => Err(fault),
             (None, Some(_)) => Ok(here.value),
-            (None, None) => {
-                Ok(Interval::new(here.value.lo.max(away.lo), here.value.hi.min(away.hi)))
-            }
+            (None, None) => Ok(Interval::new(here.value.lo.max(away.lo), here.value.hi.min(away.hi))),
         }
     }
 
@@ -125,7 +123,8 @@ impl Formula {
         let mut looked = 0;
         while let Some(widest) = open.pop() {
             let is_near = widest.most <= best + near(best);
-            let side = (0..self.sides).max_by(|a, b| self.share(&widest.cell, *a).total_cmp(&self.share(&widest.cell, *b)));
+            let side =
+                (0..self.sides).max_by(|a, b| self.share(&widest.cell, *a).total_cmp(&self.share(&widest.cell, *b)));
             let Some(side) = side.filter(|side| self.share(&widest.cell, *side) > 1e-12 && !is_near && looked < effort)
             else {
                 let fault = widest.fault.unwrap_or(Unbounded::TooLarge);

@@ -244,7 +244,13 @@ impl Number for Slope {
         match operation {
             Unary::Minus => self.chain(x.minus(), one.minus()),
             Unary::Abs => {
-                let sign = if x.lo >= 0.0 { one } else if x.hi <= 0.0 { one.minus() } else { Interval::UNIT };
+                let sign = if x.lo >= 0.0 {
+                    one
+                } else if x.hi <= 0.0 {
+                    one.minus()
+                } else {
+                    Interval::UNIT
+                };
                 self.chain(x.abs(), sign)
             }
             Unary::Cos => self.chain(x.cos(), x.sin().minus()),

@@ -102,7 +102,9 @@ impl Formula {
             return Err(Error::Twice(twice.1.clone()).into());
         }
         let numbers = axes.iter().chain(label.and_then(Label::number));
-        if let Some(wrong) = numbers.into_iter().find(|axis| !(axis.min < axis.max && (axis.max - axis.min).is_finite())) {
+        if let Some(wrong) =
+            numbers.into_iter().find(|axis| !(axis.min < axis.max && (axis.max - axis.min).is_finite()))
+        {
             return Err(Error::Domain { name: wrong.name.clone(), min: wrong.min, max: wrong.max }.into());
         }
         let tree = Tree::parse(text, &names)?;

@@ -329,7 +329,9 @@ mod tests {
 
     fn value(text: &str) -> f64 {
         let names = ["x", "at.x", "dep delay", "at.dep delay", "max_x"].map(String::from);
-        Tree::parse(text, &names).unwrap_or_else(|error| panic!("{text}: {error}")).evaluate(&[3.0, 2.0, 5.0, 7.0, 11.0])
+        Tree::parse(text, &names)
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+            .evaluate(&[3.0, 2.0, 5.0, 7.0, 11.0])
     }
 
     #[test]
@@ -382,7 +384,9 @@ mod tests {
             ("1e999", 1, "is not a number"),
             ("x ; y", 3, "';' does not belong here"),
         ] {
-            let Err(Error::Syntax { column: found, what }) = Tree::parse(text, &names) else { panic!("{text} was read") };
+            let Err(Error::Syntax { column: found, what }) = Tree::parse(text, &names) else {
+                panic!("{text} was read")
+            };
             assert!(found == column && what.contains(words), "{text}: {found} {what}");
         }
     }

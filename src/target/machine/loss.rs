@@ -84,9 +84,8 @@ impl Loss {
 
     /// The `b` with `b = c pull(label, rest + diagonal b)`: the best coefficient of one record, all others held.
     pub(in crate::target) fn settle(self, label: f64, rest: f64, diagonal: f64, c: f64) -> f64 {
-        let bounded = |most: f64, pull: f64, curvature: f64| {
-            (pull / (1.0 / (c * curvature) + diagonal)).clamp(-most, most)
-        };
+        let bounded =
+            |most: f64, pull: f64, curvature: f64| (pull / (1.0 / (c * curvature) + diagonal)).clamp(-most, most);
         match self {
             Loss::Hinge => label * bounded(c, (1.0 - label * rest).max(0.0), 1.0 / CORNER),
             Loss::Squared => bounded(f64::INFINITY, label - rest, 1.0),
@@ -97,7 +96,11 @@ impl Loss {
                 for _ in 0..40 {
                     let pull = sigmoid(-label * rest - diagonal * b);
                     let excess = b - c * pull;
-                    if excess > 0.0 { high = b } else { low = b }
+                    if excess > 0.0 {
+                        high = b
+                    } else {
+                        low = b
+                    }
                     let step = excess / (1.0 + c * diagonal * pull * (1.0 - pull));
                     let next = b - step;
                     b = if next > low && next < high { next } else { (low + high) / 2.0 };

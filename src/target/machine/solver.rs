@@ -98,8 +98,13 @@ impl Problem {
         if mass > self.mass() * (1.0 + 1e-9) {
             return f64::INFINITY;
         }
-        let gradient: Vec<f64> =
-            space.scores(b).iter().zip(labels).zip(b).map(|((f, y), b)| b - self.share() * self.loss.pull(*y, *f)).collect();
+        let gradient: Vec<f64> = space
+            .scores(b)
+            .iter()
+            .zip(labels)
+            .zip(b)
+            .map(|((f, y), b)| b - self.share() * self.loss.pull(*y, *f))
+            .collect();
         let size: f64 = gradient.iter().map(|g| g.abs()).sum();
         let lost = self.c * (mass * space.error() * self.loss.curvature() + 16.0 * ROUNDING * self.hardest());
         (space.square(&gradient) + space.error() * size * size).max(0.0).sqrt() * (1.0 + 1e-9) + lost
