@@ -6,7 +6,7 @@
 //!
 //! * whether 0.02 and 0.005 are variances: they are (as deviations they would be two spikes that no `k = 20` can show);
 //! * the bandwidth: 0.1 and 0.05, one panel each;
-//! * utility: the largest error over `[0, 1]` against the exact density (the paper's definition 3), on 201 points;
+//! * utility: the largest error over `[0, 1]` against the exact density, on 201 points;
 //! * orders and budgets: 1 to 32, and 0.01 to 5;
 //! * points outside `[0, 1]`: moved to the border, as the program does with a domain that is clamped;
 //! * the degree of the baseline: that of the mechanism. Dashed, both with the best degree (and order) of a list, chosen with

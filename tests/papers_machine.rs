@@ -136,7 +136,7 @@ fn two_clouds() -> Data {
 ///
 /// The paper gives the data and `C` and `sigma`. It leaves open the degree, the order, epsilon, and what `sigma` is:
 /// taken are `k = 4`, `h = 2`, epsilon 1 and `exp(-|x - y|^2 / 2 sigma^2)`. A function this smooth needs no more lattice
-/// points, and more of them would add noise: at `k = 8` a fifth of the records changes class.
+/// points, and more of them would add noise: at `k = 8` nearly a fifth of the records changes class.
 ///
 /// Its constant `MC/n` is half of what holds (`machine`), so noise of its scale buys less privacy than the epsilon that it
 /// names. The library refuses it; here it is computed by hand, and drawn only to be compared.
@@ -277,7 +277,7 @@ fn path(bandwidth: f64, rng: &mut ChaCha20Rng) -> Grid {
 /// and delta elsewhere. Their scale `sqrt(2 ln(2/beta))/alpha` is replaced by the least that holds, and their
 /// `Delta = M kappa / (lambda n) = 2 M C kappa / n` (true) gets the tolerance of the solver.
 ///
-/// Beside it our Laplace release of the same function, which pays for no delta and gives a polynomial; `k = 4`, `h = 16`, best of those tried.
+/// Beside it our Laplace release of the same function, which pays for no delta and gives a polynomial; `k = 4`, `h = 16`.
 /// The Gaussian process here is a drawing, not the mechanism.
 #[test]
 fn figure_3_the_classes_of_a_machine_survive_both_kinds_of_noise() {

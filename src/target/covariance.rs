@@ -24,7 +24,7 @@ use std::f64::consts::PI;
 
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::quadratic::Form;
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
 use crate::window::histogram::{GRAINS, Nodes};
 use crate::window::keep::{Keep, State};
 
@@ -221,6 +221,11 @@ impl Target for CovarianceDensity {
     /// Weights are not negative, so a record that is replaced changes a value by no more than one that comes or goes.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(Self::rounded_up(u128::from(self.largest_weight)), contributions)
+    }
+
+    /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies.
+    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        every_value(self, adjacency, contributions)
     }
 }
 

@@ -22,7 +22,7 @@ use super::machine::kernel::Lattice;
 use super::machine::solver::Problem;
 use super::machine::space::{Features, ROUNDING};
 use super::machine::{Kernel, Loss, at_most, checked_features, checked_lattice, checked_weight};
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
 use crate::window::keep::{Keep, Record, State};
 
 /// Single precision moves an inner product of two feature vectors by at most this.
@@ -132,5 +132,10 @@ impl Target for Logistic {
 
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         self.claim.sup_sensitivity(contributions)
+    }
+
+    /// `[AR17]` appendix G: weights move by at most `2 C / n`, and a sigmoid by a quarter of that. True.
+    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        every_value(self, adjacency, contributions)
     }
 }

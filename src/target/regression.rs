@@ -168,6 +168,11 @@ impl Target for Regression {
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(self.rounded_up(self.replacement(self.table.peaks())), contributions)
     }
+
+    /// Refused: the condition of `[AR17]` section 6 bounds no gap between consecutive records.
+    fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
+        Err(Error::PaperIsWrong { what: "a Priestley-Chao regression, 4 B c / (n b)," })
+    }
 }
 
 #[cfg(test)]

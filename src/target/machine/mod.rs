@@ -169,6 +169,11 @@ impl Target for Machine {
         self.allows(adjacency)?;
         self.claim.sup_sensitivity(contributions)
     }
+
+    /// Refused: the `M C / n` of `[AR17]` section 6 is half of what two windows can differ by.
+    fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
+        Err(Error::PaperIsWrong { what: "a regularised empirical risk, M C / n," })
+    }
 }
 
 impl Machine {
