@@ -138,6 +138,9 @@ impl Ord for Candidate {
     }
 }
 
+/// Half a box, and what `look` saw in it.
+type Half = (Vec<Range>, Option<(f64, f64)>);
+
 /// A bound of the largest value in `whole`. `look` gives what is not exceeded in a box and a value that is taken there;
 /// `None` where a box is empty. A box is halved along the side that lowers the bound most.
 fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<(f64, f64)>) -> f64 {
@@ -161,9 +164,8 @@ fn search(whole: Vec<Range>, look: impl Fn(&[Range]) -> Option<(f64, f64)>) -> f
                 (sides, seen)
             })
         };
-        let most = |halves: &[(Vec<Range>, Option<(f64, f64)>); 2]| -> f64 {
-            halves.iter().filter_map(|(_, seen)| *seen).map(|(bound, _)| bound).sum()
-        };
+        let most =
+            |halves: &[Half; 2]| -> f64 { halves.iter().filter_map(|(_, seen)| *seen).map(|(bound, _)| bound).sum() };
         let choices = (0..sides.len()).map(halves);
         let Some(best) = choices.min_by(|a, b| most(a).total_cmp(&most(b))) else { break };
         for (sides, seen) in best {
