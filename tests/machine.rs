@@ -137,12 +137,10 @@ impl Search<'_> {
     fn found(&self, both: &Side) -> [f64; 2] {
         let shared = &both[2..];
         let side = |one: usize| -> Side { std::iter::once(both[one].clone()).chain(shared.iter().cloned()).collect() };
-        if self.adjacency == Adjacency::AddRemove {
-            if both.len() < self.records + 1 {
-                // The window is not full: there is one record more, or not.
-                return change(self.target, self.adjacency, &side(0), &shared.to_vec());
-            }
-            // The window is full: the record that arrives first pushes the last one out, so one is exchanged.
+        // In a full window the record that arrives first pushes the last one out, so one is exchanged; in others there is
+        // one record more, or not.
+        if self.adjacency == Adjacency::AddRemove && both.len() < self.records + 1 {
+            return change(self.target, self.adjacency, &side(0), &shared.to_vec());
         }
         change(self.target, self.adjacency, &side(0), &side(1))
     }
