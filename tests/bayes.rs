@@ -148,11 +148,11 @@ fn tightness(target: &dyn Target, heaps: &[u64], adjacency: Adjacency, contribut
     })
 }
 
-type Case = (String, Box<dyn Target>, &'static [u64], f64);
+type Heaped = (String, Box<dyn Target>, &'static [u64], f64);
 
 /// Every target with the heaps to try: a kernel's largest change needs some hundred records (and loses `1 / n`), a
 /// Gaussian's far more than `1 / v`, and as many as it counts.
-fn targets() -> Vec<Case> {
+fn targets() -> Vec<Heaped> {
     let kernel = |(widths, degree, near): (&[f64], u32, f64)| -> (String, Box<dyn Target>, &'static [u64], f64) {
         (format!("kernel {widths:?} k = {degree}"), Box::new(KernelBayes::new(widths, degree).unwrap()), &[400], near)
     };
