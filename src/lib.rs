@@ -20,6 +20,7 @@
 //! no clock and log nothing.
 //!
 //! Papers, by the key used in docstrings: `[AR17]` Alda and Rubinstein, The Bernstein Mechanism, AAAI 2017;
+//! `[RA17]` Rubinstein and Alda, Pain-Free Random Differential Privacy with Sensitivity Sampling, ICML 2017;
 //! `[CKS20]` Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020.
 #![deny(unsafe_code)]
 

@@ -108,7 +108,7 @@ fn a_fault_is_shown_the_way_a_compiler_shows_it() {
     assert_eq!(
         shown,
         format!(
-            "flights.toml:{heading}:1: release.degree: missing
+            r#"flights.toml:{heading}:1: release.degree: missing
    |
 {heading} | [release]
    | ^^^^^^^^^
@@ -119,7 +119,7 @@ flights.toml:{line}:1: release.degre: unknown key
 {line} | degre = 40
    | ^^^^^
   = did you mean `degree`?
-"
+"#
         )
     );
 }

@@ -10,7 +10,6 @@ mod scene;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -20,7 +19,8 @@ use bernstream::clock::Timestamp;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Axis;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use picture::Sample;
+use picture::{Axis as Scale, DARK, Layer, Panel, SKY};
+use plotters::chart::SeriesLabelPosition::UpperRight;
 
 /// Points at which a released curve is compared with the exact one.
 const POINTS: u32 = 200;
@@ -28,6 +28,17 @@ const POINTS: u32 = 200;
 const BANDWIDTH: f64 = 10.0;
 const DAYS: usize = 365;
 const ORIGINS: [&str; 3] = ["EWR", "JFK", "LGA"];
+
+/// One point of the comparison.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    x: f64,
+    released: f64,
+    /// What would be released without noise.
+    noiseless: f64,
+    half_width: f64,
+    exact: f64,
+}
 
 /// Delays by (start of the day, airport).
 type Delays = BTreeMap<(Timestamp, String), Vec<f64>>;
@@ -136,15 +147,10 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         largest = largest.max(peak);
         let _ = writeln!(table, "{},{},{},{peak},{noise_sup},{error_sup}", place.0, place.1, records.len());
         if place == (Timestamp::parse("2013-07-10T05:00:00Z").expect("a day"), "JFK".to_owned()) {
-            picture::draw(
-                Path::new("target/curve.svg"),
-                &samples,
-                "departure delay in minutes",
-                "flights a minute of delay",
-            );
+            picture::draw(&picture::output("curve.svg"), 1, picture::WIDE, &[panel(&samples)]);
         }
     }
-    fs::write("target/flights.csv", table).expect("written");
+    fs::write(picture::output("flights.csv"), table).expect("written");
     let count = synopses.len() as f64;
     let share = covered as f64 / count;
     println!(
@@ -174,6 +180,31 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
         "60",
     ]));
     assert_eq!(at.lines().count(), 3, "{at}");
+}
+
+/// The released curve in its band, and the exact one dashed.
+fn panel(samples: &[Sample]) -> Panel {
+    let line = |name: &str, color, is_dashed, value: &dyn Fn(&Sample) -> f64| Layer::Line {
+        name: name.to_owned(),
+        color,
+        is_dashed,
+        points: samples.iter().map(|s| (s.x, value(s))).collect(),
+    };
+    let band = samples.iter().map(|s| (s.x, s.released - s.half_width, s.released + s.half_width));
+    let low = samples.iter().map(|s| s.released - s.half_width).fold(0.0, f64::min);
+    let top = samples.iter().map(|s| s.released + s.half_width).fold(0.0, f64::max);
+    let (first, last) = (samples.first().expect("a sample").x, samples.last().expect("a sample").x);
+    Panel {
+        title: "JFK, 10 July 2013",
+        x: Scale::new("departure delay in minutes", first..last),
+        y: Scale::new("flights a minute of delay", low..top),
+        legend: UpperRight,
+        layers: vec![
+            Layer::Band { color: SKY, points: band.collect() },
+            line("exact", DARK, true, &|s| s.exact),
+            line("released, with its 95 % band", SKY, false, &|s| s.released),
+        ],
+    }
 }
 
 fn sample(synopsis: &Synopsis, records: &[f64], axis: &Axis) -> Vec<Sample> {

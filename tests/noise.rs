@@ -162,7 +162,9 @@ fn only_the_mechanism_opens_exact_values() {
             } else {
                 let text = fs::read_to_string(&path).unwrap();
                 let program = text.split("#[cfg(test)]").next().unwrap_or_default();
-                if program.contains(".reveal()") {
+                // Examples in the documentation are tests.
+                let mut program = program.lines().filter(|line| !line.trim_start().starts_with("//"));
+                if program.any(|line| line.contains(".reveal()")) {
                     openers.push(path);
                 }
             }

@@ -197,18 +197,3 @@ mod tests {
         assert_eq!(chosen(300, &[("epsilon = 1.0\ndegree", "epsilon = 0.1\ndegree")]), (0, 0));
     }
 }
-#[cfg(test)]
-mod look {
-    #[test]
-    fn look() {
-        for (b, n, eps) in [("10", 300, "1.0"), ("10", 100_000, "1.0"), ("40", 300, "1.0"), ("10", 300, "0.1"), ("10", 20, "1.0")] {
-            let auto = format!("degree = \"auto\"\norder = \"auto\"\nexpected_records = {n}");
-            let text = include_str!("../../config/flights.toml").replace("degree = 40\norder = 4", &auto)
-                .replace("bandwidths = [10]", &format!("bandwidths = [{b}]")).replace("epsilon = 1.0\ndegree", &format!("epsilon = {eps}\ndegree"));
-            let t = std::time::Instant::now();
-            let s = crate::config::Settings::parse(&text, "test").unwrap();
-            println!("{b} {n} {eps} {:?}", t.elapsed());
-            for c in s.release.auto.unwrap().candidates { println!("{c:?} {}", c.error()); }
-        }
-    }
-}

@@ -146,6 +146,10 @@ pub struct Release {
     pub label: Field<Label>,
     pub density: Field<Density>,
     pub regression: Field<Regression>,
+    pub bayes: Field<Bayes>,
+    pub machine: Field<Machine>,
+    pub logistic: Field<Logistic>,
+    pub expression: Field<Expression>,
 }
 
 /// A value, or the word that leaves it to the program.
@@ -185,6 +189,7 @@ pub struct Label {
 #[serde(deny_unknown_fields)]
 pub struct Density {
     pub bandwidths: Field<Vec<Spanned<f64>>>,
+    pub covariance: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -193,6 +198,74 @@ pub struct Regression {
     pub bandwidth: Field<f64>,
     pub gap: Field<f64>,
     pub max_records: Field<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bayes {
+    pub bandwidths: Field<Vec<Spanned<f64>>>,
+    pub min_deviations: Field<Vec<Spanned<f64>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    pub loss: Field<Loss>,
+    pub kernel: Field<Kernel>,
+    pub c: Field<f64>,
+    pub max_records: Field<u32>,
+    pub landmarks: Field<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    Hinge,
+    Logistic,
+    Squared,
+    Huber,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kernel {
+    Gaussian(Spanned<Width>),
+    Laplacian(Spanned<Width>),
+    Polynomial(Spanned<Power>),
+    Linear,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Width {
+    pub bandwidth: Field<f64>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Power {
+    pub power: Field<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Logistic {
+    pub score: Field<Score>,
+    pub c: Field<f64>,
+    pub max_records: Field<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Score {
+    Linear,
+    Sigmoid,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expression {
+    pub value: Field<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -311,10 +384,42 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release.density", "a table [release.density]"),
     ("release.density.bandwidths", "a list such as [10], a number above 0 for each axis, in the units of its column"),
     ("release.density.bandwidths[]", "a number above 0 in the units of the column, such as 10"),
+    ("release.density.covariance", "a matrix such as [[100, 3], [3, 1]], in the units of the columns"),
+    ("release.density.covariance[]", "a row of numbers such as [100, 3]"),
+    ("release.density.covariance[][]", "a number such as 100"),
     ("release.regression", "a table [release.regression]"),
     ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
     ("release.regression.gap", "a number above 0 in the units of the column, such as 0.5: larger gaps count as this"),
     ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are left out"),
+    ("release.bayes", "a table [release.bayes]"),
+    ("release.bayes.bandwidths", "a list such as [1, 200], a number above 0 for each axis, in the units of its column"),
+    ("release.bayes.bandwidths[]", "a number above 0 in the units of the column, such as 1"),
+    (
+        "release.bayes.min_deviations",
+        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
+    ),
+    ("release.bayes.min_deviations[]", "a number above 0 in the units of the column, such as 1"),
+    ("release.machine", "a table [release.machine]"),
+    ("release.machine.loss", r#""hinge", "logistic", "squared" or "huber""#),
+    (
+        "release.machine.kernel",
+        r#"{ gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear""#,
+    ),
+    ("release.machine.kernel.gaussian", "a table such as { bandwidth = 0.2 }"),
+    ("release.machine.kernel.gaussian.bandwidth", "a number above 0 such as 0.2, a part of the width of every axis"),
+    ("release.machine.kernel.laplacian", "a table such as { bandwidth = 0.5 }"),
+    ("release.machine.kernel.laplacian.bandwidth", "a number above 0 such as 0.5, a part of the width of every axis"),
+    ("release.machine.kernel.polynomial", "a table such as { power = 2 }"),
+    ("release.machine.kernel.polynomial.power", "a whole number from 1, such as 2"),
+    ("release.machine.c", "a number above 0 such as 1: how much the records count against smoothness"),
+    ("release.machine.max_records", "a whole number from 1, such as 5000: later records of a window are left out"),
+    ("release.machine.landmarks", "a whole number from 1, such as 8: the degree of the landmarks' lattice"),
+    ("release.logistic", "a table [release.logistic]"),
+    ("release.logistic.score", r#""linear" or "sigmoid""#),
+    ("release.logistic.c", "a number above 0 such as 1: how much the records count against smoothness"),
+    ("release.logistic.max_records", "a whole number from 1, such as 5000: later records of a window are left out"),
+    ("release.expression", "a table [release.expression]"),
+    ("release.expression.value", r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#),
     ("output", "a table [output]"),
     ("output.kafka", "a table [output.kafka]"),
     ("output.kafka.brokers", r#"addresses such as "localhost:9092""#),
@@ -342,9 +447,11 @@ mod tests {
 
     /// A document in which the key at `path` has the value `value`.
     fn document(path: &str, value: &str) -> String {
-        path.rsplit('.').fold(value.to_owned(), |inner, part| match part.strip_suffix("[]") {
-            Some(list) => format!("{{ {list} = [{inner}] }}"),
-            None => format!("{{ {part} = {inner} }}"),
+        path.rsplit('.').fold(value.to_owned(), |mut inner, mut part| {
+            while let Some(list) = part.strip_suffix("[]") {
+                (part, inner) = (list, format!("[{inner}]"));
+            }
+            format!("{{ {part} = {inner} }}")
         })
     }
 

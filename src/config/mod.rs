@@ -4,6 +4,7 @@ pub mod auto;
 pub mod document;
 pub mod file;
 mod forms;
+mod functions;
 pub mod guarantee;
 pub mod normalised;
 mod plan;

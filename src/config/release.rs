@@ -2,20 +2,15 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::Arc;
 
 use toml::Spanned;
 
 use crate::config::auto::{self, Search, Terms};
 use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
-use crate::config::{Function, file, forms};
+use crate::config::{Function, file, forms, functions};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
-use crate::synopsis::description::{self, Smoothing};
-use crate::target;
-use crate::target::Target;
-use crate::target::density::Density;
 use crate::window::{Axis, Label, Outside};
 
 /// The orders for which the evaluation was checked (privacy-math, section 2).
@@ -36,30 +31,30 @@ pub struct Stage {
 }
 
 /// What every function is built from.
-struct Ground<'a> {
-    axes: &'a [Axis],
-    columns: &'a [String],
-    label: Option<&'a Spanned<Labelled>>,
-    degree: u32,
+pub(super) struct Ground<'a> {
+    pub axes: &'a [Axis],
+    pub columns: &'a [String],
+    pub label: Option<&'a Spanned<Labelled>>,
+    pub degree: u32,
 }
 
 /// A label and its column.
-struct Labelled {
-    column: String,
-    label: Label,
+pub(super) struct Labelled {
+    pub column: String,
+    pub label: Label,
 }
 
 impl Ground<'_> {
-    fn widths(&self) -> impl Iterator<Item = f64> {
+    pub fn widths(&self) -> impl Iterator<Item = f64> {
         self.axes.iter().map(|axis| axis.max - axis.min)
     }
 
-    fn volume(&self) -> f64 {
+    pub fn volume(&self) -> f64 {
         self.widths().product()
     }
 
     /// The columns of the axes, in words.
-    fn per(&self) -> String {
+    pub fn per(&self) -> String {
         self.columns.join(" and ")
     }
 }
@@ -94,6 +89,10 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let targets = [
         ("density", written.density.map(Written::Density)),
         ("regression", written.regression.map(Written::Regression)),
+        ("bayes", written.bayes.map(Written::Bayes)),
+        ("machine", written.machine.map(Written::Machine)),
+        ("logistic", written.logistic.map(Written::Logistic)),
+        ("expression", written.expression.map(Written::Expression)),
     ];
     let known = targets.each_ref().map(|(name, _)| *name);
     let (names, mut found): (Vec<&str>, Vec<Written>) =
@@ -193,13 +192,21 @@ fn no_choice(
 enum Written {
     Density(Spanned<file::Density>),
     Regression(Spanned<file::Regression>),
+    Bayes(Spanned<file::Bayes>),
+    Machine(Spanned<file::Machine>),
+    Logistic(Spanned<file::Logistic>),
+    Expression(Spanned<file::Expression>),
 }
 
 impl Written {
     fn settle(self, document: &mut Document<'_>, ground: &Ground<'_>) -> Found<Spanned<Function>> {
         match self {
-            Written::Density(table) => settled(document, ground, table, density),
-            Written::Regression(table) => settled(document, ground, table, regression),
+            Written::Density(table) => settled(document, ground, table, functions::density),
+            Written::Regression(table) => settled(document, ground, table, functions::regression),
+            Written::Bayes(table) => settled(document, ground, table, functions::bayes),
+            Written::Machine(table) => settled(document, ground, table, functions::machine),
+            Written::Logistic(table) => settled(document, ground, table, functions::logistic),
+            Written::Expression(table) => settled(document, ground, table, functions::expression),
         }
     }
 }
@@ -214,98 +221,6 @@ fn settled<T>(
     let place = table.span();
     let function = build(document, ground, &place, table.into_inner())?;
     Ok(Spanned::new(place, function))
-}
-
-/// A target that can be built, or why it cannot, said at `place`.
-fn built<T: Target + 'static>(
-    document: &mut Document<'_>,
-    place: &Range<usize>,
-    target: Result<T, target::Error>,
-) -> Found<Arc<dyn Target>> {
-    match target {
-        Ok(target) => Ok(Arc::new(target)),
-        Err(error) => Err(document.fault(place.clone(), error.to_string(), "")),
-    }
-}
-
-fn no_label(document: &mut Document<'_>, ground: &Ground<'_>, what: &str) -> Found<()> {
-    match ground.label {
-        Some(label) => Err(document.fault(label.span(), format!("{what} has no label"), "leave it out")),
-        None => Ok(()),
-    }
-}
-
-/// The bounds of a label that is a number.
-fn number<'g>(document: &mut Document<'_>, ground: &'g Ground<'_>, place: &Range<usize>) -> Found<(&'g str, &'g Axis)> {
-    match ground.label.map(|label| (label.span(), label.get_ref())) {
-        Some((_, Labelled { column, label: Label::Number(axis) })) => Ok((column, axis)),
-        Some((place, _)) => Err(document.fault(place, "must be a number with `min` and `max`", "a class has no mean")),
-        None => Err(document.fault(place.clone(), "needs release.label", "add what is to be expected at a point")),
-    }
-}
-
-fn density(
-    document: &mut Document<'_>,
-    ground: &Ground<'_>,
-    place: &Range<usize>,
-    written: file::Density,
-) -> Found<Function> {
-    no_label(document, ground, "a density")?;
-    let bandwidths = bandwidths(document, ground, place, written.bandwidths)?;
-    let in_unit_cube: Vec<f64> = bandwidths.get_ref().iter().zip(ground.widths()).map(|(b, width)| b / width).collect();
-    let target = built(document, &bandwidths.span(), Density::new(&in_unit_cube, ground.degree))?;
-    let kernel = Smoothing::Bandwidths(bandwidths.into_inner());
-    let per = ground.per();
-    Ok(Function {
-        about: description::Target::Density(description::Density { kernel, divide_by: None }),
-        meaning: format!("records per unit of {per}; divide by the released mass for a density"),
-        quantity: format!("records per unit of {per}"),
-        unit: target.unit() / ground.volume(),
-        offset: 0.0,
-        target,
-    })
-}
-
-fn regression(
-    document: &mut Document<'_>,
-    ground: &Ground<'_>,
-    place: &Range<usize>,
-    written: file::Regression,
-) -> Found<Function> {
-    let label = number(document, ground, place);
-    let bandwidth = document.required(place, "bandwidth", written.bandwidth, forms::positive);
-    let gap = document.required(place, "gap", written.gap, forms::positive);
-    let max_records = document.required(place, "max_records", written.max_records, forms::count);
-    let (column, bounds) = label?;
-    let (bandwidth, gap, max_records) = (bandwidth?.into_inner(), gap?.into_inner(), max_records?.into_inner());
-    todo!("{column} {bounds:?} {bandwidth} {gap} {max_records}")
-}
-
-/// One bandwidth an axis, in natural units.
-fn bandwidths(
-    document: &mut Document<'_>,
-    ground: &Ground<'_>,
-    place: &Range<usize>,
-    written: file::Field<Vec<Spanned<f64>>>,
-) -> Found<Spanned<Vec<f64>>> {
-    let axes = ground.axes.len();
-    let list = document.required(place, "bandwidths", written, |list| match list.len() {
-        count if count == axes => Ok(list),
-        count => Err(format!("has {count} numbers for {axes} axes")),
-    })?;
-    let list_place = list.span();
-    let mut bandwidths = Vec::new();
-    for (bandwidth, width) in list.into_inner().into_iter().zip(ground.widths()) {
-        let (place, bandwidth) = (bandwidth.span(), bandwidth.into_inner());
-        bandwidths.push(match bandwidth > 0.0 && bandwidth <= width {
-            true => Ok(bandwidth),
-            false => {
-                let what = format!("must be above 0 and at most the width of the domain, {width}");
-                Err(document.fault(place, what, "about a twentieth of the width is a good start"))
-            }
-        });
-    }
-    Ok(Spanned::new(list_place, bandwidths.into_iter().collect::<Found<_>>()?))
 }
 
 /// One axis: its column and its bounds.

@@ -6,6 +6,7 @@ use crate::clock::Timestamp;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
 pub use crate::target::Basis;
+use crate::target::machine::{Kernel, Loss};
 use crate::target::{Adjacency, Shape};
 use crate::window::grid::Span;
 
@@ -57,7 +58,11 @@ pub struct Description {
 pub enum Target {
     Density(Density),
     Regression(Regression),
+    /// A score whose sign is the class.
     Classifier(Classifier),
+    /// The probability of the class above the threshold.
+    Probability(Classifier),
+    Sum(Sum),
 }
 
 /// A kernel density, Gaussian kernel.
@@ -89,7 +94,7 @@ pub struct Regression {
     pub method: Method,
 }
 
-/// A score, positive where a label above the threshold is expected; the class is its sign.
+/// What tells a label above the threshold from the others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Classifier {
     pub label: String,
@@ -103,6 +108,20 @@ pub struct Classifier {
 pub enum Method {
     /// Gap-clipped Priestley-Chao, Gaussian kernel.
     PriestleyChao { bandwidth: f64, gap: f64, max_records: u32 },
+    /// Naive Bayes, each likelihood a kernel density.
+    KernelBayes { bandwidths: Vec<f64> },
+    /// Naive Bayes, each likelihood a Gaussian whose variance is never less than the square of the deviation.
+    GaussianBayes { min_deviations: Vec<f64> },
+    /// Regularised empirical risk. The kernel's bandwidth is a part of the width of every axis.
+    KernelMachine { loss: Loss, kernel: Kernel, c: f64, max_records: u32, landmarks: Option<u32> },
+    /// Regularised logistic regression.
+    Logistic { c: f64, max_records: u32 },
+}
+
+/// The sum of an expression over the records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sum {
+    pub expression: String,
 }
 
 /// One axis of the domain, in natural units.

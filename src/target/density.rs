@@ -20,15 +20,10 @@
 use std::f64::consts::PI;
 
 use super::kernel::Table;
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use super::lattice::{self, UNITS_A_PEAK, rounded, times};
+use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
 use crate::window::keep::{Keep, State};
-
-const HIGHEST_DEGREE: u32 = 5_000;
-const MOST_POINTS: usize = 1 << 20;
-
-/// One grid unit is this part of the peak that a record on a lattice point makes: `S_int = 2^32`.
-const UNITS_A_PEAK: u32 = 32;
 
 /// The density of one release: its lattice, its kernel tables, and what follows from them. All of it is public.
 #[derive(Clone, Debug)]
@@ -56,26 +51,14 @@ impl Density {
             3 => 24,
             _ => return Err(Error::Axes(axes)),
         };
-        if let Some(index) = bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
-            return Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] });
-        }
-        if !(1..=HIGHEST_DEGREE).contains(&degree) {
-            return Err(Error::Degree { degree, most: HIGHEST_DEGREE });
-        }
-        let points = (u64::from(degree) + 1).pow(axes as u32);
-        if points > MOST_POINTS as u64 {
-            return Err(Error::Points { degree, axes, points, most: MOST_POINTS });
-        }
+        check_bandwidths(bandwidths)?;
+        let points = lattice::points(axes, degree)?;
         let nodes = nodes(bandwidths)?;
-        let bandwidths: Vec<f64> = bandwidths
-            .iter()
-            .zip(nodes.per_axis())
-            .map(|(b, m)| (b * b - 0.25 / f64::from(*m).powi(2)).sqrt())
-            .collect();
+        let bandwidths: Vec<f64> = bandwidths.iter().zip(nodes.per_axis()).map(|(b, m)| narrowed(*b, *m)).collect();
         let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << bits);
         let tables = bandwidths.iter().zip(nodes.per_axis()).map(table).collect();
         let peak_bits = GRAINS.ilog2() + bits * axes as u32;
-        Ok(Density { nodes, degree, points: points as usize, tables, bandwidths, peak_bits })
+        Ok(Density { nodes, degree, points, tables, bandwidths, peak_bits })
     }
 
     /// The fine grid that windows deposit on.
@@ -183,24 +166,32 @@ impl Target for Density {
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(self.rounded_up(self.largest_weight()), contributions)
     }
+
+    /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies, because weights are not negative.
+    fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+        every_value(self, adjacency, contributions)
+    }
 }
 
-fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
+pub(super) fn check_bandwidths(bandwidths: &[f64]) -> Result<(), Error> {
+    match bandwidths.iter().position(|b| !(*b > 0.0 && *b <= 1.0)) {
+        Some(index) => Err(Error::Bandwidth { axis: index + 1, bandwidth: bandwidths[index] }),
+        None => Ok(()),
+    }
+}
+
+/// `b'`: the bandwidth of a table on `m` cells that has the bandwidth `b` together with the deposit.
+pub(super) fn narrowed(b: f64, m: u32) -> f64 {
+    (b * b - 0.25 / f64::from(m).powi(2)).sqrt()
+}
+
+pub(super) fn nodes(bandwidths: &[f64]) -> Result<Nodes, Error> {
     // A cast from a float saturates, and grids that large are refused.
     let with = |cells: f64| -> Vec<u32> { bandwidths.iter().map(|b| (cells / b).ceil() as u32).collect() };
     let coarse = with(3.0);
     Nodes::new(&with(4.0))
         .or_else(|| Nodes::new(&coarse))
         .ok_or_else(|| Error::Cells { cells: coarse.iter().map(|m| u128::from(*m) + 3).product() })
-}
-
-/// `sum / 2^shift`, halves up and not to even: then sums that differ by at most a whole number of units still do.
-fn rounded(sum: i128, shift: u32) -> i128 {
-    sum.saturating_add(1 << (shift - 1)) >> shift
-}
-
-fn times(units: u128, contributions: u32) -> Result<u64, Error> {
-    u64::try_from(units * u128::from(contributions)).map_err(|_| Error::Contributions { contributions })
 }
 
 #[cfg(test)]
@@ -285,12 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn halves_are_rounded_up_so_that_whole_differences_stay_whole() {
-        assert_eq!([1, 2, 3, 4, 6, 10].map(|sum| rounded(sum, 2)), [0, 1, 1, 1, 2, 3]);
-        for sum in 0..64 {
-            assert_eq!(rounded(sum + 4, 2) - rounded(sum, 2), 1);
+    fn the_papers_scale_is_the_peak_at_every_lattice_point() {
+        let density = Density::new(&[0.05, 0.1], 20).unwrap();
+        for adjacency in [Adjacency::AddRemove, Adjacency::ReplaceOne] {
+            let papers = density.papers_sensitivity(adjacency, 3).unwrap().0 as f64;
+            assert!((papers / (3.0 * 441.0 * 32_f64.exp2()) - 1.0).abs() < 1e-3, "{papers}");
+            assert!(papers > density.sensitivity(adjacency, 3).unwrap().0 as f64);
         }
-        assert_eq!(rounded(i128::MAX, 18), i128::MAX >> 18);
+        let too_many = density.papers_sensitivity(Adjacency::AddRemove, u32::MAX);
+        assert_eq!(too_many, Err(Error::Contributions { contributions: u32::MAX }));
     }
 
     #[test]

@@ -38,9 +38,19 @@ impl Table {
         Table { columns, rows: k as usize + 1 }
     }
 
+    /// `sum_p K[p][c]`, one a column.
+    pub fn masses(&self) -> impl Iterator<Item = u64> {
+        self.columns.iter().map(Column::mass)
+    }
+
     /// `max_c sum_p K[p][c]`.
     pub fn largest_mass(&self) -> u64 {
-        self.columns.iter().map(Column::mass).max().unwrap_or(0)
+        self.masses().max().unwrap_or(0)
+    }
+
+    /// `max_p K[p][c]`, one a column.
+    pub fn peaks(&self) -> impl Iterator<Item = u64> {
+        self.columns.iter().map(|column| u64::from(column.weights.iter().copied().max().unwrap_or(0)))
     }
 
     /// `max_c max_p K[p][c]`.
@@ -65,6 +75,21 @@ impl Table {
         widest
     }
 
+    /// `max sum_p max(0, K[p][a] - K[p][b])` over all pairs of columns.
+    pub fn largest_excess(&self) -> u64 {
+        let nowhere = Column { first: 0, weights: Vec::new() };
+        let (first, last) = (self.columns.first().unwrap_or(&nowhere), self.columns.last().unwrap_or(&nowhere));
+        let excess = |a: &Column| {
+            // Next to a column that it shares no lattice point with, all of it counts: no pair does better.
+            if !a.meets(first) || !a.meets(last) {
+                return a.mass();
+            }
+            let over = |b: &Column| (a.distance(b) + a.mass()).saturating_sub(b.mass()) / 2;
+            self.columns.iter().map(over).max().unwrap_or(0)
+        };
+        self.columns.iter().map(excess).max().unwrap_or(0)
+    }
+
     /// The table applied along one axis of a row-major array of shape `(outer, columns, inner)`; the result has shape
     /// `(outer, rows, inner)`. Sums saturate. Every value takes the same steps whatever it is.
     pub fn apply(&self, values: &[i128], inner: usize) -> Vec<i128> {
@@ -87,6 +112,10 @@ impl Table {
 impl Column {
     fn end(&self) -> usize {
         self.first + self.weights.len()
+    }
+
+    fn meets(&self, other: &Column) -> bool {
+        self.first < other.end() && other.first < self.end()
     }
 
     fn mass(&self) -> u64 {
@@ -132,6 +161,11 @@ mod tests {
             let mass = |column: &Vec<u32>| column.iter().map(|w| u64::from(*w)).sum::<u64>();
             assert_eq!(Some(table.largest_mass()), columns.iter().map(mass).max());
             assert_eq!(Some(table.largest_weight()), columns.iter().flatten().copied().max());
+            let excess = |(a, b): (&Vec<u32>, &Vec<u32>)| -> u64 {
+                a.iter().zip(b).map(|(a, b)| u64::from(a.saturating_sub(*b))).sum()
+            };
+            let pairs = columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
+            assert_eq!(Some(table.largest_excess()), pairs.map(excess).max(), "{b} {k}");
             columns.push(vec![0; table.rows]);
             let distance = |(a, b): (&Vec<u32>, &Vec<u32>)| -> u64 {
                 a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).sum()

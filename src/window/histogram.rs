@@ -34,6 +34,15 @@ impl Place {
         // A cast from a float saturates and takes NaN to 0.
         ((x * f64::from(Self::FINE)).round() as u32).min(Self::FINE)
     }
+
+    /// What a record here deposits on a grid of one axis: the cell of the lowest node, and the grains of it and the next
+    /// two, [`GRAINS`] in all.
+    #[inline]
+    pub(crate) fn spread(self) -> (usize, [u64; 3]) {
+        let stencil = Stencil::at(self.0[0]);
+        let [low, _, high] = stencil.weights.map(|w| w >> (WEIGHT_BITS - GRAIN_BITS));
+        (stencil.first, [low, GRAINS - low - high, high])
+    }
 }
 
 /// The fine grid: nodes `j / M`, `j = -1 ..= M + 1`, on each axis of the unit cube.
@@ -109,19 +118,16 @@ impl Histogram {
     pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
         let [x, y, z] = place.0;
         match nodes.per_axis[..] {
-            [_] => self.deposit_1(Stencil::at(x)),
+            [_] => {
+                let (first, grains) = place.spread();
+                add(&mut self.cells[first..first + 3], grains);
+            }
             [_, m] => self.deposit_2(m as usize + 3, Stencil::at(x), Stencil::at(y)),
             [_, m, n] => {
                 self.deposit_3([m as usize + 3, n as usize + 3], Stencil::at(x), Stencil::at(y), Stencil::at(z))
             }
             _ => {}
         }
-    }
-
-    #[inline]
-    fn deposit_1(&mut self, x: Stencil) {
-        let [low, _, high] = x.weights.map(|w| w >> (WEIGHT_BITS - GRAIN_BITS));
-        add(&mut self.cells[x.first..x.first + 3], [low, GRAINS - low - high, high]);
     }
 
     #[inline]

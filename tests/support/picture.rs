@@ -1,78 +1,232 @@
-//! A curve with its band beside the exact one, as SVG.
+//! Pictures of functions as SVG: panels side by side, each with its layers from the back to the front.
+#![allow(dead_code, reason = "each test uses some of it")]
 
-use std::fmt::Write;
-use std::fs;
-use std::path::Path;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
-/// One point of the comparison.
-#[derive(Clone, Copy, Debug)]
-pub struct Sample {
-    pub x: f64,
-    pub released: f64,
-    /// What would be released without noise.
-    pub noiseless: f64,
-    pub half_width: f64,
-    pub exact: f64,
+use plotters::element::DashedPathElement;
+use plotters::prelude::*;
+
+/// One chart.
+pub struct Panel {
+    pub title: &'static str,
+    pub x: Axis,
+    pub y: Axis,
+    pub legend: SeriesLabelPosition,
+    pub layers: Vec<Layer>,
 }
 
-const WIDTH: f64 = 860.0;
-const HEIGHT: f64 = 400.0;
-const LEFT: f64 = 60.0;
-const BOTTOM: f64 = 50.0;
-const MARGIN: f64 = 20.0;
+#[derive(Clone, Debug)]
+pub struct Axis {
+    pub label: &'static str,
+    pub range: Range<f64>,
+    pub is_logarithmic: bool,
+}
 
-/// Draws `samples`: the band grey-blue, the released curve blue, the exact one dark and dashed.
-pub fn draw(path: &Path, samples: &[Sample], x_label: &str, y_label: &str) {
-    let (first, last) = (samples.first().expect("a sample").x, samples.last().expect("a sample").x);
-    let top = samples.iter().map(|s| s.released + s.half_width).fold(0.0, f64::max);
-    let low = samples.iter().map(|s| s.released - s.half_width).fold(0.0, f64::min);
-    let across = |x: f64| LEFT + (x - first) / (last - first) * (WIDTH - LEFT - MARGIN);
-    let down = |y: f64| HEIGHT - BOTTOM - (y - low) / (top - low) * (HEIGHT - BOTTOM - MARGIN);
-    let points = |value: &dyn Fn(&Sample) -> f64| {
-        samples.iter().map(|s| format!("{:.1},{:.1}", across(s.x), down(value(s)))).collect::<Vec<_>>()
-    };
-    let mut band = points(&|s| s.released + s.half_width);
-    band.extend(points(&|s| s.released - s.half_width).into_iter().rev());
+/// What is drawn. A name goes into the legend; `""` stays out of it.
+#[derive(Debug)]
+pub enum Layer {
+    Line {
+        name: String,
+        color: RGBColor,
+        is_dashed: bool,
+        points: Vec<(f64, f64)>,
+    },
+    /// `(x, low, high)`.
+    Band {
+        color: RGBColor,
+        points: Vec<(f64, f64, f64)>,
+    },
+    Dots {
+        name: String,
+        color: RGBColor,
+        points: Vec<(f64, f64)>,
+    },
+    /// Where a function is positive; values on an even grid over the panel, rows from the bottom to the top.
+    Region {
+        color: RGBColor,
+        values: Vec<Vec<f64>>,
+    },
+    /// Where it is zero.
+    Boundary {
+        name: String,
+        color: RGBColor,
+        values: Vec<Vec<f64>>,
+    },
+}
 
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"13\">\n\
-         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
-    );
-    for tick in 0..=6 {
-        let x = first + (last - first) * f64::from(tick) / 6.0;
-        let _ = writeln!(
-            svg,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#555\">{x:.0}</text>",
-            across(x),
-            HEIGHT - BOTTOM + 18.0
-        );
+pub const DARK: RGBColor = RGBColor(68, 68, 68);
+pub const GREY: RGBColor = RGBColor(150, 150, 150);
+pub const SKY: RGBColor = RGBColor(43, 108, 176);
+pub const BRICK: RGBColor = RGBColor(192, 66, 33);
+pub const GREEN: RGBColor = RGBColor(47, 133, 90);
+/// Sizes of a panel.
+pub const WIDE: (u32, u32) = (620, 440);
+pub const SQUARE: (u32, u32) = (460, 470);
+
+impl Axis {
+    pub fn new(label: &'static str, range: Range<f64>) -> Self {
+        Axis { label, range, is_logarithmic: false }
     }
-    for tick in 0..=4 {
-        let y = top * f64::from(tick) / 4.0;
-        let _ = writeln!(
-            svg,
-            "<line x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#e4e4e4\"/>\
-             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#555\">{y:.1}</text>",
-            WIDTH - MARGIN,
-            LEFT - 8.0,
-            down(y) + 4.0,
-            at = down(y),
-        );
+
+    fn place(&self, value: f64) -> f64 {
+        if self.is_logarithmic { value.log10() } else { value }
     }
-    let _ = write!(
-        svg,
-        "<polygon points=\"{}\" fill=\"#2b6cb0\" fill-opacity=\"0.18\"/>\n\
-         <polyline points=\"{}\" fill=\"none\" stroke=\"#444\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"/>\n\
-         <polyline points=\"{}\" fill=\"none\" stroke=\"#2b6cb0\" stroke-width=\"2.5\"/>\n\
-         <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"#333\">{x_label}</text>\n\
-         <text transform=\"translate(16 {:.1}) rotate(-90)\" text-anchor=\"middle\" fill=\"#333\">{y_label}</text>\n\
-         </svg>\n",
-        band.join(" "),
-        points(&|s| s.exact).join(" "),
-        points(&|s| s.released).join(" "),
-        (LEFT + WIDTH - MARGIN) / 2.0,
-        HEIGHT - 10.0,
-        (HEIGHT - BOTTOM) / 2.0,
-    );
-    fs::write(path, svg).expect("the picture is written");
+
+    fn places(&self) -> Range<f64> {
+        self.place(self.range.start)..self.place(self.range.end)
+    }
+
+    fn tick(&self, place: f64) -> String {
+        let value = if self.is_logarithmic { 10_f64.powf(place) } else { place };
+        // As many digits as two neighbouring ticks need.
+        let step = if self.is_logarithmic { value } else { (self.range.end - self.range.start) / 5.0 };
+        let digits = (1.3 - step.log10()).floor().clamp(0.0, 6.0) as usize;
+        let text = format!("{value:.digits$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    }
+}
+
+impl Panel {
+    /// A point of the unit square on an even panel.
+    fn inside(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        let along = |range: &Range<f64>, t: f64| range.start + t * (range.end - range.start);
+        self.at((along(&self.x.range, x), along(&self.y.range, y)))
+    }
+
+    fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.x.place(x), self.y.place(y))
+    }
+}
+
+/// Where pictures and tables go.
+pub fn output(name: &str) -> PathBuf {
+    let folder = Path::new("target");
+    std::fs::create_dir_all(folder).expect("a folder");
+    folder.join(name)
+}
+
+/// Draws the panels from left to right, then the next row.
+pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[Panel]) {
+    let rows = panels.len().div_ceil(columns);
+    let size = (width * columns as u32, height * rows as u32);
+    let root = SVGBackend::new(path, size).into_drawing_area();
+    root.fill(&WHITE).expect("it is drawn");
+    for (panel, area) in panels.iter().zip(root.split_evenly((rows, columns))) {
+        let mut chart = ChartBuilder::on(&area)
+            .caption(panel.title, ("sans-serif", 17, &DARK))
+            .margin(14)
+            .x_label_area_size(44)
+            .y_label_area_size(58)
+            .build_cartesian_2d(panel.x.places(), panel.y.places())
+            .expect("a range");
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(DARK.mix(0.12))
+            .axis_style(DARK)
+            .x_labels(7)
+            .y_labels(7)
+            .x_label_formatter(&|x| panel.x.tick(*x))
+            .y_label_formatter(&|y| panel.y.tick(*y))
+            .x_desc(panel.x.label)
+            .y_desc(panel.y.label)
+            .label_style(("sans-serif", 13, &DARK))
+            .draw()
+            .expect("it is drawn");
+        let mut has_legend = false;
+        for layer in &panel.layers {
+            let mut dash = 18;
+            let (series, name, color) = match layer {
+                Layer::Line { name, color, is_dashed, points } => {
+                    let places = points.iter().map(|point| panel.at(*point)).collect::<Vec<_>>().into_iter();
+                    let style = color.stroke_width(2);
+                    let series = if *is_dashed {
+                        dash = 6;
+                        chart.draw_series(DashedLineSeries::new(places, 6, 4, style))
+                    } else {
+                        chart.draw_series(LineSeries::new(places, style))
+                    };
+                    (series, name.as_str(), *color)
+                }
+                Layer::Band { color, points } => {
+                    let low = points.iter().map(|(x, low, _)| panel.at((*x, *low)));
+                    let high = points.iter().rev().map(|(x, _, high)| panel.at((*x, *high)));
+                    let outline: Vec<_> = low.chain(high).collect();
+                    (chart.draw_series([Polygon::new(outline, color.mix(0.18))]), "", *color)
+                }
+                Layer::Dots { name, color, points } => {
+                    let dot = |point: &(f64, f64)| Circle::new(panel.at(*point), 2, color.mix(0.6).filled());
+                    (chart.draw_series(points.iter().map(dot)), name.as_str(), *color)
+                }
+                Layer::Region { color, values } => {
+                    let cells = positive(values).into_iter().map(|corners| corners.map(|corner| panel.inside(corner)));
+                    let cells = cells.map(|corners| Rectangle::new(corners, color.mix(0.16).filled()));
+                    (chart.draw_series(cells), "", *color)
+                }
+                Layer::Boundary { name, color, values } => {
+                    let pieces = zeros(values).into_iter().map(|ends| ends.map(|end| panel.inside(end)));
+                    let pieces = pieces.map(|ends| PathElement::new(ends.to_vec(), color.stroke_width(2)));
+                    (chart.draw_series(pieces), name.as_str(), *color)
+                }
+            };
+            let series = series.expect("it is drawn");
+            if !name.is_empty() {
+                has_legend = true;
+                series.label(name).legend(move |(x, y)| {
+                    DashedPathElement::new(vec![(x, y), (x + 18, y)], dash, 4, color.stroke_width(2))
+                });
+            }
+        }
+        if has_legend {
+            chart
+                .configure_series_labels()
+                .position(panel.legend.clone())
+                .background_style(WHITE.mix(0.85))
+                .label_font(("sans-serif", 13, &DARK))
+                .draw()
+                .expect("it is drawn");
+        }
+    }
+    root.present().expect("the picture is written");
+}
+
+/// Rectangles that cover the grid points with positive values, a stretch of a row each; the panel is the unit square.
+fn positive(values: &[Vec<f64>]) -> Vec<[(f64, f64); 2]> {
+    let mut rectangles = Vec::new();
+    for (row, line) in values.iter().enumerate() {
+        let (width, height) = (line.len() as f64 - 1.0, values.len() as f64 - 1.0);
+        let edge = |index: usize, steps: f64| ((index as f64 - 0.5) / steps).clamp(0.0, 1.0);
+        let mut start = 0;
+        for stretch in line.chunk_by(|a, b| (*a > 0.0) == (*b > 0.0)) {
+            let end = start + stretch.len();
+            if stretch[0] > 0.0 {
+                rectangles.push([(edge(start, width), edge(row, height)), (edge(end, width), edge(row + 1, height))]);
+            }
+            start = end;
+        }
+    }
+    rectangles
+}
+
+/// Pieces of the level line 0, a cell of the grid each, by linear interpolation; the panel is the unit square.
+fn zeros(values: &[Vec<f64>]) -> Vec<[(f64, f64); 2]> {
+    let mut pieces = Vec::new();
+    for (row, lines) in values.windows(2).enumerate() {
+        for column in 0..lines[0].len() - 1 {
+            let corner = |right: usize, up: usize| {
+                let x = (column + right) as f64 / (lines[0].len() - 1) as f64;
+                let y = (row + up) as f64 / (values.len() - 1) as f64;
+                (x, y, lines[up][column + right])
+            };
+            let corners = [corner(0, 0), corner(1, 0), corner(1, 1), corner(0, 1), corner(0, 0)];
+            let crossing = |sides: &[(f64, f64, f64)]| {
+                let [(x, y, a), (u, v, b)] = [sides[0], sides[1]];
+                ((a > 0.0) != (b > 0.0)).then(|| (x + (u - x) * a / (a - b), y + (v - y) * a / (a - b)))
+            };
+            let crossings: Vec<(f64, f64)> = corners.windows(2).filter_map(crossing).collect();
+            pieces.extend(crossings.chunks_exact(2).map(|ends| [ends[0], ends[1]]));
+        }
+    }
+    pieces
 }

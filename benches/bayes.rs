@@ -1,0 +1,59 @@
+//! Naive Bayes: what a record costs on its way into the state, and what a window costs at its cut.
+
+use std::hint::black_box;
+
+use bernstream::target::Target;
+use bernstream::target::bayes::gaussian::GaussianBayes;
+use bernstream::target::bayes::kernel::KernelBayes;
+use bernstream::window::keep::Record;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+
+const RECORDS: usize = 100_000;
+
+fn targets(axes: usize, degree: u32) -> [(&'static str, Box<dyn Target>); 2] {
+    let widths = &[0.1; 3][..axes];
+    [
+        ("kernel", Box::new(KernelBayes::new(widths, degree).expect("a target"))),
+        ("gaussian", Box::new(GaussianBayes::new(widths, degree).expect("a target"))),
+    ]
+}
+
+fn records(target: &dyn Target) -> Vec<Record> {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let keep = target.keep();
+    let record = |_| {
+        let x: [f64; 3] = rng.random();
+        keep.record(&x, if rng.random() { 1.0 } else { -1.0 })
+    };
+    (0..RECORDS).map(record).collect()
+}
+
+fn arrivals(c: &mut Criterion) {
+    for axes in 1..=3 {
+        for (name, target) in targets(axes, 5) {
+            let records = records(&*target);
+            let mut group = c.benchmark_group(format!("records, {name}"));
+            group.throughput(Throughput::Elements(RECORDS as u64));
+            group.bench_function(BenchmarkId::new("l", axes), |b| {
+                b.iter(|| target.keep().state(black_box(&records).iter().copied()));
+            });
+            group.finish();
+        }
+    }
+}
+
+fn cuts(c: &mut Criterion) {
+    for (axes, degree) in [(1, 20), (1, 200), (2, 20), (2, 99), (3, 10), (3, 20), (3, 50)] {
+        for (name, target) in targets(axes, degree) {
+            let state = target.keep().state(records(&*target));
+            c.bench_function(&format!("cut, {name}, {axes}-D, k = {degree}"), |b| {
+                b.iter(|| target.evaluate(black_box(&state)));
+            });
+        }
+    }
+}
+
+criterion_group!(benches, arrivals, cuts);
+criterion_main!(benches);

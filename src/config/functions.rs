@@ -1,0 +1,335 @@
+//! The functions that can be released, one table each: written -> used.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+
+use crate::config::document::Document;
+use crate::config::file::{self, Field};
+use crate::config::release::{Ground, Labelled};
+use crate::config::sections::Found;
+use crate::config::{Function, forms};
+use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothing};
+use crate::target::bayes::gaussian::GaussianBayes;
+use crate::target::bayes::kernel::KernelBayes;
+use crate::target::covariance::CovarianceDensity;
+use crate::target::density::Density;
+use crate::target::expression::{self, Formula, Variable};
+use crate::target::logistic::{Logistic, Score};
+use crate::target::machine::{self, Kernel, Loss, Machine};
+use crate::target::regression::Regression as PriestleyChao;
+use crate::target::{self, Target};
+use crate::window::{Axis, Label};
+
+pub fn density(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    written: file::Density,
+) -> Found<Function> {
+    if let Some(label) = ground.label {
+        return Err(document.fault(label.span(), "a density has no label", "leave it out"));
+    }
+    let (target, kernel) = match (written.bandwidths, written.covariance) {
+        (bandwidths, None) => {
+            let bandwidths = per_axis(document, ground, place, "bandwidths", bandwidths)?;
+            let target = Density::new(&in_unit_cube(&bandwidths, ground), ground.degree);
+            (built(document, &bandwidths.span(), target)?, Smoothing::Bandwidths(bandwidths.into_inner()))
+        }
+        (None, Some(covariance)) => {
+            let place = covariance.span();
+            let rows = covariance.into_inner().into_iter().map(|row| row.into_inner());
+            let rows: Vec<Vec<f64>> = rows.map(|row| row.into_iter().map(Spanned::into_inner).collect()).collect();
+            let widths: Vec<f64> = ground.widths().collect();
+            let scaled = |(row, w): (&Vec<f64>, &f64)| row.iter().zip(&widths).map(|(x, v)| x / (w * v)).collect();
+            let in_cube: Vec<Vec<f64>> = rows.iter().zip(&widths).map(scaled).collect();
+            let is_square = rows.len() == widths.len() && rows.iter().all(|row| row.len() == widths.len());
+            if !is_square {
+                let size = widths.len();
+                return Err(document.fault(place, format!("must be a matrix of {size} rows and columns"), ""));
+            }
+            (built(document, &place, CovarianceDensity::new(&in_cube, ground.degree))?, Smoothing::Covariance(rows))
+        }
+        (Some(_), Some(_)) => {
+            return Err(document.not_one_of(place.clone(), &["bandwidths", "covariance"], true));
+        }
+    };
+    let per = ground.per();
+    Ok(Function {
+        about: description::Target::Density(description::Density { kernel, divide_by: None }),
+        meaning: format!("records per unit of {per}; divide by the released mass for a density"),
+        quantity: format!("records per unit of {per}"),
+        unit: target.unit() / ground.volume(),
+        offset: 0.0,
+        target,
+    })
+}
+
+pub fn regression(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    written: file::Regression,
+) -> Found<Function> {
+    let label = number(document, ground, place);
+    let bandwidth = document.required(place, "bandwidth", written.bandwidth, forms::positive);
+    let gap = document.required(place, "gap", written.gap, forms::positive);
+    let max_records = document.required(place, "max_records", written.max_records, forms::count);
+    let (column, bounds) = label?;
+    let (bandwidth, gap, max_records) = (bandwidth?.into_inner(), gap?.into_inner(), max_records?.into_inner());
+    let [axis] = ground.axes else {
+        let what = format!("has {} axes, this regression has one", ground.axes.len());
+        return Err(document.fault(place.clone(), what, "use [release.machine] for more"));
+    };
+    let width = axis.max - axis.min;
+    let target = PriestleyChao::new(bandwidth / width, ground.degree, gap / width, max_records);
+    let target = built(document, place, target)?;
+    let method = Method::PriestleyChao { bandwidth, gap, max_records };
+    Ok(expected_number(ground, column, bounds, method, target))
+}
+
+pub fn bayes(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    written: file::Bayes,
+) -> Found<Function> {
+    let label = class(document, ground, place);
+    let (target, method) = match (written.bandwidths, written.min_deviations) {
+        (bandwidths @ Some(_), None) => {
+            let bandwidths = per_axis(document, ground, place, "bandwidths", bandwidths)?;
+            let target = KernelBayes::new(&in_unit_cube(&bandwidths, ground), ground.degree);
+            let target = built(document, &bandwidths.span(), target)?;
+            (target, Method::KernelBayes { bandwidths: bandwidths.into_inner() })
+        }
+        (None, deviations @ Some(_)) => {
+            let deviations = per_axis(document, ground, place, "min_deviations", deviations)?;
+            let target = GaussianBayes::new(&in_unit_cube(&deviations, ground), ground.degree);
+            let target = built(document, &deviations.span(), target)?;
+            (target, Method::GaussianBayes { min_deviations: deviations.into_inner() })
+        }
+        (both, _) => {
+            let keys = ["bandwidths", "min_deviations"];
+            return Err(document.not_one_of(place.clone(), &keys, both.is_some()));
+        }
+    };
+    let (column, above) = label?;
+    let unit = target.unit() / ground.volume();
+    let quantity = format!("records per unit of {}", ground.per());
+    Ok(score(column, above, method, target, unit, quantity))
+}
+
+pub fn machine(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    written: file::Machine,
+) -> Found<Function> {
+    let loss = document.required(place, "loss", written.loss, |loss| {
+        Ok(match loss {
+            file::Loss::Hinge => Loss::Hinge,
+            file::Loss::Logistic => Loss::Logistic,
+            file::Loss::Squared => Loss::Squared,
+            file::Loss::Huber => Loss::Huber,
+        })
+    });
+    let kernel = document.required(place, "kernel", written.kernel, Ok).and_then(|written| kernel(document, written));
+    let c = document.required(place, "c", written.c, forms::positive);
+    let max_records = document.required(place, "max_records", written.max_records, forms::count);
+    let landmarks = document.optional(written.landmarks, forms::count);
+    let loss = loss?;
+    // The loss says which kind of label it is for.
+    let label = match loss.get_ref().classifies() {
+        true => class(document, ground, place).map(|(column, above)| (column, Err(above))),
+        false => number(document, ground, place).map(|(column, bounds)| (column, Ok(bounds))),
+    };
+    let (kernel, c, records) = (kernel?, c?.into_inner(), max_records?.into_inner());
+    let landmarks = landmarks?.map(Spanned::into_inner);
+    let (column, label) = label?;
+    let loss = loss.into_inner();
+    let (dimensions, degree) = (ground.axes.len(), ground.degree);
+    let settings = machine::Settings { kernel, loss, c, records, dimensions, degree, landmarks };
+    let target = built(document, place, Machine::new(settings))?;
+    let method = Method::KernelMachine { loss, kernel, c, max_records: records, landmarks };
+    Ok(match label {
+        Ok(bounds) => expected_number(ground, column, bounds, method, target),
+        Err(above) => {
+            let unit = target.unit();
+            score(column, above, method, target, unit, "of the score".to_owned())
+        }
+    })
+}
+
+pub fn logistic(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    written: file::Logistic,
+) -> Found<Function> {
+    let label = class(document, ground, place);
+    let score_of = document.required(place, "score", written.score, Ok);
+    let c = document.required(place, "c", written.c, forms::positive);
+    let max_records = document.required(place, "max_records", written.max_records, forms::count);
+    let (column, above) = label?;
+    let (written, c, max_records) = (score_of?.into_inner(), c?.into_inner(), max_records?.into_inner());
+    let is_linear = matches!(written, file::Score::Linear);
+    let score_of = if is_linear { Score::Linear } else { Score::Sigmoid { degree: ground.degree } };
+    let target = built(document, place, Logistic::new(ground.axes.len(), c, max_records, score_of))?;
+    let method = Method::Logistic { c, max_records };
+    let unit = target.unit();
+    if is_linear {
+        return Ok(score(column, above, method, target, unit, "of the score".to_owned()));
+    }
+    let likely = format!("the probability that {column} > {above}");
+    Ok(Function {
+        about: description::Target::Probability(Classifier { label: column.to_owned(), above, method }),
+        meaning: likely.clone(),
+        quantity: "of the probability".to_owned(),
+        unit,
+        offset: 0.0,
+        target,
+    })
+}
+
+pub fn expression(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    written: file::Expression,
+) -> Found<Function> {
+    let text = document.required(place, "value", written.value, forms::words)?;
+    let variable = |name: &String, axis: &Axis| Variable { name: name.clone(), min: axis.min, max: axis.max };
+    let axes: Vec<Variable> = ground.columns.iter().zip(ground.axes).map(|(name, axis)| variable(name, axis)).collect();
+    let label = ground.label.map(|label| match label.get_ref() {
+        Labelled { column, label: Label::Number(axis) } => expression::Label::Number(variable(column, axis)),
+        Labelled { column, label: Label::Above(_) } => expression::Label::Class(column.clone()),
+    });
+    let target = Formula::new(text.get_ref(), &axes, label.as_ref(), ground.degree).and_then(Formula::proved);
+    let target = built(document, &text.span(), target)?;
+    let text = text.into_inner();
+    Ok(Function {
+        meaning: format!("the sum of {text} over the records"),
+        quantity: "of the sum".to_owned(),
+        about: description::Target::Sum(description::Sum { expression: text }),
+        unit: target.unit(),
+        offset: 0.0,
+        target,
+    })
+}
+
+/// What a label is expected to be: values in `[-1, 1]` of the label's bounds.
+fn expected_number(
+    ground: &Ground<'_>,
+    column: &str,
+    bounds: &Axis,
+    method: Method,
+    target: Arc<dyn Target>,
+) -> Function {
+    let (middle, half) = ((bounds.min + bounds.max) / 2.0, (bounds.max - bounds.min) / 2.0);
+    let about = Regression { label: column.to_owned(), min: bounds.min, max: bounds.max, method };
+    Function {
+        about: description::Target::Regression(about),
+        meaning: format!("{column} as expected at {}; {middle} where there are no records", ground.per()),
+        quantity: format!("of {column}"),
+        unit: target.unit() * half,
+        offset: middle,
+        target,
+    }
+}
+
+fn score(column: &str, above: f64, method: Method, target: Arc<dyn Target>, unit: f64, quantity: String) -> Function {
+    Function {
+        about: description::Target::Classifier(Classifier { label: column.to_owned(), above, method }),
+        meaning: format!("a score: above 0 where {column} > {above} is expected, below 0 where it is not"),
+        quantity,
+        unit,
+        offset: 0.0,
+        target,
+    }
+}
+
+fn kernel(document: &mut Document<'_>, written: Spanned<file::Kernel>) -> Found<Kernel> {
+    let mut bandwidth = |table: Spanned<file::Width>| {
+        let (place, written) = (table.span(), table.into_inner());
+        document.required(&place, "bandwidth", written.bandwidth, forms::positive).map(Spanned::into_inner)
+    };
+    match written.into_inner() {
+        file::Kernel::Gaussian(table) => bandwidth(table).map(|bandwidth| Kernel::Gaussian { bandwidth }),
+        file::Kernel::Laplacian(table) => bandwidth(table).map(|bandwidth| Kernel::Laplacian { bandwidth }),
+        file::Kernel::Polynomial(table) => {
+            let (place, written) = (table.span(), table.into_inner());
+            let power = document.required(&place, "power", written.power, forms::count)?;
+            Ok(Kernel::Polynomial { power: power.into_inner() })
+        }
+        file::Kernel::Linear => Ok(Kernel::Linear),
+    }
+}
+
+/// A target that can be built, or why it cannot, said at `place`.
+fn built<T: Target + 'static>(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    target: Result<T, target::Error>,
+) -> Found<Arc<dyn Target>> {
+    match target {
+        Ok(target) => Ok(Arc::new(target)),
+        Err(error) => Err(document.fault(place.clone(), error.to_string(), "")),
+    }
+}
+
+/// The column and the bounds of a label that is a number.
+fn number<'g>(document: &mut Document<'_>, ground: &'g Ground<'_>, place: &Range<usize>) -> Found<(&'g str, &'g Axis)> {
+    match ground.label.map(|label| (label.span(), label.get_ref())) {
+        Some((_, Labelled { column, label: Label::Number(axis) })) => Ok((column, axis)),
+        Some((label, _)) => Err(document.fault(label, "must be a number, with `min` and `max`", "a class has no mean")),
+        None => Err(no_label(document, place)),
+    }
+}
+
+/// The column and the threshold of a label that is a class.
+fn class<'g>(document: &mut Document<'_>, ground: &'g Ground<'_>, place: &Range<usize>) -> Found<(&'g str, f64)> {
+    match ground.label.map(|label| (label.span(), label.get_ref())) {
+        Some((_, Labelled { column, label: Label::Above(above) })) => Ok((column, *above)),
+        Some((label, _)) => {
+            Err(document.fault(label, "must be a class, with `above`", "a score tells two classes apart"))
+        }
+        None => Err(no_label(document, place)),
+    }
+}
+
+fn no_label(document: &mut Document<'_>, place: &Range<usize>) -> crate::config::document::Reported {
+    document.fault(place.clone(), "needs release.label", "add what is to be expected at a point")
+}
+
+/// One length an axis, in natural units.
+fn per_axis(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    key: &str,
+    written: Field<Vec<Spanned<f64>>>,
+) -> Found<Spanned<Vec<f64>>> {
+    let axes = ground.axes.len();
+    let list = document.required(place, key, written, |list| match list.len() {
+        count if count == axes => Ok(list),
+        count => Err(format!("has {count} numbers for {axes} axes")),
+    })?;
+    let list_place = list.span();
+    let mut lengths = Vec::new();
+    for (length, width) in list.into_inner().into_iter().zip(ground.widths()) {
+        let (place, length) = (length.span(), length.into_inner());
+        lengths.push(match length > 0.0 && length <= width {
+            true => Ok(length),
+            false => {
+                let what = format!("must be above 0 and at most the width of the domain, {width}");
+                Err(document.fault(place, what, "about a twentieth of the width is a good start"))
+            }
+        });
+    }
+    Ok(Spanned::new(list_place, lengths.into_iter().collect::<Found<_>>()?))
+}
+
+fn in_unit_cube(lengths: &Spanned<Vec<f64>>, ground: &Ground<'_>) -> Vec<f64> {
+    lengths.get_ref().iter().zip(ground.widths()).map(|(length, width)| length / width).collect()
+}
