@@ -13,33 +13,36 @@ use rand::{RngExt, SeedableRng};
 
 const BOTH: [Adjacency; 2] = [Adjacency::AddRemove, Adjacency::ReplaceOne];
 
-/// Bandwidths, degree, and how near the search comes to the 1-norm claimed.
+/// Bandwidths, degree, and how near the search must come to the 1-norm claimed.
 ///
-/// Narrow kernels: within 5 %. In three dimensions and where bandwidths are wide, the claim lets every axis have the
-/// heaviest column, and the two columns that overlap least, at once; but columns far apart lie at the borders and are
-/// light.
+/// Narrow kernels: within 5 %. Where bandwidths are wide the claim gives every axis the heaviest column and the two columns
+/// that overlap least, at once; but columns far apart lie at the borders and are light. Found there: 0.72, 0.58, 0.81.
 const KERNELS: [(&[f64], u32, f64); 9] = [
     (&[0.1], 20, 0.95),
     (&[0.02], 50, 0.95),
     (&[1.0], 3, 0.95),
     (&[0.05, 0.05], 10, 0.95),
     (&[0.1, 0.1], 8, 0.95),
-    (&[0.2, 0.3], 6, 0.5),
-    (&[1.0, 0.05], 6, 0.5),
+    (&[0.2, 0.3], 6, 0.7),
+    (&[1.0, 0.05], 6, 0.55),
     (&[0.05, 0.05, 0.05], 4, 0.95),
-    (&[0.2, 0.2, 0.2], 4, 0.5),
+    (&[0.2, 0.2, 0.2], 4, 0.78),
 ];
 
-/// Least standard deviations, degree, and how near the search comes to the 1-norm claimed.
+/// Least standard deviations, degree, and how near the search must come to the 1-norm claimed.
+///
+/// One axis: within 5 %. More: the claim adds the axes up as if no sign of one met an opposite one of another, and gives
+/// each its own worst mean. Found: 0.60, 0.71, 0.44, 0.38 (the 1-norm of three independent zero-mean terms is nearer to
+/// `sqrt 3` than to 3 times that of one).
 const GAUSSIANS: [(&[f64], u32, f64); 8] = [
-    (&[0.2], 20, 0.3),
-    (&[0.05], 40, 0.3),
-    (&[0.5], 10, 0.3),
-    (&[1.0], 5, 0.3),
-    (&[0.2, 0.2], 8, 0.3),
-    (&[0.5, 0.3], 6, 0.3),
-    (&[0.2, 0.2, 0.2], 5, 0.3),
-    (&[0.5, 0.5, 0.5], 4, 0.1),
+    (&[0.2], 20, 0.95),
+    (&[0.05], 40, 0.95),
+    (&[0.5], 10, 0.95),
+    (&[1.0], 5, 0.95),
+    (&[0.2, 0.2], 8, 0.57),
+    (&[0.5, 0.3], 6, 0.68),
+    (&[0.2, 0.2, 0.2], 5, 0.42),
+    (&[0.5, 0.5, 0.5], 4, 0.36),
 ];
 
 /// `n` copies of each record.
@@ -171,7 +174,7 @@ fn no_record_changes_the_scores_by_more_than_claimed_and_some_nearly_do() {
             println!("{adjacency:?}, {name}: 1-norm {sum:.4}, sup {sup:.4} of the claim");
             assert!(sum <= 1.0 && sup <= 1.0, "{adjacency:?} {name}: {sum} {sup}");
             assert!(sum > near && sup > 0.95, "{adjacency:?} {name}: {sum} {sup}");
-            // The same search finds out a bound that is 30 % too small.
+            // The same search finds out a bound that is 30 % too small, where the bound is not itself that loose.
             assert!(sup / 0.7 > 1.0 && (near < 0.7 || sum / 0.7 > 1.0), "{adjacency:?} {name}: {sum} {sup}");
         }
     }

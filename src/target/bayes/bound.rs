@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 const CLOSE: f64 = 1.01;
 
 /// Or after this many boxes.
-const MOST_BOXES: usize = 20_000;
+const MOST_BOXES: usize = 10_000;
 
 /// Covers the floats of a search, which work on sums of positive terms.
 const MARGIN: f64 = 1.0 + 1e-9;
@@ -36,40 +36,68 @@ fn steepest(w: f64, r: f64) -> f64 {
     if w < 1.0 && w <= r * (1.0 - w * w) { w * w / (2.0 * (1.0 - w * w)) } else { w * r + (w * w - 1.0) * r * r / 2.0 }
 }
 
-/// The largest `sum_p g(p / k) |s q(p / k) + c|` of one axis, over all means, variances and records.
-pub(super) fn largest_sum(deviation: f64, degree: u32, s: f64, c: f64) -> f64 {
+/// `a`: the largest `sum_p g(p / k)` of one axis, over all means and variances.
+///
+/// By Poisson summation it is largest with the mean on a lattice point and the least variance, were the lattice endless
+/// (privacy mathematics, section 3); and no term exceeds 1.
+pub(super) fn largest_mass(deviation: f64, degree: u32) -> f64 {
+    let step = 1.0 / (f64::from(degree) * deviation);
+    // Beyond 40 deviations the terms are below 1e-300.
+    let reach = (40.0 / step).ceil() as u32;
+    let endless: f64 = (1..=reach).map(|j| (-(f64::from(j) * step).powi(2) / 2.0).exp()).sum();
+    (1.0 + 2.0 * endless).min(f64::from(degree) + 1.0) * MARGIN
+}
+
+/// `B(c)`: the largest `sum_p g(p / k) |q(p / k) + c|` of one axis, over all means, variances and records.
+///
+/// A fine lattice is the union of `r` coarse ones, sixteen points a deviation, which start at `0, ..., (r - 1) / k`; a start
+/// is a shift of the mean. So `r` times the largest sum of the first, with means from `-(r - 1) / k` too, bounds the whole.
+pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64) -> f64 {
     let least = deviation * deviation;
-    let (unit, k) = (Range { low: 0.0, high: 1.0 }, f64::from(degree));
+    let k = f64::from(degree);
+    let coarseness = (k * deviation / 16.0).floor().max(1.0);
+    let (points, shift) = ((k / coarseness).floor() as u32, (coarseness - 1.0) / k);
     // The lattice looks the same from its other end, so x >= mu will do.
-    let whole = vec![unit, Range { low: 0.0, high: 0.25 }, unit];
-    search(whole, |sides| {
+    let unit = Range { low: 0.0, high: 1.0 };
+    let whole = vec![Range { low: -shift, high: 1.0 }, Range { low: 0.0, high: 0.25 }, unit];
+    let bound = |mean: Range, spread: Range, step: Range| -> f64 {
+        let variance = Range { low: least + spread.low, high: least + spread.high };
+        let height = (least / variance.low).sqrt();
+        let growth = Range { low: step.low * step.low - spread.high, high: step.high * step.high - spread.low };
+        let (shift, growth) = (step.over(variance), growth.over(variance));
+        let term = |p: u32| {
+            let y = f64::from(p) * coarseness / k;
+            let z = Range { low: y - mean.high, high: y - mean.low };
+            let square = z.square();
+            let q = square.over(variance).plus(-1.0).times(growth);
+            let q = Range { low: q.low / 2.0, high: q.high / 2.0 }.sum(z.times(shift));
+            let most = (q.low + c).abs().max((q.high + c).abs());
+            height * (-square.low / (2.0 * variance.high)).exp() * most
+        };
+        // Further out exp is below e^-80 and q below 1e13: the margin covers them.
+        let reach = (160.0 * variance.high).sqrt();
+        let index = |y: f64| (y * k / coarseness).clamp(0.0, f64::from(points));
+        let (first, last) = (index(mean.low - reach).floor() as u32, index(mean.high + reach).ceil() as u32);
+        (first..=last).map(term).sum()
+    };
+    let sum = search(whole, |sides| {
         let [mean, spread, mut step] = <[Range; 3]>::try_from(sides).ok()?;
-        // No record lies beyond 1, and no spread exceeds that of two heaps at 0 and 1.
-        step.high = step.high.min(1.0 - mean.low);
-        let half = 0.5_f64.clamp(mean.low, mean.high);
-        if step.low > step.high || spread.low > half * (1.0 - half) {
+        // No record lies beyond 1, and no class is wider than two heaps at 0 and 1.
+        let room = |mean: f64| 1.0 - mean.max(0.0);
+        let widest = |mean: Range| {
+            let mean = 0.5_f64.clamp(mean.low.max(0.0), (mean.high + shift).clamp(0.0, 1.0));
+            mean * (1.0 - mean)
+        };
+        step.high = step.high.min(room(mean.low));
+        if step.low > step.high || spread.low > widest(mean) {
             return None;
         }
-        let bound = |mean: Range, spread: Range, step: Range| -> f64 {
-            let variance = Range { low: least + spread.low, high: least + spread.high };
-            let height = (least / variance.low).sqrt();
-            let growth = Range { low: step.low * step.low - spread.high, high: step.high * step.high - spread.low };
-            let (shift, growth) = (step.over(variance), growth.over(variance));
-            let term = |p: u32| {
-                let y = f64::from(p) / k;
-                let z = Range { low: y - mean.high, high: y - mean.low };
-                let square = z.square();
-                let q = square.over(variance).plus(-1.0).times(growth);
-                let q = Range { low: q.low / 2.0, high: q.high / 2.0 }.sum(z.times(shift));
-                let most = (s * q.low + c).abs().max((s * q.high + c).abs());
-                height * (-square.low / (2.0 * variance.high)).exp() * most
-            };
-            (0..=degree).map(term).sum()
-        };
-        let (at, d) = (Range::at(half), Range::at(step.high.min(1.0 - half)));
-        let taken = if d.low >= 0.0 { bound(at, Range::at(spread.low.min(half * (1.0 - half))), d) } else { 0.0 };
+        let middle = Range::at((mean.low + mean.high) / 2.0);
+        let taken =
+            bound(middle, Range::at(spread.low.min(widest(middle))), Range::at(step.high.min(room(middle.low))));
         Some((bound(mean, spread, step), taken))
-    })
+    });
+    coarseness * sum
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -206,10 +206,97 @@ fn float(value: i256) -> f64 {
 
 /// `max_c sum_i B_i(c) prod_{j != i} a_j`.
 fn largest_mass(deviations: &[f64], degree: u32) -> f64 {
-    let sums =
-        |s: f64, c: f64| -> Vec<f64> { deviations.iter().map(|d| bound::largest_sum(*d, degree, s, c)).collect() };
-    let all = sums(0.0, 1.0);
-    let others = |axis: usize| all.iter().enumerate().filter(|(j, _)| *j != axis).map(|(_, a)| a).product::<f64>();
-    let mass = |c: f64| sums(1.0, c).iter().enumerate().map(|(axis, b)| b * others(axis)).sum::<f64>();
+    let masses: Vec<f64> = deviations.iter().map(|d| bound::largest_mass(*d, degree)).collect();
+    let mass = |c: f64| -> f64 {
+        let changed = |axis: usize| {
+            let factor = |(j, d): (usize, &f64)| if j == axis { bound::largest_sum(*d, degree, c) } else { masses[j] };
+            deviations.iter().enumerate().map(factor).product::<f64>()
+        };
+        (0..deviations.len()).map(changed).sum()
+    };
     mass(1.0 / deviations.len() as f64).max(mass(0.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use num_bigint::BigUint;
+
+    use super::*;
+
+    /// `exp(-j / 64)` as a whole number of 2^-300, to 2^-290.
+    fn exponential(j: u32) -> BigUint {
+        let one: BigUint = BigUint::from(1_u8) << 300_u32;
+        let (mut sum, mut term) = (one.clone(), one.clone());
+        for i in 1_u32.. {
+            term = (term * j) / (64 * i);
+            if term == BigUint::ZERO {
+                break;
+            }
+            sum += &term;
+        }
+        (&one * &one) / sum
+    }
+
+    #[test]
+    fn the_exponential_is_as_accurate_as_the_bound_takes_it_to_be() {
+        let mut worst = 0.0_f64;
+        for j in 0..64 * 40 {
+            let exact = exponential(j);
+            let found = (-f64::from(j) / 64.0).exp();
+            // A float is a whole number of 2^-300 here.
+            let bits = (found.to_bits() & ((1 << 52) - 1)) | (1 << 52);
+            let found = BigUint::from(bits) << (300 + (found.to_bits() >> 52) as i64 - 1023 - 52) as u64;
+            let error = if found > exact { &found - &exact } else { &exact - &found };
+            // In units of u = 2^-53.
+            worst = worst.max(((error << 73_u32) / &exact).to_string().parse::<f64>().unwrap() / f64::from(1 << 20));
+        }
+        println!("exp is off by {worst:.3} u at most");
+        assert!(worst < 4.0 && worst > 0.1, "{worst}");
+    }
+
+    #[test]
+    fn what_floats_add_is_small() {
+        for deviations in [&[0.001][..], &[0.1], &[1.0], &[0.2; 2], &[1.0; 3], &[0.001, 1.0, 0.1]] {
+            let target = GaussianBayes::new(deviations, 5).unwrap();
+            println!("{deviations:?}: floats add {:.2e} of S", target.slack() / UNITS);
+            assert!(target.slack() < 4e-3 * UNITS, "{deviations:?}");
+        }
+    }
+
+    /// The same class at a million times the size has a million times the score, to what floats are allowed.
+    #[test]
+    fn scores_grow_with_the_count_up_to_the_most_that_is_counted() {
+        let target = GaussianBayes::new(&[0.1, 0.3], 6).unwrap();
+        let records = [[0.2, 0.7], [0.4, 0.1], [0.9, 0.95]].map(|x| Record::new(&x, 1.0));
+        let one = target.keep().state(records);
+        let scaled = |n: i128| State::Sums(one.sums().iter().map(|sum| sum * n).collect());
+        let values = |n: i128| target.evaluate(&scaled(n)).reveal().to_vec();
+        let bound = (target.slack() / 2.0).ceil() as u128;
+        for (a, b) in values(1).into_iter().zip(values(1 << 30)) {
+            assert!((a << 30).abs_diff(b) <= bound + (1 << 30), "{a} {b}");
+        }
+        let most = values(1 << 36);
+        for n in [1 << 40, 1 << 60] {
+            for (a, b) in most.iter().zip(values(n)) {
+                assert!(a.abs_diff(b) <= 2 * bound && *a > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_are_those_of_known_maxima() {
+        // A class without width that meets an outlier: H where the deviation is small, and so in every dimension.
+        for deviations in [&[0.1][..], &[0.05, 0.1], &[0.2; 3]] {
+            let down: f64 = deviations.iter().map(|d| 0.5 / (d * d)).sum();
+            assert_eq!(GaussianBayes::new(deviations, 5).unwrap().peaks, down);
+        }
+        // One lattice point: all that a record does there is S.
+        let one = bound::largest_sum(0.2, 1, 0.0);
+        assert!((12.5..12.5 * 1.02).contains(&one), "{one}");
+        // A fine lattice, split into coarse ones, has the sums of a coarse one as far as sixteen points a deviation go.
+        let [coarse, fine] = [160, 1600].map(|k| bound::largest_sum(0.2, k, 1.0) / f64::from(k));
+        assert!((fine / coarse - 1.0).abs() < 0.03, "{fine} {coarse}");
+        let sum = bound::largest_mass(0.05, 40) / 40.0 / 0.05 / (2.0 * PI).sqrt();
+        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+    }
 }

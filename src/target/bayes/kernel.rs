@@ -193,3 +193,108 @@ impl Target for KernelBayes {
         times(self.units(classes(adjacency) * self.peak()) + self.slack(1), contributions)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use num_bigint::BigUint;
+    use rand::rngs::ChaCha20Rng;
+    use rand::{RngExt, SeedableRng};
+
+    use super::*;
+
+    /// Histograms of all axes with the same total, or with full cells where `is_full`.
+    fn class(target: &KernelBayes, is_full: bool, rng: &mut ChaCha20Rng) -> Vec<Histogram> {
+        let records = rng.random_range(0..60);
+        let weight = 1_u64 << rng.random_range(0..38);
+        let mut axes: Vec<Histogram> = target.nodes.iter().map(Histogram::new).collect();
+        for (axis, nodes) in axes.iter_mut().zip(&target.nodes) {
+            for _ in 0..records {
+                axis.deposit(nodes, nodes.place(&[rng.random()]));
+            }
+            axis.cells.iter_mut().for_each(|cell| *cell *= weight);
+            for cell in &mut axis.cells {
+                if is_full && rng.random_bool(0.6) {
+                    let bits = rng.random_range(1..23);
+                    *cell = u64::MAX - rng.random_range(0..1_u64 << bits);
+                }
+            }
+        }
+        axes
+    }
+
+    const CASES: [(&[f64], u32); 6] = [
+        (&[0.3], 9),
+        (&[0.1, 0.2], 5),
+        (&[1.0, 0.05], 4),
+        (&[0.9, 0.8], 3),
+        (&[0.2, 0.3, 0.1], 3),
+        (&[1.0, 0.6, 0.9], 2),
+    ];
+
+    #[test]
+    fn a_class_is_the_exact_rational_rounded_down_by_less_than_one_unit_an_axis() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        for (widths, degree) in CASES {
+            let target = KernelBayes::new(widths, degree).unwrap();
+            for round in 0..20 {
+                let axes = class(&target, round % 2 == 0, &mut rng);
+                let total = |axis: &Histogram| axis.cells.iter().map(|grains| BigUint::from(*grains)).sum::<BigUint>();
+                let least = axes.iter().map(total).min().unwrap();
+                if least == BigUint::ZERO {
+                    assert!(target.class(&axes).iter().all(|value| *value == 0));
+                    continue;
+                }
+                // Numerator and denominator of the score in 2^-18 units.
+                let mut exact = vec![least << WEIGHT_BITS];
+                let mut divisor = BigUint::from(1_u8);
+                for (axis, table) in axes.iter().zip(&target.tables) {
+                    let cells: Vec<i128> = axis.cells.iter().map(|grains| i128::from(*grains)).collect();
+                    let sums = table.apply(&cells, 1);
+                    exact =
+                        exact.iter().flat_map(|value| sums.iter().map(move |sum| value * sum.unsigned_abs())).collect();
+                    divisor *= total(axis) << WEIGHT_BITS;
+                }
+                for (found, exact) in target.class(&axes).into_iter().zip(exact) {
+                    let found = BigUint::from(found.unsigned_abs()) * &divisor;
+                    assert!(found <= exact && exact < found + widths.len() * &divisor, "{widths:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn next_to_full_cells_no_record_changes_more_than_claimed() {
+        let mut rng = ChaCha20Rng::seed_from_u64(2);
+        for (widths, degree) in CASES {
+            let target = KernelBayes::new(widths, degree).unwrap();
+            let sum = u128::from(target.sensitivity(Adjacency::AddRemove, 1).unwrap().0);
+            let sup = u128::from(target.sup_sensitivity(Adjacency::AddRemove, 1).unwrap());
+            let mut nearest = 0.0_f64;
+            for round in 0..400 {
+                let before = class(&target, round % 4 > 0, &mut rng);
+                let mut after = before.clone();
+                for (axis, nodes) in after.iter_mut().zip(&target.nodes) {
+                    axis.deposit(nodes, nodes.place(&[rng.random()]));
+                }
+                let empty: Vec<Histogram> = target.nodes.iter().map(Histogram::new).collect();
+                let [before, after] =
+                    [before, after].map(|axes| target.evaluate(&State::Marginals([empty.clone(), axes])));
+                let changes = || before.reveal().iter().zip(after.reveal()).map(|(a, b)| a.abs_diff(*b));
+                let found: u128 = changes().sum();
+                nearest = nearest.max(found as f64 / sum as f64);
+                assert!(found <= sum && changes().max() <= Some(sup), "{widths:?}: {found} {sum}");
+            }
+            println!("{widths:?}: {nearest:.3} of the claim next to full cells");
+            assert!(nearest > 0.1, "{widths:?}");
+        }
+    }
+
+    #[test]
+    fn narrow_kernels_have_the_closed_form() {
+        for (axes, factor) in [(1, 1), (2, 3), (3, 5)] {
+            let target = KernelBayes::new(&[0.02; 3][..axes], 10).unwrap();
+            let mass: u128 = target.tables.iter().map(|table| u128::from(table.largest_mass())).product();
+            assert_eq!(target.mass(), factor * mass);
+        }
+    }
+}
