@@ -91,7 +91,9 @@ impl Search<'_> {
     /// The best pair; `None` where no candidate can be built, drawn and sent. `build` gives the function for a degree.
     pub fn choose(&self, build: impl Fn(u32) -> Option<Function>) -> Option<Table> {
         let degrees = self.degree.map_or(DEGREES.to_vec(), |degree| vec![degree]);
-        let functions: Vec<Function> = degrees.into_iter().filter_map(build).collect();
+        let mut functions: Vec<Function> = degrees.into_iter().filter_map(build).collect();
+        // An affine function is the same whatever degree is asked for.
+        functions.dedup_by_key(|function| function.target.shape());
         let judged: Vec<Vec<Candidate>> = thread::scope(|scope| {
             let workers: Vec<_> = functions.iter().map(|function| scope.spawn(|| self.judge(function))).collect();
             workers.into_iter().map(|worker| worker.join().unwrap_or_default()).collect()

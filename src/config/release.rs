@@ -11,6 +11,7 @@ use crate::config::sections::Found;
 use crate::config::{Function, file, forms, functions};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
+use crate::target::Basis;
 use crate::window::{Axis, Label, Outside};
 
 /// The orders for which the evaluation was checked (privacy-math, section 2).
@@ -112,6 +113,10 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let function = build(document, degree.get_ref().unwrap_or(auto::first_degree()));
     let (name, price, order, expected) = (name?, price?, order?, expected?);
     let mut function = function?;
+    if function.get_ref().target.shape().basis == Basis::Affine {
+        is_one(document, "degree", &degree)?;
+        is_one(document, "order", &order)?;
+    }
     let found = match expected {
         None => None,
         Some(expected_records) => {
@@ -164,6 +169,17 @@ fn expectation(
             r#"leave it out, or write degree = "auto" or order = "auto""#,
         )),
         None => Ok(None),
+    }
+}
+
+/// A linear score has no lattice to choose: what is written must say so.
+fn is_one(document: &mut Document<'_>, name: &str, written: &Spanned<Option<u32>>) -> Found<()> {
+    match written.get_ref() {
+        None | Some(1) => Ok(()),
+        Some(_) => {
+            let what = "must be 1: a linear score is exact at degree 1 and order 1";
+            Err(document.fault(written.span(), what, format!("write {name} = 1, or score = \"sigmoid\"")))
+        }
     }
 }
 
