@@ -419,3 +419,29 @@ fn check_tells_the_faults_on_stderr_and_exits_78() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("tests/data/wrong.toml:3:1: windws: unknown key\n"), "{told}");
 }
+
+#[test]
+fn a_linear_score_has_degree_1_and_order_1() {
+    let score = |score: &str, degree: &str, order: &str| {
+        let lines = format!(
+            "degree = {degree}\norder = {order}\nlabel = {{ column = \"arr_delay\", above = 15 }}\n{}",
+            if degree == "\"auto\"" { "expected_records = 300\n" } else { "" }
+        );
+        let text = with(FLIGHTS, "degree = 40\norder = 4\n", &lines);
+        with(
+            &text,
+            "[release.density]\nbandwidths = [10]",
+            &format!("[release.logistic]\nscore = \"{score}\"\nc = 1\nmax_records = 400"),
+        )
+    };
+    let wrong = faults(&score("linear", "40", "1"));
+    assert!(wrong.len() == 1 && wrong[0].contains("release.degree: must be 1: a linear score"), "{wrong:?}");
+    let wrong = faults(&score("linear", "1", "2"));
+    assert!(wrong.len() == 1 && wrong[0].contains("release.order: must be 1: a linear score"), "{wrong:?}");
+    for degree in ["1", "\"auto\""] {
+        let settings = Settings::parse(&score("linear", degree, degree), "f").unwrap();
+        assert_eq!((settings.shape().values(), settings.release.order), (2, 1));
+        assert!(settings.release.auto.is_none_or(|table| table.candidates.len() == 1));
+    }
+    assert_eq!(faults(&score("sigmoid", "20", "2")), Vec::<String>::new());
+}

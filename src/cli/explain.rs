@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use crate::accountant;
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
-use crate::config::{Settings, Unit, auto, guarantee};
+use crate::config::{self, Settings, Unit, auto, guarantee};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Density, Smoothing, Target};
 use crate::synopsis::{bernstein, predict};
+use crate::target::marginals::BINS;
 use crate::target::{self, Basis, Sensitivity, Shape};
 use crate::window::grid::Span;
 
@@ -39,6 +40,10 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Lattice", &[plan.lattice()]);
     if let Some(table) = &settings.release.auto {
         section(&mut text, "Choice of degree and order", &choice(table, &settings.function.quantity));
+    }
+    let choices = choices(settings)?;
+    if !choices.is_empty() {
+        section(&mut text, "Private choices", &choices);
     }
     section(&mut text, "Sensitivity", &plan.sensitivity());
     section(&mut text, "Noise", &plan.noise()?);
@@ -79,7 +84,7 @@ impl<'s> Plan<'s> {
         match basis {
             Basis::Bernstein => format!(
                 "degree {degree}, dimensions {dimensions}: {count} points; Bernstein operator of order {}",
-                self.settings.release.order
+                self.settings.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
             ),
             Basis::Affine => format!("an affine function of {dimensions} columns: {count} coefficients"),
         }
@@ -207,9 +212,42 @@ fn choice(table: &auto::Table, quantity: &str) -> Vec<String> {
     lines
 }
 
+/// What each window and key chooses from its own records, and how well it can.
+fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
+    let refused = |e: config::Error| Failure::Configuration(e.to_string());
+    let (release, quantity, protected) = (&settings.release, &settings.function.quantity, settings.protected());
+    let mut lines = Vec::new();
+    if let Some(choice) = &release.private_bandwidths {
+        lines.push(format!(
+            "bandwidths, for {}: from counts of records in {BINS} parts of each axis, each off by about {} records; taken is \
+             the candidate nearest to 0.9 (interquartile range / 1.34) n^(-1 / (axes + 4))",
+            choice.price,
+            show(choice.mechanism(protected).map_err(refused)?.noise())
+        ));
+        for function in choice.candidates.iter() {
+            let scale = float(settings.mechanism_of(function).map_err(refused)?.scale().units());
+            if let Target::Density(Density { kernel: Smoothing::Bandwidths(lengths), .. }) = &function.about {
+                lines.push(format!("  {lengths:?}: noise of scale {} {quantity}", show(scale * function.unit)));
+            }
+        }
+        lines.push("what is said below holds for the first candidate".to_owned());
+    }
+    if let Some(choice) = &release.private_order {
+        let laplace = settings.mechanism().map_err(refused)?;
+        let order = choice.mechanism(&settings.function, &laplace, protected).map_err(refused)?;
+        lines.push(format!(
+            "order, for {}: the one with the smallest expected noise + approximation at the lattice, each known to about {} \
+             {quantity}",
+            choice.price,
+            show(2.0_f64.sqrt() * float(order.scale()) * settings.function.unit)
+        ));
+    }
+    Ok(lines)
+}
+
 /// What a block is charged and how long it lasts.
 fn budget(settings: &Settings) -> Vec<String> {
-    let (price, total) = (settings.release.price, settings.privacy.total);
+    let (price, total) = (settings.release.window_price(), settings.privacy.total);
     let Unit::User { per, .. } = &settings.privacy.unit else {
         let lasts = match settings.windows.end {
             Some(end) => format!("the budget lasts to the end of the grid, {end}"),
@@ -269,7 +307,8 @@ fn follow(settings: &Settings) -> Vec<Course> {
             .spans_meeting(window)
             .map(|block| (block, courses.get(&block).map_or(Epsilon::ZERO, |course| course.spent)))
             .collect();
-        let quoted = accountant::quote(&touched, settings.release.price, settings.privacy.total).unwrap_or_default();
+        let quoted =
+            accountant::quote(&touched, settings.release.window_price(), settings.privacy.total).unwrap_or_default();
         for (block, _) in touched {
             let new = Course { block, windows: 0, paid: 0, spent: Epsilon::ZERO, exhausted: None };
             let course = courses.entry(block).or_insert(new);

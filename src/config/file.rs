@@ -141,6 +141,7 @@ pub struct Release {
     pub epsilon: Field<f64>,
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
+    pub private_order: Field<PrivateOrder>,
     pub expected_records: Field<u64>,
     pub domain: Field<Vec<Spanned<Axis>>>,
     pub label: Field<Label>,
@@ -190,6 +191,21 @@ pub struct Label {
 pub struct Density {
     pub bandwidths: Field<Vec<Spanned<f64>>>,
     pub covariance: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+    pub private_bandwidths: Field<PrivateBandwidths>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivateBandwidths {
+    pub epsilon: Field<f64>,
+    pub candidates: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivateOrder {
+    pub epsilon: Field<f64>,
+    pub candidates: Field<Vec<u32>>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -362,6 +378,9 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release.epsilon", "a number above 0 with at most 12 decimals, such as 0.5: the price of a window"),
     ("release.degree", r#"a whole number from 1, such as 40, or "auto""#),
     ("release.order", r#"a whole number from 1 to 200, such as 2, or "auto""#),
+    ("release.private_order", "a table such as { epsilon = 0.1, candidates = [1, 2, 4, 8] }, in place of `order`"),
+    ("release.private_order.epsilon", "a number above 0 with at most 12 decimals, such as 0.1: the price of a choice"),
+    ("release.private_order.candidates", "a list of 2 to 16 orders that ascend, such as [1, 2, 4, 8]"),
     (
         "release.expected_records",
         "a whole number from 1, such as 300: a public guess at the records of a window and key",
@@ -387,6 +406,17 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release.density.covariance", "a matrix such as [[100, 3], [3, 1]], in the units of the columns"),
     ("release.density.covariance[]", "a row of numbers such as [100, 3]"),
     ("release.density.covariance[][]", "a number such as 100"),
+    (
+        "release.density.private_bandwidths",
+        "a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, in place of `bandwidths`",
+    ),
+    (
+        "release.density.private_bandwidths.epsilon",
+        "a number above 0 with at most 12 decimals, such as 0.1: the price of a choice",
+    ),
+    ("release.density.private_bandwidths.candidates", "a list of 2 to 16 bandwidths such as [[5], [10], [20]]"),
+    ("release.density.private_bandwidths.candidates[]", "a list such as [10], a number above 0 for each axis"),
+    ("release.density.private_bandwidths.candidates[][]", "a number above 0 in the units of the column, such as 10"),
     ("release.regression", "a table [release.regression]"),
     ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
     ("release.regression.gap", "a number above 0 in the units of the column, such as 0.5: larger gaps count as this"),

@@ -10,7 +10,7 @@ use crate::target::Adjacency;
 
 /// What is promised, to whom, for how much, and how it adds up: one sentence a line.
 pub fn promise(settings: &Settings) -> Vec<String> {
-    let (total, price) = (settings.privacy.total, settings.release.price);
+    let (total, price) = (settings.privacy.total, settings.release.window_price());
     let everything = "everything that is ever published, retries and restarts included";
     let mut lines = vec![match (&settings.privacy.unit, settings.privacy.adjacency) {
         (Unit::Record, Adjacency::AddRemove) => format!(
@@ -30,6 +30,17 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     }];
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
     lines.push(format!("A window costs {price}{keys}."));
+    let release = &settings.release;
+    for (choice, paid) in [
+        ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
+        ("order", release.private_order.as_ref().map(|choice| choice.price)),
+    ] {
+        if let Some(paid) = paid {
+            lines.push(format!(
+                "Of that, {paid} pays for the choice of the {choice}, which each window and key makes from its own records."
+            ));
+        }
+    }
     match &settings.privacy.unit {
         Unit::Record => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())

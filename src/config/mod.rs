@@ -1,6 +1,7 @@
 //! The configuration: the file as written ([`file`]) becomes the settings as used ([`Settings`]), which cannot be wrong.
 
 pub mod auto;
+pub mod choices;
 pub mod document;
 pub mod file;
 mod forms;
@@ -19,10 +20,12 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
 use crate::config::document::Document;
 pub use crate::config::document::Faults;
 pub use crate::config::plan::Error;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::choice::Candidates;
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
 use crate::synopsis::description;
@@ -99,14 +102,34 @@ impl Unit {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub name: String,
-    /// The price of one window.
+    /// The price of the function's noise.
     pub price: Epsilon,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
     /// How degree and order were chosen, where the file says `auto`.
     pub auto: Option<auto::Table>,
+    /// What every window and key chooses for itself; `order` and the function are then the first candidates.
+    pub private_order: Option<PrivateOrder>,
+    pub private_bandwidths: Option<PrivateBandwidths>,
     /// From the cut of a window to its publication.
     pub publish_delay: Duration,
+}
+
+impl Release {
+    /// What one window costs: the function, and every choice.
+    pub fn window_price(&self) -> Epsilon {
+        let choices = [
+            self.private_bandwidths.as_ref().map(|choice| choice.price),
+            self.private_order.as_ref().map(|choice| choice.price),
+        ];
+        choices.into_iter().flatten().fold(self.price, Epsilon::saturating_add)
+    }
+
+    /// Every order that a window can have.
+    pub fn orders(&self) -> Candidates<u32> {
+        let fixed = || Candidates::new(self.order, Vec::new());
+        self.private_order.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
+    }
 }
 
 /// The function that is published, and what its values mean.
@@ -148,6 +171,16 @@ impl Settings {
     /// What the released values are.
     pub fn shape(&self) -> Shape {
         self.function.target.shape()
+    }
+
+    /// Every function that a window can have.
+    pub fn functions(&self) -> Candidates<Function> {
+        let fixed = || Candidates::new(self.function.clone(), Vec::new());
+        self.release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
+    }
+
+    pub fn protected(&self) -> Protected {
+        Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
     }
 
     /// How many lattices a window publishes: one a key.

@@ -43,7 +43,7 @@ pub fn json(settings: &Settings) -> String {
         Label::Above(above) => json!({ "column": column, "above": above }),
     });
     // Sorted: `serde_json` keeps an object's keys in order.
-    json!({
+    let mut text = json!({
         "ledger": {
             "pipeline": pipeline,
             "input": input,
@@ -72,8 +72,16 @@ pub fn json(settings: &Settings) -> String {
                 "publish_delay": micros(release.publish_delay),
             },
         },
-    })
-    .to_string()
+    });
+    if let Some(choice) = &release.private_bandwidths {
+        let candidates: Vec<_> = choice.candidates.iter().map(|function| &function.about).collect();
+        text["release"]["private_bandwidths"] = json!({ "price": choice.price, "candidates": candidates });
+    }
+    if let Some(choice) = &release.private_order {
+        let candidates: Vec<_> = choice.candidates.iter().collect();
+        text["release"]["private_order"] = json!({ "price": choice.price, "candidates": candidates });
+    }
+    text.to_string()
 }
 
 fn bounds(column: &str, axis: &Axis) -> Value {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::config::auto::{self, Search, Terms};
+use crate::config::choices::{self, PrivateBandwidths, PrivateOrder};
 use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
 use crate::config::{Function, file, forms, functions};
@@ -15,7 +16,7 @@ use crate::target::Basis;
 use crate::window::{Axis, Label, Outside};
 
 /// The orders for which the evaluation was checked (privacy-math, section 2).
-const LARGEST_ORDER: u32 = 200;
+pub(super) const LARGEST_ORDER: u32 = 200;
 
 /// `[release]`
 pub struct Stage {
@@ -24,6 +25,8 @@ pub struct Stage {
     pub degree: Spanned<u32>,
     pub order: u32,
     pub auto: Option<auto::Table>,
+    pub private_order: Option<Spanned<PrivateOrder>>,
+    pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
     /// Those of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
@@ -69,11 +72,20 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         file::Auto::Fixed(degree) => forms::count(degree).map(Some),
         file::Auto::Auto(_) => Ok(None),
     });
-    let order = document.required(&place, "order", written.order, |order| match order {
-        file::Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
-        file::Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
-        file::Auto::Auto(_) => Ok(None),
-    });
+    let private_order = match (&written.order, written.private_order) {
+        (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
+        (_, private) => private.map(|table| choices::orders(document, table)).transpose(),
+    };
+    let order = match &private_order {
+        // The first of the candidates stands for all.
+        Ok(Some(private)) => Ok(Spanned::new(private.span(), Some(*private.get_ref().candidates.first()))),
+        Err(reported) => Err(*reported),
+        Ok(None) => document.required(&place, "order", written.order, |order| match order {
+            file::Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
+            file::Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+            file::Auto::Auto(_) => Ok(None),
+        }),
+    };
     let expected = document.optional(written.expected_records, forms::count);
     let expected = expected.and_then(|expected| expectation(document, &place, &degree, &order, expected));
     let domain = document.required(&place, "domain", written.domain, |axes| match axes.len() {
@@ -111,8 +123,13 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
     let function = build(document, degree.get_ref().unwrap_or(auto::first_degree()));
-    let (name, price, order, expected) = (name?, price?, order?, expected?);
+    let (name, price, order, expected, private_order) = (name?, price?, order?, expected?, private_order?);
     let mut function = function?;
+    if let Some(orders) = &private_order
+        && degree.get_ref().is_some()
+    {
+        choices::can_be_chosen(document, orders, function.get_ref().target.shape())?;
+    }
     if function.get_ref().target.shape().basis == Basis::Affine {
         is_one(document, "degree", &degree)?;
         is_one(document, "order", &order)?;
@@ -120,12 +137,16 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let found = match expected {
         None => None,
         Some(expected_records) => {
-            let (degree, orders) = (*degree.get_ref(), order.get_ref().map(|order| vec![order]));
+            let (degree, fixed) = (*degree.get_ref(), order.get_ref().map(|order| vec![order]));
+            let private = private_order.as_ref().map(Spanned::get_ref);
+            let orders = private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect()));
             let price = *price.get_ref();
             let search = Search { degree, orders, expected_records, price, terms: terms?, axes: &axes };
             // Tried in a clone: a degree that cannot be built is no candidate.
             let trial = document.clone();
-            let built = |degree| build(&mut trial.clone(), degree).ok().map(Spanned::into_inner);
+            let is_quick = |function: &Function| private.is_none_or(|orders| orders.is_quick(function.target.shape()));
+            let built =
+                |degree| build(&mut trial.clone(), degree).ok().map(Spanned::into_inner).filter(|f| is_quick(f));
             let found =
                 search.choose(built).ok_or_else(|| no_choice(document, &order, &function, price, search.terms))?;
             function = build(document, found.best.degree)?;
@@ -136,6 +157,8 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let best = found.as_ref().map(|found| found.best);
     let order = fixed(&order, best.map(|best| best.order));
     let degree = Spanned::new(degree.span(), fixed(&degree, best.map(|best| best.degree)));
+    let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), degree: *degree.get_ref() };
+    let private_bandwidths = target.private_bandwidths(document, &ground).transpose()?;
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
         name: name.into_inner(),
@@ -143,6 +166,8 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         degree,
         order,
         auto: found,
+        private_order,
+        private_bandwidths,
         columns: columns.into_iter().chain(label_column).collect(),
         axes,
         label,
@@ -215,6 +240,18 @@ enum Written {
 }
 
 impl Written {
+    /// The candidates of a density that chooses its bandwidths privately.
+    fn private_bandwidths(
+        self,
+        document: &mut Document<'_>,
+        ground: &Ground<'_>,
+    ) -> Option<Found<Spanned<PrivateBandwidths>>> {
+        let Written::Density(table) = self else { return None };
+        let table = table.into_inner().private_bandwidths?;
+        let place = table.span();
+        Some(choices::bandwidths(document, ground, table).map(|candidates| Spanned::new(place, candidates)))
+    }
+
     fn settle(self, document: &mut Document<'_>, ground: &Ground<'_>) -> Found<Spanned<Function>> {
         match self {
             Written::Density(table) => settled(document, ground, table, functions::density),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use toml::Spanned;
 
 use crate::config::auto::Terms;
+use crate::config::choices::Protected;
 use crate::config::document::{Document, Reported};
 use crate::config::file::File;
 use crate::config::release::{self, Stage};
@@ -13,6 +14,7 @@ use crate::config::sections::{self, Schedule};
 use crate::config::{Input, Output, Privacy, Release, Settings, Unit, message_bytes, most_values, normalised};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::choice::Candidates;
 use crate::metrics::Detail;
 use crate::source::Columns;
 use crate::source::topic::Broker;
@@ -52,7 +54,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let serve = file.serve.map(|t| sections::serve(document, t)).transpose();
 
     if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
-        can_pay_once(document, privacy.total, &release.price);
+        can_pay_once(document, privacy.total, release);
     }
     if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
         can_be_drawn(document, privacy, release);
@@ -101,6 +103,8 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             price: release.price.into_inner(),
             order: release.order,
             auto: release.auto,
+            private_order: release.private_order.map(Spanned::into_inner),
+            private_bandwidths: release.private_bandwidths.map(Spanned::into_inner),
             publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         },
         function: release.function.into_inner(),
@@ -114,24 +118,49 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     Ok(settings)
 }
 
-fn can_pay_once(document: &mut Document<'_>, total: Epsilon, price: &Spanned<Epsilon>) {
-    if total < *price.get_ref() {
+fn can_pay_once(document: &mut Document<'_>, total: Epsilon, release: &Stage) {
+    let choices = [
+        release.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
+        release.private_order.as_ref().map(|choice| choice.get_ref().price),
+    ];
+    let price = choices.into_iter().flatten().fold(*release.price.get_ref(), Epsilon::saturating_add);
+    if total < price {
         let what = format!("the price of one window, {price}, is more than privacy.epsilon, {total}");
-        document.fault(price.span(), what, "no window could ever be paid for");
+        document.fault(release.price.span(), what, "no window could ever be paid for");
     }
 }
 
 /// Noise for this price exists, so that no window can fail for want of it.
 fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage) {
-    let target = &release.function.get_ref().target;
-    match target.sensitivity(privacy.adjacency, privacy.unit.contributions()) {
-        Ok(sensitivity) => {
-            if let Err(error) = Laplace::calibrated(sensitivity, *release.price.get_ref()) {
-                document.fault(release.price.span(), error.to_string(), "");
+    let protected = Protected { adjacency: privacy.adjacency, contributions: privacy.unit.contributions() };
+    if let Some(choice) = &release.private_bandwidths
+        && let Err(error) = choice.get_ref().mechanism(protected)
+    {
+        document.fault(choice.span(), error.to_string(), "");
+    }
+    let fixed = || Candidates::new(release.function.get_ref().clone(), Vec::new());
+    let functions =
+        release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone());
+    for function in functions.iter() {
+        let sensitivity = match function.target.sensitivity(protected.adjacency, protected.contributions) {
+            Ok(sensitivity) => sensitivity,
+            Err(error) => {
+                document.fault(release.function.span(), error.to_string(), "");
+                return;
             }
-        }
-        Err(error) => {
-            document.fault(release.function.span(), error.to_string(), "");
+        };
+        let laplace = match Laplace::calibrated(sensitivity, *release.price.get_ref()) {
+            Ok(laplace) => laplace,
+            Err(error) => {
+                document.fault(release.price.span(), error.to_string(), "");
+                return;
+            }
+        };
+        if let Some(choice) = &release.private_order
+            && let Err(error) = choice.get_ref().mechanism(function, &laplace, protected)
+        {
+            document.fault(choice.span(), error.to_string(), "");
+            return;
         }
     }
 }

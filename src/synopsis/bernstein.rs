@@ -90,6 +90,26 @@ impl Operator {
         orders.iter().map(&mut at).collect()
     }
 
+    /// `(I - A)^h` for each of `orders`, which must ascend, row by row: what order `h` leaves undone at the lattice.
+    /// `O(h l N^2 k)`.
+    pub fn remainders(&self, orders: &[u32]) -> Vec<Vec<f64>> {
+        let points = (0..self.dimensions).map(|_| self.on_lattice.columns).product();
+        let mut tables = vec![vec![0.0; points * points]; orders.len()];
+        for column in 0..points {
+            let mut left: Vec<f64> = (0..points).map(|row| if row == column { 1.0 } else { 0.0 }).collect();
+            let mut reached = 0;
+            for (order, table) in orders.iter().zip(&mut tables) {
+                for _ in reached..*order {
+                    let smoothed = self.on_lattice.evaluate(&left, self.dimensions);
+                    left.iter_mut().zip(smoothed).for_each(|(left, smoothed)| *left -= smoothed);
+                }
+                reached = *order;
+                table.iter_mut().skip(column).step_by(points).zip(&left).for_each(|(entry, left)| *entry = *left);
+            }
+        }
+        tables
+    }
+
     /// One step of residual correction: from `c_j` to `c_{j+1}`.
     fn sharpen(&self, coefficients: &mut [f64], values: &[f64]) {
         let smoothed = self.on_lattice.evaluate(coefficients, self.dimensions);

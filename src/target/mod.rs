@@ -9,6 +9,7 @@ mod kernel;
 mod lattice;
 pub mod logistic;
 pub mod machine;
+pub mod marginals;
 mod quadratic;
 pub mod regression;
 pub mod sampler;
