@@ -8,16 +8,21 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
+use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::choice::{Bandwidth, Order, Remainder};
 use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::description::Choice;
+use bernstream::synopsis::predict;
 use bernstream::target::density::Density;
 use bernstream::target::marginals::Marginals;
 use bernstream::target::{Adjacency, Exact, Target};
 use bernstream::window::histogram::GRAINS;
 use bernstream::window::keep::{Keep, State};
+
+const DRAWS: usize = 20_000;
 
 fn price(text: &str) -> Epsilon {
     text.parse().unwrap()
@@ -50,22 +55,23 @@ fn loss(sup: i64, scale: f64) -> f64 {
         [first, 1.0 - first]
     };
     // Further apart the smaller probability drowns in rounding.
-    let reach = (12.0 * scale) as i64;
+    let reach = (18.0 * scale) as i64;
     let pairs = (-reach..reach).step_by(sup as usize / 2).map(|ahead| (told(ahead), told(ahead + 2 * sup)));
     pairs.flat_map(|(a, b)| [a[0] / b[0], a[1] / b[1]]).map(|ratio| ratio.ln().abs()).fold(0.0, f64::max)
 }
 
 #[test]
 fn the_choice_of_an_order_costs_its_price_and_no_less() {
-    let sup = 16;
+    let sup = 160;
     for epsilon in ["0.5", "1"] {
         let scale = two_orders(sup, epsilon).scale() as f64;
         let claimed: f64 = epsilon.parse().unwrap();
         let found = loss(sup as i64, scale);
         println!("claimed {claimed}, found {found:.4}");
-        // Scales are multiples of 16: a little more noise than the price asks for.
-        assert!(found <= claimed * (1.0 + 1e-9) && found > 0.95 * claimed, "{found}");
-        assert!(loss(sup as i64, 0.7 * scale) > 1.3 * claimed);
+        // Scales are multiples of 16, and the whole loss is reached only where one score is infinitely far ahead: found
+        // is a little less than claimed.
+        assert!(found <= claimed * (1.0 + 1e-9) && found > 0.9 * claimed, "{found}");
+        assert!(loss(sup as i64, 0.7 * scale) > 1.2 * claimed);
     }
 }
 
@@ -160,22 +166,79 @@ fn a_window_without_records_chooses_too() {
 /// A coarse histogram of one bin on each of two axes, as the adversary sees it: the event "the narrow one".
 #[test]
 fn the_choice_of_a_bandwidth_tells_no_more_than_its_price() {
-    let (keep, choice) = chooser(&[&[0.02, 0.02], &[0.2, 0.2]], "1");
+    let (keep, choice) = chooser(&[&[0.1, 0.1], &[0.3, 0.3]], "1");
     let mut generator = Generator::frozen([4; 32]);
     let mut narrow = |records: usize| {
         let state = state(&keep, &vec![vec![0.5, 0.5]; records]);
-        (0..40_000).filter(|_| choice.choose(&state, &mut generator) == 0).count() as f64 / 40_000.0
+        (0..DRAWS).filter(|_| choice.choose(&state, &mut generator) == 0).count() as f64 / DRAWS as f64
     };
     let shares: Vec<f64> = [0, 1, 2, 3].into_iter().map(&mut narrow).collect();
     println!("the narrow one: {shares:?}");
     for pair in shares.windows(2) {
         for (a, b) in [(pair[0], pair[1]), (1.0 - pair[0], 1.0 - pair[1])] {
-            // Four deviations of 40,000 draws are far below what is asked here.
             assert!((a / b).ln().abs() < 1.0 + 0.1, "{shares:?}");
         }
     }
     // Sixty records are told from none: the audit sees what the choice tells.
     assert!((narrow(60) - shares[0]).abs() > 0.2);
+}
+
+/// Windows of `count` records, half in one narrow heap: mean largest error on a grid, of each order and of the one chosen.
+fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
+    const ORDERS: [u32; 4] = [1, 4, 12, 32];
+    let degree = 24;
+    let density = Density::new(&[0.06], degree).unwrap();
+    let laplace = Laplace::calibrated(density.sensitivity(Adjacency::AddRemove, 1).unwrap(), price("0.5")).unwrap();
+    let operator = Operator::new(1, degree);
+    let noises = predict::noise(density.shape(), &ORDERS);
+    let scale = laplace.scale().units() as f64;
+    let remainders =
+        noises.iter().zip(operator.remainders(&ORDERS)).map(|(noise, rows)| Remainder::new(noise * scale, &rows));
+    let sup = density.sup_sensitivity(Adjacency::AddRemove, 1).unwrap();
+    let choice = Order::new(remainders.collect(), density.shape().values(), sup, price(epsilon)).unwrap();
+    let points: Vec<f64> = (0..=200).map(|i| f64::from(i) / 200.0).collect();
+    let (mut fixed, mut chosen, mut taken) = ([0.0; 4], 0.0, [0; 4]);
+    let windows: u32 = 60;
+    for seed in 0..windows {
+        let mut generator = Generator::frozen([seed as u8; 32]);
+        let centre = 0.2 + 0.6 * f64::from(seed) / f64::from(windows);
+        let place = |i: u32| {
+            let even = f64::from(i) / f64::from(count);
+            if i % 2 == 0 { centre + 0.12 * (even - 0.5) } else { even }
+        };
+        let places: Vec<f64> = (0..count).map(place).collect();
+        let keep = density.keep();
+        let exact = density.evaluate(&state(&keep, &places.iter().map(|x| vec![*x]).collect::<Vec<_>>()));
+        let index = choice.choose(&exact, &mut generator);
+        let noisy = laplace.release(&exact, &mut generator);
+        let values: Vec<f64> = noisy.values().iter().map(|v| *v as f64 / f64::from(u32::MAX)).collect();
+        let kernel = |y: f64| places.iter().map(|d| (-((y - d) / 0.06_f64).powi(2) / 2.0).exp()).sum::<f64>();
+        let truth: Vec<f64> = points.iter().map(|y| kernel(*y)).collect();
+        for (at, order) in ORDERS.into_iter().enumerate() {
+            let coefficients = operator.coefficients(&values, order);
+            let off = |(y, truth): (&f64, &f64)| (evaluate(&coefficients, &[basis(degree, *y)]) - truth).abs();
+            let error = points.iter().zip(&truth).map(off).fold(0.0, f64::max) / f64::from(windows);
+            fixed[at] += error;
+            if at == index {
+                chosen += error;
+                taken[at] += 1;
+            }
+        }
+    }
+    (fixed, chosen, taken)
+}
+
+#[test]
+fn the_order_follows_the_records_where_there_are_enough() {
+    for (count, epsilon) in [(100, "0.1"), (1000, "0.1"), (10_000, "0.1"), (100, "1"), (1000, "1")] {
+        let (fixed, chosen, taken) = errors(count, epsilon);
+        println!("{count} records at {epsilon}: orders {fixed:.1?}, chosen {chosen:.1} by {taken:?}");
+        let (best, worst) = (fixed.iter().copied().fold(f64::MAX, f64::min), fixed.iter().copied().fold(0.0, f64::max));
+        assert!(chosen < 1.05 * worst);
+        if count >= 10_000 {
+            assert!(chosen < 1.1 * best, "{fixed:?} {chosen}");
+        }
+    }
 }
 
 const HOUR: i64 = 3_600_000_000;

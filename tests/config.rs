@@ -175,6 +175,49 @@ fn each_rule_has_its_message() {
             "degree = 600\norder = \"auto\"\nexpected_records = 300",
             "release.order: \"auto\" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three",
         ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = 4\nprivate_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release: has both `order` and `private_order`",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [2, 1] }",
+            "release.private_order.candidates: must ascend, from 1 to 200",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [2] }",
+            "release.private_order.candidates: must have 2 to 16 candidates, has 1",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release.epsilon: the price of one window, 1.1, is more than privacy.epsilon, 1",
+        ),
+        (
+            FLIGHTS,
+            "degree = 40\norder = 4",
+            "degree = 900\nprivate_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release.private_order: the lattice is too large for a private choice: at order 8, degree 290 on one axis and 20 on \
+             two is the most",
+        ),
+        (
+            FLIGHTS,
+            "bandwidths = [10]",
+            "private_bandwidths = { epsilon = 0.1, candidates = [[5], [10, 3]] }",
+            "release.density.private_bandwidths.candidates[1]: has 2 numbers for 1 axes",
+        ),
+        (
+            FLIGHTS,
+            "bandwidths = [10]",
+            "bandwidths = [10]\nprivate_bandwidths = { epsilon = 0.1, candidates = [[5], [10]] }",
+            "release.density: has both `bandwidths` and `private_bandwidths`",
+        ),
         (FLIGHTS, "min = -30", "min = nan", "release.domain[0].min: NaN is no bound"),
         (FLIGHTS, "min = -30", "min = 180", "release.domain[0].max: must be more than `min`, 180"),
         (FLIGHTS, "min = -30, ", "", "release.domain[0].min: missing"),
@@ -444,4 +487,30 @@ fn a_linear_score_has_degree_1_and_order_1() {
         assert!(settings.release.auto.is_none_or(|table| table.candidates.len() == 1));
     }
     assert_eq!(faults(&score("sigmoid", "20", "2")), Vec::<String>::new());
+}
+
+#[test]
+fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
+    let settings = |bandwidths: &str, order: &str| {
+        let cheap = with(FLIGHTS, "epsilon = 1.0\ndegree", "epsilon = 0.5\ndegree");
+        let text = with(&with(&cheap, "bandwidths = [10]", bandwidths), "order = 4", order);
+        Settings::parse(&text, "f").unwrap()
+    };
+    let (bandwidths, order) = ("bandwidths = [5]", "order = 2");
+    let private = "private_bandwidths = { epsilon = 0.1, candidates = [[5], [10]] }";
+    let private_order = "private_order = { epsilon = 0.2, candidates = [2, 8] }";
+    let all = [
+        settings(bandwidths, order),
+        settings(private, order),
+        settings(&private.replace("[10]", "[20]"), order),
+        settings(&private.replace("0.1", "0.11"), order),
+        settings(bandwidths, private_order),
+        settings(bandwidths, &private_order.replace("8", "9")),
+        settings(bandwidths, &private_order.replace("0.2", "0.21")),
+        settings(private, private_order),
+    ];
+    let digests: std::collections::BTreeSet<_> = all.iter().map(Settings::digest).collect();
+    assert_eq!(digests.len(), all.len());
+    assert_eq!(all[0].release.window_price().to_string(), "0.5");
+    assert_eq!(all[7].release.window_price().to_string(), "0.8");
 }

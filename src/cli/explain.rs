@@ -39,7 +39,7 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Function", std::slice::from_ref(&settings.function.meaning));
     section(&mut text, "Lattice", &[plan.lattice()]);
     if let Some(table) = &settings.release.auto {
-        section(&mut text, "Choice of degree and order", &choice(table, &settings.function.quantity));
+        section(&mut text, "Choice of degree and order", &choice(table, settings.release.private_order.is_some(), &settings.function.quantity));
     }
     let choices = choices(settings)?;
     if !choices.is_empty() {
@@ -191,7 +191,7 @@ impl<'s> Plan<'s> {
 }
 
 /// What `auto` looked at: the best order of each degree.
-fn choice(table: &auto::Table, quantity: &str) -> Vec<String> {
+fn choice(table: &auto::Table, is_private: bool, quantity: &str) -> Vec<String> {
     let mut lines = vec![
         format!(
             "expected largest errors in {quantity}, if a window and key has {} records and half of them lie together",
@@ -205,10 +205,9 @@ fn choice(table: &auto::Table, quantity: &str) -> Vec<String> {
         let [noise, approximation, sum] = [*noise, *approximation, candidate.error()].map(show);
         format!("{mark} {degree:<8} {order:<6} {values:<8} {noise:<10} {approximation:<14} {sum}")
     }));
-    lines.push(format!(
-        "* is taken; to keep it whatever later versions would take, write degree = {} and order = {}",
-        table.best.degree, table.best.order
-    ));
+    let auto::Candidate { degree, order, .. } = table.best;
+    let order = if is_private { "; the order is each window's own".to_owned() } else { format!(" and order = {order}") };
+    lines.push(format!("* is taken; to keep it whatever later versions would take, write degree = {degree}{order}"));
     lines
 }
 

@@ -140,6 +140,6 @@ pub(super) fn can_be_chosen(document: &mut Document<'_>, orders: &Spanned<Privat
 fn several<T>(candidates: Vec<T>) -> Result<Vec<T>, String> {
     match candidates.len() {
         2..=MOST_CANDIDATES => Ok(candidates),
-        count => Err(format!("has {count} candidates, must have 2 to {MOST_CANDIDATES}")),
+        count => Err(format!("must have 2 to {MOST_CANDIDATES} candidates, has {count}")),
     }
 }
