@@ -514,3 +514,13 @@ fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
     assert_eq!(all[0].release.window_price().to_string(), "0.5");
     assert_eq!(all[7].release.window_price().to_string(), "0.8");
 }
+
+#[test]
+fn the_private_choices_of_the_reference_are_sound() {
+    let reference = include_str!("../config/reference.toml");
+    let order = with(&with(reference, "\norder = 2\n", "\n"), "# private_order =", "private_order =");
+    let both = with(&with(&order, "\nbandwidths = [10]\n", "\n"), "# private_bandwidths =", "private_bandwidths =");
+    for text in [order, both] {
+        assert_eq!(faults(&text), Vec::<String>::new());
+    }
+}

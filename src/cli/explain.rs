@@ -39,7 +39,11 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Function", std::slice::from_ref(&settings.function.meaning));
     section(&mut text, "Lattice", &[plan.lattice()]);
     if let Some(table) = &settings.release.auto {
-        section(&mut text, "Choice of degree and order", &choice(table, settings.release.private_order.is_some(), &settings.function.quantity));
+        section(
+            &mut text,
+            "Choice of degree and order",
+            &choice(table, settings.release.private_order.is_some(), &settings.function.quantity),
+        );
     }
     let choices = choices(settings)?;
     if !choices.is_empty() {
@@ -206,7 +210,8 @@ fn choice(table: &auto::Table, is_private: bool, quantity: &str) -> Vec<String> 
         format!("{mark} {degree:<8} {order:<6} {values:<8} {noise:<10} {approximation:<14} {sum}")
     }));
     let auto::Candidate { degree, order, .. } = table.best;
-    let order = if is_private { "; the order is each window's own".to_owned() } else { format!(" and order = {order}") };
+    let order =
+        if is_private { "; the order is each window's own".to_owned() } else { format!(" and order = {order}") };
     lines.push(format!("* is taken; to keep it whatever later versions would take, write degree = {degree}{order}"));
     lines
 }

@@ -10,7 +10,7 @@ use crate::config::release::{self, Ground};
 use crate::config::sections::Found;
 use crate::config::{Function, file, forms, functions};
 use crate::mechanism::calibrate::Epsilon;
-use crate::mechanism::choice::{Bandwidth, Candidates, Order, Remainder};
+use crate::mechanism::choice::{Bandwidth, Candidates, Change, Order, Remainder};
 use crate::mechanism::{self, Laplace};
 use crate::synopsis::bernstein::Operator;
 use crate::synopsis::description::Smoothing;
@@ -72,8 +72,15 @@ impl PrivateOrder {
         let noises = predict::noise(target.shape(), &orders);
         let tables = Operator::new(dimensions, degree).remainders(&orders);
         let remainders = noises.iter().zip(&tables).map(|(noise, rows)| Remainder::new(noise * scale, rows)).collect();
-        let sup = target.sup_sensitivity(protected.adjacency, protected.contributions)?;
-        Ok(Order::new(remainders, target.shape().values(), sup, self.price)?)
+        let Protected { adjacency, contributions } = protected;
+        let change = Change {
+            values: target.shape().values(),
+            sup: target.sup_sensitivity(adjacency, 1)?,
+            effects: target.effects(),
+            adjacency,
+            contributions,
+        };
+        Ok(Order::new(remainders, &change, self.price)?)
     }
 
     /// Whether the tables for this lattice are soon made: at most degree 290 on one axis and 20 on two at order 8.

@@ -185,6 +185,15 @@ impl Target for Density {
         times(self.rounded_up(self.largest_weight()), contributions)
     }
 
+    /// On one axis the columns of the table, which are whole grid units: a deposit is a convex combination of single nodes.
+    fn effects(&self) -> Option<Vec<Vec<i128>>> {
+        let ([table], Some(units)) = (&self.tables[..], GRAINS.checked_shr(self.shift())) else { return None };
+        let whole = units << self.shift() == GRAINS;
+        whole.then(|| {
+            table.dense().map(|column| column.map(|weight| i128::from(weight) * i128::from(units)).collect()).collect()
+        })
+    }
+
     /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies, because weights are not negative.
     fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
         every_value(self, adjacency, contributions)
