@@ -3,6 +3,7 @@
 #![cfg(feature = "worker")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::process::Command;
 
@@ -88,6 +89,12 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
     Synopsis::new(released.description().clone(), values).expect("a synopsis")
 }
 
+fn bernstream(arguments: &[&OsStr]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// Runs the worker on `config/<name>.toml` and gives every window, in order, that it should have released.
 fn release(name: &str, windows: usize) -> Vec<Window> {
     let folder = tempfile::tempdir().expect("a folder");
@@ -104,6 +111,8 @@ fn release(name: &str, windows: usize) -> Vec<Window> {
     let published = folder.path().join("out").join(name).join(name).join(&settings.release.name);
     let mut files: Vec<_> = fs::read_dir(published).expect("it").map(|entry| entry.expect("a file").path()).collect();
     files.sort();
+    let table = bernstream(&["evaluate".as_ref(), files[0].as_os_str(), "--points".as_ref(), "2".as_ref()]);
+    assert_eq!(table.lines().count(), 1 + 2_usize.pow(settings.shape().dimensions as u32), "{table}");
     let mut records = records(&settings);
     let window = |file| {
         let released = Synopsis::open(&fs::read(file).expect("read")).expect("a synopsis");

@@ -15,7 +15,7 @@ use bernstream::synopsis::bernstein::{Operator, basis};
 use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
 use bernstream::target::{Adjacency, Error, Exact, Sensitivity, Target};
 use picture::{Axis, BRICK, DARK, GREY, Layer, Panel, SKY};
-use plotters::chart::SeriesLabelPosition::LowerRight;
+use plotters::chart::SeriesLabelPosition::UpperLeft;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
@@ -201,7 +201,7 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
         &picture::output("figure_2.svg"),
         1,
         picture::SQUARE,
-        &[Panel { title, x, y, legend: LowerRight, layers }],
+        &[Panel { title, x, y, legend: UpperLeft, layers }],
     );
 }
 
@@ -329,7 +329,7 @@ fn figure_3_the_classes_of_a_machine_survive_both_kinds_of_noise() {
             vec![Layer::Region { color: SKY, values: values.clone() }, Layer::Region { color: BRICK, values: negated }];
         layers.extend(dots(&data, 4));
         layers.push(Layer::Boundary { name: String::new(), color: DARK, values: values.clone() });
-        Panel { title, x, y, legend: LowerRight, layers }
+        Panel { title, x, y, legend: UpperLeft, layers }
     };
     let panels = [
         panel("exact", &exact),
