@@ -193,8 +193,8 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
     let boundary =
         |name: &str, color, values: &Grid| Layer::Boundary { name: name.into(), color, values: values.clone() };
     let mut layers = Vec::from(dots(&data, 3));
-    layers.push(boundary("paper (its constant is false)", GREY, papers));
-    layers.push(boundary("tight, the same epsilon", picture::GREEN, tight));
+    layers.push(boundary("paper, false constant", GREY, papers));
+    layers.push(boundary("tight", picture::GREEN, tight));
     layers.push(boundary("exact", DARK, &exact));
     let title = "Support vector machine, epsilon 1, k = 4, h = 2";
     picture::draw(

@@ -123,6 +123,7 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
         let mut chart = ChartBuilder::on(&area)
             .caption(panel.title, font(17))
             .margin(14 * GRAIN)
+            .top_x_label_area_size(9 * GRAIN)
             .x_label_area_size(44 * GRAIN)
             .y_label_area_size(58 * GRAIN)
             .build_cartesian_2d(panel.x.places(), panel.y.places())
