@@ -114,16 +114,16 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
     let (width, height) = (width * columns as u32, height * rows as u32);
     let size = (width * GRAIN, height * GRAIN);
     let font = |size: u32| ("sans-serif", size * GRAIN, &DARK);
+    let heading = ("sans-serif", 17 * GRAIN).into_font().color(&DARK);
     let line = |color: RGBColor| color.stroke_width(2 * GRAIN);
     let grain = GRAIN as i32;
     let mut picture = String::new();
     let root = SVGBackend::with_string(&mut picture, size).into_drawing_area();
     root.fill(&WHITE).expect("it is drawn");
     for (panel, area) in panels.iter().zip(root.split_evenly((rows, columns))) {
+        let area = area.margin(12 * GRAIN, 0, 0, 0).titled(panel.title, heading.clone()).expect("it is drawn");
         let mut chart = ChartBuilder::on(&area)
-            .caption(panel.title, font(17))
             .margin(14 * GRAIN)
-            .top_x_label_area_size(9 * GRAIN)
             .x_label_area_size(44 * GRAIN)
             .y_label_area_size(58 * GRAIN)
             .build_cartesian_2d(panel.x.places(), panel.y.places())
