@@ -374,7 +374,7 @@ mod tests {
                     claimed as f64 / in_general as f64
                 );
                 assert!(found <= claimed && farthest <= moved, "{order}: {found} {claimed} {farthest} {moved}");
-                assert!(order > 2 || found as f64 > 0.95 * claimed as f64, "{order}: {found} {claimed}");
+                assert!(found as f64 > 0.94 * claimed as f64, "{order}: {found} {claimed}");
                 assert!(claimed < in_general);
             }
         }
