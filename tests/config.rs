@@ -64,6 +64,59 @@ fn the_reference_says_what_the_defaults_are() {
     }
 }
 
+/// The functions that the reference has in comments, code without a space after the `#`: each with its label before it.
+fn commented_functions() -> Vec<String> {
+    let reference = include_str!("../config/reference.toml");
+    let (mut blocks, mut block) = (Vec::new(), String::new());
+    for line in reference.lines() {
+        match line.strip_prefix('#').filter(|code| code.starts_with(|c: char| c == '[' || c.is_ascii_alphabetic())) {
+            Some(code) => block += &format!("{code}\n"),
+            None if line.is_empty() && !block.is_empty() => blocks.push(std::mem::take(&mut block)),
+            None => {}
+        }
+    }
+    blocks
+}
+
+#[test]
+fn every_function_of_the_reference_can_be_released() {
+    let reference = include_str!("../config/reference.toml");
+    let functions = commented_functions();
+    let names: Vec<&str> =
+        functions.iter().filter_map(|text| text.split_once("[release.")?.1.split(']').next()).collect();
+    assert_eq!(names, ["regression", "bayes", "bayes", "machine", "machine", "logistic", "expression"]);
+    for function in functions {
+        let text = with(reference, "[release.density]\nbandwidths = [10]\n", &function);
+        assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
+    }
+}
+
+#[test]
+fn every_function_of_the_readme_can_be_released() {
+    let readme = include_str!("../README.md");
+    let blocks = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let functions: Vec<&str> = blocks.filter(|block| block.contains("[release.")).collect();
+    assert!(functions.len() >= 5);
+    for function in functions {
+        let text = with(include_str!("../config/reference.toml"), "[release.density]\nbandwidths = [10]\n", function);
+        assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
+    }
+}
+
+#[test]
+fn the_reference_shows_every_key() {
+    let reference = include_str!("../config/reference.toml");
+    for (path, _) in bernstream::config::file::KEYS {
+        let key = path.rsplit('.').next().unwrap().trim_end_matches("[]");
+        let is_key = |at: usize| {
+            let (before, after) = (&reference[..at], &reference[at + key.len()..]);
+            let starts = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            starts && (after.starts_with(" = ") || after.starts_with(']') || after.starts_with('.'))
+        };
+        assert!(reference.match_indices(key).any(|(at, _)| is_key(at)), "{path}");
+    }
+}
+
 #[test]
 fn all_faults_of_a_file_are_told_at_once() {
     assert_eq!(
@@ -346,6 +399,83 @@ fn each_rule_has_its_message() {
         let told: Vec<_> = found.iter().filter_map(|fault| fault.split_once(": ")).map(|(_, told)| told).collect();
         assert_eq!(told, [expected], "{old:?} -> {new:?}");
     }
+    let number = r#"label = { column = "arr_delay", min = -60, max = 180, outside = "clamp" }"#;
+    let class = r#"label = { column = "arr_delay", above = 15 }"#;
+    let machine = |loss: &str| {
+        format!(
+            "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = 0.2 }} }}\nc = 1\nmax_records = 99"
+        )
+    };
+    let (hinge, logistic, huber, squared) =
+        (machine("hinge"), machine("logistic"), machine("huber"), machine("squared"));
+    let regression = "[release.regression]\nbandwidth = 10\ngap = 0.5\nmax_records = 99";
+    let kernel_bayes = "[release.bayes]\nbandwidths = [10]";
+    let gaussian_bayes = "[release.bayes]\nmin_deviations = [10]";
+    let sigmoid = "[release.logistic]\nscore = \"sigmoid\"\nc = 1\nmax_records = 99";
+    let density = "[release.density]\nbandwidths = [10]";
+    let (no_mean, no_class) = ("must be a number, with `min` and `max`", "must be a class, with `above`");
+    let without_c = sigmoid.replace("c = 1\n", "");
+    let both_bayes = format!("{kernel_bayes}\nmin_deviations = [10]");
+    let no_landmarks = huber.replace("99", "5001");
+    for (label, function, place, told) in [
+        // No label, or one that does not fit.
+        ("", regression, "[release.regression]", "release.regression: needs release.label"),
+        ("", kernel_bayes, "[release.bayes]", "release.bayes: needs release.label"),
+        ("", gaussian_bayes, "[release.bayes]", "release.bayes: needs release.label"),
+        ("", &hinge, "[release.machine]", "release.machine: needs release.label"),
+        ("", &huber, "[release.machine]", "release.machine: needs release.label"),
+        ("", sigmoid, "[release.logistic]", "release.logistic: needs release.label"),
+        (class, regression, "{ column = \"arr_delay\"", &format!("release.label: {no_mean}")),
+        (class, &huber, "{ column = \"arr_delay\"", &format!("release.label: {no_mean}")),
+        (number, kernel_bayes, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, gaussian_bayes, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, &hinge, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, &logistic, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, sigmoid, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, density, "{ column = \"arr_delay\"", "release.label: a density has no label"),
+        // No bound.
+        (
+            number,
+            &squared,
+            "[release.machine]",
+            "release.machine: the squared loss has no bound that we claim where a record more or less makes a neighbour: \
+             use the huber loss, or the adjacency replace_one",
+        ),
+        (
+            number,
+            &no_landmarks,
+            "[release.machine]",
+            "release.machine: the kernel matrix of 5001 records is too large, at most 5000 fit: give a number of landmarks, \
+             or keep fewer records",
+        ),
+        // Keys that miss or exclude each other.
+        (class, &without_c, "[release.logistic]", "release.logistic.c: missing"),
+        (class, &both_bayes, "[release.bayes]", "release.bayes: has both `bandwidths` and `min_deviations`"),
+        (class, "[release.bayes]", "[release.bayes]", "release.bayes: has neither `bandwidths` nor `min_deviations`"),
+        (
+            number,
+            "[release.expression]\nvalue = \"arrival\"",
+            "\"arrival\"",
+            "release.expression.value: the expression cannot be read at character 1: 'arrival' is unknown: there are \
+             dep_delay, arr_delay, at.dep_delay, pi, and abs, cos, exp, ln, sin, sqrt, tanh, max, min",
+        ),
+        (
+            "",
+            "[release.expression]\nvalue = \"1 / (dep_delay - at.dep_delay)\"",
+            "\"1 / (dep_delay",
+            "release.expression.value: the expression cannot be bounded over the domain: it divides by what can be 0; \
+             change the expression or the domain, or clip what a record adds",
+        ),
+    ] {
+        let text = with(FLIGHTS, density, &format!("{label}\n{function}\n"));
+        let at = text.find(place).unwrap();
+        let (line, column) =
+            (text[..at].matches('\n').count() + 1, at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1);
+        assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{function}");
+    }
+    // What replaces one record may use the squared loss.
+    let replaced = with(FLIGHTS, "\"add_remove\"", "{ replace_one = { records_per_window = 99 } }");
+    assert!(faults(&with(&replaced, density, &format!("{number}\n{squared}\n"))).is_empty());
     // The rest of Kafka's keys with files, and a lattice that no message holds.
     let told = faults(&with(FILES, "end = \"2014", &format!("{kafka_keys}\nend = \"2014")));
     assert_eq!(told.len(), 3);

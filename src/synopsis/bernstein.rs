@@ -207,6 +207,11 @@ impl Bases {
         Bases { columns, entries: (0..self.columns).flat_map(column).copied().collect() }
     }
 
+    /// How many points there are.
+    pub(super) fn points(&self) -> usize {
+        self.columns
+    }
+
     /// Values at every tuple of points, row-major: each of the equal axes of `tensor` goes from coefficients to values.
     pub(super) fn evaluate(&self, tensor: &[f64], dimensions: usize) -> Vec<f64> {
         let mut values = tensor.to_vec();
