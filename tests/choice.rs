@@ -133,6 +133,17 @@ fn coarse_counts_change_by_what_is_claimed_and_no_less() {
     }
 }
 
+/// With the change above: a count's noise has the standard deviation of `sqrt 2 x axes / price` records.
+#[test]
+fn the_noise_of_coarse_counts_is_what_their_price_buys() {
+    for (candidates, epsilon, records) in
+        [(&[&[0.1][..], &[0.2]], "0.1", 10.0), (&[&[0.1, 0.1][..], &[0.2, 0.2]], "0.5", 4.0)]
+    {
+        let found = chooser(candidates, epsilon).1.noise() / 2.0_f64.sqrt();
+        assert!(found >= records && found < 1.0001 * records, "{found}");
+    }
+}
+
 fn chooser(candidates: &[&[f64]], epsilon: &str) -> (Keep, Bandwidth) {
     let density = &family(candidates, 4)[0];
     let marginals = Marginals::new(density.nodes().clone());
@@ -370,6 +381,7 @@ fn every_window_is_charged_for_its_choices_and_says_what_it_chose() {
         assert_eq!(synopsis.values().len(), 11);
         // What a message's length tells is what it says it chose: rows 1 to 9 and these times have one length.
         let length = bytes.len();
+        assert!(length <= bernstream::config::message_bytes(11), "{length}");
         let key = format!("{taken:?} {order} {}", about.ledger.sequence.to_string().len());
         assert_eq!(*lengths.entry(key).or_insert(length), length);
         spent.push(((about.window.start.micros() - ORIGIN) / HOUR, about.privacy.blocks[0].spent.to_string()));
