@@ -133,6 +133,17 @@ fn coarse_counts_change_by_what_is_claimed_and_no_less() {
     }
 }
 
+/// With the change above: a count's noise has the standard deviation of `sqrt 2 x axes / price` records.
+#[test]
+fn the_noise_of_coarse_counts_is_what_their_price_buys() {
+    for (candidates, epsilon, records) in
+        [(&[&[0.1][..], &[0.2]], "0.1", 10.0), (&[&[0.1, 0.1][..], &[0.2, 0.2]], "0.5", 4.0)]
+    {
+        let found = chooser(candidates, epsilon).1.noise() / 2.0_f64.sqrt();
+        assert!(found >= records && found < 1.0001 * records, "{found}");
+    }
+}
+
 fn chooser(candidates: &[&[f64]], epsilon: &str) -> (Keep, Bandwidth) {
     let density = &family(candidates, 4)[0];
     let marginals = Marginals::new(density.nodes().clone());

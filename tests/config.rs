@@ -617,6 +617,10 @@ fn a_linear_score_has_degree_1_and_order_1() {
         assert!(settings.release.auto.is_none_or(|table| table.candidates.len() == 1));
     }
     assert_eq!(faults(&score("sigmoid", "20", "2")), Vec::<String>::new());
+    let chosen = score("linear", "\"auto\"", "1")
+        .replace("order = 1\n", "private_order = { epsilon = 0.1, candidates = [1, 2] }\n");
+    let wrong = faults(&chosen);
+    assert!(wrong.len() == 1 && wrong[0].contains("there is nothing to choose"), "{wrong:?}");
 }
 
 #[test]
@@ -648,8 +652,12 @@ fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
 #[test]
 fn the_private_choices_of_the_reference_are_sound() {
     let reference = include_str!("../config/reference.toml");
-    let order = with(&with(reference, "\norder = 2\n", "\n"), "# private_order =", "private_order =");
-    let both = with(&with(&order, "\nbandwidths = [10]\n", "\n"), "# private_bandwidths =", "private_bandwidths =");
+    let line = |key: &str| {
+        let line = reference.lines().find(|line| line.starts_with(&format!("# {key} ="))).expect(key);
+        format!("\n{}\n", line.trim_start_matches("# "))
+    };
+    let order = with(reference, "\norder = 2\n", &line("private_order"));
+    let both = with(&order, "]\nbandwidths = [10]\n", &format!("]{}", line("private_bandwidths")));
     for text in [order, both] {
         assert_eq!(faults(&text), Vec::<String>::new());
     }

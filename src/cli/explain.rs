@@ -234,7 +234,6 @@ fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
                 lines.push(format!("  {lengths:?}: noise of scale {} {quantity}", show(scale * function.unit)));
             }
         }
-        lines.push("what is said below holds for the first candidate".to_owned());
     }
     if let Some(choice) = &release.private_order {
         let laplace = settings.mechanism().map_err(refused)?;
@@ -245,6 +244,9 @@ fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
             choice.price,
             show(2.0_f64.sqrt() * float(order.scale()) * settings.function.unit)
         ));
+    }
+    if !lines.is_empty() {
+        lines.push("what is said below holds for the first candidates".to_owned());
     }
     Ok(lines)
 }

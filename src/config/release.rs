@@ -125,9 +125,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let function = build(document, degree.get_ref().unwrap_or(auto::first_degree()));
     let (name, price, order, expected, private_order) = (name?, price?, order?, expected?, private_order?);
     let mut function = function?;
-    if let Some(orders) = &private_order
-        && degree.get_ref().is_some()
-    {
+    if let Some(orders) = &private_order {
         choices::can_be_chosen(document, orders, function.get_ref().target.shape())?;
     }
     if function.get_ref().target.shape().basis == Basis::Affine {

@@ -368,13 +368,8 @@ mod tests {
                     let (low, high) = (with.iter().min().unwrap(), with.iter().max().unwrap());
                     farthest = high.abs_diff(*low).max(farthest);
                 }
-                println!(
-                    "order {order}: {:.3} of {:.3} of the general bound",
-                    found as f64 / claimed as f64,
-                    claimed as f64 / in_general as f64
-                );
                 assert!(found <= claimed && farthest <= moved, "{order}: {found} {claimed} {farthest} {moved}");
-                assert!(order > 2 || found as f64 > 0.95 * claimed as f64, "{order}: {found} {claimed}");
+                assert!(found as f64 > 0.94 * claimed as f64, "{order}: {found} {claimed}");
                 assert!(claimed < in_general);
             }
         }
