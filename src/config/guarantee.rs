@@ -7,6 +7,7 @@ use crate::config::{Input, Settings, Unit};
 use crate::metrics::Detail;
 use crate::source::kafka::OnBadMessage;
 use crate::target::Adjacency;
+use crate::window::keep::Keep;
 
 /// What is promised, to whom, for how much, and how it adds up: one sentence a line.
 pub fn promise(settings: &Settings) -> Vec<String> {
@@ -65,6 +66,11 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
         "exact publication times when the worker is late, and that it has stopped".to_owned(),
         "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
     ];
+    if matches!(settings.function.target.keep(), Keep::Records { .. }) {
+        let slow =
+            "how long a window takes to compute, which depends on its records: it shows where publish_delay is shorter";
+        lines.push(slow.to_owned());
+    }
     if let Unit::User { per, .. } = &settings.privacy.unit {
         let per = crate::clock::show(*per);
         lines
@@ -163,6 +169,21 @@ mod tests {
         assert!(notes("30m").contains("meets up to 2 periods, a user may count with up to 40 records"));
         // 60 minutes over periods of 25 meet up to four: 5 + 25 + 25 + 5.
         assert!(notes("25m").contains("meets up to 4 periods, a user may count with up to 80 records"));
+    }
+
+    #[test]
+    fn only_functions_that_are_solved_for_show_how_long_that_took() {
+        let shows = |text: &str| {
+            let settings = Settings::parse(text, "test").unwrap();
+            not_protected(&settings).iter().any(|line| line.contains("how long a window takes"))
+        };
+        assert!(!shows(USERS));
+        let (before, _) = USERS.split_once("[release.density]").unwrap();
+        let (_, after) = USERS.split_once("[output]").unwrap();
+        let label = "label = { column = \"age\", min = 0, max = 100, outside = \"clamp\" }";
+        let regression = "bandwidth = 150\ngap = 10\nmax_records = 500";
+        let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output]{after}");
+        assert!(shows(&text));
     }
 
     #[test]
