@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use bernstream::config::{Settings, Unit};
+use bernstream::synopsis::band::Band;
+use bernstream::synopsis::description::Calibrated;
 
 const FLIGHTS: &str = include_str!("../config/flights.toml");
 const FILES: &str = include_str!("../config/files.toml");
@@ -52,6 +54,7 @@ fn the_reference_says_what_the_defaults_are() {
     let optional = [
         "trust_producer_time = false",
         "on_bad_message = \"stop\"",
+        "scale = \"tight\"",
         "brokers = \"localhost:9092\"\ntopic = \"reference-synopses\"",
         "witness_min_insync_replicas = 2",
         "keep_published = \"7d\"",
@@ -370,4 +373,60 @@ fn check_tells_the_faults_on_stderr_and_exits_78() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(78), 0));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("tests/data/wrong.toml:3:1: windws: unknown key\n"), "{told}");
+}
+
+/// The scale of the noise, and what the synopsis says of it.
+fn noise(text: &str) -> (f64, Calibrated, String) {
+    let settings = Settings::parse(text, "f").unwrap();
+    let band = Band::simulate(settings.shape(), settings.release.order);
+    let description = settings.plan(&band, true).unwrap().description;
+    (description.noise.scale, description.noise.calibrated, description.privacy.in_words)
+}
+
+#[test]
+fn the_papers_scale_is_the_papers_and_is_labelled() {
+    let paper = with(FLIGHTS, "order = 4", "order = 4\nscale = \"paper\"");
+    let ((tight, none, plain), (scale, calibrated, said)) = (noise(FLIGHTS), noise(&paper));
+    // `[AR17]`: lambda = S N / epsilon, S the peak of the kernel. That of the table in use is 0.8 % above it.
+    let papers = 41.0 / (10.0 * (2.0 * std::f64::consts::PI).sqrt());
+    assert!((1.0..1.01).contains(&(scale / papers)), "{scale} {papers}");
+    let Calibrated::Paper { times_needed } = calibrated else { panic!("{calibrated:?}") };
+    assert!(none == Calibrated::Tight && (times_needed / (scale / tight) - 1.0).abs() < 1e-6, "{times_needed}");
+    let words = format!("Noise calibrated as in the paper, {times_needed:.2} times more than needed");
+    assert!(said.contains(&words) && !plain.contains("paper"), "{said}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("paper.toml");
+    std::fs::write(&file, &paper).unwrap();
+    for command in [&["check", "--offline"][..], &["explain"]] {
+        let output = bernstream(&[command, &[file.to_str().unwrap()]].concat());
+        assert!(String::from_utf8(output.stdout).unwrap().contains(&words), "{command:?}");
+    }
+    // The default adds nothing to what a ledger is bound to.
+    let settings = |text: &str| Settings::parse(text, "f").unwrap();
+    assert!(!settings(FLIGHTS).normalised.contains("scale") && settings(&paper).digest() != settings(FLIGHTS).digest());
+    let tight = with(FLIGHTS, "order = 4", "order = 4\nscale = \"tight\"");
+    assert_eq!(settings(&tight).digest(), settings(FLIGHTS).digest());
+}
+
+#[test]
+fn the_papers_scale_is_refused_where_its_constant_is_false_or_there_is_none() {
+    let label = r#"label = { column = "arr_delay", min = -60, max = 180, outside = "clamp" }"#;
+    let class = r#"label = { column = "arr_delay", above = 15 }"#;
+    let table = [
+        (label, "[release.regression]\nbandwidth = 10\ngap = 1\nmax_records = 50", "a Priestley-Chao regression"),
+        (class, "[release.machine]\nloss = \"hinge\"\nkernel = \"linear\"\nc = 1\nmax_records = 50", "empirical risk"),
+        ("", "[release.expression]\nvalue = \"dep_delay\"", "the papers give no sensitivity"),
+    ];
+    for (label, function, why) in table {
+        let text = with(FLIGHTS, "[release.density]\nbandwidths = [10]", function);
+        let text = with(&text, "order = 4", &format!("order = 4\n{label}"));
+        assert!(faults(&text).is_empty(), "{:?}", faults(&text));
+        let text = with(&text, "order = 4", "order = 4\nscale = \"paper\"");
+        let line = text.lines().position(|line| line.starts_with("scale")).unwrap() + 1;
+        let told = faults(&text);
+        let [told] = &told[..] else { panic!("{told:?}") };
+        assert!(told.starts_with(&format!("f:{line}:9: release.scale: ")) && told.contains(why), "{told}");
+        assert!(told.contains("leave out scale"), "{told}");
+    }
 }

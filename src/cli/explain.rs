@@ -54,6 +54,8 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
 struct Plan<'s> {
     settings: &'s Settings,
     sensitivity: Sensitivity,
+    /// What the noise is calibrated to; the same but for comparisons.
+    calibrated: Sensitivity,
     /// The most that one unit changes one value, in grid units.
     sup: f64,
     band: Band,
@@ -65,9 +67,10 @@ impl<'s> Plan<'s> {
         let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
         let sensitivity = target.sensitivity(adjacency, contributions).map_err(unbounded)?;
+        let calibrated = settings.sensitivity(settings.release.calibration).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
         let band = Band::simulate(settings.shape(), settings.release.order);
-        Ok(Plan { settings, sensitivity, sup, band })
+        Ok(Plan { settings, sensitivity, calibrated, sup, band })
     }
 
     fn lattice(&self) -> String {
@@ -94,7 +97,7 @@ impl<'s> Plan<'s> {
                 self.settings.function.quantity
             ),
             format!(
-                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times ours"
+                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this sensitivity"
             ),
         ]
     }
@@ -158,7 +161,7 @@ impl<'s> Plan<'s> {
 
     /// In grid units.
     fn scale(&self, price: Epsilon) -> Result<f64, Failure> {
-        let noise = Laplace::calibrated(self.sensitivity, price).map_err(|e| Failure::Configuration(e.to_string()))?;
+        let noise = Laplace::calibrated(self.calibrated, price).map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(float(noise.scale().units()))
     }
 

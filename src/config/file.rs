@@ -141,6 +141,7 @@ pub struct Release {
     pub epsilon: Field<f64>,
     pub degree: Field<u32>,
     pub order: Field<u32>,
+    pub scale: Field<Scale>,
     pub domain: Field<Vec<Spanned<Axis>>>,
     pub label: Field<Label>,
     pub density: Field<Density>,
@@ -149,6 +150,13 @@ pub struct Release {
     pub machine: Field<Machine>,
     pub logistic: Field<Logistic>,
     pub expression: Field<Expression>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    Tight,
+    Paper,
 }
 
 #[derive(Debug, Deserialize)]
@@ -347,6 +355,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release.epsilon", "a number above 0 with at most 12 decimals, such as 0.5: the price of a window"),
     ("release.degree", "a whole number from 1, such as 40"),
     ("release.order", "a whole number from 1 to 200, such as 2"),
+    ("release.scale", r#""tight" or "paper""#),
     ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
     ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),
     ("release.domain[].column", r#"the name of a column of numbers, such as "delay""#),

@@ -30,6 +30,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     }];
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
     lines.push(format!("A window costs {price}{keys}."));
+    lines.extend(settings.calibrated().ok().and_then(|calibrated| calibrated.remark()));
     match &settings.privacy.unit {
         Unit::Record => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())

@@ -25,7 +25,7 @@ use crate::mechanism::calibrate::Epsilon;
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
 use crate::synopsis::description;
-use crate::target::{Adjacency, Shape, Target};
+use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
 use crate::window::grid::Grid;
 use crate::{ledger, sink, source, window};
 
@@ -102,8 +102,28 @@ pub struct Release {
     pub price: Epsilon,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
+    pub calibration: Calibration,
     /// From the cut of a window to its publication.
     pub publish_delay: Duration,
+}
+
+/// Which bound on what a unit can change the noise is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calibration {
+    /// The target's own.
+    Tight,
+    /// The papers', to compare with: as private, and noisier.
+    Paper,
+}
+
+impl Calibration {
+    pub fn sensitivity(self, target: &dyn Target, privacy: &Privacy) -> Result<Sensitivity, target::Error> {
+        let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
+        match self {
+            Calibration::Tight => target.sensitivity(adjacency, contributions),
+            Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
+        }
+    }
 }
 
 /// The function that is published, and what its values mean.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
-use crate::config::{Input, Settings, Unit};
+use crate::config::{Calibration, Input, Settings, Unit};
 use crate::source::kafka::OnBadMessage;
 use crate::target::Adjacency;
 use crate::window::{Axis, Label, Outside};
@@ -43,7 +43,7 @@ pub fn json(settings: &Settings) -> String {
         Label::Above(above) => json!({ "column": column, "above": above }),
     });
     // Sorted: `serde_json` keeps an object's keys in order.
-    json!({
+    let mut normalised = json!({
         "ledger": {
             "pipeline": pipeline,
             "input": input,
@@ -72,8 +72,12 @@ pub fn json(settings: &Settings) -> String {
                 "publish_delay": micros(release.publish_delay),
             },
         },
-    })
-    .to_string()
+    });
+    // Only where it is not the default: what older ledgers say stays as it is.
+    if release.calibration == Calibration::Paper {
+        normalised["release"]["scale"] = json!("paper");
+    }
+    normalised.to_string()
 }
 
 fn bounds(column: &str, axis: &Axis) -> Value {

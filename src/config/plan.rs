@@ -1,13 +1,14 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
-use crate::config::{Input, Settings, Unit, guarantee};
+use crate::config::{Calibration, Input, Settings, Unit, guarantee};
 use crate::mechanism::{self, Laplace};
 use crate::pipeline::{Plan, Publication};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
-    Axis, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Target, Unit as DescribedUnit,
+    Axis, Calibrated, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Target,
+    Unit as DescribedUnit,
 };
-use crate::target::{self, Adjacency};
+use crate::target::{self, Adjacency, Sensitivity};
 
 /// Why settings that are sound cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +22,24 @@ pub enum Error {
 impl Settings {
     /// The Laplace mechanism for these settings.
     pub fn mechanism(&self) -> Result<Laplace, Error> {
-        let sensitivity =
-            self.function.target.sensitivity(self.privacy.adjacency, self.privacy.unit.contributions())?;
-        Ok(Laplace::calibrated(sensitivity, self.release.price)?)
+        Ok(Laplace::calibrated(self.sensitivity(self.release.calibration)?, self.release.price)?)
+    }
+
+    /// What a unit can change, by one or the other bound.
+    pub fn sensitivity(&self, calibration: Calibration) -> Result<Sensitivity, target::Error> {
+        calibration.sensitivity(&*self.function.target, &self.privacy)
+    }
+
+    /// What the noise is calibrated to, for people to read.
+    pub fn calibrated(&self) -> Result<Calibrated, Error> {
+        Ok(match self.release.calibration {
+            Calibration::Tight => Calibrated::Tight,
+            Calibration::Paper => {
+                let [paper, tight] = [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(which));
+                #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+                Calibrated::Paper { times_needed: paper?.0 as f64 / tight?.0 as f64 }
+            }
+        })
     }
 
     /// The plan. `band` is that of the noise in units of its scale; `is_synthetic` says that the records are simulated.
@@ -42,15 +58,16 @@ impl Settings {
             total: self.privacy.total,
             publication,
             offset: self.function.offset,
-            description: self.description(mechanism, band, is_synthetic),
+            description: self.description(mechanism, self.calibrated()?, band, is_synthetic),
         })
     }
 
     /// What every synopsis says; window, key, blocks and ledger row are filled in when there are any.
-    fn description(&self, mechanism: Laplace, band: &Band, is_synthetic: bool) -> Description {
+    fn description(&self, mechanism: Laplace, calibrated: Calibrated, band: &Band, is_synthetic: bool) -> Description {
         let grid = self.function.unit;
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
-        let noise = Noise { law: Law::DiscreteLaplace, scale: mechanism.scale().units() as f64 * grid, grid };
+        let scale = mechanism.scale().units() as f64 * grid;
+        let noise = Noise { law: Law::DiscreteLaplace, scale, grid, calibrated };
         let start = self.windows.grid.origin();
         Description {
             format: FORMAT,

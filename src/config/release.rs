@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use crate::config::document::Document;
 use crate::config::sections::Found;
-use crate::config::{Function, file, forms, functions};
+use crate::config::{Calibration, Function, file, forms, functions};
 use crate::mechanism::calibrate::Epsilon;
 use crate::window::{Axis, Label, Outside};
 
@@ -20,6 +20,8 @@ pub struct Stage {
     pub price: Spanned<Epsilon>,
     pub degree: Spanned<u32>,
     pub order: u32,
+    /// With its place where it is written.
+    pub calibration: Option<Spanned<Calibration>>,
     /// Those of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
@@ -65,6 +67,12 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Fo
         1..=LARGEST_ORDER => Ok(order),
         _ => Err(format!("must be from 1 to {LARGEST_ORDER}")),
     });
+    let calibration = document.optional(written.scale, |scale| {
+        Ok(match scale {
+            file::Scale::Tight => Calibration::Tight,
+            file::Scale::Paper => Calibration::Paper,
+        })
+    });
     let domain = document.required(&place, "domain", written.domain, |axes| match axes.len() {
         1..=3 => Ok(axes),
         count => Err(format!("has {count} axes, must have 1 to 3")),
@@ -102,6 +110,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Fo
         price: price?,
         degree,
         order: order?.into_inner(),
+        calibration: calibration?,
         columns: columns.into_iter().chain(label_column).collect(),
         axes,
         label,

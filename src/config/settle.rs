@@ -9,7 +9,7 @@ use crate::config::document::{Document, Reported};
 use crate::config::file::File;
 use crate::config::release::{self, Stage};
 use crate::config::sections::{self, Schedule};
-use crate::config::{Input, Output, Privacy, Release, Settings, Unit, message_bytes, normalised};
+use crate::config::{Calibration, Input, Output, Privacy, Release, Settings, Unit, message_bytes, normalised};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::metrics::Detail;
@@ -92,6 +92,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             name: release.name,
             price: release.price.into_inner(),
             order: release.order,
+            calibration: release.calibration.map_or(Calibration::Tight, Spanned::into_inner),
             publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         },
         function: release.function.into_inner(),
@@ -114,15 +115,23 @@ fn can_pay_once(document: &mut Document<'_>, total: Epsilon, price: &Spanned<Eps
 
 /// Noise for this price exists, so that no window can fail for want of it.
 fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage) {
-    let target = &release.function.get_ref().target;
-    match target.sensitivity(privacy.adjacency, privacy.unit.contributions()) {
+    let target = &*release.function.get_ref().target;
+    if let Err(error) = Calibration::Tight.sensitivity(target, privacy) {
+        document.fault(release.function.span(), error.to_string(), "");
+        return;
+    }
+    let (calibration, place) = match &release.calibration {
+        Some(written) => (*written.get_ref(), written.span()),
+        None => (Calibration::Tight, release.function.span()),
+    };
+    match calibration.sensitivity(target, privacy) {
         Ok(sensitivity) => {
             if let Err(error) = Laplace::calibrated(sensitivity, *release.price.get_ref()) {
                 document.fault(release.price.span(), error.to_string(), "");
             }
         }
         Err(error) => {
-            document.fault(release.function.span(), error.to_string(), "");
+            document.fault(place, error.to_string(), "");
         }
     }
 }

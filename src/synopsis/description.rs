@@ -140,6 +140,31 @@ pub struct Noise {
     pub scale: f64,
     /// The noise, and each value, is a whole multiple of this, in the units of the values.
     pub grid: f64,
+    #[serde(default)]
+    pub calibrated: Calibrated,
+}
+
+/// What the scale of the noise was made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Calibrated {
+    /// The least bound that we prove.
+    #[default]
+    Tight,
+    /// The bound of the paper, to compare with: the scale is so many times what is needed.
+    Paper { times_needed: f64 },
+}
+
+impl Calibrated {
+    /// What to tell people; nothing where nothing is unusual.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Calibrated::Tight => None,
+            Calibrated::Paper { times_needed } => Some(format!(
+                "Noise calibrated as in the paper, {times_needed:.2} times more than needed: for comparison."
+            )),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
