@@ -6,7 +6,8 @@ use std::process::{Command, Output};
 
 use bernstream::config::{Settings, Unit};
 use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::Calibrated;
+use bernstream::synopsis::description::{Calibrated, Definition};
+use bernstream::target::Adjacency;
 
 const FLIGHTS: &str = include_str!("../config/flights.toml");
 const FILES: &str = include_str!("../config/files.toml");
@@ -429,4 +430,29 @@ fn the_papers_scale_is_refused_where_its_constant_is_false_or_there_is_none() {
         assert!(told.starts_with(&format!("f:{line}:9: release.scale: ")) && told.contains(why), "{told}");
         assert!(told.contains("leave out scale"), "{told}");
     }
+}
+
+#[test]
+fn an_expression_without_a_bound_needs_a_clip() {
+    let text =
+        |table: &str| with(FLIGHTS, "[release.density]\nbandwidths = [10]", &format!("[release.expression]\n{table}"));
+    let unbounded = "value = \"1 / dep_delay\"";
+    let told = faults(&text(unbounded));
+    assert!(told[0].contains("cannot be bounded") && told[0].contains("clip what a record adds"), "{told:?}");
+    let clipped = text(&format!("{unbounded}\nclip = {{ sup = 0.5, sum = 4 }}"));
+    let settings = Settings::parse(&clipped, "f").unwrap();
+    assert!(settings.function.meaning.ends_with("each clipped to 0.5 a lattice point and 4 in all"));
+    let target = &settings.function.target;
+    // What is promised is what the clip says, in natural units, and no word of a prior.
+    let bound = target.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * target.unit();
+    assert!((bound - 4.0).abs() < 1e-6, "{bound}");
+    assert!(settings.privacy.definition == Definition::PureEpsilon);
+    let other = clipped.replace("sum = 4", "sum = 5");
+    assert_ne!(Settings::parse(&other, "f").unwrap().digest(), settings.digest());
+    // A sound expression says the same as before there were clips.
+    assert!(!Settings::parse(&text("value = \"dep_delay\""), "f").unwrap().normalised.contains("clip"));
+    let told = faults(&clipped.replace("sum = 4", "sum = 0.1"));
+    assert!(told[0].contains("release.expression.clip: a record cannot be clipped"), "{told:?}");
+    let told = faults(&clipped.replace("sup = 0.5, ", ""));
+    assert!(told[0].ends_with("release.expression.clip.sup: missing"), "{told:?}");
 }

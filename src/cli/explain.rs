@@ -11,7 +11,7 @@ use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{self, Operator};
-use crate::synopsis::description::{Density, Smoothing, Target};
+use crate::synopsis::description::{Definition, Density, Smoothing, Target};
 use crate::target::{self, Basis, Sensitivity, Shape};
 use crate::window::grid::Span;
 
@@ -88,8 +88,15 @@ impl<'s> Plan<'s> {
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
         let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
+        let how_often = match &self.settings.privacy.definition {
+            Definition::PureEpsilon => String::new(),
+            Definition::Random(random) => format!(
+                ", but for gamma = {} of the windows of the prior: sampled, the {} smallest of {} changes",
+                random.gamma, random.order, random.samples
+            ),
+        };
         vec![
-            format!("a unit changes all values together by at most {} grid units", self.sensitivity.0),
+            format!("a unit changes all values together by at most {} grid units{how_often}", self.sensitivity.0),
             format!(
                 "that is {} times the most that it changes one of them, {} {}",
                 show(units / self.sup),

@@ -8,6 +8,7 @@ pub mod guarantee;
 pub mod normalised;
 mod plan;
 mod release;
+pub mod sampled;
 mod sections;
 mod settle;
 
@@ -24,7 +25,7 @@ pub use crate::config::plan::Error;
 use crate::mechanism::calibrate::Epsilon;
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
-use crate::synopsis::description;
+use crate::synopsis::description::{self, Definition};
 use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
 use crate::window::grid::Grid;
 use crate::{ledger, sink, source, window};
@@ -68,6 +69,7 @@ pub struct Privacy {
     pub adjacency: Adjacency,
     /// The public number of records of a window, under [`Adjacency::ReplaceOne`].
     pub records_per_window: Option<u64>,
+    pub definition: Definition,
     /// The most that a unit may lose in its block.
     pub total: Epsilon,
 }

@@ -32,9 +32,10 @@ impl Settings {
 
     /// What the noise is calibrated to, for people to read.
     pub fn calibrated(&self) -> Result<Calibrated, Error> {
-        Ok(match self.release.calibration {
-            Calibration::Tight => Calibrated::Tight,
-            Calibration::Paper => {
+        Ok(match (self.release.calibration, &self.privacy.definition) {
+            (Calibration::Tight, Definition::PureEpsilon) => Calibrated::Tight,
+            (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
+            (Calibration::Paper, _) => {
                 let [paper, tight] = [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(which));
                 #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
                 Calibrated::Paper { times_needed: paper?.0 as f64 / tight?.0 as f64 }
@@ -84,7 +85,7 @@ impl Settings {
             order: self.release.order,
             noise,
             privacy: Privacy {
-                definition: Definition::PureEpsilon,
+                definition: self.privacy.definition.clone(),
                 unit: self.unit_description(),
                 in_words: guarantee::promise(self).join(" "),
                 adjacency: self.privacy.adjacency,

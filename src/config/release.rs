@@ -27,6 +27,8 @@ pub struct Stage {
     pub axes: Vec<Axis>,
     pub label: Option<Label>,
     pub function: Spanned<Function>,
+    /// Taken by [`crate::config::sampled`].
+    pub sampled: Option<Spanned<file::Sampled>>,
 }
 
 /// What every function is built from.
@@ -115,6 +117,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Fo
         axes,
         label,
         function,
+        sampled: written.sampled,
     })
 }
 

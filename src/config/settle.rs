@@ -8,6 +8,7 @@ use toml::Spanned;
 use crate::config::document::{Document, Reported};
 use crate::config::file::File;
 use crate::config::release::{self, Stage};
+use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
 use crate::config::{Calibration, Input, Output, Privacy, Release, Settings, Unit, message_bytes, normalised};
 use crate::mechanism::Laplace;
@@ -35,8 +36,9 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| sections::input(document, t));
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| sections::schedule(document, t, from_kafka));
-    let privacy = document.required(&ROOT, "privacy", file.privacy, Ok).and_then(|t| sections::privacy(document, t));
-    let release = document.required(&ROOT, "release", file.release, Ok).and_then(|t| release::release(document, t));
+    let mut privacy =
+        document.required(&ROOT, "privacy", file.privacy, Ok).and_then(|t| sections::privacy(document, t));
+    let mut release = document.required(&ROOT, "release", file.release, Ok).and_then(|t| release::release(document, t));
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
     let output = document.required(&ROOT, "output", file.output, Ok);
     let output = output.and_then(|t| sections::output(document, t, default_broker));
@@ -46,7 +48,9 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
         can_pay_once(document, privacy.total, &release.price);
     }
-    if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
+    if let (Ok(privacy), Ok(release)) = (&mut privacy, &mut release)
+        && sampled::settle(document, release, privacy).is_ok()
+    {
         can_be_drawn(document, privacy, release);
     }
     if let (Ok(input), Ok(schedule)) = (&input, &windows) {

@@ -11,6 +11,7 @@ pub mod logistic;
 pub mod machine;
 mod quadratic;
 pub mod regression;
+pub mod sampled;
 pub mod sampler;
 
 use std::fmt;
