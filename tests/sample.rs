@@ -14,8 +14,8 @@ use bernstream::config::Settings;
 use bernstream::config::sampled::Study;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{Calibrated, Definition, Random};
+use bernstream::target::Adjacency;
 use bernstream::target::sampled::{Change, Clipped, Neighbours};
-use bernstream::target::{Adjacency, Target};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
@@ -100,8 +100,15 @@ impl Scene {
 }
 
 fn synopses(folder: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|path| path.is_file() && Synopsis::open(&fs::read(path).unwrap()).is_ok()).collect()
+    let mut found = Vec::new();
+    for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.is_dir() {
+            found.extend(synopses(&path));
+        } else if Synopsis::open(&fs::read(&path).unwrap()).is_ok() {
+            found.push(path);
+        }
+    }
+    found
 }
 
 #[test]
@@ -225,7 +232,7 @@ fn a_result_of_another_question_is_refused() {
         ("max = 90, outside", "max = 91, outside"),
         ("min = 80", "min = 79"),
         ("records = 300\nseed", "records = 200\nseed"),
-        ("gamma = 0.1", "gamma = 0.2"),
+        ("gamma = 0.1\n", "gamma = 0.2\n"),
         ("deviation = 15", "deviation = 10"),
         ("seed = 1", "seed = 2"),
         ("seed = 1", "seed = 1\nrange = [90, 190]"),
@@ -236,7 +243,7 @@ fn a_result_of_another_question_is_refused() {
         assert!(told.contains("f:") && told.contains("release.sampled.result.digest"), "{new}: {told}");
     }
     // What the sampler does not depend on may change.
-    for (old, new) in [("order = 2", "order = 3"), ("pipeline = \"clinic\"", "pipeline = \"other\"")] {
+    for (old, new) in [("order = 2\n", "order = 3\n"), ("pipeline = \"clinic\"", "pipeline = \"other\"")] {
         assert_eq!(faults(&with(SAMPLED, old, new)), "", "{new}");
     }
     let users = with(
@@ -245,7 +252,7 @@ fn a_result_of_another_question_is_refused() {
         "unit = { user = { column = \"id\", per = \"7d\", max_records_per_window = 2 } }",
     );
     assert!(faults(&users).contains("protects single records"), "{}", faults(&users));
-    let paper = with(SAMPLED, "order = 2", "order = 2\nscale = \"paper\"");
+    let paper = with(SAMPLED, "order = 2\n", "order = 2\nscale = \"paper\"\n");
     assert!(faults(&paper).contains("release.scale"), "{}", faults(&paper));
     let half = with(SAMPLED, "    { column = \"pressure\", law = { normal = { mean = 130, deviation = 15 } } },\n", "");
     assert!(faults(&half).contains("has no law for pressure"), "{}", faults(&half));
@@ -263,16 +270,18 @@ fn study(text: &str) -> Study {
 /// Fresh pairs of the example: at most gamma of them change by more; a bound 30 % too small is found out.
 #[test]
 fn fresh_pairs_of_the_prior_are_covered_and_a_smaller_bound_would_not_cover_them() {
-    let study = study(SAMPLED);
-    let digit = SAMPLED.lines().find_map(|line| line.strip_prefix("sensitivity = ")).unwrap();
-    let bound: u64 = digit.parse().unwrap();
+    // The fewest pairs for a gamma take the largest of all changes; more come closer to what is needed.
+    let study = study(&with(&question(), "seed = 1", "seed = 1\nsamples = 3000"));
+    let changes: Vec<Change> = (0..study.plan.samples).map(|pair| study.neighbours.change(pair)).collect();
+    let bound = study.plan.statistic_of(&changes).unwrap().sum;
+    assert!(study.plan.statistic_of(&changes[1..]).is_err(), "pairs are missing");
     let fresh = Neighbours { seed: 77, ..study.neighbours.clone() };
     let changes: Vec<Change> = (0..400).map(|pair| fresh.change(pair)).collect();
     let over = |bound: u64| changes.iter().filter(|change| change.sum > bound).count();
     let (over, less) = (over(bound), over(bound * 7 / 10));
     println!("{over} of 400 change by more, {less} by more than 70 % of it");
     assert!(over < 40, "{over}");
-    assert!(less > 60, "{less}");
+    assert!(less > 40, "{less}");
 }
 
 /// Neighbours that the prior never gives, all at one place: no further apart than what is said to hold whatever they are.

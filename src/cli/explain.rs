@@ -91,7 +91,7 @@ impl<'s> Plan<'s> {
         let how_often = match &self.settings.privacy.definition {
             Definition::PureEpsilon => String::new(),
             Definition::Random(random) => format!(
-                ", but for gamma = {} of the windows of the prior: sampled, the {} smallest of {} changes",
+                ", but for gamma = {} of the windows of the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
             ),
         };
