@@ -4,9 +4,9 @@
 //! closed windows into published synopses. What passes between them is one closed window at a time, in order.
 
 mod health;
+mod plan;
 mod stop;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -15,24 +15,24 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 pub use health::{Health, Loop};
+pub use plan::{Plan, Publication, Way};
 pub use stop::Stop;
 
 use crate::accountant;
 use crate::clock::Timestamp;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closing, Ledger};
+use crate::mechanism;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::noise::Generator;
-use crate::mechanism::{self, Laplace, Noisy};
 use crate::metrics::Metrics;
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Source};
 use crate::synopsis::description::{self, Charge, Description, Entry};
 use crate::synopsis::{self, Synopsis};
-use crate::target::Target;
-use crate::window::grid::{Grid, Span};
-use crate::window::{Fates, Rules, Window, Windows};
+use crate::window::grid::Span;
+use crate::window::{Fates, Window, Windows};
 
 /// How long one look at the input may take, and so how late a stop is noticed.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -56,43 +56,6 @@ pub enum Error {
     Deliver(#[from] deliver::Error),
     #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
     Panicked,
-}
-
-/// What is released, and for what price. All of it is public.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    pub rules: Rules,
-    /// The grid of the privacy blocks: a release charges every block that its window meets.
-    pub blocks: Grid,
-    pub target: Arc<dyn Target>,
-    pub mechanism: Laplace,
-    /// The price of one window, for every block that it meets.
-    pub price: Epsilon,
-    /// What a block may spend in all.
-    pub total: Epsilon,
-    pub publication: Publication,
-    /// The natural value of zero grid units.
-    pub offset: f64,
-    /// The description of every synopsis, but for what differs from window to window.
-    pub description: Description,
-}
-
-impl Plan {
-    /// Noisy values in natural units.
-    #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
-    pub fn natural(&self, noisy: &Noisy) -> Vec<f64> {
-        let natural = |value: &i128| self.offset + *value as f64 * self.description.noise.grid;
-        noisy.values().iter().map(natural).collect()
-    }
-}
-
-/// When a window is due on the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Publication {
-    /// So long after its cut.
-    AfterCut(Duration),
-    /// Files have no cut: what is written as the time is the window's own end.
-    AtWindowEnd,
 }
 
 /// What a worker works with: every part real, handed in by the command line.
@@ -121,7 +84,8 @@ impl Worker<'_> {
     pub fn run(self) -> Result<(), Error> {
         let Worker { plan, source, ledger, metrics, health, stop, .. } = self;
         let next = plan.rules.grid.span_of(ledger.next_window());
-        let windows = Windows::new(plan.rules.clone(), plan.target.keep(), next, ledger.genesis().backfill_until);
+        let windows =
+            Windows::new(plan.rules.clone(), plan.ways.first().target.keep(), next, ledger.genesis().backfill_until);
         let reading = Reading {
             plan,
             source,
@@ -377,10 +341,12 @@ impl Releasing<'_> {
         let mut generator = (self.generators)()?;
         let mut sealed = Vec::with_capacity(window.groups.len());
         for group in &window.groups {
-            let exact = self.plan.target.evaluate(&group.state);
-            let noisy = self.plan.mechanism.release(&exact, &mut generator);
-            let description = self.describe(group.key.as_deref(), window.span, publish_at, &charges);
-            let synopsis = Synopsis::new(description, self.plan.natural(&noisy))?;
+            let way = self.plan.way(&group.state, &mut generator);
+            let exact = way.target.evaluate(&group.state);
+            let about = way.about(&exact, &mut generator);
+            let noisy = way.mechanism.release(&exact, &mut generator);
+            let description = self.describe(about, group.key.as_deref(), window.span, publish_at, &charges);
+            let synopsis = Synopsis::new(description, way.natural(&noisy))?;
             sealed.push(synopsis.seal()?);
         }
         self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed })?;
@@ -402,9 +368,10 @@ impl Releasing<'_> {
         Some(touched.into_iter().map(|(block, _)| (block, self.plan.price)).collect())
     }
 
-    /// The plan's description, with everything that differs from window to window.
+    /// A description with everything that differs from window to window.
     fn describe(
         &self,
+        about: &Description,
         key: Option<&str>,
         window: Span,
         published: Timestamp,
@@ -421,9 +388,9 @@ impl Releasing<'_> {
             key: key.map(str::to_owned),
             window,
             published,
-            privacy: description::Privacy { blocks: blocks.collect(), ..plan.description.privacy.clone() },
+            privacy: description::Privacy { blocks: blocks.collect(), ..about.privacy.clone() },
             ledger: Entry { id: self.ledger.genesis().ledger.clone(), sequence: self.ledger.head().sequence + 1 },
-            ..plan.description.clone()
+            ..about.clone()
         }
     }
 
@@ -433,7 +400,7 @@ impl Releasing<'_> {
         #[expect(clippy::cast_precision_loss, reason = "a time to show")]
         self.metrics.closed_until.set(self.ledger.next_window().micros() as f64 / 1e6);
         self.metrics.total.set(self.plan.total.to_f64());
-        self.metrics.noise_scale.set(self.plan.description.noise.scale);
+        self.metrics.noise_scale.set(self.plan.description().noise.scale);
         if let Some((_, spent)) = self.ledger.blocks().next_back() {
             self.metrics.spent.set(spent.to_f64());
             self.metrics.used.set(spent.to_f64() / self.plan.total.to_f64());

@@ -54,7 +54,7 @@ fn the_commands_of_the_readme_work() {
                 assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
                 run += 1;
             }
-            // With a broker: in tests/flights.rs. The demonstration: in tests/demo.rs. The tests: this.
+            // With a broker: in tests/flights.rs; without: in tests/functions.rs. The demonstration: in tests/demo.rs. The tests: this.
             ["bernstream", "produce" | "ledger" | "run" | "evaluate", ..] | ["cargo", "run", ..] | ["tests/run"] => {
                 run += 1;
             }
@@ -62,5 +62,5 @@ fn the_commands_of_the_readme_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 9, "{commands:?}");
+    assert_eq!(run, 11, "{commands:?}");
 }

@@ -138,9 +138,16 @@ fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
     }
     if genesis.settings != settings.normalised {
         let changes = normalised::differences(&genesis.settings, &settings.normalised).join("\n  ");
+        let pin = match &settings.release.auto {
+            Some(table) => format!(
+                "\n\"auto\" takes degree {} and order {} today: write the ledger's own in its place to keep them",
+                table.best.degree, table.best.order
+            ),
+            None => String::new(),
+        };
         return Err(refused(format!(
             "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \
-             folder with `bernstream ledger init`, which starts at the next block\n  {changes}",
+             folder with `bernstream ledger init`, which starts at the next block\n  {changes}{pin}",
             settings.ledger.path.display(),
         )));
     }

@@ -36,6 +36,9 @@ pub struct Faults {
 pub struct Reported(());
 
 /// A text, where its keys and values are, and the faults found so far.
+///
+/// A clone is for trying: what is found wrong in it is not told.
+#[derive(Clone)]
 pub struct Document<'t> {
     name: &'t str,
     text: &'t str,

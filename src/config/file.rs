@@ -141,8 +141,10 @@ pub struct ReplaceOne {
 pub struct Release {
     pub name: Field<String>,
     pub epsilon: Field<f64>,
-    pub degree: Field<u32>,
-    pub order: Field<u32>,
+    pub degree: Field<Auto<u32>>,
+    pub order: Field<Auto<u32>>,
+    pub private_order: Field<PrivateOrder>,
+    pub expected_records: Field<u64>,
     pub scale: Field<Scale>,
     pub domain: Field<Vec<Spanned<Axis>>>,
     pub label: Field<Label>,
@@ -160,6 +162,20 @@ pub struct Release {
 pub enum Scale {
     Tight,
     Paper,
+}
+
+/// A value, or the word that leaves it to the program.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Auto<T> {
+    Fixed(T),
+    Auto(Word),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    Auto,
 }
 
 #[derive(Debug, Deserialize)]
@@ -181,14 +197,29 @@ pub struct Label {
     pub above: Field<f64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Density {
     pub bandwidths: Field<Vec<Spanned<f64>>>,
     pub covariance: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+    pub private_bandwidths: Field<PrivateBandwidths>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivateBandwidths {
+    pub epsilon: Field<f64>,
+    pub candidates: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivateOrder {
+    pub epsilon: Field<f64>,
+    pub candidates: Field<Vec<u32>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regression {
     pub bandwidth: Field<f64>,
@@ -196,14 +227,14 @@ pub struct Regression {
     pub max_records: Field<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bayes {
     pub bandwidths: Field<Vec<Spanned<f64>>>,
     pub min_deviations: Field<Vec<Spanned<f64>>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     pub loss: Field<Loss>,
@@ -222,7 +253,7 @@ pub enum Loss {
     Huber,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {
     Gaussian(Spanned<Width>),
@@ -231,19 +262,19 @@ pub enum Kernel {
     Linear,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Width {
     pub bandwidth: Field<f64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
     pub power: Field<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Logistic {
     pub score: Field<Score>,
@@ -258,14 +289,14 @@ pub enum Score {
     Sigmoid,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expression {
     pub value: Field<String>,
     pub clip: Field<Clip>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clip {
     pub sup: Field<f64>,
@@ -394,8 +425,15 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release", "a table [release]"),
     ("release.name", r#"a name such as "departure-delay""#),
     ("release.epsilon", "a number above 0 with at most 12 decimals, such as 0.5: the price of a window"),
-    ("release.degree", "a whole number from 1, such as 40"),
-    ("release.order", "a whole number from 1 to 200, such as 2"),
+    ("release.degree", r#"a whole number from 1, such as 40, or "auto""#),
+    ("release.order", r#"a whole number from 1 to 200, such as 2, or "auto""#),
+    ("release.private_order", "a table such as { epsilon = 0.1, candidates = [1, 2, 4, 8] }, in place of `order`"),
+    ("release.private_order.epsilon", "a number above 0 with at most 12 decimals, such as 0.1: the price of a choice"),
+    ("release.private_order.candidates", "a list of 2 to 16 orders that ascend, such as [1, 2, 4, 8]"),
+    (
+        "release.expected_records",
+        "a whole number from 1, such as 300: a public guess at the records of a window and key",
+    ),
     ("release.scale", r#""tight" or "paper""#),
     ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
     ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),
@@ -418,6 +456,17 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release.density.covariance", "a matrix such as [[100, 3], [3, 1]], in the units of the columns"),
     ("release.density.covariance[]", "a row of numbers such as [100, 3]"),
     ("release.density.covariance[][]", "a number such as 100"),
+    (
+        "release.density.private_bandwidths",
+        "a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, in place of `bandwidths`",
+    ),
+    (
+        "release.density.private_bandwidths.epsilon",
+        "a number above 0 with at most 12 decimals, such as 0.1: the price of a choice",
+    ),
+    ("release.density.private_bandwidths.candidates", "a list of 2 to 16 bandwidths such as [[5], [10], [20]]"),
+    ("release.density.private_bandwidths.candidates[]", "a list such as [10], a number above 0 for each axis"),
+    ("release.density.private_bandwidths.candidates[][]", "a number above 0 in the units of the column, such as 10"),
     ("release.regression", "a table [release.regression]"),
     ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
     ("release.regression.gap", "a number above 0 in the units of the column, such as 0.5: larger gaps count as this"),

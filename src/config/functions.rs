@@ -9,7 +9,7 @@ use crate::config::document::Document;
 use crate::config::file::{self, Field};
 use crate::config::release::{Ground, Labelled};
 use crate::config::sections::Found;
-use crate::config::{Function, forms};
+use crate::config::{Function, choices, forms};
 use crate::synopsis::description::{self, Classifier, Clip, Method, Regression, Smoothing};
 use crate::target::bayes::gaussian::GaussianBayes;
 use crate::target::bayes::kernel::KernelBayes;
@@ -30,6 +30,14 @@ pub fn density(
 ) -> Found<Function> {
     if let Some(label) = ground.label {
         return Err(document.fault(label.span(), "a density has no label", "leave it out"));
+    }
+    if let Some(private) = written.private_bandwidths {
+        return match (written.bandwidths, written.covariance) {
+            // The first of the candidates stands for all.
+            (None, None) => Ok(choices::bandwidths(document, ground, private)?.candidates.first().clone()),
+            (Some(_), _) => Err(document.not_one_of(place.clone(), &["bandwidths", "private_bandwidths"], true)),
+            (_, Some(_)) => Err(document.not_one_of(place.clone(), &["covariance", "private_bandwidths"], true)),
+        };
     }
     let (target, kernel) = match (written.bandwidths, written.covariance) {
         (bandwidths, None) => {
@@ -55,15 +63,20 @@ pub fn density(
             return Err(document.not_one_of(place.clone(), &["bandwidths", "covariance"], true));
         }
     };
+    Ok(intensity(ground, target, kernel))
+}
+
+/// A kernel density, in records per unit of its axes.
+pub(super) fn intensity(ground: &Ground<'_>, target: Arc<dyn Target>, kernel: Smoothing) -> Function {
     let per = ground.per();
-    Ok(Function {
+    Function {
         about: description::Target::Density(description::Density { kernel, divide_by: None }),
         meaning: format!("records per unit of {per}; divide by the released mass for a density"),
         quantity: format!("records per unit of {per}"),
         unit: target.unit() / ground.volume(),
         offset: 0.0,
         target,
-    })
+    }
 }
 
 pub fn regression(
@@ -327,12 +340,21 @@ fn per_axis(
     key: &str,
     written: Field<Vec<Spanned<f64>>>,
 ) -> Found<Spanned<Vec<f64>>> {
-    let axes = ground.axes.len();
-    let list = document.required(place, key, written, |list| match list.len() {
-        count if count == axes => Ok(list),
-        count => Err(format!("has {count} numbers for {axes} axes")),
-    })?;
-    let list_place = list.span();
+    let list = document.required(place, key, written, Ok)?;
+    lengths(document, ground, list)
+}
+
+/// A list of lengths, one an axis, each within its domain.
+pub(super) fn lengths(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    list: Spanned<Vec<Spanned<f64>>>,
+) -> Found<Spanned<Vec<f64>>> {
+    let (axes, count, list_place) = (ground.axes.len(), list.get_ref().len(), list.span());
+    if count != axes {
+        let what = format!("has {count} numbers for {axes} axes");
+        return Err(document.fault(list_place, what, "write one number for each axis"));
+    }
     let mut lengths = Vec::new();
     for (length, width) in list.into_inner().into_iter().zip(ground.widths()) {
         let (place, length) = (length.span(), length.into_inner());

@@ -13,14 +13,25 @@ const EVERYTHING: &str = "everything that is ever published, retries and restart
 
 /// What is promised, to whom, for how much, and how it adds up: one sentence a line.
 pub fn promise(settings: &Settings) -> Vec<String> {
-    let (total, price) = (settings.privacy.total, settings.release.price);
+    let (total, price) = (settings.privacy.total, settings.release.window_price());
     let mut lines = match &settings.privacy.definition {
         Definition::PureEpsilon => vec![pure(settings)],
         Definition::Random(random) => self::random(settings, random),
     };
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
     lines.push(format!("A window costs {price}{keys}."));
-    lines.extend(settings.calibrated().ok().and_then(|calibrated| calibrated.remark()));
+    let release = &settings.release;
+    for (choice, paid) in [
+        ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
+        ("order", release.private_order.as_ref().map(|choice| choice.price)),
+    ] {
+        if let Some(paid) = paid {
+            lines.push(format!(
+                "Of that, {paid} pays for the choice of the {choice}, which each window and key makes from its own records."
+            ));
+        }
+    }
+    lines.extend(settings.calibrated(&settings.function).ok().and_then(|calibrated| calibrated.remark()));
     match &settings.privacy.unit {
         Unit::Record => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())

@@ -75,7 +75,16 @@ pub fn json(settings: &Settings) -> String {
     }
     if let definition @ Definition::Random(_) = &privacy.definition {
         normalised["ledger"]["definition"] = json!(definition);
-        normalised["release"]["sensitivity"] = json!(settings.sensitivity(Calibration::Tight).map(|s| s.0).ok());
+        normalised["release"]["sensitivity"] =
+            json!(settings.sensitivity(&settings.function, Calibration::Tight).map(|s| s.0).ok());
+    }
+    if let Some(choice) = &release.private_bandwidths {
+        let candidates: Vec<_> = choice.candidates.iter().map(|function| &function.about).collect();
+        normalised["release"]["private_bandwidths"] = json!({ "price": choice.price, "candidates": candidates });
+    }
+    if let Some(choice) = &release.private_order {
+        let candidates: Vec<_> = choice.candidates.iter().collect();
+        normalised["release"]["private_order"] = json!({ "price": choice.price, "candidates": candidates });
     }
     normalised.to_string()
 }

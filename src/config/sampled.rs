@@ -11,9 +11,9 @@ use sha2::{Digest, Sha256};
 use toml::Spanned;
 
 use crate::config::document::{Document, Faults};
-use crate::config::release::{self, Stage};
-use crate::config::sections::{self, Found};
-use crate::config::{Privacy, Unit, file, forms, normalised};
+use crate::config::release::Stage;
+use crate::config::sections::Found;
+use crate::config::{Privacy, Unit, file, forms, normalised, settle};
 use crate::mechanism::Laplace;
 use crate::synopsis::description::{self, Definition, PriorColumn, Random};
 use crate::target::Sensitivity;
@@ -42,11 +42,9 @@ impl Study {
         let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
         let (mut document, file) = Document::read(&text, &name);
         let study = file.and_then(|file| {
-            let privacy = document.required(&(0..0), "privacy", file.privacy, Ok);
-            let privacy = privacy.and_then(|table| sections::privacy(&mut document, table));
-            let release = document.required(&(0..0), "release", file.release, Ok);
-            let mut stage = release.and_then(|table| release::release(&mut document, table))?;
-            let privacy = privacy?;
+            let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
+            let (privacy, stage) = settle::ground(&mut document, file.privacy, file.release, to_kafka);
+            let (privacy, mut stage) = (privacy?, stage?);
             match stage.sampled.take() {
                 Some(table) => study(&mut document, table, &stage, &privacy).map(|(study, _)| study),
                 None => {
@@ -154,6 +152,12 @@ fn study(
     if privacy.unit != Unit::Record {
         let what = "a sampled sensitivity protects single records, not all records of a user";
         return Err(document.fault(place, what, "take privacy.unit = \"record\", or leave out [release.sampled]"));
+    }
+    let choices =
+        [stage.private_order.as_ref().map(Spanned::span), stage.private_bandwidths.as_ref().map(Spanned::span)];
+    if let Some(choice) = choices.into_iter().flatten().next() {
+        let what = "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
+        return Err(document.fault(choice, what, "leave out one of the two"));
     }
     let (gamma, samples) = (gamma?, samples?);
     let plan = match samples {

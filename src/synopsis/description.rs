@@ -17,7 +17,8 @@ pub const FORMAT: u32 = 1;
 
 /// The facts of one synopsis. Readers ignore fields that they do not know, so that a format can grow.
 ///
-/// Nothing here depends on a record: every field follows from the configuration, the schedule and the ledger.
+/// Nothing here depends on a record but what was chosen privately ([`Description::choices`]) and follows from that: every
+/// other field follows from the configuration, the schedule and the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// [`FORMAT`].
@@ -42,6 +43,9 @@ pub struct Description {
     pub order: u32,
     pub noise: Noise,
     pub privacy: Privacy,
+    /// What was chosen from the records of this window and key, privately.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
     pub band: NoiseBand,
     /// What the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
@@ -199,6 +203,16 @@ pub struct Privacy {
     pub price: Epsilon,
     /// Every block that this window charged, after the charge.
     pub blocks: Vec<Charge>,
+}
+
+/// A private choice: what was taken, of what, and what of the window's price it cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// The kernel's standard deviation on each axis.
+    Bandwidths { taken: Vec<f64>, candidates: Vec<Vec<f64>>, price: Epsilon },
+    /// The order `h`.
+    Order { taken: u32, candidates: Vec<u32>, price: Epsilon },
 }
 
 /// What kind of differential privacy it is.

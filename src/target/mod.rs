@@ -9,6 +9,7 @@ mod kernel;
 mod lattice;
 pub mod logistic;
 pub mod machine;
+pub mod marginals;
 mod quadratic;
 pub mod regression;
 pub mod sampled;
@@ -44,6 +45,13 @@ pub trait Target: fmt::Debug + Send + Sync {
 
     /// How much such a unit can change any one value, in grid units.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
+
+    /// What single records make of the values, in grid units before they are rounded: the change by any record more or less
+    /// is a convex combination of these and of none, up to less than one unit in each value. `None` where there is no such
+    /// list.
+    fn effects(&self) -> Option<Vec<Vec<i128>>> {
+        None
+    }
 
     /// What the papers charge in place of [`Target::sensitivity`], to compare with: `N S`, `S` their bound in the sup
     /// norm. Where their `S` is false it is refused: noise of that scale would promise a privacy that is not there.
