@@ -4,6 +4,7 @@
 //! closed windows into published synopses. What passes between them is one closed window at a time, in order.
 
 mod health;
+mod news;
 mod plan;
 mod stop;
 
@@ -26,6 +27,7 @@ use crate::mechanism;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
+use crate::pipeline::news::{Figures, News, Outcome};
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Source};
@@ -102,6 +104,7 @@ impl Worker<'_> {
             witness: self.witness,
             sink: self.sink,
             generators: self.generators,
+            news: News::default(),
             metrics,
             health,
         };
@@ -251,6 +254,7 @@ struct Releasing<'a> {
     witness: Box<dyn Witness + Send + 'a>,
     sink: Box<dyn Sink + Send + 'a>,
     generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
+    news: News,
     metrics: Metrics,
     health: &'a Health,
 }
@@ -275,13 +279,14 @@ impl Releasing<'_> {
                     stop.wait(PATIENCE);
                 }
             }
+            self.tell();
             if Instant::now() < next_step {
                 continue;
             }
             match deliver::step(&mut self.ledger, &mut *self.witness, &mut *self.sink, Timestamp::now()) {
                 Ok(progress) => {
                     self.delivered(&progress);
-                    if !is_reading && !progress.has_claimed && progress.next_due.is_none() {
+                    if !is_reading && !progress.has_claimed && progress.next_due.is_none() && self.news.is_empty() {
                         break;
                     }
                     next_step = Instant::now() + self.pause(&progress);
@@ -332,15 +337,15 @@ impl Releasing<'_> {
         let Closed { window, ends, publish_at } = closed;
         let Some(charges) = self.quote(window.span) else {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
-            self.metrics.withheld.inc();
-            self.health.spent.store(true, Relaxed);
             self.ledger.withhold(window.span, ends)?;
-            self.show();
+            self.news.add(publish_at, Outcome::Withheld, Figures::of(&self.ledger));
+            self.tell();
             return Ok(());
         };
         let mut generator = (self.generators)()?;
         let mut sealed = Vec::with_capacity(window.groups.len());
         for group in &window.groups {
+            self.health.turn(Loop::Release);
             let way = self.plan.way(&group.state, &mut generator);
             let exact = way.target.evaluate(&group.state);
             let about = way.about(&exact, &mut generator);
@@ -351,12 +356,11 @@ impl Releasing<'_> {
         }
         self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed })?;
         info!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
-        self.metrics.released.inc();
-        self.health.spent.store(false, Relaxed);
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }
-        self.show();
+        self.news.add(publish_at, Outcome::Released, Figures::of(&self.ledger));
+        self.tell();
         Ok(())
     }
 
@@ -394,16 +398,14 @@ impl Releasing<'_> {
         }
     }
 
-    /// Shows in the metrics what the ledger says: the schedule and the budget, nothing of the records.
+    fn tell(&mut self) {
+        self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health);
+    }
+
+    /// Shows in the metrics what an earlier run left.
     fn show(&self) {
-        self.metrics.ledger_entries.set(i64::try_from(self.ledger.head().sequence).unwrap_or(i64::MAX));
-        #[expect(clippy::cast_precision_loss, reason = "a time to show")]
-        self.metrics.closed_until.set(self.ledger.next_window().micros() as f64 / 1e6);
         self.metrics.total.set(self.plan.total.to_f64());
         self.metrics.noise_scale.set(self.plan.description().noise.scale);
-        if let Some((_, spent)) = self.ledger.blocks().next_back() {
-            self.metrics.spent.set(spent.to_f64());
-            self.metrics.used.set(spent.to_f64() / self.plan.total.to_f64());
-        }
+        Figures::of(&self.ledger).show(self.plan.total, &self.metrics);
     }
 }
