@@ -52,6 +52,7 @@ fn the_reference_says_what_the_defaults_are() {
     let optional = [
         "trust_producer_time = false",
         "on_bad_message = \"stop\"",
+        "scale = \"tight\"",
         "brokers = \"localhost:9092\"\ntopic = \"reference-synopses\"",
         "witness_min_insync_replicas = 2",
         "keep_published = \"7d\"",

@@ -253,7 +253,7 @@ fn guarantee(about: &Description) -> String {
     let (privacy, percent) = (&about.privacy, about.band.level * 100.0);
     let band =
         format!("lower, upper: hold the noise, not the approximation, everywhere at once with {percent} % probability");
-    format!("{band}\nepsilon {}: {}", privacy.price, privacy.in_words)
+    format!("{band}\n{}, epsilon {}: {}", privacy.definition, privacy.price, privacy.in_words)
 }
 
 impl Topic {

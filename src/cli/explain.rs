@@ -10,7 +10,7 @@ use crate::config::{self, Settings, Unit, auto, guarantee};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::band::Band;
-use crate::synopsis::description::{Density, Smoothing, Target};
+use crate::synopsis::description::{Definition, Density, Smoothing, Target};
 use crate::synopsis::{bernstein, predict};
 use crate::target::marginals::BINS;
 use crate::target::{self, Basis, Sensitivity, Shape};
@@ -66,6 +66,8 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
 struct Plan<'s> {
     settings: &'s Settings,
     sensitivity: Sensitivity,
+    /// What the noise is calibrated to; the same but for comparisons.
+    calibrated: Sensitivity,
     /// The most that one unit changes one value, in grid units.
     sup: f64,
     band: Band,
@@ -77,9 +79,10 @@ impl<'s> Plan<'s> {
         let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
         let sensitivity = target.sensitivity(adjacency, contributions).map_err(unbounded)?;
+        let calibrated = settings.sensitivity(&settings.function, settings.release.calibration).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
         let band = Band::simulate(settings.shape(), settings.release.order);
-        Ok(Plan { settings, sensitivity, sup, band })
+        Ok(Plan { settings, sensitivity, calibrated, sup, band })
     }
 
     fn lattice(&self) -> String {
@@ -97,8 +100,15 @@ impl<'s> Plan<'s> {
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
         let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
+        let how_often = match &self.settings.privacy.definition {
+            Definition::PureEpsilon => String::new(),
+            Definition::Random(random) => format!(
+                ", but for gamma = {} of the windows of the prior: number {} by size of {} sampled changes",
+                random.gamma, random.order, random.samples
+            ),
+        };
         vec![
-            format!("a unit changes all values together by at most {} grid units", self.sensitivity.0),
+            format!("a unit changes all values together by at most {} grid units{how_often}", self.sensitivity.0),
             format!(
                 "that is {} times the most that it changes one of them, {} {}",
                 show(units / self.sup),
@@ -106,7 +116,7 @@ impl<'s> Plan<'s> {
                 self.settings.function.quantity
             ),
             format!(
-                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times ours"
+                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this sensitivity"
             ),
         ]
     }
@@ -173,7 +183,7 @@ impl<'s> Plan<'s> {
 
     /// In grid units.
     fn scale(&self, price: Epsilon) -> Result<f64, Failure> {
-        let noise = Laplace::calibrated(self.sensitivity, price).map_err(|e| Failure::Configuration(e.to_string()))?;
+        let noise = Laplace::calibrated(self.calibrated, price).map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(float(noise.scale().units()))
     }
 

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::value::Datetime;
 
+pub use crate::target::sampler::Law;
+
 /// A value that may be missing, with its place.
 pub type Field<T> = Option<Spanned<T>>;
 
@@ -143,6 +145,7 @@ pub struct Release {
     pub order: Field<Auto<u32>>,
     pub private_order: Field<PrivateOrder>,
     pub expected_records: Field<u64>,
+    pub scale: Field<Scale>,
     pub domain: Field<Vec<Spanned<Axis>>>,
     pub label: Field<Label>,
     pub density: Field<Density>,
@@ -151,6 +154,14 @@ pub struct Release {
     pub machine: Field<Machine>,
     pub logistic: Field<Logistic>,
     pub expression: Field<Expression>,
+    pub sampled: Field<Sampled>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    Tight,
+    Paper,
 }
 
 /// A value, or the word that leaves it to the program.
@@ -282,6 +293,44 @@ pub enum Score {
 #[serde(deny_unknown_fields)]
 pub struct Expression {
     pub value: Field<String>,
+    pub clip: Field<Clip>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clip {
+    pub sup: Field<f64>,
+    pub sum: Field<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampled {
+    pub gamma: Field<f64>,
+    pub samples: Field<u32>,
+    pub records: Field<u32>,
+    pub seed: Field<u64>,
+    pub range: Field<Vec<Spanned<f64>>>,
+    pub prior: Field<Vec<Spanned<PriorColumn>>>,
+    pub result: Field<SampledResult>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriorColumn {
+    pub column: Field<String>,
+    pub law: Field<Law>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampledResult {
+    pub sensitivity: Field<u64>,
+    pub largest: Field<u64>,
+    pub samples: Field<u32>,
+    pub order: Field<u32>,
+    pub rho: Field<f64>,
+    pub digest: Field<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -385,6 +434,7 @@ pub const KEYS: &[(&str, &str)] = &[
         "release.expected_records",
         "a whole number from 1, such as 300: a public guess at the records of a window and key",
     ),
+    ("release.scale", r#""tight" or "paper""#),
     ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
     ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),
     ("release.domain[].column", r#"the name of a column of numbers, such as "delay""#),
@@ -450,6 +500,45 @@ pub const KEYS: &[(&str, &str)] = &[
     ("release.logistic.max_records", "a whole number from 1, such as 5000: later records of a window are left out"),
     ("release.expression", "a table [release.expression]"),
     ("release.expression.value", r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#),
+    ("release.expression.clip", "a table such as { sup = 1.0, sum = 20.0 }, or none where a bound can be proved"),
+    ("release.expression.clip.sup", "a number above 0: the most that a record adds at any lattice point"),
+    ("release.expression.clip.sum", "a number from `sup` on: the most that a record adds over all lattice points"),
+    ("release.sampled", "a table [release.sampled]"),
+    ("release.sampled.gamma", "a number between 0 and 1, such as 0.1"),
+    ("release.sampled.samples", "a whole number from 1, such as 500: how many pairs are drawn"),
+    ("release.sampled.records", "a whole number from 1, such as 500: the public size of a window"),
+    ("release.sampled.seed", "a whole number from 0, such as 1"),
+    ("release.sampled.range", "two numbers such as [0, 50] that do not come from the data: values are clipped to them"),
+    ("release.sampled.range[]", "a number such as 50"),
+    (
+        "release.sampled.prior",
+        r#"a list such as [{ column = "delay", law = { normal = { mean = 0, deviation = 10 } } }]"#,
+    ),
+    (
+        "release.sampled.prior[]",
+        r#"a table such as { column = "delay", law = { normal = { mean = 0, deviation = 10 } } }"#,
+    ),
+    ("release.sampled.prior[].column", r#"the name of a column of the domain or of the label, such as "delay""#),
+    ("release.sampled.prior[].law", "a law such as { uniform = { min = 0, max = 1 } }, normal, exponential or points"),
+    ("release.sampled.prior[].law.uniform", "a table such as { min = 0, max = 1 }"),
+    ("release.sampled.prior[].law.uniform.min", "a number such as 0"),
+    ("release.sampled.prior[].law.uniform.max", "a number such as 1"),
+    ("release.sampled.prior[].law.normal", "a table such as { mean = 0, deviation = 10 }"),
+    ("release.sampled.prior[].law.normal.mean", "a number such as 0"),
+    ("release.sampled.prior[].law.normal.deviation", "a number from 0, such as 10"),
+    ("release.sampled.prior[].law.exponential", "a table such as { min = 0, mean = 20 }"),
+    ("release.sampled.prior[].law.exponential.min", "a number such as 0: where it begins"),
+    ("release.sampled.prior[].law.exponential.mean", "a number above 0, such as 20: the mean above `min`"),
+    ("release.sampled.prior[].law.points", "a table such as { values = [0, 1], weights = [3, 1] }"),
+    ("release.sampled.prior[].law.points.values", "a list of numbers such as [0, 1]"),
+    ("release.sampled.prior[].law.points.weights", "a list of numbers from 0, such as [3, 1]"),
+    ("release.sampled.result", "the table that `bernstream sample` prints"),
+    ("release.sampled.result.sensitivity", "a whole number, as `bernstream sample` prints it"),
+    ("release.sampled.result.largest", "a whole number, as `bernstream sample` prints it"),
+    ("release.sampled.result.samples", "a whole number, as `bernstream sample` prints it"),
+    ("release.sampled.result.order", "a whole number, as `bernstream sample` prints it"),
+    ("release.sampled.result.rho", "a number, as `bernstream sample` prints it"),
+    ("release.sampled.result.digest", "64 hexadecimal digits in quotes, as `bernstream sample` prints them"),
     ("output", "a table [output]"),
     ("output.kafka", "a table [output.kafka]"),
     ("output.kafka.brokers", r#"addresses such as "localhost:9092""#),

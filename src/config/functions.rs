@@ -10,7 +10,7 @@ use crate::config::file::{self, Field};
 use crate::config::release::{Ground, Labelled};
 use crate::config::sections::Found;
 use crate::config::{Function, choices, forms};
-use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothing};
+use crate::synopsis::description::{self, Classifier, Clip, Method, Regression, Smoothing};
 use crate::target::bayes::gaussian::GaussianBayes;
 use crate::target::bayes::kernel::KernelBayes;
 use crate::target::covariance::CovarianceDensity;
@@ -218,17 +218,34 @@ pub fn expression(
         Labelled { column, label: Label::Number(axis) } => expression::Label::Number(variable(column, axis)),
         Labelled { column, label: Label::Above(_) } => expression::Label::Class(column.clone()),
     });
-    let target = Formula::new(text.get_ref(), &axes, label.as_ref(), ground.degree).and_then(Formula::proved);
-    let target = built(document, &text.span(), target)?;
-    let text = text.into_inner();
+    let clip = written.clip.map(|table| clip(document, table)).transpose()?;
+    let formula = Formula::new(text.get_ref(), &axes, label.as_ref(), ground.degree);
+    let (place, target) = match &clip {
+        Some(clip) => {
+            let Clip { sup, sum } = *clip.get_ref();
+            (clip.span(), formula.and_then(|formula| formula.clipped(sup, sum)))
+        }
+        None => (text.span(), formula.and_then(Formula::proved)),
+    };
+    let target = built(document, &place, target)?;
+    let (text, clip) = (text.into_inner(), clip.map(Spanned::into_inner));
+    let clipped = clip.map(|Clip { sup, sum }| format!(", each clipped to {sup} a lattice point and {sum} in all"));
     Ok(Function {
-        meaning: format!("the sum of {text} over the records"),
+        meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
         quantity: "of the sum".to_owned(),
-        about: description::Target::Sum(description::Sum { expression: text }),
+        about: description::Target::Sum(description::Sum { expression: text, clip }),
         unit: target.unit(),
         offset: 0.0,
         target,
     })
+}
+
+/// What a record of an expression is clipped to; whether the numbers fit is the target's to say.
+fn clip(document: &mut Document<'_>, table: Spanned<file::Clip>) -> Found<Spanned<Clip>> {
+    let (place, written) = (table.span(), table.into_inner());
+    let sup = document.required(&place, "sup", written.sup, forms::positive);
+    let sum = document.required(&place, "sum", written.sum, forms::positive);
+    Ok(Spanned::new(place, Clip { sup: sup?.into_inner(), sum: sum?.into_inner() }))
 }
 
 /// What a label is expected to be: values in `[-1, 1]` of the label's bounds.

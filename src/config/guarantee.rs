@@ -6,29 +6,19 @@ use crate::clock::micros;
 use crate::config::{Input, Settings, Unit};
 use crate::metrics::Detail;
 use crate::source::kafka::OnBadMessage;
+use crate::synopsis::description::{Definition, Random};
 use crate::target::Adjacency;
 use crate::window::keep::Keep;
+
+const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
 
 /// What is promised, to whom, for how much, and how it adds up: one sentence a line.
 pub fn promise(settings: &Settings) -> Vec<String> {
     let (total, price) = (settings.privacy.total, settings.release.window_price());
-    let everything = "everything that is ever published, retries and restarts included";
-    let mut lines = vec![match (&settings.privacy.unit, settings.privacy.adjacency) {
-        (Unit::Record, Adjacency::AddRemove) => format!(
-            "One record more or less changes the probability of {everything}, by at most a factor of exp({total}): pure \
-             differential privacy of records with epsilon = {total}."
-        ),
-        (Unit::Record, Adjacency::ReplaceOne) => format!(
-            "Other values in one record change the probability of {everything}, by at most a factor of exp({total}): pure \
-             differential privacy of the values of records with epsilon = {total}. That a record is there, its time and its key are \
-             not hidden."
-        ),
-        (Unit::User { column, per, .. }, _) => format!(
-            "All records of one user ({column}) in one period of {} more or less change the probability of {everything}, \
-             by at most a factor of exp({total}): pure differential privacy of a user's period with epsilon = {total}.",
-            crate::clock::show(*per)
-        ),
-    }];
+    let mut lines = match &settings.privacy.definition {
+        Definition::PureEpsilon => vec![pure(settings)],
+        Definition::Random(random) => self::random(settings, random),
+    };
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
     lines.push(format!("A window costs {price}{keys}."));
     let release = &settings.release;
@@ -42,6 +32,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
             ));
         }
     }
+    lines.extend(settings.calibrated(&settings.function).ok().and_then(|calibrated| calibrated.remark()));
     match &settings.privacy.unit {
         Unit::Record => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
@@ -60,6 +51,57 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     lines
 }
 
+fn pure(settings: &Settings) -> String {
+    let total = settings.privacy.total;
+    match (&settings.privacy.unit, settings.privacy.adjacency) {
+        (Unit::Record, Adjacency::AddRemove) => format!(
+            "One record more or less changes the probability of {EVERYTHING}, by at most a factor of exp({total}): pure \
+             differential privacy of records with epsilon = {total}."
+        ),
+        (Unit::Record, Adjacency::ReplaceOne) => format!(
+            "Other values in one record change the probability of {EVERYTHING}, by at most a factor of exp({total}): pure \
+             differential privacy of the values of records with epsilon = {total}. That a record is there, its time and its key are \
+             not hidden."
+        ),
+        (Unit::User { column, per, .. }, _) => format!(
+            "All records of one user ({column}) in one period of {} more or less change the probability of {EVERYTHING}, \
+             by at most a factor of exp({total}): pure differential privacy of a user's period with epsilon = {total}.",
+            crate::clock::show(*per)
+        ),
+    }
+}
+
+/// Never to be taken for plain differential privacy: for whom, how often, how it adds up, and what holds for the rest.
+fn random(settings: &Settings, random: &Random) -> Vec<String> {
+    let (total, gamma, records) = (settings.privacy.total, random.gamma, random.records);
+    let (change, rest) = match settings.privacy.adjacency {
+        Adjacency::AddRemove => ("one of them left out", ""),
+        Adjacency::ReplaceOne => {
+            ("one of them drawn anew", " That a record is there, its time and its key are not hidden.")
+        }
+    };
+    let [lo, hi] = random.range;
+    vec![
+        format!(
+            "RANDOM differential privacy of records, not plain: epsilon = {total} with gamma = {gamma}. For {records} records \
+             of a window and key, drawn independently from the public prior, and {change}, the probability of {EVERYTHING}, \
+             changes by at most a factor of exp({total}), but for a probability of {gamma} over those records and the pairs \
+             that were sampled.{rest}"
+        ),
+        format!(
+            "Gamma is that of one record, window and key, and adds up (union bound): at most w x {gamma} for w windows and keys \
+             together, at most {records} x {gamma} for all records of one at once; from 1 on that says nothing."
+        ),
+        format!(
+            "Of records that the prior does not resemble it says nothing. Whatever the records are, values are clipped to {lo} to \
+             {hi}, so that none changes a value by more than {}, and the noise gives pure differential privacy with epsilon = \
+             {:.1} a window.",
+            hi - lo,
+            random.epsilon_at_worst
+        ),
+    ]
+}
+
 /// What the promise does not cover.
 pub fn not_protected(settings: &Settings) -> Vec<String> {
     let mut lines = vec![
@@ -70,6 +112,10 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
         let slow =
             "how long a window takes to compute, which depends on its records: it shows where publish_delay is shorter";
         lines.push(slow.to_owned());
+    }
+    if let Definition::Random(random) = &settings.privacy.definition {
+        lines.push("records that are not as the prior says, but for what clipping and the noise leave".to_owned());
+        lines.push(format!("a share of up to gamma = {} of the windows that are as it says", random.gamma));
     }
     if let Unit::User { per, .. } = &settings.privacy.unit {
         let per = crate::clock::show(*per);

@@ -10,6 +10,7 @@ pub mod guarantee;
 pub mod normalised;
 mod plan;
 mod release;
+pub mod sampled;
 mod sections;
 mod settle;
 
@@ -28,8 +29,8 @@ use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::Candidates;
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
-use crate::synopsis::description;
-use crate::target::{Adjacency, Shape, Target};
+use crate::synopsis::description::{self, Definition};
+use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
 use crate::window::grid::Grid;
 use crate::{ledger, sink, source, window};
 
@@ -72,6 +73,7 @@ pub struct Privacy {
     pub adjacency: Adjacency,
     /// The public number of records of a window, under [`Adjacency::ReplaceOne`].
     pub records_per_window: Option<u64>,
+    pub definition: Definition,
     /// The most that a unit may lose in its block.
     pub total: Epsilon,
 }
@@ -106,6 +108,7 @@ pub struct Release {
     pub price: Epsilon,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
+    pub calibration: Calibration,
     /// How degree and order were chosen, where the file says `auto`.
     pub auto: Option<auto::Table>,
     /// What every window and key chooses for itself; `order` and the function are then the first candidates.
@@ -113,6 +116,25 @@ pub struct Release {
     pub private_bandwidths: Option<PrivateBandwidths>,
     /// From the cut of a window to its publication.
     pub publish_delay: Duration,
+}
+
+/// Which bound on what a unit can change the noise is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calibration {
+    /// The target's own.
+    Tight,
+    /// The papers', to compare with: as private, and noisier.
+    Paper,
+}
+
+impl Calibration {
+    pub fn sensitivity(self, target: &dyn Target, privacy: &Privacy) -> Result<Sensitivity, target::Error> {
+        let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
+        match self {
+            Calibration::Tight => target.sensitivity(adjacency, contributions),
+            Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
+        }
+    }
 }
 
 impl Release {

@@ -1,16 +1,15 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
-use crate::config::choices::Protected;
-use crate::config::{Function, Input, Settings, Unit, guarantee};
+use crate::config::{Calibration, Function, Input, Settings, Unit, guarantee};
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::{self, Laplace};
 use crate::pipeline::{Plan, Publication, Way};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
-    Axis, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Smoothing, Target,
-    Unit as DescribedUnit,
+    Axis, Calibrated, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Smoothing,
+    Target, Unit as DescribedUnit,
 };
-use crate::target::{self, Adjacency};
+use crate::target::{self, Adjacency, Sensitivity};
 
 /// Why settings that are sound cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -27,10 +26,28 @@ impl Settings {
         self.mechanism_of(&self.function)
     }
 
+    /// What a unit can change in one of the functions, by one or the other bound.
+    pub fn sensitivity(&self, function: &Function, calibration: Calibration) -> Result<Sensitivity, target::Error> {
+        calibration.sensitivity(&*function.target, &self.privacy)
+    }
+
+    /// What the noise of one of the functions is calibrated to, for people to read.
+    pub fn calibrated(&self, function: &Function) -> Result<Calibrated, Error> {
+        Ok(match (self.release.calibration, &self.privacy.definition) {
+            (Calibration::Tight, Definition::PureEpsilon) => Calibrated::Tight,
+            (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
+            (Calibration::Paper, _) => {
+                let bounds = [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(function, which));
+                let [paper, tight] = bounds;
+                #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+                Calibrated::Paper { times_needed: paper?.0 as f64 / tight?.0 as f64 }
+            }
+        })
+    }
+
     /// The Laplace mechanism for one of the functions that a window can have.
     pub fn mechanism_of(&self, function: &Function) -> Result<Laplace, Error> {
-        let Protected { adjacency, contributions } = self.protected();
-        Ok(Laplace::calibrated(function.target.sensitivity(adjacency, contributions)?, self.release.price)?)
+        Ok(Laplace::calibrated(self.sensitivity(function, self.release.calibration)?, self.release.price)?)
     }
 
     /// The plan. `bands` are those of the noise in units of its scale, one for each order that a window can have;
@@ -53,13 +70,13 @@ impl Settings {
     }
 
     fn way(&self, function: &Function, bands: &Candidates<Band>, is_synthetic: bool) -> Result<Way, Error> {
-        let mechanism = self.mechanism_of(function)?;
+        let (mechanism, calibrated) = (self.mechanism_of(function)?, self.calibrated(function)?);
         let choice = self.release.private_order.as_ref();
         let order = choice.map(|choice| choice.mechanism(function, &mechanism, self.protected())).transpose()?;
         let mut place = 0..;
         let descriptions = self.release.orders().try_map(|order| {
             let band = bands.get(place.next().unwrap_or(0));
-            Ok::<_, Error>(self.description(function, *order, mechanism, band, is_synthetic))
+            Ok::<_, Error>(self.description(function, *order, (mechanism, calibrated), band, is_synthetic))
         })?;
         let Function { target, unit, offset, .. } = function;
         Ok(Way { target: target.clone(), mechanism, unit: *unit, offset: *offset, order, descriptions })
@@ -89,13 +106,14 @@ impl Settings {
         &self,
         function: &Function,
         order: u32,
-        mechanism: Laplace,
+        (mechanism, calibrated): (Laplace, Calibrated),
         band: &Band,
         is_synthetic: bool,
     ) -> Description {
         let grid = function.unit;
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
-        let noise = Noise { law: Law::DiscreteLaplace, scale: mechanism.scale().units() as f64 * grid, grid };
+        let scale = mechanism.scale().units() as f64 * grid;
+        let noise = Noise { law: Law::DiscreteLaplace, scale, grid, calibrated };
         let start = self.windows.grid.origin();
         Description {
             format: FORMAT,
@@ -112,7 +130,7 @@ impl Settings {
             order,
             noise,
             privacy: Privacy {
-                definition: Definition::PureEpsilon,
+                definition: self.privacy.definition.clone(),
                 unit: self.unit_description(),
                 in_words: guarantee::promise(self).join(" "),
                 adjacency: self.privacy.adjacency,

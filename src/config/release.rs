@@ -9,7 +9,7 @@ use crate::config::auto::{self, Search, Terms};
 use crate::config::choices::{self, PrivateBandwidths, PrivateOrder};
 use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
-use crate::config::{Function, file, forms, functions};
+use crate::config::{Calibration, Function, file, forms, functions};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::target::Basis;
@@ -27,11 +27,15 @@ pub struct Stage {
     pub auto: Option<auto::Table>,
     pub private_order: Option<Spanned<PrivateOrder>>,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
+    /// With its place where it is written.
+    pub calibration: Option<Spanned<Calibration>>,
     /// Those of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
     pub label: Option<Label>,
     pub function: Spanned<Function>,
+    /// Taken by [`crate::config::sampled`].
+    pub sampled: Option<Spanned<file::Sampled>>,
 }
 
 /// What every function is built from.
@@ -88,6 +92,12 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     };
     let expected = document.optional(written.expected_records, forms::count);
     let expected = expected.and_then(|expected| expectation(document, &place, &degree, &order, expected));
+    let calibration = document.optional(written.scale, |scale| {
+        Ok(match scale {
+            file::Scale::Tight => Calibration::Tight,
+            file::Scale::Paper => Calibration::Paper,
+        })
+    });
     let domain = document.required(&place, "domain", written.domain, |axes| match axes.len() {
         1..=3 => Ok(axes),
         count => Err(format!("has {count} axes, must have 1 to 3")),
@@ -163,6 +173,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         price,
         degree,
         order,
+        calibration: calibration?,
         auto: found,
         private_order,
         private_bandwidths,
@@ -170,6 +181,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         axes,
         label,
         function,
+        sampled: written.sampled,
     })
 }
 

@@ -295,7 +295,8 @@ mod tests {
     /// How often fresh noise of scale `factor` stays within the band at every point of a grid finer than the nodes.
     fn coverage(dimensions: usize, degree: u32, order: u32, factor: f64, draws: u32) -> f64 {
         let band = simulate(dimensions, degree, order);
-        let noise = Noise { law: crate::synopsis::description::Law::DiscreteLaplace, scale: 1.0, grid: 1e-12 };
+        let law = crate::synopsis::description::Law::DiscreteLaplace;
+        let noise = Noise { law, scale: 1.0, grid: 1e-12, calibrated: Default::default() };
         let band = band.scaled(&noise);
         let steps: u32 = if dimensions == 1 { 2_000 } else { 90 };
         let grid: Vec<f64> = (0..=steps).map(|i| f64::from(i) / f64::from(steps)).collect();

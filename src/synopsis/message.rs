@@ -13,7 +13,7 @@ use arrow::ipc::writer::StreamWriter;
 use arrow::ipc::{MessageHeader, root_as_message};
 use arrow::record_batch::RecordBatch;
 
-use crate::synopsis::description::{Basis, Description};
+use crate::synopsis::description::{Basis, Definition, Description};
 use crate::synopsis::{Error, Sealed, Synopsis};
 
 /// The key of the schema metadata that holds the [`Description`] as JSON.
@@ -44,6 +44,10 @@ impl Synopsis {
             ("window_start", about.window.start.to_string()),
             ("window_end", about.window.end.to_string()),
         ]);
+        // Beside epsilon, so that nobody takes it for plain differential privacy.
+        if let Definition::Random(random) = &about.privacy.definition {
+            headers.push(("random_dp_gamma", random.gamma.to_string()));
+        }
         let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Sealed { key: format!("{}{suffix}", about.pipeline), headers, bytes })
     }

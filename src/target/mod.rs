@@ -12,6 +12,7 @@ pub mod machine;
 pub mod marginals;
 mod quadratic;
 pub mod regression;
+pub mod sampled;
 pub mod sampler;
 
 use std::fmt;

@@ -28,11 +28,11 @@
 use std::fmt;
 
 use rand::{Rng, RngExt};
-use rand_distr::{Distribution, Normal};
+use rand_distr::{Distribution, Exp1, Normal};
 use serde::{Deserialize, Serialize};
 
 use super::Adjacency;
-use crate::window::keep::Record;
+use crate::window::keep::{Keep, Record};
 use crate::window::{Axis, Label};
 
 /// More draws than anybody waits for.
@@ -238,6 +238,11 @@ pub enum Law {
         mean: f64,
         deviation: f64,
     },
+    /// From `min` on, `mean` the mean of what is above it.
+    Exponential {
+        min: f64,
+        mean: f64,
+    },
     /// One of these values, as likely as its weight; without weights all alike.
     Points {
         values: Vec<f64>,
@@ -265,6 +270,18 @@ impl Prior {
     }
 
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Record {
+        let (x, label) = self.values(rng);
+        Record::new(&x, label)
+    }
+
+    /// A record as a window of this kind keeps it.
+    pub fn draw_for<R: Rng + ?Sized>(&self, keep: &Keep, rng: &mut R) -> Record {
+        let (x, label) = self.values(rng);
+        keep.record(&x, label)
+    }
+
+    /// A place in the unit cube, and a label in `[-1, 1]`.
+    fn values<R: Rng + ?Sized>(&self, rng: &mut R) -> (Vec<f64>, f64) {
         let place = |axis: &Axis, value: f64| (value.clamp(axis.min, axis.max) - axis.min) / (axis.max - axis.min);
         let x: Vec<f64> = self.axes.iter().map(|(axis, law)| place(axis, law.draw(rng))).collect();
         let label = self.label.as_ref().map_or(0.0, |(label, law)| match (label, law.draw(rng)) {
@@ -277,7 +294,7 @@ impl Prior {
                 }
             }
         });
-        Record::new(&x, label)
+        (x, label)
     }
 }
 
@@ -286,6 +303,7 @@ impl Law {
         let is_right = match self {
             Law::Uniform { min, max } => min <= max && (max - min).is_finite(),
             Law::Normal { mean, deviation } => mean.is_finite() && *deviation >= 0.0 && deviation.is_finite(),
+            Law::Exponential { min, mean } => min.is_finite() && *mean > 0.0 && mean.is_finite(),
             Law::Points { values, weights } => {
                 let fits = |weights: &Vec<f64>| {
                     let total: f64 = weights.iter().sum();
@@ -306,6 +324,7 @@ impl Law {
             Law::Normal { mean, deviation } => {
                 Normal::new(*mean, *deviation).map_or(*mean, |normal| normal.sample(rng))
             }
+            Law::Exponential { min, mean } => min + mean * rng.sample::<f64, _>(Exp1),
             Law::Points { values, weights } => {
                 let weight =
                     |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
@@ -335,4 +354,12 @@ pub enum Error {
     NotFinite,
     #[error("nothing can be drawn from {0:?}")]
     Law(Law),
+    #[error("values cannot be clipped to this range: its ends must differ, and be within 2^62 grid units")]
+    Range,
+    #[error("not as many pairs were drawn as planned")]
+    Incomplete,
+    #[error("a sampled sensitivity holds for single records, not for all records of a user")]
+    Unit,
+    #[error("the sensitivity was sampled for another adjacency")]
+    Adjacency,
 }
