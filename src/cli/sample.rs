@@ -59,7 +59,7 @@ fn changes(neighbours: &Neighbours, samples: u32) -> Result<Vec<Change>, Failure
                 return drawn;
             }
             drawn.push(neighbours.change(pair));
-            if (pair + 1) % step == 0 {
+            if (pair + 1).is_multiple_of(step) {
                 eprintln!("{} of {samples}", pair + 1);
             }
         }
