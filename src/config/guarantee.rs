@@ -225,10 +225,10 @@ mod tests {
         };
         assert!(!shows(USERS));
         let (before, _) = USERS.split_once("[release.density]").unwrap();
-        let (_, after) = USERS.split_once("[output]").unwrap();
+        let (_, after) = USERS.split_once("[output.kafka]").unwrap();
         let label = "label = { column = \"age\", min = 0, max = 100, outside = \"clamp\" }";
         let regression = "bandwidth = 150\ngap = 10\nmax_records = 500";
-        let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output]{after}");
+        let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output.kafka]{after}");
         assert!(shows(&text));
     }
 
