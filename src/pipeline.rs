@@ -85,6 +85,7 @@ impl Worker<'_> {
     /// Works until the grid ends and all is published, until somebody asks to stop, or until something is wrong.
     pub fn run(self) -> Result<(), Error> {
         let Worker { plan, source, ledger, metrics, health, stop, .. } = self;
+        health.allow(plan.longest());
         let next = plan.rules.grid.span_of(ledger.next_window());
         let windows =
             Windows::new(plan.rules.clone(), plan.ways.first().target.keep(), next, ledger.genesis().backfill_until);

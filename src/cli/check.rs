@@ -50,7 +50,7 @@ fn summary(settings: &Settings) -> String {
     section(&mut text, "Memory", &memory(settings));
     let points = settings.shape().values();
     let message = format!(
-        "{points} values x 8 bytes and about 3 KB of schema and metadata: about {} bytes for each window and key",
+        "{points} values x 8 bytes and about 4 KB of schema and metadata: about {} bytes for each window and key",
         message_bytes(points)
     );
     section(&mut text, "Message", &[message]);
@@ -109,6 +109,10 @@ fn memory(settings: &Settings) -> Vec<String> {
         (Some(all), Input::Kafka(_)) => lines.push(format!("in a back-fill of all: {}", for_windows(all))),
         (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
         (None, _) => lines.push(format!("in a back-fill: {} for each window", bytes(window))),
+    }
+    let work = settings.function.target.cost().bytes;
+    if work > 0 {
+        lines.push(format!("and, while a full window and key is computed: {}", bytes(work)));
     }
     if let Some(cap) = &settings.windows.cap {
         lines.push(format!(
@@ -342,6 +346,24 @@ mod tests {
                 "in a back-fill of all: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
             ]
         );
+    }
+
+    #[test]
+    fn what_a_solver_takes_beside_its_records_is_told() {
+        let label = "label = { column = \"arr_delay\", above = 15 }";
+        let machine = "loss = \"hinge\"\nkernel = { gaussian = { bandwidth = 0.1 } }\nc = 100\nmax_records = 5000";
+        let text =
+            FLIGHTS.replace("[release.density]\nbandwidths = [10]", &format!("{label}\n[release.machine]\n{machine}"));
+        let settings = settings(&text);
+        // A Gram matrix of 5,000 records.
+        assert_eq!(
+            memory(&settings).last().map(String::as_str),
+            Some("and, while a full window and key is computed: 200 MB")
+        );
+        let notes = guarantee::notes(&settings);
+        assert!(notes.len() == 1 && notes[0].contains("multiplications, some "), "{notes:?}");
+        let patient = text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"");
+        assert!(guarantee::notes(&self::settings(&patient)).is_empty());
     }
 
     fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {

@@ -10,6 +10,9 @@ use crate::synopsis::description::{Definition, Random};
 use crate::target::Adjacency;
 use crate::window::keep::Keep;
 
+/// Of an ordinary machine.
+const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
+
 const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
 
 /// What is promised, to whom, for how much, and how it adds up: one sentence a line.
@@ -142,6 +145,26 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
 
 /// What is allowed but may surprise: windows and periods that do not fit together.
 pub fn notes(settings: &Settings) -> Vec<String> {
+    slow(settings).into_iter().chain(misfits(settings)).collect()
+}
+
+/// That a window can take longer than the time until it is due.
+fn slow(settings: &Settings) -> Option<String> {
+    let Input::Kafka(_) = &settings.input else { return None };
+    let products = settings.function.target.cost().products.saturating_mul(settings.groups() as u64);
+    let (seconds, delay) = (products / PRODUCTS_A_SECOND, settings.release.publish_delay);
+    (Duration::from_secs(seconds) > delay).then(|| {
+        format!(
+            "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
+             second; windows.publish_delay is {}: a window that takes longer is late, and that shows something of its \
+             records",
+            crate::clock::show(Duration::from_secs(seconds)),
+            crate::clock::show(delay)
+        )
+    })
+}
+
+fn misfits(settings: &Settings) -> Vec<String> {
     let Unit::User { per, max_records_per_window: cap, .. } = &settings.privacy.unit else { return Vec::new() };
     let length = settings.windows.grid.length();
     let (window, period) = (micros(length), micros(*per));

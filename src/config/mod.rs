@@ -218,7 +218,7 @@ pub fn most_values(bytes: usize) -> usize {
 
 /// About how long a synopsis of `lattice_points` is: eight bytes a coefficient, and its schema and metadata.
 pub fn message_bytes(lattice_points: usize) -> usize {
-    8 * lattice_points + 3072
+    8 * lattice_points + 4096
 }
 
 impl Input {

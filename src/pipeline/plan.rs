@@ -49,6 +49,12 @@ impl Plan {
         self.ways.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
     }
 
+    /// The most multiplications that a window can take, all keys together.
+    pub fn longest(&self) -> u64 {
+        let one = self.ways.iter().map(|way| way.target.cost().products).max().unwrap_or(0);
+        one.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
+    }
+
     /// What every way and window has in common stands in any description.
     pub fn description(&self) -> &Description {
         self.ways.first().descriptions.first()

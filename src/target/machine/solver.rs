@@ -73,6 +73,11 @@ impl Problem {
         (2.0 * self.condition().sqrt() * start.ln()).ceil() as usize + 1
     }
 
+    /// The most times that a solution goes through all of the space: ascent, descent and their certificates.
+    pub fn rounds(&self) -> u64 {
+        2 * (EPOCHS + self.steps()) as u64
+    }
+
     /// Coefficients of a function within `tolerance` of the minimiser. `labels` are as the loss reads them.
     pub fn solve<S: Space>(&self, space: &S, labels: &[f64]) -> Vec<f64> {
         let found = self.ascend(space, labels, EPOCHS);
