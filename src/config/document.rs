@@ -8,7 +8,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use crate::config::file::{Field, File, KEYS};
+use crate::config::file::{Field, File};
+use crate::config::keys::KEYS;
 
 /// One fault: where, what and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ pub mod file;
 mod forms;
 mod functions;
 pub mod guarantee;
+pub mod keys;
 pub mod normalised;
 mod plan;
 mod release;
