@@ -226,7 +226,7 @@ fn worker(servers: &str, topic: &str, axes: usize, has_keys: bool, sent: Timesta
                 Generator::from_entropy()
             }
         }),
-        metrics: Metrics::new(Detail::Safe, "bench", "").expect("metrics"),
+        metrics: Metrics::new(Detail::Safe, "bench", "pure epsilon", "").expect("metrics"),
         health: &health,
         stop: Stop::default(),
     };

@@ -225,10 +225,7 @@ impl Reading<'_> {
 
     fn close(&mut self, ends: Positions, cut: Timestamp) -> Closed {
         let window = self.windows.close();
-        let publish_at = match self.plan.publication {
-            Publication::AfterCut(delay) => cut.plus(delay),
-            Publication::AtWindowEnd => window.span.end,
-        };
+        let publish_at = self.plan.publication.due(window.span, cut);
         self.recorded = ends.clone();
         Closed { window, ends, publish_at }
     }
@@ -263,7 +260,7 @@ struct Releasing<'a> {
 impl Releasing<'_> {
     /// Releases what comes, publishes what is due; ends once the other loop has and nothing is left to publish.
     fn run(mut self, closed: &Receiver<Closed>, stop: &Stop) -> Result<(), Error> {
-        self.show();
+        self.recall()?;
         // What an earlier run has paid for may be left to publish.
         let mut next_step = Instant::now();
         let mut is_reading = true;
@@ -403,10 +400,16 @@ impl Releasing<'_> {
         self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health);
     }
 
-    /// Shows in the metrics what an earlier run left.
-    fn show(&self) {
+    /// Shows in the metrics what an earlier run left, no earlier than it is due.
+    fn recall(&mut self) -> Result<(), Error> {
         self.metrics.total.set(self.plan.total.to_f64());
         self.metrics.noise_scale.set(self.plan.description().noise.scale);
-        Figures::of(&self.ledger).show(self.plan.total, &self.metrics);
+        let backfill = self.ledger.genesis().backfill_until;
+        let Plan { rules, publication, .. } = self.plan;
+        let due = |closed: &ledger::Closed| publication.due(closed.window, rules.cut(closed.window, backfill));
+        let (figures, news) = News::recall(&self.ledger, Timestamp::now(), due)?;
+        figures.show(self.plan.total, &self.metrics);
+        self.news = news;
+        Ok(())
     }
 }

@@ -125,7 +125,7 @@ fn a_worker_that_dies_where_it_is_told() {
             draw.burn();
             Generator::from_entropy()
         }),
-        metrics: Metrics::new(Detail::Safe, "scene", "").expect("metrics"),
+        metrics: Metrics::new(Detail::Safe, "scene", "pure epsilon", "").expect("metrics"),
         health: &health,
         stop: Stop::default(),
     };

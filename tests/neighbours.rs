@@ -332,7 +332,8 @@ fn a_worker_with_frozen_noise() {
 
     let plan = settings.plan(&bernstream::cli::run::bands(&settings), false).expect("a plan");
     let Parts { source, ledger, witness, sink } = Parts::open(&settings).expect("the parts open");
-    let metrics = Metrics::new(detail, "neighbours", &plan.description().digests.configuration).expect("metrics");
+    let metrics =
+        Metrics::new(detail, "neighbours", "pure epsilon", &plan.description().digests.configuration).expect("metrics");
     let published = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let health = Health::default();

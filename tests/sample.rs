@@ -151,6 +151,8 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
 
     let headers = synopsis.seal().unwrap().headers;
     assert!(headers.contains(&("random_dp_gamma".to_owned(), "0.1".to_owned())));
+    assert!(headers.contains(&("random_dp_epsilon".to_owned(), "1".to_owned())));
+    assert!(headers.iter().all(|(name, _)| name != "epsilon"));
     let label = "RANDOM differential privacy, gamma = 0.1";
     let evaluated = bernstream(&["evaluate", files[0].to_str().unwrap(), "--at", "40"]);
     assert!(text(&evaluated.stderr).contains(&format!("{label}, epsilon 1")), "{}", text(&evaluated.stderr));

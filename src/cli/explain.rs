@@ -103,7 +103,7 @@ impl<'s> Plan<'s> {
         let how_often = match &self.settings.privacy.definition {
             Definition::PureEpsilon => String::new(),
             Definition::Random(random) => format!(
-                ", but for gamma = {} of the windows of the prior: number {} by size of {} sampled changes",
+                ", but for gamma = {} of the pairs of neighbours of the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
             ),
         };

@@ -18,6 +18,7 @@ use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
 use crate::synopsis::band::Band;
+use crate::synopsis::description::Description;
 use crate::target::Shape;
 use crate::{serve, telemetry};
 
@@ -80,7 +81,9 @@ pub fn work(
     fs::create_dir_all(&settings.ledger.path)
         .map_err(|error| Failure::Ledger(format!("cannot make {}: {error}", settings.ledger.path.display())))?;
     let plan = settings.plan(&bands(settings), is_synthetic)?;
-    let metrics = Metrics::new(settings.detail, &settings.pipeline, &plan.description().digests.configuration)
+    let Description { privacy, digests, .. } = plan.description();
+    let definition = privacy.definition.name();
+    let metrics = Metrics::new(settings.detail, &settings.pipeline, definition, &digests.configuration)
         .map_err(|error| Failure::Other(error.to_string()))?;
     let health = Arc::new(Health::default());
     if let Some(address) = settings.serve {

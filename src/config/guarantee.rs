@@ -112,13 +112,17 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
         "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
     ];
     if matches!(settings.function.target.keep(), Keep::Records { .. }) {
-        let slow =
-            "how long a window takes to compute, which depends on its records: it shows where publish_delay is shorter";
+        let slow = "how long a window takes to compute, which depends on its records: it shows where a synopsis falls due meanwhile";
         lines.push(slow.to_owned());
     }
     if let Definition::Random(random) = &settings.privacy.definition {
         lines.push("records that are not as the prior says, but for what clipping and the noise leave".to_owned());
-        lines.push(format!("a share of up to gamma = {} of the windows that are as it says", random.gamma));
+        lines.push(format!("each record that is, with a probability of up to gamma = {} in each window", random.gamma));
+        lines.push(format!(
+            "windows and keys with another number of records than {}, but for what clipping and the noise leave: fewer \
+             records can change a value far more",
+            random.records
+        ));
     }
     if let Unit::User { per, .. } = &settings.privacy.unit {
         let per = crate::clock::show(*per);
@@ -150,15 +154,19 @@ pub fn notes(settings: &Settings) -> Vec<String> {
 
 /// That a window can take longer than the time until it is due.
 fn slow(settings: &Settings) -> Option<String> {
-    let Input::Kafka(_) = &settings.input else { return None };
+    let Input::Kafka(kafka) = &settings.input else { return None };
     let products = settings.function.target.cost().products.saturating_mul(settings.groups() as u64);
-    let (seconds, delay) = (products / PRODUCTS_A_SECOND, settings.release.publish_delay);
-    (Duration::from_secs(seconds) > delay).then(|| {
+    let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.release.publish_delay);
+    // Windows are computed one after the other, each from its cut on: what falls due then waits.
+    let length = micros(settings.windows.grid.length()).max(1);
+    let busy = kafka.clock_slack.saturating_add(longest);
+    let falls_into = micros(delay) % length < micros(busy);
+    (longest > Duration::ZERO && (longest > delay || falls_into)).then(|| {
         format!(
             "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
-             second; windows.publish_delay is {}: a window that takes longer is late, and that shows something of its \
-             records",
-            crate::clock::show(Duration::from_secs(seconds)),
+             second, and is computed from its cut on; windows.publish_delay is {}: what falls due meanwhile is late, and that \
+             shows something of the records",
+            crate::clock::show(longest),
             crate::clock::show(delay)
         )
     })

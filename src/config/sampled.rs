@@ -20,6 +20,9 @@ use crate::target::Sensitivity;
 use crate::target::sampled::{Change, Clipped, Neighbours, SampledTarget};
 use crate::target::sampler::{Plan, Prior};
 
+/// More plain epsilon protects nobody; a total may be no more either.
+const MOST_AT_WORST: f64 = 1000.0;
+
 /// What the sampler is asked. All of it is written in the configuration, none of it comes from records.
 #[derive(Clone, Debug)]
 pub struct Study {
@@ -117,6 +120,13 @@ pub fn settle(document: &mut Document<'_>, stage: &mut Stage, privacy: &mut Priv
     #[expect(clippy::cast_precision_loss, reason = "rounded up to a tenth, far above the error")]
     let epsilon_at_worst =
         (neighbours.target.worst(privacy.adjacency) as f64 / units_of(scale) * 10.0).floor() / 10.0 + 0.1;
+    if epsilon_at_worst > MOST_AT_WORST {
+        let what = format!(
+            "for records that the prior does not resemble there is next to no noise left: epsilon = {epsilon_at_worst:.0} in plain \
+             privacy, at most {MOST_AT_WORST:.0} is allowed"
+        );
+        return Err(document.fault(place, what, "narrow the range that values are clipped to, or widen the prior"));
+    }
     privacy.definition = Definition::Random(Random {
         gamma: plan.gamma,
         records: neighbours.records,
@@ -174,6 +184,8 @@ fn study(
     let (domain, label) = normalised::domain(&stage.columns, &stage.axes, stage.label.as_ref());
     let shape = function.target.shape();
     let question = json!({
+        // Another number where the same question has another answer.
+        "sampler": 1,
         "function": function.about,
         "basis": shape.basis,
         "degree": shape.degree,
@@ -208,9 +220,13 @@ fn records(
 ) -> Found<u32> {
     let known = privacy.records_per_window;
     match (document.optional(written, forms::count)?, known) {
-        (Some(records), Some(known)) if u64::from(*records.get_ref()) != known => {
-            let what = format!("is not replace_one.records_per_window, {known}");
-            Err(document.fault(records.span(), what, "leave it out"))
+        (Some(records), Some(known)) if u64::from(*records.get_ref()) > known => {
+            let what = format!("is more than replace_one.records_per_window, {known}");
+            Err(document.fault(
+                records.span(),
+                what,
+                "give the number of a window and key, or leave it out for one key",
+            ))
         }
         (Some(records), _) => Ok(records.into_inner()),
         (None, Some(known)) => {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::Timestamp;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::{self, Candidates};
 use crate::mechanism::noise::Generator;
@@ -10,7 +11,7 @@ use crate::mechanism::{Laplace, Noisy};
 use crate::synopsis::description::Description;
 use crate::target::{Exact, Target};
 use crate::window::Rules;
-use crate::window::grid::Grid;
+use crate::window::grid::{Grid, Span};
 use crate::window::keep::State;
 
 /// What is released, and for what price. All of it is public.
@@ -82,4 +83,14 @@ pub enum Publication {
     AfterCut(Duration),
     /// Files have no cut: what is written as the time is the window's own end.
     AtWindowEnd,
+}
+
+impl Publication {
+    /// When the synopses of a window are due.
+    pub(super) fn due(self, window: Span, cut: Timestamp) -> Timestamp {
+        match self {
+            Publication::AfterCut(delay) => cut.plus(delay),
+            Publication::AtWindowEnd => window.end,
+        }
+    }
 }

@@ -226,6 +226,14 @@ pub enum Definition {
 }
 
 impl Definition {
+    /// In a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Definition::PureEpsilon => "pure epsilon",
+            Definition::Random(_) => "random",
+        }
+    }
+
     /// Whether it is less than plain differential privacy.
     pub fn is_random(&self) -> bool {
         matches!(self, Definition::Random(_))
@@ -354,6 +362,9 @@ impl Description {
         }
         if !positive(self.noise.scale) || !positive(self.noise.grid) {
             return Err("its noise has no positive scale and grid".to_owned());
+        }
+        if (self.noise.calibrated == Calibrated::Sampled) != matches!(self.privacy.definition, Definition::Random(_)) {
+            return Err("its noise and its definition of privacy do not fit".to_owned());
         }
         if let Definition::Random(random) = &self.privacy.definition
             && !(random.gamma > 0.0 && random.gamma < 1.0)

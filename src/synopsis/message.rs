@@ -39,15 +39,16 @@ impl Synopsis {
             ("ce_time", about.published.to_string()),
         ];
         headers.extend(about.key.clone().map(|key| ("ce_subject", key)));
-        headers.extend([
-            ("epsilon", about.privacy.price.to_string()),
-            ("window_start", about.window.start.to_string()),
-            ("window_end", about.window.end.to_string()),
-        ]);
-        // Beside epsilon, so that nobody takes it for plain differential privacy.
-        if let Definition::Random(random) = &about.privacy.definition {
-            headers.push(("random_dp_gamma", random.gamma.to_string()));
+        let price = about.privacy.price.to_string();
+        // Under a name of its own, so that nobody takes it for plain differential privacy.
+        match &about.privacy.definition {
+            Definition::PureEpsilon => headers.push(("epsilon", price)),
+            Definition::Random(random) => {
+                headers.extend([("random_dp_epsilon", price), ("random_dp_gamma", random.gamma.to_string())]);
+            }
         }
+        headers
+            .extend([("window_start", about.window.start.to_string()), ("window_end", about.window.end.to_string())]);
         let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Sealed { key: format!("{}{suffix}", about.pipeline), headers, bytes })
     }

@@ -124,7 +124,11 @@ impl Neighbours {
 }
 
 impl Plan {
-    /// The `k`-th smallest of the changes of as many pairs as planned, in each norm, and at least one unit.
+    /// The `k`-th smallest of the changes of as many pairs as planned, in each norm.
+    ///
+    /// # Errors
+    ///
+    /// Where it is 0: noise for that would be none.
     pub fn statistic_of(&self, changes: &[Change]) -> Result<Change, super::Error> {
         let smallest = |norm: fn(&Change) -> u64| {
             let mut sorted: Vec<u64> = changes.iter().map(norm).collect();
@@ -132,7 +136,8 @@ impl Plan {
             let place = (self.order as usize).checked_sub(1).filter(|_| sorted.len() == self.samples as usize);
             place.and_then(|place| sorted.get(place)).copied().ok_or(Error::Incomplete)
         };
-        Ok(Change { sup: smallest(|change| change.sup)?.max(1), sum: smallest(|change| change.sum)?.max(1) })
+        let change = Change { sup: smallest(|change| change.sup)?, sum: smallest(|change| change.sum)? };
+        if change.sum == 0 { Err(Error::NothingChanges.into()) } else { Ok(change) }
     }
 }
 
