@@ -144,10 +144,10 @@ fn what_cannot_be_read_is_named() {
     copy("tests/data/compressed.lz4.arrows", path("1.arrow")).unwrap();
     assert!(reason(folder.path()).contains("its Arrow buffers are compressed"), "{}", reason(folder.path()));
     write_arrow(&path("1.arrow"), &[table(text(["a", "b"]), [0.0, 1.0]).project(&[0, 1, 3]).unwrap()]);
-    assert!(reason(folder.path()).ends_with("1.arrow: it has no column 'key'"));
+    assert!(reason(folder.path()).contains("1.arrow: it has no column 'key', only time, "));
     std::fs::remove_file(path("1.arrow")).unwrap();
     write_parquet(&path("1.parquet"), &table(text(["a", "b"]), [0.0, 1.0]).project(&[1, 2, 3]).unwrap());
-    assert!(reason(folder.path()).ends_with("1.parquet: it has no column 'time'"));
+    assert!(reason(folder.path()).contains("1.parquet: it has no column 'time', only "));
 }
 
 #[test]

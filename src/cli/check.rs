@@ -9,6 +9,7 @@ use crate::clock::micros;
 use crate::config::{Input, Output, Settings, guarantee, message_bytes};
 use crate::ledger::witness;
 use crate::source;
+use crate::source::files::Files;
 use crate::source::topic::{self, Broker, Topic};
 
 #[derive(Debug, clap::Args)]
@@ -188,6 +189,12 @@ fn list(checks: &[Check]) -> String {
 /// Asks the brokers about every topic.
 fn online(settings: &Settings) -> Vec<Check> {
     let mut checks = Vec::new();
+    if let Input::Files(params) = &settings.input {
+        let what = format!("files at {}", params.path.display());
+        let found = Files::open(params, settings.columns.clone());
+        let why = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        checks.push(Check::new(what, found.is_ok(), why, "correct `files` or the names of the columns"));
+    }
     if let Input::Kafka(kafka) = &settings.input {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
         let answers = about(&mut checks, &kafka.broker, &kafka.topic, make, |topic| input_checks(kafka, topic));

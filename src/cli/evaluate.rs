@@ -12,7 +12,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use crate::cli::Failure;
 use crate::clock::Timestamp;
 use crate::synopsis::band::Band;
-use crate::synopsis::description::{Classifier, Density, Description, Target};
+use crate::synopsis::description::{Choice, Classifier, Definition, Density, Description, Target};
 use crate::synopsis::{self, Synopsis};
 
 /// How long a broker may be silent.
@@ -253,7 +253,13 @@ fn guarantee(about: &Description) -> String {
     let (privacy, percent) = (&about.privacy, about.band.level * 100.0);
     let band =
         format!("lower, upper: hold the noise, not the approximation, everywhere at once with {percent} % probability");
-    format!("{band}\n{}, epsilon {}: {}", privacy.definition, privacy.price, privacy.in_words)
+    let definition = match &privacy.definition {
+        Definition::PureEpsilon => String::new(),
+        random @ Definition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
+    };
+    let choice = |choice: &Choice| format!("\nchosen privately from the records of this window and key: {choice}");
+    let choices: String = about.choices.iter().map(choice).collect();
+    format!("{band}{choices}\n{definition}{}", privacy.in_words)
 }
 
 impl Topic {

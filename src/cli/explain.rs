@@ -52,8 +52,13 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Sensitivity", &plan.sensitivity());
     section(&mut text, "Noise", &plan.noise()?);
     section(&mut text, "Other prices", &plan.prices());
+    let mut approximation = plan.approximation();
+    if approximation.is_empty() && settings.shape().basis == Basis::Bernstein {
+        let unknown = "not predicted for this function: the figures above are those of the noise alone";
+        approximation.push(unknown.to_owned());
+    }
     for (title, lines) in
-        [("Approximation", plan.approximation()), ("Budget", budget(settings)), ("Note", guarantee::notes(settings))]
+        [("Approximation", approximation), ("Budget", budget(settings)), ("Note", guarantee::notes(settings))]
     {
         if !lines.is_empty() {
             section(&mut text, title, &lines);
@@ -208,7 +213,7 @@ impl<'s> Plan<'s> {
 fn choice(table: &auto::Table, is_private: bool, quantity: &str) -> Vec<String> {
     let mut lines = vec![
         format!(
-            "expected largest errors in {quantity}, if a window and key has {} records and half of them lie together",
+            "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
             table.expected_records
         ),
         format!("  {:<8} {:<6} {:<8} {:<10} {:<14} sum", "degree", "order", "values", "noise", "approximation"),

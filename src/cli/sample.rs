@@ -26,11 +26,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let changes = changes(neighbours, plan.samples)?;
     let change = plan.statistic_of(&changes).map_err(|error| Failure::Other(error.to_string()))?;
     let Change { sum, .. } = change;
+    let which = match plan.samples - plan.order {
+        0 => "all changes".to_owned(),
+        left_out => format!("all but the {left_out} largest changes"),
+    };
     eprintln!(
-        "all but the {} largest changes are at most {sum} grid units; gamma = {}, of which rho = {:.4} is for the sampler",
-        plan.samples - plan.order,
-        plan.gamma,
-        plan.rho
+        "{which} are at most {sum} grid units; gamma = {}, of which rho = {:.4} is for the sampler",
+        plan.gamma, plan.rho
     );
     if let Ok(proved) = neighbours.target.target().sensitivity(neighbours.adjacency, 1) {
         #[expect(clippy::cast_precision_loss, reason = "a figure to show")]

@@ -19,8 +19,9 @@ use std::thread;
 use crate::config::Function;
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
-use crate::synopsis::description::{Density, Method, Regression, Smoothing, Target};
+use crate::synopsis::description::{Classifier, Density, Method, Regression, Smoothing, Target};
 use crate::synopsis::predict;
+use crate::target::machine::Kernel;
 use crate::target::{Adjacency, Basis, Shape};
 use crate::window::Axis;
 
@@ -141,6 +142,17 @@ impl Search<'_> {
         orders.into_iter().zip(errors).map(candidate).collect()
     }
 
+    /// How fine what is fitted is taken to be, in the unit cube: as its kernel, or half the domain.
+    fn smoothing(&self, method: &Method) -> Vec<f64> {
+        let width = match method {
+            Method::KernelMachine {
+                kernel: Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth }, ..
+            } => bandwidth.min(0.5),
+            _ => 0.5,
+        };
+        vec![width; self.axes.len()]
+    }
+
     /// The bump that the polynomial must follow: its standard deviations in the unit cube, and its height.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     fn bump(&self, function: &Function) -> Option<(Vec<f64>, f64)> {
@@ -164,8 +176,16 @@ impl Search<'_> {
                 let covered = widths(&[*gap]).iter().map(|gap| gap * records).sum::<f64>().min(1.0);
                 (widths(&[*bandwidth]), (max - min) / 2.0 * covered)
             }
+            // However many the records are, what is expected of a label stays within its bounds, and a score about 1.
+            Target::Regression(Regression { min, max, method, .. }) => (self.smoothing(method), (max - min) / 2.0),
+            Target::Classifier(Classifier { method: Method::KernelBayes { bandwidths: lengths }, .. })
+            | Target::Classifier(Classifier { method: Method::GaussianBayes { min_deviations: lengths }, .. }) => {
+                (widths(lengths), crowd)
+            }
+            Target::Classifier(Classifier { method, .. }) => (self.smoothing(method), 1.0),
+            Target::Probability(Classifier { method, .. }) => (self.smoothing(method), 0.5),
             // Nothing is known of its shape: a bump of half the domain.
-            _ => (vec![0.25; self.axes.len()], crowd),
+            Target::Sum(_) => (vec![0.25; self.axes.len()], crowd),
         };
         // Two Gaussians on top of each other: the cluster, and the smoothing, each as wide as the other.
         let lowered = height * 0.5_f64.powf(smoothing.len() as f64 / 2.0);

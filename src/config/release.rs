@@ -127,6 +127,12 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     };
     let (axes, label, degree, target) = (axes?, label?, degree?, target?);
     let (columns, axes): (Vec<String>, Vec<Axis>) = axes.into_iter().unzip();
+    if let Some(label) = &label
+        && columns.contains(&label.get_ref().column)
+    {
+        let what = format!("{} is an axis already", label.get_ref().column);
+        return Err(document.fault(label.span(), what, "a label is another column: what is to be told from the axes"));
+    }
     let build = |document: &mut Document<'_>, degree| {
         let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), degree };
         target.clone().settle(document, &ground)

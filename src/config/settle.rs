@@ -142,7 +142,9 @@ fn can_pay_once(document: &mut Document<'_>, total: Epsilon, release: &Stage) {
     ];
     let price = choices.into_iter().flatten().fold(*release.price.get_ref(), Epsilon::saturating_add);
     if total < price {
-        let what = format!("the price of one window, {price}, is more than privacy.epsilon, {total}");
+        let own = release.price.get_ref();
+        let parts = if price == *own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
+        let what = format!("the price of one window, {price}{parts}, is more than privacy.epsilon, {total}");
         document.fault(release.price.span(), what, "no window could ever be paid for");
     }
 }

@@ -215,6 +215,15 @@ pub enum Choice {
     Order { taken: u32, candidates: Vec<u32>, price: Epsilon },
 }
 
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Choice::Bandwidths { taken, candidates, .. } => write!(f, "bandwidths {taken:?} of {candidates:?}"),
+            Choice::Order { taken, candidates, .. } => write!(f, "order {taken} of {candidates:?}"),
+        }
+    }
+}
+
 /// What kind of differential privacy it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Definition {
