@@ -251,7 +251,7 @@ fn each_rule_has_its_message() {
             FLIGHTS,
             "order = 4",
             "private_order = { epsilon = 0.1, candidates = [1, 2] }",
-            "release.epsilon: the price of one window, 1.1, is more than privacy.epsilon, 1",
+            "release.epsilon: the price of one window, 1.1 (1, and the rest for private choices), is more than privacy.epsilon, 1",
         ),
         (
             FLIGHTS,
@@ -418,6 +418,8 @@ fn each_rule_has_its_message() {
     let without_c = sigmoid.replace("c = 1\n", "");
     let both_bayes = format!("{kernel_bayes}\nmin_deviations = [10]");
     let no_landmarks = huber.replace("99", "5001");
+    let few_landmarks = format!("{huber}\nlandmarks = 3");
+    let own_axis = number.replace("arr_delay", "dep_delay");
     for (label, function, place, told) in [
         // No label, or one that does not fit.
         ("", regression, "[release.regression]", "release.regression: needs release.label"),
@@ -434,6 +436,15 @@ fn each_rule_has_its_message() {
         (number, &logistic, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
         (number, sigmoid, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
         (number, density, "{ column = \"arr_delay\"", "release.label: a density has no label"),
+        (&own_axis, regression, "{ column = \"dep_delay\", min = -60", "release.label: dep_delay is an axis already"),
+        // Between landmarks there would be nothing.
+        (
+            number,
+            &few_landmarks,
+            "3\n\n",
+            "release.machine.landmarks: lie farther apart than the kernel is wide, 0.2 of the domain: between them nothing \
+             would be seen",
+        ),
         // No bound.
         (
             number,

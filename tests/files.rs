@@ -47,6 +47,14 @@ fn write_stream(path: &Path, batch: &RecordBatch) {
     writer.finish().unwrap();
 }
 
+/// What is wrong with a folder, told when it is opened or when it is read.
+fn reason(path: &Path) -> String {
+    match Files::open(&Params { path: path.to_owned() }, columns()) {
+        Ok(mut files) => read_all(&mut files).unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
 fn opened(path: &Path) -> Files {
     Files::open(&Params { path: path.to_owned() }, columns()).unwrap()
 }
@@ -63,10 +71,6 @@ fn read_all(source: &mut Files) -> Result<Vec<Batch>, Error> {
         }
     }
     Ok(batches)
-}
-
-fn reason(folder: &Path) -> String {
-    read_all(&mut opened(folder)).unwrap_err().to_string()
 }
 
 #[test]

@@ -158,7 +158,17 @@ pub fn machine(
         false => number(document, ground, place).map(|(column, bounds)| (column, Ok(bounds))),
     };
     let (kernel, c, records) = (kernel?, c?.into_inner(), max_records?.into_inner());
-    let landmarks = landmarks?.map(Spanned::into_inner);
+    let landmarks = landmarks?;
+    if let (Some(landmarks), Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth }) = (&landmarks, kernel)
+        && bandwidth * f64::from(*landmarks.get_ref()) < 1.0
+    {
+        let what = format!(
+            "lie farther apart than the kernel is wide, {bandwidth} of the domain: between them nothing would be seen"
+        );
+        let least = (1.0 / bandwidth).ceil();
+        return Err(document.fault(landmarks.span(), what, format!("take {least} or more, or a wider kernel")));
+    }
+    let landmarks = landmarks.map(Spanned::into_inner);
     let (column, label) = label?;
     let loss = loss.into_inner();
     let (dimensions, degree) = (ground.axes.len(), ground.degree);

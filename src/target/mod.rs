@@ -219,11 +219,6 @@ pub enum Error {
     )]
     NeedsLandmarks { records: u32, most: u32 },
     #[error(
-        "{landmarks} landmarks an axis lie farther apart than the kernel is wide, {bandwidth} of the domain: between them \
-         nothing would be seen; take landmarks = {least} or more, or a wider kernel"
-    )]
-    FewLandmarks { landmarks: u32, bandwidth: f64, least: u32 },
-    #[error(
         "{records} records of {width} features each are more than {most} numbers for every window and key: keep fewer \
          records, or take fewer landmarks"
     )]

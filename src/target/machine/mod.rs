@@ -64,7 +64,7 @@ pub struct Settings {
     pub dimensions: usize,
     /// `k`; at most 10,000 lattice points.
     pub degree: u32,
-    /// The degree of the landmarks' lattice, which must be as fine as the kernel is wide; without it the Gram matrix.
+    /// The degree of the landmarks' lattice; without it the Gram matrix.
     pub landmarks: Option<u32>,
 }
 
@@ -89,12 +89,6 @@ impl Machine {
         let landmarks = if kernel == Kernel::Linear { Some(1) } else { landmarks };
         if let Some(landmarks) = landmarks {
             checked_lattice(dimensions, landmarks)?;
-            if let Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } = kernel
-                && bandwidth * f64::from(landmarks) < 1.0
-            {
-                let least = (1.0 / bandwidth).ceil() as u32;
-                return Err(Error::FewLandmarks { landmarks, bandwidth, least });
-            }
         } else if records > MOST_EXACT {
             return Err(Error::NeedsLandmarks { records, most: MOST_EXACT });
         }
