@@ -338,8 +338,11 @@ fn class<'g>(document: &mut Document<'_>, ground: &'g Ground<'_>, place: &Range<
     }
 }
 
+const LABELS: &str = "add a class, label = { column = \"late\", above = 15 }, or a number, label = { column = \"late\", \
+                      min = -60, max = 150, outside = \"clamp\" }";
+
 fn no_label(document: &mut Document<'_>, place: &Range<usize>) -> crate::config::document::Reported {
-    document.fault(place.clone(), "needs release.label", "add what is to be expected at a point")
+    document.fault(place.clone(), "needs release.label", LABELS)
 }
 
 /// One length an axis, in natural units.
