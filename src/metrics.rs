@@ -47,8 +47,8 @@ pub struct Operator {
 }
 
 impl Metrics {
-    /// Registers every metric. `digest` is that of the privacy settings in use.
-    pub fn new(detail: Detail, pipeline: &str, digest: &str) -> Result<Metrics, prometheus::Error> {
+    /// Registers every metric. `definition` names the kind of privacy, `digest` is that of the privacy settings in use.
+    pub fn new(detail: Detail, pipeline: &str, definition: &str, digest: &str) -> Result<Metrics, prometheus::Error> {
         let registry = Registry::new_custom(
             Some("bernstream".into()),
             Some([("pipeline".to_string(), pipeline.to_string())].into()),
@@ -60,6 +60,7 @@ impl Metrics {
         let info = Opts::new("build_info", "1; the labels say what is running")
             .const_label("version", env!("CARGO_PKG_VERSION"))
             .const_label("configuration", digest)
+            .const_label("definition", definition)
             .const_label("detail", detail.name());
         whole(IntGauge::with_opts(info)?)?.set(1);
 

@@ -4,9 +4,10 @@
 //! closed windows into published synopses. What passes between them is one closed window at a time, in order.
 
 mod health;
+mod news;
+mod plan;
 mod stop;
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -15,24 +16,25 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 pub use health::{Health, Loop};
+pub use plan::{Plan, Publication, Way};
 pub use stop::Stop;
 
 use crate::accountant;
 use crate::clock::Timestamp;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closing, Ledger};
+use crate::mechanism;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::noise::Generator;
-use crate::mechanism::{self, Laplace, Noisy};
 use crate::metrics::Metrics;
+use crate::pipeline::news::{Figures, News, Outcome};
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Source};
 use crate::synopsis::description::{self, Charge, Description, Entry};
 use crate::synopsis::{self, Synopsis};
-use crate::target::Target;
-use crate::window::grid::{Grid, Span};
-use crate::window::{Fates, Rules, Window, Windows};
+use crate::window::grid::Span;
+use crate::window::{Fates, Window, Windows};
 
 /// How long one look at the input may take, and so how late a stop is noticed.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -56,43 +58,6 @@ pub enum Error {
     Deliver(#[from] deliver::Error),
     #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
     Panicked,
-}
-
-/// What is released, and for what price. All of it is public.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    pub rules: Rules,
-    /// The grid of the privacy blocks: a release charges every block that its window meets.
-    pub blocks: Grid,
-    pub target: Arc<dyn Target>,
-    pub mechanism: Laplace,
-    /// The price of one window, for every block that it meets.
-    pub price: Epsilon,
-    /// What a block may spend in all.
-    pub total: Epsilon,
-    pub publication: Publication,
-    /// The natural value of zero grid units.
-    pub offset: f64,
-    /// The description of every synopsis, but for what differs from window to window.
-    pub description: Description,
-}
-
-impl Plan {
-    /// Noisy values in natural units.
-    #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
-    pub fn natural(&self, noisy: &Noisy) -> Vec<f64> {
-        let natural = |value: &i128| self.offset + *value as f64 * self.description.noise.grid;
-        noisy.values().iter().map(natural).collect()
-    }
-}
-
-/// When a window is due on the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Publication {
-    /// So long after its cut.
-    AfterCut(Duration),
-    /// Files have no cut: what is written as the time is the window's own end.
-    AtWindowEnd,
 }
 
 /// What a worker works with: every part real, handed in by the command line.
@@ -120,8 +85,10 @@ impl Worker<'_> {
     /// Works until the grid ends and all is published, until somebody asks to stop, or until something is wrong.
     pub fn run(self) -> Result<(), Error> {
         let Worker { plan, source, ledger, metrics, health, stop, .. } = self;
+        health.allow(plan.longest());
         let next = plan.rules.grid.span_of(ledger.next_window());
-        let windows = Windows::new(plan.rules.clone(), plan.target.keep(), next, ledger.genesis().backfill_until);
+        let windows =
+            Windows::new(plan.rules.clone(), plan.ways.first().target.keep(), next, ledger.genesis().backfill_until);
         let reading = Reading {
             plan,
             source,
@@ -138,6 +105,7 @@ impl Worker<'_> {
             witness: self.witness,
             sink: self.sink,
             generators: self.generators,
+            news: News::default(),
             metrics,
             health,
         };
@@ -257,10 +225,7 @@ impl Reading<'_> {
 
     fn close(&mut self, ends: Positions, cut: Timestamp) -> Closed {
         let window = self.windows.close();
-        let publish_at = match self.plan.publication {
-            Publication::AfterCut(delay) => cut.plus(delay),
-            Publication::AtWindowEnd => window.span.end,
-        };
+        let publish_at = self.plan.publication.due(window.span, cut);
         self.recorded = ends.clone();
         Closed { window, ends, publish_at }
     }
@@ -287,6 +252,7 @@ struct Releasing<'a> {
     witness: Box<dyn Witness + Send + 'a>,
     sink: Box<dyn Sink + Send + 'a>,
     generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
+    news: News,
     metrics: Metrics,
     health: &'a Health,
 }
@@ -294,7 +260,7 @@ struct Releasing<'a> {
 impl Releasing<'_> {
     /// Releases what comes, publishes what is due; ends once the other loop has and nothing is left to publish.
     fn run(mut self, closed: &Receiver<Closed>, stop: &Stop) -> Result<(), Error> {
-        self.show();
+        self.recall()?;
         // What an earlier run has paid for may be left to publish.
         let mut next_step = Instant::now();
         let mut is_reading = true;
@@ -311,13 +277,14 @@ impl Releasing<'_> {
                     stop.wait(PATIENCE);
                 }
             }
+            self.tell();
             if Instant::now() < next_step {
                 continue;
             }
             match deliver::step(&mut self.ledger, &mut *self.witness, &mut *self.sink, Timestamp::now()) {
                 Ok(progress) => {
                     self.delivered(&progress);
-                    if !is_reading && !progress.has_claimed && progress.next_due.is_none() {
+                    if !is_reading && !progress.has_claimed && progress.next_due.is_none() && self.news.is_empty() {
                         break;
                     }
                     next_step = Instant::now() + self.pause(&progress);
@@ -368,29 +335,30 @@ impl Releasing<'_> {
         let Closed { window, ends, publish_at } = closed;
         let Some(charges) = self.quote(window.span) else {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
-            self.metrics.withheld.inc();
-            self.health.spent.store(true, Relaxed);
             self.ledger.withhold(window.span, ends)?;
-            self.show();
+            self.news.add(publish_at, Outcome::Withheld, Figures::of(&self.ledger));
+            self.tell();
             return Ok(());
         };
         let mut generator = (self.generators)()?;
         let mut sealed = Vec::with_capacity(window.groups.len());
         for group in &window.groups {
-            let exact = self.plan.target.evaluate(&group.state);
-            let noisy = self.plan.mechanism.release(&exact, &mut generator);
-            let description = self.describe(group.key.as_deref(), window.span, publish_at, &charges);
-            let synopsis = Synopsis::new(description, self.plan.natural(&noisy))?;
+            self.health.turn(Loop::Release);
+            let way = self.plan.way(&group.state, &mut generator);
+            let exact = way.target.evaluate(&group.state);
+            let about = way.about(&exact, &mut generator);
+            let noisy = way.mechanism.release(&exact, &mut generator);
+            let description = self.describe(about, group.key.as_deref(), window.span, publish_at, &charges);
+            let synopsis = Synopsis::new(description, way.natural(&noisy))?;
             sealed.push(synopsis.seal()?);
         }
         self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed })?;
         info!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
-        self.metrics.released.inc();
-        self.health.spent.store(false, Relaxed);
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }
-        self.show();
+        self.news.add(publish_at, Outcome::Released, Figures::of(&self.ledger));
+        self.tell();
         Ok(())
     }
 
@@ -402,9 +370,10 @@ impl Releasing<'_> {
         Some(touched.into_iter().map(|(block, _)| (block, self.plan.price)).collect())
     }
 
-    /// The plan's description, with everything that differs from window to window.
+    /// A description with everything that differs from window to window.
     fn describe(
         &self,
+        about: &Description,
         key: Option<&str>,
         window: Span,
         published: Timestamp,
@@ -421,22 +390,26 @@ impl Releasing<'_> {
             key: key.map(str::to_owned),
             window,
             published,
-            privacy: description::Privacy { blocks: blocks.collect(), ..plan.description.privacy.clone() },
+            privacy: description::Privacy { blocks: blocks.collect(), ..about.privacy.clone() },
             ledger: Entry { id: self.ledger.genesis().ledger.clone(), sequence: self.ledger.head().sequence + 1 },
-            ..plan.description.clone()
+            ..about.clone()
         }
     }
 
-    /// Shows in the metrics what the ledger says: the schedule and the budget, nothing of the records.
-    fn show(&self) {
-        self.metrics.ledger_entries.set(i64::try_from(self.ledger.head().sequence).unwrap_or(i64::MAX));
-        #[expect(clippy::cast_precision_loss, reason = "a time to show")]
-        self.metrics.closed_until.set(self.ledger.next_window().micros() as f64 / 1e6);
+    fn tell(&mut self) {
+        self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health);
+    }
+
+    /// Shows in the metrics what an earlier run left, no earlier than it is due.
+    fn recall(&mut self) -> Result<(), Error> {
         self.metrics.total.set(self.plan.total.to_f64());
-        self.metrics.noise_scale.set(self.plan.description.noise.scale);
-        if let Some((_, spent)) = self.ledger.blocks().next_back() {
-            self.metrics.spent.set(spent.to_f64());
-            self.metrics.used.set(spent.to_f64() / self.plan.total.to_f64());
-        }
+        self.metrics.noise_scale.set(self.plan.description().noise.scale);
+        let backfill = self.ledger.genesis().backfill_until;
+        let Plan { rules, publication, .. } = self.plan;
+        let due = |closed: &ledger::Closed| publication.due(closed.window, rules.cut(closed.window, backfill));
+        let (figures, news) = News::recall(&self.ledger, Timestamp::now(), due)?;
+        figures.show(self.plan.total, &self.metrics);
+        self.news = news;
+        Ok(())
     }
 }

@@ -52,6 +52,7 @@ fn the_reference_says_what_the_defaults_are() {
     let optional = [
         "trust_producer_time = false",
         "on_bad_message = \"stop\"",
+        "scale = \"tight\"",
         "brokers = \"localhost:9092\"\ntopic = \"reference-synopses\"",
         "witness_min_insync_replicas = 2",
         "keep_published = \"7d\"",
@@ -61,6 +62,59 @@ fn the_reference_says_what_the_defaults_are() {
     for line in optional {
         let without = line.split_once('\n').map_or("", |(_, rest)| rest);
         assert_eq!(shown(&with(text, line, without)), shown(text), "{line}");
+    }
+}
+
+/// The functions that the reference has in comments, code without a space after the `#`: each with its label before it.
+fn commented_functions() -> Vec<String> {
+    let reference = include_str!("../config/reference.toml");
+    let (mut blocks, mut block) = (Vec::new(), String::new());
+    for line in reference.lines() {
+        match line.strip_prefix('#').filter(|code| code.starts_with(|c: char| c == '[' || c.is_ascii_alphabetic())) {
+            Some(code) => block += &format!("{code}\n"),
+            None if line.is_empty() && !block.is_empty() => blocks.push(std::mem::take(&mut block)),
+            None => {}
+        }
+    }
+    blocks
+}
+
+#[test]
+fn every_function_of_the_reference_can_be_released() {
+    let reference = include_str!("../config/reference.toml");
+    let functions = commented_functions();
+    let names: Vec<&str> =
+        functions.iter().filter_map(|text| text.split_once("[release.")?.1.split(']').next()).collect();
+    assert_eq!(names, ["regression", "bayes", "bayes", "machine", "machine", "logistic", "expression", "expression"]);
+    for function in functions {
+        let text = with(reference, "[release.density]\nbandwidths = [10]\n", &function);
+        assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
+    }
+}
+
+#[test]
+fn every_function_of_the_readme_can_be_released() {
+    let readme = include_str!("../README.md");
+    let blocks = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let functions: Vec<&str> = blocks.filter(|block| block.contains("[release.")).collect();
+    assert!(functions.len() >= 5);
+    for function in functions {
+        let text = with(include_str!("../config/reference.toml"), "[release.density]\nbandwidths = [10]\n", function);
+        assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
+    }
+}
+
+#[test]
+fn the_reference_shows_every_key() {
+    let reference = include_str!("../config/reference.toml");
+    for (path, _) in bernstream::config::keys::KEYS {
+        let key = path.rsplit('.').next().unwrap().trim_end_matches("[]");
+        let is_key = |at: usize| {
+            let (before, after) = (&reference[..at], &reference[at + key.len()..]);
+            let starts = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            starts && (after.starts_with(" = ") || after.starts_with(']') || after.starts_with('.'))
+        };
+        assert!(reference.match_indices(key).any(|(at, _)| is_key(at)), "{path}");
     }
 }
 
@@ -86,7 +140,7 @@ fn all_faults_of_a_file_are_told_at_once() {
             "f:27:52: privacy.adjacency.replace_one.records_per_window: must be at least 1",
             "f:28:11: privacy.epsilon: NaN is no price",
             "f:32:11: release.epsilon: 0.1234567890123 has more than 12 decimals",
-            "f:33:10: release.degree: expected a whole number from 1, such as 40",
+            "f:33:10: release.degree: expected a whole number from 1, such as 40, or \"auto\"",
             "f:34:9: release.order: must be from 1 to 200",
             "f:39:7: release.domain[0].max: must be more than `min`, 10",
             "f:42:1: release.domain[1].min: missing",
@@ -108,18 +162,18 @@ fn a_fault_is_shown_the_way_a_compiler_shows_it() {
     assert_eq!(
         shown,
         format!(
-            "flights.toml:{heading}:1: release.degree: missing
+            r#"flights.toml:{heading}:1: release.degree: missing
    |
 {heading} | [release]
    | ^^^^^^^^^
-  = add `degree`, a whole number from 1, such as 40
+  = add `degree`, a whole number from 1, such as 40, or "auto"
 
 flights.toml:{line}:1: release.degre: unknown key
    |
 {line} | degre = 40
    | ^^^^^
   = did you mean `degree`?
-"
+"#
         )
     );
 }
@@ -142,8 +196,82 @@ fn each_rule_has_its_message() {
             "privacy.epsilon: 1000000000 protects nobody: must be at most 1000",
         ),
         (FLIGHTS, "degree = 40", "degree = 0", "release.degree: must be at least 1"),
-        (FLIGHTS, "degree = 40", "degree = -3", "release.degree: expected a whole number from 1, such as 40"),
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = -3",
+            "release.degree: expected a whole number from 1, such as 40, or \"auto\"",
+        ),
         (FLIGHTS, "order = 4", "order = 201", "release.order: must be from 1 to 200"),
+        (FLIGHTS, "degree = 40", "degree = \"auto\"", "release.expected_records: missing"),
+        (FLIGHTS, "order = 4", "order = \"auto\"", "release.expected_records: missing"),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = \"atuo\"\nexpected_records = 300",
+            "release.order: expected a whole number from 1 to 200, such as 2, or \"auto\"",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = \"auto\"\nexpected_records = 0",
+            "release.expected_records: must be at least 1",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = 4\nexpected_records = 300",
+            "release.expected_records: bears on nothing: degree and order are fixed",
+        ),
+        (
+            FLIGHTS,
+            "degree = 40\norder = 4",
+            "degree = 600\norder = \"auto\"\nexpected_records = 300",
+            "release.order: \"auto\" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = 4\nprivate_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release: has both `order` and `private_order`",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [2, 1] }",
+            "release.private_order.candidates: must ascend, from 1 to 200",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [2] }",
+            "release.private_order.candidates: must have 2 to 16 candidates, has 1",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release.epsilon: the price of one window, 1.1 (1, and the rest for private choices), is more than privacy.epsilon, 1",
+        ),
+        (
+            FLIGHTS,
+            "degree = 40\norder = 4",
+            "degree = 900\nprivate_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release.private_order: the lattice is too large for a private choice: at order 8, degree 290 on one axis and 20 on \
+             two is the most",
+        ),
+        (
+            FLIGHTS,
+            "bandwidths = [10]",
+            "private_bandwidths = { epsilon = 0.1, candidates = [[5], [10, 3]] }",
+            "release.density.private_bandwidths.candidates[1]: has 2 numbers for 1 axes",
+        ),
+        (
+            FLIGHTS,
+            "bandwidths = [10]",
+            "bandwidths = [10]\nprivate_bandwidths = { epsilon = 0.1, candidates = [[5], [10]] }",
+            "release.density: has both `bandwidths` and `private_bandwidths`",
+        ),
         (FLIGHTS, "min = -30", "min = nan", "release.domain[0].min: NaN is no bound"),
         (FLIGHTS, "min = -30", "min = 180", "release.domain[0].max: must be more than `min`, 180"),
         (FLIGHTS, "min = -30, ", "", "release.domain[0].min: missing"),
@@ -272,6 +400,94 @@ fn each_rule_has_its_message() {
         let told: Vec<_> = found.iter().filter_map(|fault| fault.split_once(": ")).map(|(_, told)| told).collect();
         assert_eq!(told, [expected], "{old:?} -> {new:?}");
     }
+    let number = r#"label = { column = "arr_delay", min = -60, max = 180, outside = "clamp" }"#;
+    let class = r#"label = { column = "arr_delay", above = 15 }"#;
+    let machine = |loss: &str| {
+        format!(
+            "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = 0.2 }} }}\nc = 1\nmax_records = 99"
+        )
+    };
+    let (hinge, logistic, huber, squared) =
+        (machine("hinge"), machine("logistic"), machine("huber"), machine("squared"));
+    let regression = "[release.regression]\nbandwidth = 10\ngap = 0.5\nmax_records = 99";
+    let kernel_bayes = "[release.bayes]\nbandwidths = [10]";
+    let gaussian_bayes = "[release.bayes]\nmin_deviations = [10]";
+    let sigmoid = "[release.logistic]\nscore = \"sigmoid\"\nc = 1\nmax_records = 99";
+    let density = "[release.density]\nbandwidths = [10]";
+    let (no_mean, no_class) = ("must be a number, with `min` and `max`", "must be a class, with `above`");
+    let without_c = sigmoid.replace("c = 1\n", "");
+    let both_bayes = format!("{kernel_bayes}\nmin_deviations = [10]");
+    let no_landmarks = huber.replace("99", "5001");
+    let few_landmarks = format!("{huber}\nlandmarks = 3");
+    let own_axis = number.replace("arr_delay", "dep_delay");
+    for (label, function, place, told) in [
+        // No label, or one that does not fit.
+        ("", regression, "[release.regression]", "release.regression: needs release.label"),
+        ("", kernel_bayes, "[release.bayes]", "release.bayes: needs release.label"),
+        ("", gaussian_bayes, "[release.bayes]", "release.bayes: needs release.label"),
+        ("", &hinge, "[release.machine]", "release.machine: needs release.label"),
+        ("", &huber, "[release.machine]", "release.machine: needs release.label"),
+        ("", sigmoid, "[release.logistic]", "release.logistic: needs release.label"),
+        (class, regression, "{ column = \"arr_delay\"", &format!("release.label: {no_mean}")),
+        (class, &huber, "{ column = \"arr_delay\"", &format!("release.label: {no_mean}")),
+        (number, kernel_bayes, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, gaussian_bayes, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, &hinge, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, &logistic, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, sigmoid, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, density, "{ column = \"arr_delay\"", "release.label: a density has no label"),
+        (&own_axis, regression, "{ column = \"dep_delay\", min = -60", "release.label: dep_delay is an axis already"),
+        // Between landmarks there would be nothing.
+        (
+            number,
+            &few_landmarks,
+            "3\n\n",
+            "release.machine.landmarks: lie farther apart than the kernel is wide, 0.2 of the domain: between them nothing \
+             would be seen",
+        ),
+        // No bound.
+        (
+            number,
+            &squared,
+            "[release.machine]",
+            "release.machine: the squared loss has no bound that we claim where a record more or less makes a neighbour: \
+             use the huber loss, or the adjacency replace_one",
+        ),
+        (
+            number,
+            &no_landmarks,
+            "[release.machine]",
+            "release.machine: the kernel matrix of 5001 records is too large, at most 5000 fit: give a number of landmarks, \
+             or keep fewer records",
+        ),
+        // Keys that miss or exclude each other.
+        (class, &without_c, "[release.logistic]", "release.logistic.c: missing"),
+        (class, &both_bayes, "[release.bayes]", "release.bayes: has both `bandwidths` and `min_deviations`"),
+        (class, "[release.bayes]", "[release.bayes]", "release.bayes: has neither `bandwidths` nor `min_deviations`"),
+        (
+            number,
+            "[release.expression]\nvalue = \"arrival\"",
+            "\"arrival\"",
+            "release.expression.value: the expression cannot be read at character 1: 'arrival' is unknown: there are \
+             dep_delay, arr_delay, at.dep_delay, pi, and abs, cos, exp, ln, sin, sqrt, tanh, max, min",
+        ),
+        (
+            "",
+            "[release.expression]\nvalue = \"1 / (dep_delay - at.dep_delay)\"",
+            "\"1 / (dep_delay",
+            "release.expression.value: the expression cannot be bounded over the domain: it divides by what can be 0; \
+             change the expression or the domain, or clip what a record adds",
+        ),
+    ] {
+        let text = with(FLIGHTS, density, &format!("{label}\n{function}\n"));
+        let at = text.find(place).unwrap();
+        let (line, column) =
+            (text[..at].matches('\n').count() + 1, at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1);
+        assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{function}");
+    }
+    // What replaces one record may use the squared loss.
+    let replaced = with(FLIGHTS, "\"add_remove\"", "{ replace_one = { records_per_window = 99 } }");
+    assert!(faults(&with(&replaced, density, &format!("{number}\n{squared}\n"))).is_empty());
     // The rest of Kafka's keys with files, and a lattice that no message holds.
     let told = faults(&with(FILES, "end = \"2014", &format!("{kafka_keys}\nend = \"2014")));
     assert_eq!(told.len(), 3);
@@ -279,7 +495,7 @@ fn each_rule_has_its_message() {
     let square = |text| with(&with(text, dep_delay, two_axes), "bandwidths = [10]", "bandwidths = [0.1, 0.1]");
     let large = with(&square(FLIGHTS), "degree = 40", "degree = 400");
     assert!(
-        faults(&large)[0].ends_with("a synopsis would have 1289480 bytes, more than Kafka's default limit of 1000000")
+        faults(&large)[0].ends_with("a synopsis would have 1290504 bytes, more than Kafka's default limit of 1000000")
     );
     let files = with(&square(FILES), "degree = 40", "degree = 400");
     assert!(faults(&files).is_empty());
@@ -339,6 +555,23 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
 }
 
 #[test]
+fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
+    let auto = |records: &str| {
+        let lines = format!("degree = \"auto\"\norder = \"auto\"\nexpected_records = {records}");
+        Settings::parse(&with(FLIGHTS, "degree = 40\norder = 4", &lines), "f").unwrap()
+    };
+    let (few, many) = (auto("300"), auto("301"));
+    assert_eq!(few.digest(), many.digest());
+    let (degree, order) = (few.shape().degree, few.release.order);
+    let pinned = with(FLIGHTS, "degree = 40\norder = 4", &format!("degree = {degree}\norder = {order}"));
+    assert_eq!(Settings::parse(&pinned, "f").unwrap().digest(), few.digest());
+    // What is given stays: the other is chosen for it.
+    let fixed = with(FLIGHTS, "order = 4", "order = \"auto\"\nexpected_records = 300");
+    let fixed = Settings::parse(&fixed, "f").unwrap();
+    assert_eq!((fixed.shape().degree, fixed.release.auto.unwrap().candidates.len()), (40, 1));
+}
+
+#[test]
 fn blocks_are_the_windows_of_records_and_the_periods_of_users() {
     let records = Settings::parse(FLIGHTS, "f").unwrap();
     assert_eq!(records.blocks, records.windows.grid);
@@ -370,4 +603,74 @@ fn check_tells_the_faults_on_stderr_and_exits_78() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(78), 0));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("tests/data/wrong.toml:3:1: windws: unknown key\n"), "{told}");
+}
+
+#[test]
+fn a_linear_score_has_degree_1_and_order_1() {
+    let score = |score: &str, degree: &str, order: &str| {
+        let lines = format!(
+            "degree = {degree}\norder = {order}\nlabel = {{ column = \"arr_delay\", above = 15 }}\n{}",
+            if degree == "\"auto\"" { "expected_records = 300\n" } else { "" }
+        );
+        let text = with(FLIGHTS, "degree = 40\norder = 4\n", &lines);
+        with(
+            &text,
+            "[release.density]\nbandwidths = [10]",
+            &format!("[release.logistic]\nscore = \"{score}\"\nc = 1\nmax_records = 400"),
+        )
+    };
+    let wrong = faults(&score("linear", "40", "1"));
+    assert!(wrong.len() == 1 && wrong[0].contains("release.degree: must be 1: a linear score"), "{wrong:?}");
+    let wrong = faults(&score("linear", "1", "2"));
+    assert!(wrong.len() == 1 && wrong[0].contains("release.order: must be 1: a linear score"), "{wrong:?}");
+    for degree in ["1", "\"auto\""] {
+        let settings = Settings::parse(&score("linear", degree, degree), "f").unwrap();
+        assert_eq!((settings.shape().values(), settings.release.order), (2, 1));
+        assert!(settings.release.auto.is_none_or(|table| table.candidates.len() == 1));
+    }
+    assert_eq!(faults(&score("sigmoid", "20", "2")), Vec::<String>::new());
+    let chosen = score("linear", "\"auto\"", "1")
+        .replace("order = 1\n", "private_order = { epsilon = 0.1, candidates = [1, 2] }\n");
+    let wrong = faults(&chosen);
+    assert!(wrong.len() == 1 && wrong[0].contains("there is nothing to choose"), "{wrong:?}");
+}
+
+#[test]
+fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
+    let settings = |bandwidths: &str, order: &str| {
+        let cheap = with(FLIGHTS, "epsilon = 1.0\ndegree", "epsilon = 0.5\ndegree");
+        let text = with(&with(&cheap, "bandwidths = [10]", bandwidths), "order = 4", order);
+        Settings::parse(&text, "f").unwrap()
+    };
+    let (bandwidths, order) = ("bandwidths = [5]", "order = 2");
+    let private = "private_bandwidths = { epsilon = 0.1, candidates = [[5], [10]] }";
+    let private_order = "private_order = { epsilon = 0.2, candidates = [2, 8] }";
+    let all = [
+        settings(bandwidths, order),
+        settings(private, order),
+        settings(&private.replace("[10]", "[20]"), order),
+        settings(&private.replace("0.1", "0.11"), order),
+        settings(bandwidths, private_order),
+        settings(bandwidths, &private_order.replace("8", "9")),
+        settings(bandwidths, &private_order.replace("0.2", "0.21")),
+        settings(private, private_order),
+    ];
+    let digests: std::collections::BTreeSet<_> = all.iter().map(Settings::digest).collect();
+    assert_eq!(digests.len(), all.len());
+    assert_eq!(all[0].release.window_price().to_string(), "0.5");
+    assert_eq!(all[7].release.window_price().to_string(), "0.8");
+}
+
+#[test]
+fn the_private_choices_of_the_reference_are_sound() {
+    let reference = include_str!("../config/reference.toml");
+    let line = |key: &str| {
+        let line = reference.lines().find(|line| line.starts_with(&format!("# {key} ="))).expect(key);
+        format!("\n{}\n", line.trim_start_matches("# "))
+    };
+    let order = with(reference, "\norder = 2\n", &line("private_order"));
+    let both = with(&order, "]\nbandwidths = [10]\n", &format!("]{}", line("private_bandwidths")));
+    for text in [order, both] {
+        assert_eq!(faults(&text), Vec::<String>::new());
+    }
 }

@@ -310,7 +310,7 @@ fn a_wrong_schema_is_refused_by_column_and_type() {
     assert!(found.starts_with("column 'x' is List(") && found.ends_with("but a value must be a number"), "{found}");
     // Before any record is read: a message without rows is refused too.
     let missing = sound(vec![]).project(&[0, 1, 3, 4]).unwrap().slice(0, 0);
-    assert_eq!(reason(read(&encode(&[missing]))), "it has no column 'unit'");
+    assert!(reason(read(&encode(&[missing]))).starts_with("it has no column 'unit', only "));
     let twice = sound(vec![]).project(&[0, 1, 2, 3, 4, 3]).unwrap();
     assert_eq!(reason(read(&encode(&[twice]))), "it has two columns 'x'");
 }

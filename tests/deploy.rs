@@ -48,13 +48,13 @@ fn the_commands_of_the_readme_work() {
     for command in &commands {
         let words: Vec<&str> = command.split('#').next().unwrap_or_default().split_whitespace().collect();
         match words.as_slice() {
-            ["bernstream", "explain" | "check", ..] => {
+            ["bernstream", "explain" | "check" | "sample", ..] => {
                 let output =
                     Command::new(env!("CARGO_BIN_EXE_bernstream")).args(&words[1..]).output().expect("it runs");
                 assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
                 run += 1;
             }
-            // With a broker: in tests/flights.rs. The demonstration: in tests/demo.rs. The tests: this.
+            // With a broker: in tests/flights.rs; without: in tests/functions.rs. The demonstration: in tests/demo.rs. The tests: this.
             ["bernstream", "produce" | "ledger" | "run" | "evaluate", ..] | ["cargo", "run", ..] | ["tests/run"] => {
                 run += 1;
             }
@@ -62,5 +62,5 @@ fn the_commands_of_the_readme_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 8, "{commands:?}");
+    assert_eq!(run, 11, "{commands:?}");
 }

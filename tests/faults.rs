@@ -300,7 +300,6 @@ fn a_budget_that_is_spent_withholds_windows_and_says_so_and_the_next_period_goes
     scene.edit("unit = \"record\"", user);
     scene.edit("order = 2", "order = 2 # three windows of five");
     scene.edit("name = \"density\"\nepsilon = 1.0", "name = \"density\"\nepsilon = 0.3");
-    scene.edit("publish_delay = \"300ms\"", "publish_delay = \"1m\"");
     scene.send(&scene.rows(1000, 1));
     scene.begin(Duration::ZERO);
     let worker = Running::start(&scene);
@@ -371,7 +370,6 @@ fn odd() -> Vec<u8> {
 /// Metrics and log of a worker that has closed every window, without what differs from scene to scene.
 fn shown(servers: &str, detail: &str, has_odd: bool) -> (String, String) {
     let scene = Scene::new(servers, 4);
-    scene.edit("publish_delay = \"300ms\"", "publish_delay = \"1m\"");
     scene.edit("[ledger]", &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:1\"\n\n[ledger]"));
     let text = fs::read_to_string(scene.configuration()).expect("the configuration");
     let (before, rest) = text.split_once("\n[serve]").expect("serve");
@@ -384,6 +382,7 @@ fn shown(servers: &str, detail: &str, has_odd: bool) -> (String, String) {
     scene.begin(Duration::ZERO);
     let worker = Running::start(&scene);
     worker.wait_metric(&scene, "windows_released_total", 4.0);
+    worker.wait_metric(&scene, "synopses_published_total", 8.0);
     worker.wait_ready(&scene, true);
     let (_, metrics) = worker.get("/metrics");
     let metrics = metrics.lines().filter(|line| !line.contains("build_info") && !line.contains("seal_seconds"));

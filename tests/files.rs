@@ -47,6 +47,14 @@ fn write_stream(path: &Path, batch: &RecordBatch) {
     writer.finish().unwrap();
 }
 
+/// What is wrong with a folder, told when it is opened or when it is read.
+fn reason(path: &Path) -> String {
+    match Files::open(&Params { path: path.to_owned() }, columns()) {
+        Ok(mut files) => read_all(&mut files).unwrap_err().to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
 fn opened(path: &Path) -> Files {
     Files::open(&Params { path: path.to_owned() }, columns()).unwrap()
 }
@@ -63,10 +71,6 @@ fn read_all(source: &mut Files) -> Result<Vec<Batch>, Error> {
         }
     }
     Ok(batches)
-}
-
-fn reason(folder: &Path) -> String {
-    read_all(&mut opened(folder)).unwrap_err().to_string()
 }
 
 #[test]
@@ -144,10 +148,10 @@ fn what_cannot_be_read_is_named() {
     copy("tests/data/compressed.lz4.arrows", path("1.arrow")).unwrap();
     assert!(reason(folder.path()).contains("its Arrow buffers are compressed"), "{}", reason(folder.path()));
     write_arrow(&path("1.arrow"), &[table(text(["a", "b"]), [0.0, 1.0]).project(&[0, 1, 3]).unwrap()]);
-    assert!(reason(folder.path()).ends_with("1.arrow: it has no column 'key'"));
+    assert!(reason(folder.path()).contains("1.arrow: it has no column 'key', only time, "));
     std::fs::remove_file(path("1.arrow")).unwrap();
     write_parquet(&path("1.parquet"), &table(text(["a", "b"]), [0.0, 1.0]).project(&[1, 2, 3]).unwrap());
-    assert!(reason(folder.path()).ends_with("1.parquet: it has no column 'time'"));
+    assert!(reason(folder.path()).contains("1.parquet: it has no column 'time', only "));
 }
 
 #[test]

@@ -330,9 +330,10 @@ fn a_worker_with_frozen_noise() {
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
 
-    let plan = settings.plan(&bernstream::cli::run::band(&settings), false).expect("a plan");
+    let plan = settings.plan(&bernstream::cli::run::bands(&settings), false).expect("a plan");
     let Parts { source, ledger, witness, sink } = Parts::open(&settings).expect("the parts open");
-    let metrics = Metrics::new(detail, "neighbours", &plan.description.digests.configuration).expect("metrics");
+    let metrics =
+        Metrics::new(detail, "neighbours", "pure epsilon", &plan.description().digests.configuration).expect("metrics");
     let published = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let health = Health::default();

@@ -15,7 +15,7 @@ use bernstream::synopsis::bernstein::{Operator, basis};
 use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
 use bernstream::target::{Adjacency, Error, Exact, Sensitivity, Target};
 use picture::{Axis, BRICK, DARK, GREY, Layer, Panel, SKY};
-use plotters::chart::SeriesLabelPosition::LowerRight;
+use plotters::chart::SeriesLabelPosition::UpperLeft;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, StandardNormal};
@@ -193,15 +193,15 @@ fn figure_2_the_boundary_of_a_machine_survives_the_noise() {
     let boundary =
         |name: &str, color, values: &Grid| Layer::Boundary { name: name.into(), color, values: values.clone() };
     let mut layers = Vec::from(dots(&data, 3));
-    layers.push(boundary("paper (its constant is false)", GREY, papers));
-    layers.push(boundary("tight, the same epsilon", picture::GREEN, tight));
+    layers.push(boundary("paper, false constant", GREY, papers));
+    layers.push(boundary("tight", picture::GREEN, tight));
     layers.push(boundary("exact", DARK, &exact));
     let title = "Support vector machine, epsilon 1, k = 4, h = 2";
     picture::draw(
         &picture::output("figure_2.svg"),
         1,
         picture::SQUARE,
-        &[Panel { title, x, y, legend: LowerRight, layers }],
+        &[Panel { title, x, y, legend: UpperLeft, layers }],
     );
 }
 
@@ -329,7 +329,7 @@ fn figure_3_the_classes_of_a_machine_survive_both_kinds_of_noise() {
             vec![Layer::Region { color: SKY, values: values.clone() }, Layer::Region { color: BRICK, values: negated }];
         layers.extend(dots(&data, 4));
         layers.push(Layer::Boundary { name: String::new(), color: DARK, values: values.clone() });
-        Panel { title, x, y, legend: LowerRight, layers }
+        Panel { title, x, y, legend: UpperLeft, layers }
     };
     let panels = [
         panel("exact", &exact),

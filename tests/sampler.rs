@@ -105,7 +105,7 @@ fn sampled_changes_cover_a_known_distribution() {
 }
 
 fn axis(min: f64, max: f64) -> Axis {
-    Axis { min, max, outside: Outside::Drop }
+    Axis { min, max, outside: Outside::Clamp }
 }
 
 /// The vignette's prior has labels that depend on the place; here they are independent.
@@ -224,6 +224,28 @@ fn priors_draw_what_they_say() {
     ] {
         assert!((found - meant).abs() < 0.04, "{found} {meant}");
     }
+}
+
+/// A window drops what lies outside, so what is sampled must be what survives: not heaps on the borders.
+#[test]
+fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
+    let dropped = |min, max| Axis { min, max, outside: Outside::Drop };
+    let law = Law::Uniform { min: -8.0, max: 9.0 };
+    let mut rng = ChaCha20Rng::seed_from_u64(10);
+    let prior = Prior::new(vec![(dropped(0.0, 1.0), law.clone())], None).unwrap();
+    let x: Vec<f64> = (0..4_000).map(|_| prior.draw(&mut rng).x(0)).collect();
+    assert!(x.iter().all(|x| (0.0..1.0).contains(x) && *x > 0.0));
+    assert!((x.iter().sum::<f64>() / 4_000.0 - 0.5).abs() < 0.03);
+    // Clamped, nearly all of them are heaped.
+    let prior = Prior::new(vec![(axis(0.0, 1.0), law.clone())], None).unwrap();
+    assert!((0..1_000).filter(|_| [0.0, 1.0].contains(&prior.draw(&mut rng).x(0))).count() > 900);
+    // A label as well.
+    let label = Some((Label::Number(dropped(0.0, 1.0)), law));
+    let prior = Prior::new(vec![(axis(0.0, 1.0), Law::Uniform { min: 0.0, max: 1.0 })], label).unwrap();
+    assert!((0..1_000).all(|_| prior.draw(&mut rng).label().abs() < 1.0));
+
+    let outside = Prior::new(vec![(dropped(0.0, 1.0), Law::Uniform { min: 2.0, max: 3.0 })], None).unwrap_err();
+    assert!(outside.to_string().contains("next to nothing lies within 0 to 1"), "{outside}");
 }
 
 #[cfg(feature = "worker")]

@@ -3,7 +3,8 @@
 #[path = "support/batches.rs"]
 mod batches;
 
-use batches::{Record, batch, nodes, record, rules, rules_for_users, seconds};
+use batches::{Record, batch, record, rules, rules_for_users, seconds};
+use bernstream::window::histogram::Nodes;
 use bernstream::window::keep::Keep;
 use bernstream::window::{Axis, Fates, Outside, Rules, Window, Windows};
 use rand::rngs::ChaCha20Rng;
@@ -12,6 +13,10 @@ use rand::{RngExt, SeedableRng};
 
 /// What one record deposits.
 const ONE: u128 = 1 << 20;
+
+fn nodes() -> Nodes {
+    Nodes::new(&[20]).expect("a small grid")
+}
 
 fn open(rules: Rules) -> Windows {
     let first = rules.grid.span_of(seconds(0));

@@ -9,6 +9,7 @@ use crate::clock::micros;
 use crate::config::{Input, Output, Settings, guarantee, message_bytes};
 use crate::ledger::witness;
 use crate::source;
+use crate::source::files::Files;
 use crate::source::topic::{self, Broker, Topic};
 
 #[derive(Debug, clap::Args)]
@@ -50,7 +51,7 @@ fn summary(settings: &Settings) -> String {
     section(&mut text, "Memory", &memory(settings));
     let points = settings.shape().values();
     let message = format!(
-        "{points} values x 8 bytes and about 3 KB of schema and metadata: about {} bytes for each window and key",
+        "{points} values x 8 bytes and about 4 KB of schema and metadata: about {} bytes for each window and key",
         message_bytes(points)
     );
     section(&mut text, "Message", &[message]);
@@ -109,6 +110,10 @@ fn memory(settings: &Settings) -> Vec<String> {
         (Some(all), Input::Kafka(_)) => lines.push(format!("in a back-fill of all: {}", for_windows(all))),
         (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
         (None, _) => lines.push(format!("in a back-fill: {} for each window", bytes(window))),
+    }
+    let work = settings.function.target.cost().bytes;
+    if work > 0 {
+        lines.push(format!("and, while a full window and key is computed: {}", bytes(work)));
     }
     if let Some(cap) = &settings.windows.cap {
         lines.push(format!(
@@ -184,6 +189,12 @@ fn list(checks: &[Check]) -> String {
 /// Asks the brokers about every topic.
 fn online(settings: &Settings) -> Vec<Check> {
     let mut checks = Vec::new();
+    if let Input::Files(params) = &settings.input {
+        let what = format!("files at {}", params.path.display());
+        let found = Files::open(params, settings.columns.clone());
+        let why = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        checks.push(Check::new(what, found.is_ok(), why, "correct `files` or the names of the columns"));
+    }
     if let Input::Kafka(kafka) = &settings.input {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
         let answers = about(&mut checks, &kafka.broker, &kafka.topic, make, |topic| input_checks(kafka, topic));
@@ -342,6 +353,24 @@ mod tests {
                 "in a back-fill of all: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
             ]
         );
+    }
+
+    #[test]
+    fn what_a_solver_takes_beside_its_records_is_told() {
+        let label = "label = { column = \"arr_delay\", above = 15 }";
+        let machine = "loss = \"hinge\"\nkernel = { gaussian = { bandwidth = 0.1 } }\nc = 100\nmax_records = 5000";
+        let text =
+            FLIGHTS.replace("[release.density]\nbandwidths = [10]", &format!("{label}\n[release.machine]\n{machine}"));
+        let settings = settings(&text);
+        // A Gram matrix of 5,000 records.
+        assert_eq!(
+            memory(&settings).last().map(String::as_str),
+            Some("and, while a full window and key is computed: 200 MB")
+        );
+        let notes = guarantee::notes(&settings);
+        assert!(notes.len() == 1 && notes[0].contains("multiplications, some "), "{notes:?}");
+        let patient = text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"");
+        assert!(guarantee::notes(&self::settings(&patient)).is_empty());
     }
 
     fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {

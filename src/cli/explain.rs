@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use crate::accountant;
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
-use crate::config::{Settings, Unit, guarantee};
+use crate::config::{self, Settings, Unit, auto, guarantee};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::band::Band;
-use crate::synopsis::bernstein::{self, Operator};
-use crate::synopsis::description::{Density, Smoothing, Target};
+use crate::synopsis::description::{Definition, Density, Smoothing, Target};
+use crate::synopsis::{bernstein, predict};
+use crate::target::marginals::BINS;
 use crate::target::{self, Basis, Sensitivity, Shape};
 use crate::window::grid::Span;
 
@@ -37,11 +38,27 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Guarantee", &guarantee::promise(settings));
     section(&mut text, "Function", std::slice::from_ref(&settings.function.meaning));
     section(&mut text, "Lattice", &[plan.lattice()]);
+    if let Some(table) = &settings.release.auto {
+        section(
+            &mut text,
+            "Choice of degree and order",
+            &choice(table, settings.release.private_order.is_some(), &settings.function.quantity),
+        );
+    }
+    let choices = choices(settings)?;
+    if !choices.is_empty() {
+        section(&mut text, "Private choices", &choices);
+    }
     section(&mut text, "Sensitivity", &plan.sensitivity());
     section(&mut text, "Noise", &plan.noise()?);
     section(&mut text, "Other prices", &plan.prices());
+    let mut approximation = plan.approximation();
+    if approximation.is_empty() && settings.shape().basis == Basis::Bernstein {
+        let unknown = "not predicted for this function: the figures above are those of the noise alone";
+        approximation.push(unknown.to_owned());
+    }
     for (title, lines) in
-        [("Approximation", plan.approximation()), ("Budget", budget(settings)), ("Note", guarantee::notes(settings))]
+        [("Approximation", approximation), ("Budget", budget(settings)), ("Note", guarantee::notes(settings))]
     {
         if !lines.is_empty() {
             section(&mut text, title, &lines);
@@ -54,6 +71,8 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
 struct Plan<'s> {
     settings: &'s Settings,
     sensitivity: Sensitivity,
+    /// What the noise is calibrated to; the same but for comparisons.
+    calibrated: Sensitivity,
     /// The most that one unit changes one value, in grid units.
     sup: f64,
     band: Band,
@@ -65,9 +84,10 @@ impl<'s> Plan<'s> {
         let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
         let sensitivity = target.sensitivity(adjacency, contributions).map_err(unbounded)?;
+        let calibrated = settings.sensitivity(&settings.function, settings.release.calibration).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
         let band = Band::simulate(settings.shape(), settings.release.order);
-        Ok(Plan { settings, sensitivity, sup, band })
+        Ok(Plan { settings, sensitivity, calibrated, sup, band })
     }
 
     fn lattice(&self) -> String {
@@ -76,7 +96,7 @@ impl<'s> Plan<'s> {
         match basis {
             Basis::Bernstein => format!(
                 "degree {degree}, dimensions {dimensions}: {count} points; Bernstein operator of order {}",
-                self.settings.release.order
+                self.settings.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
             ),
             Basis::Affine => format!("an affine function of {dimensions} columns: {count} coefficients"),
         }
@@ -85,8 +105,15 @@ impl<'s> Plan<'s> {
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
         let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
+        let how_often = match &self.settings.privacy.definition {
+            Definition::PureEpsilon => String::new(),
+            Definition::Random(random) => format!(
+                ", but for gamma = {} of the pairs of neighbours of the prior: number {} by size of {} sampled changes",
+                random.gamma, random.order, random.samples
+            ),
+        };
         vec![
-            format!("a unit changes all values together by at most {} grid units", self.sensitivity.0),
+            format!("a unit changes all values together by at most {} grid units{how_often}", self.sensitivity.0),
             format!(
                 "that is {} times the most that it changes one of them, {} {}",
                 show(units / self.sup),
@@ -94,7 +121,7 @@ impl<'s> Plan<'s> {
                 self.settings.function.quantity
             ),
             format!(
-                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times ours"
+                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this sensitivity"
             ),
         ]
     }
@@ -149,16 +176,19 @@ impl<'s> Plan<'s> {
         };
         let widths = self.settings.windows.axes.iter().map(|axis| axis.max - axis.min);
         let in_cube: Vec<f64> = bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
-        let share = worst_approximation(&in_cube, self.settings.shape().degree, self.settings.release.order);
-        vec![format!(
-            "without noise, a synopsis of one record is off by up to {} % of its peak (the worst of a grid of places)",
-            show(100.0 * share)
-        )]
+        let shares = predict::approximation(&in_cube, self.settings.shape().degree, &[self.settings.release.order]);
+        let say = |share: f64| {
+            format!(
+                "without noise, a synopsis of one record is off by up to {} % of its peak (the worst of a grid of places)",
+                show(100.0 * share)
+            )
+        };
+        shares.into_iter().map(say).collect()
     }
 
     /// In grid units.
     fn scale(&self, price: Epsilon) -> Result<f64, Failure> {
-        let noise = Laplace::calibrated(self.sensitivity, price).map_err(|e| Failure::Configuration(e.to_string()))?;
+        let noise = Laplace::calibrated(self.calibrated, price).map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(float(noise.scale().units()))
     }
 
@@ -179,47 +209,66 @@ impl<'s> Plan<'s> {
     }
 }
 
-/// How far the order-`order` polynomial of one record's kernel is from that kernel, in units of its peak: the largest
-/// over a grid of places of the record and of points (200 cells an axis in one dimension, fewer in more).
-///
-/// A figure to plan with: a record between the places can be slightly worse.
-fn worst_approximation(bandwidths: &[f64], degree: u32, order: u32) -> f64 {
-    let cells: u32 = match bandwidths.len() {
-        1 => 200,
-        2 => 20,
-        _ => 4,
-    };
-    let along = |count: u32| (0..=count).map(move |j| f64::from(j) / f64::from(count));
-    let points = product(&vec![along(cells).collect(); bandwidths.len()]);
-    let lattice = product(&vec![along(degree).collect(); bandwidths.len()]);
-    let bases: Vec<Vec<Vec<f64>>> =
-        points.iter().map(|y| y.iter().map(|x| bernstein::basis(degree, *x)).collect()).collect();
-    let operator = Operator::new(bandwidths.len(), degree);
-    let kernel = |y: &[f64], d: &[f64]| -> f64 {
-        y.iter().zip(d).zip(bandwidths).map(|((y, d), b)| (-((y - d) / b).powi(2) / 2.0).exp()).product()
-    };
-    let mut worst = 0.0_f64;
-    // The operator is symmetric: half of each axis is enough for the places.
-    for place in points.iter().filter(|d| d.iter().all(|x| *x <= 0.5)) {
-        let values: Vec<f64> = lattice.iter().map(|p| kernel(p, place)).collect();
-        let coefficients = operator.coefficients(&values, order);
-        for (y, bases) in points.iter().zip(&bases) {
-            worst = worst.max((bernstein::evaluate(&coefficients, bases) - kernel(y, place)).abs());
-        }
-    }
-    worst
+/// What `auto` looked at: the best order of each degree.
+fn choice(table: &auto::Table, is_private: bool, quantity: &str) -> Vec<String> {
+    let mut lines = vec![
+        format!(
+            "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
+            table.expected_records
+        ),
+        format!("  {:<8} {:<6} {:<8} {:<10} {:<14} sum", "degree", "order", "values", "noise", "approximation"),
+    ];
+    lines.extend(table.candidates.iter().map(|candidate| {
+        let mark = if *candidate == table.best { "*" } else { " " };
+        let auto::Candidate { degree, order, values, noise, approximation } = candidate;
+        let [noise, approximation, sum] = [*noise, *approximation, candidate.error()].map(show);
+        format!("{mark} {degree:<8} {order:<6} {values:<8} {noise:<10} {approximation:<14} {sum}")
+    }));
+    let auto::Candidate { degree, order, .. } = table.best;
+    let order =
+        if is_private { "; the order is each window's own".to_owned() } else { format!(" and order = {order}") };
+    lines.push(format!("* is taken; to keep it whatever later versions would take, write degree = {degree}{order}"));
+    lines
 }
 
-/// All points of a product of axes, the last axis fastest.
-fn product(axes: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    axes.iter().fold(vec![Vec::new()], |points, axis| {
-        points.iter().flat_map(|p| axis.iter().map(|x| [p.as_slice(), &[*x]].concat())).collect()
-    })
+/// What each window and key chooses from its own records, and how well it can.
+fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
+    let refused = |e: config::Error| Failure::Configuration(e.to_string());
+    let (release, quantity, protected) = (&settings.release, &settings.function.quantity, settings.protected());
+    let mut lines = Vec::new();
+    if let Some(choice) = &release.private_bandwidths {
+        lines.push(format!(
+            "bandwidths, for {}: from counts of records in {BINS} parts of each axis, each off by about {} records; taken is \
+             the candidate nearest to 0.9 (interquartile range / 1.34) n^(-1 / (axes + 4))",
+            choice.price,
+            show(choice.mechanism(protected).map_err(refused)?.noise())
+        ));
+        for function in choice.candidates.iter() {
+            let scale = float(settings.mechanism_of(function).map_err(refused)?.scale().units());
+            if let Target::Density(Density { kernel: Smoothing::Bandwidths(lengths), .. }) = &function.about {
+                lines.push(format!("  {lengths:?}: noise of scale {} {quantity}", show(scale * function.unit)));
+            }
+        }
+    }
+    if let Some(choice) = &release.private_order {
+        let laplace = settings.mechanism().map_err(refused)?;
+        let order = choice.mechanism(&settings.function, &laplace, protected).map_err(refused)?;
+        lines.push(format!(
+            "order, for {}: the one with the smallest expected noise + approximation at the lattice, each known to about {} \
+             {quantity}",
+            choice.price,
+            show(2.0_f64.sqrt() * float(order.scale()) * settings.function.unit)
+        ));
+    }
+    if !lines.is_empty() {
+        lines.push("what is said below holds for the first candidates".to_owned());
+    }
+    Ok(lines)
 }
 
 /// What a block is charged and how long it lasts.
 fn budget(settings: &Settings) -> Vec<String> {
-    let (price, total) = (settings.release.price, settings.privacy.total);
+    let (price, total) = (settings.release.window_price(), settings.privacy.total);
     let Unit::User { per, .. } = &settings.privacy.unit else {
         let lasts = match settings.windows.end {
             Some(end) => format!("the budget lasts to the end of the grid, {end}"),
@@ -279,7 +328,8 @@ fn follow(settings: &Settings) -> Vec<Course> {
             .spans_meeting(window)
             .map(|block| (block, courses.get(&block).map_or(Epsilon::ZERO, |course| course.spent)))
             .collect();
-        let quoted = accountant::quote(&touched, settings.release.price, settings.privacy.total).unwrap_or_default();
+        let quoted =
+            accountant::quote(&touched, settings.release.window_price(), settings.privacy.total).unwrap_or_default();
         for (block, _) in touched {
             let new = Course { block, windows: 0, paid: 0, spent: Epsilon::ZERO, exhausted: None };
             let course = courses.entry(block).or_insert(new);
@@ -371,19 +421,6 @@ mod tests {
              the window of 2026-01-01T01:00:00Z is the first that is not",
             ]
         );
-    }
-
-    #[test]
-    fn the_approximation_error_is_that_of_the_operator() {
-        // Degree 1, order 1 is the straight line between the ends: for a record in the middle with a wide kernel it
-        // misses the peak by 1 - exp(-1/8 b^2).
-        let expected = 1.0 - (-0.125_f64 / 0.25).exp();
-        assert!((worst_approximation(&[0.5], 1, 1) - expected).abs() < 1e-12);
-        // Higher degrees and orders follow more closely, in every dimension.
-        for bandwidths in [&[0.2][..], &[0.2, 0.3], &[0.3, 0.3, 0.3]] {
-            let [low, degree, order] = [(8, 1), (16, 1), (8, 3)].map(|(k, h)| worst_approximation(bandwidths, k, h));
-            assert!(degree < low && order < low, "{low} {degree} {order}");
-        }
     }
 
     #[test]

@@ -9,12 +9,12 @@ use clap::{Args, Subcommand};
 use crate::cli::parts::{NotOpen, genesis, input_id, open_sink, open_witness};
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings};
+use crate::config::{Input, Output, Settings, normalised};
 use crate::ledger::beginning::Asked;
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
 use crate::ledger::witness::{self, Witness};
-use crate::ledger::{self, Head, Ledger, Message, Outcome, Paid, Row};
+use crate::ledger::{self, Genesis, Head, Ledger, Message, Outcome, Paid, Row};
 use crate::sink;
 use crate::source::{self, topic};
 use crate::synopsis::{Sealed, Synopsis};
@@ -161,6 +161,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     let mut text = String::new();
     let mut lines = vec![
         format!("{} of {}, begun {}", genesis.ledger, settings.pipeline, genesis.created),
+        promised(genesis),
         format!("first window {}, next window {}", genesis.first, ledger.next_window()),
         format!("newest row {}, digest {}", ledger.head().sequence, ledger.head().digest),
     ];
@@ -186,10 +187,19 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What the ledger itself says that it is about, whatever the configuration says now.
+fn promised(genesis: &Genesis) -> String {
+    match normalised::definition(&genesis.settings) {
+        Some(definition) => definition.to_string(),
+        None => "a definition that this program does not know".to_owned(),
+    }
+}
+
 /// Opening a ledger verifies the chain, the prices, the spent table and the outbox; what is left is the output.
 fn verify(settings: &Settings) -> Result<(), Failure> {
     let ledger = Ledger::look(&settings.ledger)?;
     println!("the ledger is whole: {} rows, newest {}", ledger.rows()?.len(), ledger.head().digest);
+    println!("it speaks of {}", promised(ledger.genesis()));
     let accepted = recognised(&ledger, &mut *open_witness(&settings.output)?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
     println!("the witness has accepted {accepted}");

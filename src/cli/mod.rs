@@ -9,6 +9,7 @@ pub mod ledger;
 pub mod parts;
 pub mod produce;
 pub mod run;
+pub mod sample;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Evaluate a synopsis, from a file or a topic, in natural units.
     Evaluate(evaluate::Arguments),
+    /// Sample a sensitivity on a public prior, for random differential privacy.
+    Sample(sample::Arguments),
     /// Look after the privacy ledger.
     Ledger(ledger::Arguments),
     /// Send a Parquet or Arrow file to a topic.
@@ -78,6 +81,7 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Sample(arguments) => sample::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::Produce(arguments) => produce::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),

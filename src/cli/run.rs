@@ -1,5 +1,6 @@
 //! `run`: the worker, from a configuration to the last window.
 
+use std::convert::Infallible;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,10 +13,12 @@ use crate::cli::Failure;
 use crate::cli::parts::{NotOpen, Parts};
 use crate::config::{Input, Settings};
 use crate::ledger::Ledger;
+use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
 use crate::synopsis::band::Band;
+use crate::synopsis::description::Description;
 use crate::target::Shape;
 use crate::{serve, telemetry};
 
@@ -77,8 +80,10 @@ pub fn work(
 ) -> Result<(), Failure> {
     fs::create_dir_all(&settings.ledger.path)
         .map_err(|error| Failure::Ledger(format!("cannot make {}: {error}", settings.ledger.path.display())))?;
-    let plan = settings.plan(&band(settings), is_synthetic)?;
-    let metrics = Metrics::new(settings.detail, &settings.pipeline, &plan.description.digests.configuration)
+    let plan = settings.plan(&bands(settings), is_synthetic)?;
+    let Description { privacy, digests, .. } = plan.description();
+    let definition = privacy.definition.name();
+    let metrics = Metrics::new(settings.detail, &settings.pipeline, definition, &digests.configuration)
         .map_err(|error| Failure::Other(error.to_string()))?;
     let health = Arc::new(Health::default());
     if let Some(address) = settings.serve {
@@ -138,9 +143,15 @@ fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
     }
 }
 
-/// The band of the noise: simulated once a plan, from public quantities, and kept beside the ledger.
-pub fn band(settings: &Settings) -> Band {
-    let (shape, order) = (settings.shape(), settings.release.order);
+/// The band of the noise, one for each order that a window can have: simulated once a plan, from public quantities, and
+/// kept beside the ledger.
+pub fn bands(settings: &Settings) -> Candidates<Band> {
+    let bands = settings.release.orders().try_map(|order| Ok::<_, Infallible>(band(settings, *order)));
+    bands.unwrap_or_else(|never| match never {})
+}
+
+fn band(settings: &Settings, order: u32) -> Band {
+    let shape = settings.shape();
     let Shape { dimensions, degree, basis } = shape;
     let name = format!("band-{}-{basis:?}-{dimensions}-{degree}-{order}.json", env!("CARGO_PKG_VERSION"));
     let kept = settings.ledger.path.join(name.to_lowercase());

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-use crate::config::file::{Field, File, KEYS};
+use crate::config::file::{Field, File};
+use crate::config::keys::KEYS;
 
 /// One fault: where, what and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,9 @@ pub struct Faults {
 pub struct Reported(());
 
 /// A text, where its keys and values are, and the faults found so far.
+///
+/// A clone is for trying: what is found wrong in it is not told.
+#[derive(Clone)]
 pub struct Document<'t> {
     name: &'t str,
     text: &'t str,

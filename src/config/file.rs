@@ -7,6 +7,8 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::value::Datetime;
 
+pub use crate::target::sampler::Law;
+
 /// A value that may be missing, with its place.
 pub type Field<T> = Option<Spanned<T>>;
 
@@ -139,8 +141,11 @@ pub struct ReplaceOne {
 pub struct Release {
     pub name: Field<String>,
     pub epsilon: Field<f64>,
-    pub degree: Field<u32>,
-    pub order: Field<u32>,
+    pub degree: Field<Auto<u32>>,
+    pub order: Field<Auto<u32>>,
+    pub private_order: Field<PrivateOrder>,
+    pub expected_records: Field<u64>,
+    pub scale: Field<Scale>,
     pub domain: Field<Vec<Spanned<Axis>>>,
     pub label: Field<Label>,
     pub density: Field<Density>,
@@ -149,6 +154,28 @@ pub struct Release {
     pub machine: Field<Machine>,
     pub logistic: Field<Logistic>,
     pub expression: Field<Expression>,
+    pub sampled: Field<Sampled>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    Tight,
+    Paper,
+}
+
+/// A value, or the word that leaves it to the program.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Auto<T> {
+    Fixed(T),
+    Auto(Word),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    Auto,
 }
 
 #[derive(Debug, Deserialize)]
@@ -170,14 +197,29 @@ pub struct Label {
     pub above: Field<f64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Density {
     pub bandwidths: Field<Vec<Spanned<f64>>>,
     pub covariance: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+    pub private_bandwidths: Field<PrivateBandwidths>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivateBandwidths {
+    pub epsilon: Field<f64>,
+    pub candidates: Field<Vec<Spanned<Vec<Spanned<f64>>>>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivateOrder {
+    pub epsilon: Field<f64>,
+    pub candidates: Field<Vec<u32>>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regression {
     pub bandwidth: Field<f64>,
@@ -185,14 +227,14 @@ pub struct Regression {
     pub max_records: Field<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bayes {
     pub bandwidths: Field<Vec<Spanned<f64>>>,
     pub min_deviations: Field<Vec<Spanned<f64>>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     pub loss: Field<Loss>,
@@ -211,7 +253,7 @@ pub enum Loss {
     Huber,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kernel {
     Gaussian(Spanned<Width>),
@@ -220,19 +262,19 @@ pub enum Kernel {
     Linear,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Width {
     pub bandwidth: Field<f64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Power {
     pub power: Field<u32>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Logistic {
     pub score: Field<Score>,
@@ -247,10 +289,48 @@ pub enum Score {
     Sigmoid,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expression {
     pub value: Field<String>,
+    pub clip: Field<Clip>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Clip {
+    pub sup: Field<f64>,
+    pub sum: Field<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sampled {
+    pub gamma: Field<f64>,
+    pub samples: Field<u32>,
+    pub records: Field<u32>,
+    pub seed: Field<u64>,
+    pub range: Field<Vec<Spanned<f64>>>,
+    pub prior: Field<Vec<Spanned<PriorColumn>>>,
+    pub result: Field<SampledResult>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PriorColumn {
+    pub column: Field<String>,
+    pub law: Field<Law>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SampledResult {
+    pub sensitivity: Field<u64>,
+    pub largest: Field<u64>,
+    pub samples: Field<u32>,
+    pub order: Field<u32>,
+    pub rho: Field<f64>,
+    pub digest: Field<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -295,179 +375,4 @@ pub struct Serve {
 pub enum Detail {
     Safe,
     Operator,
-}
-
-/// Every key and the form of its value; `[]` stands for any element of a list.
-///
-/// Hints come from here: the nearest known key for an unknown one, the right form for a wrong or missing value.
-pub const KEYS: &[(&str, &str)] = &[
-    ("pipeline", r#"a name such as "flights""#),
-    ("input", "a table [input]"),
-    ("input.time", r#"the name of the event-time column, such as "time""#),
-    ("input.key", r#"a table such as { column = "origin", values = ["EWR", "JFK"] }"#),
-    ("input.key.column", r#"the name of a column, such as "origin""#),
-    ("input.key.values", r#"a list of every key, such as ["EWR", "JFK"]"#),
-    ("input.key.values[]", r#"a key in quotes, such as "EWR""#),
-    ("input.kafka", "a table [input.kafka]"),
-    ("input.kafka.brokers", r#"addresses such as "localhost:9092""#),
-    ("input.kafka.topic", r#"the name of a topic, such as "flights""#),
-    ("input.kafka.clock_slack", r#"a duration such as "10s", more than the brokers' clocks and replicas lag"#),
-    ("input.kafka.trust_producer_time", "true or false"),
-    ("input.kafka.on_bad_message", r#""stop" or "skip""#),
-    ("input.kafka.skip", "a list such as [{ partition = 0, offset = 17 }]"),
-    ("input.kafka.skip[]", "a table such as { partition = 0, offset = 17 }"),
-    ("input.kafka.skip[].partition", "the number of a partition, such as 0"),
-    ("input.kafka.skip[].offset", "the offset of a broken message, such as 17"),
-    ("input.kafka.lost", "a list such as [{ partition = 0, from = 0, to = 1200 }]"),
-    ("input.kafka.lost[]", "a table such as { partition = 0, from = 0, to = 1200 }"),
-    ("input.kafka.lost[].partition", "the number of a partition, such as 0"),
-    ("input.kafka.lost[].from", "the first lost offset, such as 0"),
-    ("input.kafka.lost[].to", "the first offset that is not lost, such as 1200"),
-    ("input.files", r#"a table such as { path = "flights" }"#),
-    ("input.files.path", "the path of a file or a folder in quotes"),
-    ("windows", "a table [windows]"),
-    ("windows.origin", r#"a time with its offset, such as "2013-01-01T05:00:00Z""#),
-    ("windows.length", r#"a duration such as "1d""#),
-    ("windows.end", r#"a time with its offset, such as "2014-01-01T05:00:00Z""#),
-    ("windows.grace", r#"a duration such as "1h": how long after its end a window still takes records"#),
-    ("windows.ahead", r#"a duration such as "5m": how far event time may be ahead of the message timestamp"#),
-    ("windows.publish_delay", r#"a duration such as "1m": from the cut of a window to its publication"#),
-    ("privacy", "a table [privacy]"),
-    ("privacy.unit", r#""record" or { user = { column = "user_id", per = "1d", max_records_per_window = 20 } }"#),
-    ("privacy.unit.user", r#"a table such as { column = "user_id", per = "1d", max_records_per_window = 20 }"#),
-    ("privacy.unit.user.column", r#"the name of a column, such as "user_id""#),
-    ("privacy.unit.user.per", r#"a duration such as "1d""#),
-    ("privacy.unit.user.max_records_per_window", "a whole number from 1, such as 20"),
-    ("privacy.adjacency", r#""add_remove" or { replace_one = { records_per_window = 5000 } }"#),
-    ("privacy.adjacency.replace_one", "a table such as { records_per_window = 5000 }"),
-    ("privacy.adjacency.replace_one.records_per_window", "a whole number from 1, such as 5000"),
-    ("privacy.epsilon", "a number above 0 with at most 12 decimals, such as 1.0: the total of a unit"),
-    ("release", "a table [release]"),
-    ("release.name", r#"a name such as "departure-delay""#),
-    ("release.epsilon", "a number above 0 with at most 12 decimals, such as 0.5: the price of a window"),
-    ("release.degree", "a whole number from 1, such as 40"),
-    ("release.order", "a whole number from 1 to 200, such as 2"),
-    ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
-    ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),
-    ("release.domain[].column", r#"the name of a column of numbers, such as "delay""#),
-    ("release.domain[].min", "a number such as -30: a bound that does not come from the data"),
-    ("release.domain[].max", "a number such as 180: a bound that does not come from the data"),
-    ("release.domain[].outside", r#""clamp" or "drop""#),
-    (
-        "release.label",
-        r#"a table such as { column = "delay", min = -60, max = 180, outside = "clamp" } or { column = "delay", above = 15 }"#,
-    ),
-    ("release.label.column", r#"the name of a column of numbers, such as "delay""#),
-    ("release.label.min", "a number such as -60: a bound that does not come from the data"),
-    ("release.label.max", "a number such as 180: a bound that does not come from the data"),
-    ("release.label.outside", r#""clamp" or "drop""#),
-    ("release.label.above", "a number such as 15: labels above it are one class, all others the other"),
-    ("release.density", "a table [release.density]"),
-    ("release.density.bandwidths", "a list such as [10], a number above 0 for each axis, in the units of its column"),
-    ("release.density.bandwidths[]", "a number above 0 in the units of the column, such as 10"),
-    ("release.density.covariance", "a matrix such as [[100, 3], [3, 1]], in the units of the columns"),
-    ("release.density.covariance[]", "a row of numbers such as [100, 3]"),
-    ("release.density.covariance[][]", "a number such as 100"),
-    ("release.regression", "a table [release.regression]"),
-    ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
-    ("release.regression.gap", "a number above 0 in the units of the column, such as 0.5: larger gaps count as this"),
-    ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are left out"),
-    ("release.bayes", "a table [release.bayes]"),
-    ("release.bayes.bandwidths", "a list such as [1, 200], a number above 0 for each axis, in the units of its column"),
-    ("release.bayes.bandwidths[]", "a number above 0 in the units of the column, such as 1"),
-    (
-        "release.bayes.min_deviations",
-        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
-    ),
-    ("release.bayes.min_deviations[]", "a number above 0 in the units of the column, such as 1"),
-    ("release.machine", "a table [release.machine]"),
-    ("release.machine.loss", r#""hinge", "logistic", "squared" or "huber""#),
-    (
-        "release.machine.kernel",
-        r#"{ gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear""#,
-    ),
-    ("release.machine.kernel.gaussian", "a table such as { bandwidth = 0.2 }"),
-    ("release.machine.kernel.gaussian.bandwidth", "a number above 0 such as 0.2, a part of the width of every axis"),
-    ("release.machine.kernel.laplacian", "a table such as { bandwidth = 0.5 }"),
-    ("release.machine.kernel.laplacian.bandwidth", "a number above 0 such as 0.5, a part of the width of every axis"),
-    ("release.machine.kernel.polynomial", "a table such as { power = 2 }"),
-    ("release.machine.kernel.polynomial.power", "a whole number from 1, such as 2"),
-    ("release.machine.c", "a number above 0 such as 1: how much the records count against smoothness"),
-    ("release.machine.max_records", "a whole number from 1, such as 5000: later records of a window are left out"),
-    ("release.machine.landmarks", "a whole number from 1, such as 8: the degree of the landmarks' lattice"),
-    ("release.logistic", "a table [release.logistic]"),
-    ("release.logistic.score", r#""linear" or "sigmoid""#),
-    ("release.logistic.c", "a number above 0 such as 1: how much the records count against smoothness"),
-    ("release.logistic.max_records", "a whole number from 1, such as 5000: later records of a window are left out"),
-    ("release.expression", "a table [release.expression]"),
-    ("release.expression.value", r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#),
-    ("output", "a table [output]"),
-    ("output.kafka", "a table [output.kafka]"),
-    ("output.kafka.brokers", r#"addresses such as "localhost:9092""#),
-    ("output.kafka.topic", r#"the name of a topic, such as "flights-synopses""#),
-    ("output.kafka.witness", r#"the name of a topic of one partition, such as "flights-witness""#),
-    ("output.kafka.witness_min_insync_replicas", "a whole number from 1, such as 2"),
-    ("output.files", r#"a table such as { path = "out" }"#),
-    ("output.files.path", "the path of a folder in quotes"),
-    ("ledger", "a table [ledger]"),
-    ("ledger.path", "the path of a folder in quotes, on a local disk"),
-    ("ledger.keep_published", r#"a duration such as "7d""#),
-    ("serve", "a table [serve]"),
-    ("serve.listen", r#"an address such as "127.0.0.1:9464""#),
-    ("serve.detail", r#""safe" or "operator""#),
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What serde says about `text`.
-    fn complaint(text: &str) -> String {
-        toml::from_str::<File>(text).map(|_| String::new()).unwrap_or_else(|e| e.message().to_owned())
-    }
-
-    /// A document in which the key at `path` has the value `value`.
-    fn document(path: &str, value: &str) -> String {
-        path.rsplit('.').fold(value.to_owned(), |mut inner, mut part| {
-            while let Some(list) = part.strip_suffix("[]") {
-                (part, inner) = (list, format!("[{inner}]"));
-            }
-            format!("{{ {part} = {inner} }}")
-        })
-    }
-
-    fn read(path: &str, value: &str) -> String {
-        let whole = document(path, value);
-        // The outermost braces are the document itself.
-        complaint(whole.trim_start_matches("{ ").strip_suffix(" }").unwrap())
-    }
-
-    #[test]
-    fn the_table_of_keys_names_only_keys_that_exist() {
-        for (path, _) in KEYS {
-            let complaint = read(path, "true");
-            assert!(!complaint.starts_with("unknown"), "{path}: {complaint}");
-        }
-        assert!(read("windows.no_such_key", "true").starts_with("unknown"));
-    }
-
-    #[test]
-    fn the_table_of_keys_names_every_key() {
-        let known = |path: &str| KEYS.iter().any(|(key, _)| *key == path);
-        let mut tables = vec![String::new()];
-        while let Some(table) = tables.pop() {
-            let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
-            let complaint = read(&format!("{prefix}no_such_key"), "1");
-            let Some((_, fields)) = complaint.split_once("expected ") else { continue };
-            if !complaint.starts_with("unknown field") {
-                continue;
-            }
-            for field in fields.split('`').skip(1).step_by(2) {
-                let path = format!("{prefix}{field}");
-                assert!(known(&path), "{path} is not in the table of keys");
-                let element = format!("{path}[]");
-                tables.push(if known(&element) { element } else { path });
-            }
-        }
-    }
 }

@@ -9,8 +9,8 @@ use crate::config::document::Document;
 use crate::config::file::{self, Field};
 use crate::config::release::{Ground, Labelled};
 use crate::config::sections::Found;
-use crate::config::{Function, forms};
-use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothing};
+use crate::config::{Function, choices, forms};
+use crate::synopsis::description::{self, Classifier, Clip, Method, Regression, Smoothing};
 use crate::target::bayes::gaussian::GaussianBayes;
 use crate::target::bayes::kernel::KernelBayes;
 use crate::target::covariance::CovarianceDensity;
@@ -30,6 +30,14 @@ pub fn density(
 ) -> Found<Function> {
     if let Some(label) = ground.label {
         return Err(document.fault(label.span(), "a density has no label", "leave it out"));
+    }
+    if let Some(private) = written.private_bandwidths {
+        return match (written.bandwidths, written.covariance) {
+            // The first of the candidates stands for all.
+            (None, None) => Ok(choices::bandwidths(document, ground, private)?.candidates.first().clone()),
+            (Some(_), _) => Err(document.not_one_of(place.clone(), &["bandwidths", "private_bandwidths"], true)),
+            (_, Some(_)) => Err(document.not_one_of(place.clone(), &["covariance", "private_bandwidths"], true)),
+        };
     }
     let (target, kernel) = match (written.bandwidths, written.covariance) {
         (bandwidths, None) => {
@@ -55,15 +63,20 @@ pub fn density(
             return Err(document.not_one_of(place.clone(), &["bandwidths", "covariance"], true));
         }
     };
+    Ok(intensity(ground, target, kernel))
+}
+
+/// A kernel density, in records per unit of its axes.
+pub(super) fn intensity(ground: &Ground<'_>, target: Arc<dyn Target>, kernel: Smoothing) -> Function {
     let per = ground.per();
-    Ok(Function {
+    Function {
         about: description::Target::Density(description::Density { kernel, divide_by: None }),
         meaning: format!("records per unit of {per}; divide by the released mass for a density"),
         quantity: format!("records per unit of {per}"),
         unit: target.unit() / ground.volume(),
         offset: 0.0,
         target,
-    })
+    }
 }
 
 pub fn regression(
@@ -145,7 +158,17 @@ pub fn machine(
         false => number(document, ground, place).map(|(column, bounds)| (column, Ok(bounds))),
     };
     let (kernel, c, records) = (kernel?, c?.into_inner(), max_records?.into_inner());
-    let landmarks = landmarks?.map(Spanned::into_inner);
+    let landmarks = landmarks?;
+    if let (Some(landmarks), Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth }) = (&landmarks, kernel)
+        && bandwidth * f64::from(*landmarks.get_ref()) < 1.0
+    {
+        let what = format!(
+            "lie farther apart than the kernel is wide, {bandwidth} of the domain: between them nothing would be seen"
+        );
+        let least = (1.0 / bandwidth).ceil();
+        return Err(document.fault(landmarks.span(), what, format!("take {least} or more, or a wider kernel")));
+    }
+    let landmarks = landmarks.map(Spanned::into_inner);
     let (column, label) = label?;
     let loss = loss.into_inner();
     let (dimensions, degree) = (ground.axes.len(), ground.degree);
@@ -205,17 +228,34 @@ pub fn expression(
         Labelled { column, label: Label::Number(axis) } => expression::Label::Number(variable(column, axis)),
         Labelled { column, label: Label::Above(_) } => expression::Label::Class(column.clone()),
     });
-    let target = Formula::new(text.get_ref(), &axes, label.as_ref(), ground.degree).and_then(Formula::proved);
-    let target = built(document, &text.span(), target)?;
-    let text = text.into_inner();
+    let clip = written.clip.map(|table| clip(document, table)).transpose()?;
+    let formula = Formula::new(text.get_ref(), &axes, label.as_ref(), ground.degree);
+    let (place, target) = match &clip {
+        Some(clip) => {
+            let Clip { sup, sum } = *clip.get_ref();
+            (clip.span(), formula.and_then(|formula| formula.clipped(sup, sum)))
+        }
+        None => (text.span(), formula.and_then(Formula::proved)),
+    };
+    let target = built(document, &place, target)?;
+    let (text, clip) = (text.into_inner(), clip.map(Spanned::into_inner));
+    let clipped = clip.map(|Clip { sup, sum }| format!(", each clipped to {sup} a lattice point and {sum} in all"));
     Ok(Function {
-        meaning: format!("the sum of {text} over the records"),
+        meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
         quantity: "of the sum".to_owned(),
-        about: description::Target::Sum(description::Sum { expression: text }),
+        about: description::Target::Sum(description::Sum { expression: text, clip }),
         unit: target.unit(),
         offset: 0.0,
         target,
     })
+}
+
+/// What a record of an expression is clipped to; whether the numbers fit is the target's to say.
+fn clip(document: &mut Document<'_>, table: Spanned<file::Clip>) -> Found<Spanned<Clip>> {
+    let (place, written) = (table.span(), table.into_inner());
+    let sup = document.required(&place, "sup", written.sup, forms::positive);
+    let sum = document.required(&place, "sum", written.sum, forms::positive);
+    Ok(Spanned::new(place, Clip { sup: sup?.into_inner(), sum: sum?.into_inner() }))
 }
 
 /// What a label is expected to be: values in `[-1, 1]` of the label's bounds.
@@ -310,12 +350,21 @@ fn per_axis(
     key: &str,
     written: Field<Vec<Spanned<f64>>>,
 ) -> Found<Spanned<Vec<f64>>> {
-    let axes = ground.axes.len();
-    let list = document.required(place, key, written, |list| match list.len() {
-        count if count == axes => Ok(list),
-        count => Err(format!("has {count} numbers for {axes} axes")),
-    })?;
-    let list_place = list.span();
+    let list = document.required(place, key, written, Ok)?;
+    lengths(document, ground, list)
+}
+
+/// A list of lengths, one an axis, each within its domain.
+pub(super) fn lengths(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    list: Spanned<Vec<Spanned<f64>>>,
+) -> Found<Spanned<Vec<f64>>> {
+    let (axes, count, list_place) = (ground.axes.len(), list.get_ref().len(), list.span());
+    if count != axes {
+        let what = format!("has {count} numbers for {axes} axes");
+        return Err(document.fault(list_place, what, "write one number for each axis"));
+    }
     let mut lengths = Vec::new();
     for (length, width) in list.into_inner().into_iter().zip(ground.widths()) {
         let (place, length) = (length.span(), length.into_inner());

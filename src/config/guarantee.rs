@@ -6,30 +6,36 @@ use crate::clock::micros;
 use crate::config::{Input, Settings, Unit};
 use crate::metrics::Detail;
 use crate::source::kafka::OnBadMessage;
+use crate::synopsis::description::{Definition, Random};
 use crate::target::Adjacency;
+use crate::window::keep::Keep;
+
+/// Of an ordinary machine.
+const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
+
+const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
 
 /// What is promised, to whom, for how much, and how it adds up: one sentence a line.
 pub fn promise(settings: &Settings) -> Vec<String> {
-    let (total, price) = (settings.privacy.total, settings.release.price);
-    let everything = "everything that is ever published, retries and restarts included";
-    let mut lines = vec![match (&settings.privacy.unit, settings.privacy.adjacency) {
-        (Unit::Record, Adjacency::AddRemove) => format!(
-            "One record more or less changes the probability of {everything}, by at most a factor of exp({total}): pure \
-             differential privacy of records with epsilon = {total}."
-        ),
-        (Unit::Record, Adjacency::ReplaceOne) => format!(
-            "Other values in one record change the probability of {everything}, by at most a factor of exp({total}): pure \
-             differential privacy of the values of records with epsilon = {total}. That a record is there, its time and its key are \
-             not hidden."
-        ),
-        (Unit::User { column, per, .. }, _) => format!(
-            "All records of one user ({column}) in one period of {} more or less change the probability of {everything}, \
-             by at most a factor of exp({total}): pure differential privacy of a user's period with epsilon = {total}.",
-            crate::clock::show(*per)
-        ),
-    }];
+    let (total, price) = (settings.privacy.total, settings.release.window_price());
+    let mut lines = match &settings.privacy.definition {
+        Definition::PureEpsilon => vec![pure(settings)],
+        Definition::Random(random) => self::random(settings, random),
+    };
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
     lines.push(format!("A window costs {price}{keys}."));
+    let release = &settings.release;
+    for (choice, paid) in [
+        ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
+        ("order", release.private_order.as_ref().map(|choice| choice.price)),
+    ] {
+        if let Some(paid) = paid {
+            lines.push(format!(
+                "Of that, {paid} pays for the choice of the {choice}, which each window and key makes from its own records."
+            ));
+        }
+    }
+    lines.extend(settings.calibrated(&settings.function).ok().and_then(|calibrated| calibrated.remark()));
     match &settings.privacy.unit {
         Unit::Record => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
@@ -48,12 +54,76 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     lines
 }
 
+fn pure(settings: &Settings) -> String {
+    let total = settings.privacy.total;
+    match (&settings.privacy.unit, settings.privacy.adjacency) {
+        (Unit::Record, Adjacency::AddRemove) => format!(
+            "One record more or less changes the probability of {EVERYTHING}, by at most a factor of exp({total}): pure \
+             differential privacy of records with epsilon = {total}."
+        ),
+        (Unit::Record, Adjacency::ReplaceOne) => format!(
+            "Other values in one record change the probability of {EVERYTHING}, by at most a factor of exp({total}): pure \
+             differential privacy of the values of records with epsilon = {total}. That a record is there, its time and its key are \
+             not hidden."
+        ),
+        (Unit::User { column, per, .. }, _) => format!(
+            "All records of one user ({column}) in one period of {} more or less change the probability of {EVERYTHING}, \
+             by at most a factor of exp({total}): pure differential privacy of a user's period with epsilon = {total}.",
+            crate::clock::show(*per)
+        ),
+    }
+}
+
+/// Never to be taken for plain differential privacy: for whom, how often, how it adds up, and what holds for the rest.
+fn random(settings: &Settings, random: &Random) -> Vec<String> {
+    let (total, gamma, records) = (settings.privacy.total, random.gamma, random.records);
+    let (change, rest) = match settings.privacy.adjacency {
+        Adjacency::AddRemove => ("one of them left out", ""),
+        Adjacency::ReplaceOne => {
+            ("one of them drawn anew", " That a record is there, its time and its key are not hidden.")
+        }
+    };
+    let [lo, hi] = random.range;
+    vec![
+        format!(
+            "RANDOM differential privacy of records, not plain: epsilon = {total} with gamma = {gamma}. For {records} records \
+             of a window and key, drawn independently from the public prior, and {change}, the probability of {EVERYTHING}, \
+             changes by at most a factor of exp({total}), but for a probability of {gamma} over those records and the pairs \
+             that were sampled.{rest}"
+        ),
+        format!(
+            "Gamma is that of one record, window and key, and adds up (union bound): at most w x {gamma} for w windows and keys \
+             together, at most {records} x {gamma} for all records of one at once; from 1 on that says nothing."
+        ),
+        format!(
+            "Of records that the prior does not resemble it says nothing. Whatever the records are, values are clipped to {lo} to \
+             {hi}, so that none changes a value by more than {}, and the noise gives pure differential privacy with epsilon = \
+             {:.1} a window.",
+            hi - lo,
+            random.epsilon_at_worst
+        ),
+    ]
+}
+
 /// What the promise does not cover.
 pub fn not_protected(settings: &Settings) -> Vec<String> {
     let mut lines = vec![
         "exact publication times when the worker is late, and that it has stopped".to_owned(),
         "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
     ];
+    if matches!(settings.function.target.keep(), Keep::Records { .. }) {
+        let slow = "how long a window takes to compute, which depends on its records: it shows where a synopsis falls due meanwhile";
+        lines.push(slow.to_owned());
+    }
+    if let Definition::Random(random) = &settings.privacy.definition {
+        lines.push("records that are not as the prior says, but for what clipping and the noise leave".to_owned());
+        lines.push(format!("each record that is, with a probability of up to gamma = {} in each window", random.gamma));
+        lines.push(format!(
+            "windows and keys with another number of records than {}, but for what clipping and the noise leave: fewer \
+             records can change a value far more",
+            random.records
+        ));
+    }
     if let Unit::User { per, .. } = &settings.privacy.unit {
         let per = crate::clock::show(*per);
         lines
@@ -79,6 +149,30 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
 
 /// What is allowed but may surprise: windows and periods that do not fit together.
 pub fn notes(settings: &Settings) -> Vec<String> {
+    slow(settings).into_iter().chain(misfits(settings)).collect()
+}
+
+/// That a window can take longer than the time until it is due.
+fn slow(settings: &Settings) -> Option<String> {
+    let Input::Kafka(kafka) = &settings.input else { return None };
+    let products = settings.function.target.cost().products.saturating_mul(settings.groups() as u64);
+    let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.release.publish_delay);
+    // Windows are computed one after the other, each from its cut on: what falls due then waits.
+    let length = micros(settings.windows.grid.length()).max(1);
+    let busy = kafka.clock_slack.saturating_add(longest);
+    let falls_into = micros(delay) % length < micros(busy);
+    (longest > Duration::ZERO && (longest > delay || falls_into)).then(|| {
+        format!(
+            "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
+             second, and is computed from its cut on; windows.publish_delay is {}: what falls due meanwhile is late, and that \
+             shows something of the records",
+            crate::clock::show(longest),
+            crate::clock::show(delay)
+        )
+    })
+}
+
+fn misfits(settings: &Settings) -> Vec<String> {
     let Unit::User { per, max_records_per_window: cap, .. } = &settings.privacy.unit else { return Vec::new() };
     let length = settings.windows.grid.length();
     let (window, period) = (micros(length), micros(*per));
@@ -152,6 +246,21 @@ mod tests {
         assert!(notes("30m").contains("meets up to 2 periods, a user may count with up to 40 records"));
         // 60 minutes over periods of 25 meet up to four: 5 + 25 + 25 + 5.
         assert!(notes("25m").contains("meets up to 4 periods, a user may count with up to 80 records"));
+    }
+
+    #[test]
+    fn only_functions_that_are_solved_for_show_how_long_that_took() {
+        let shows = |text: &str| {
+            let settings = Settings::parse(text, "test").unwrap();
+            not_protected(&settings).iter().any(|line| line.contains("how long a window takes"))
+        };
+        assert!(!shows(USERS));
+        let (before, _) = USERS.split_once("[release.density]").unwrap();
+        let (_, after) = USERS.split_once("[output.kafka]").unwrap();
+        let label = "label = { column = \"age\", min = 0, max = 100, outside = \"clamp\" }";
+        let regression = "bandwidth = 150\ngap = 10\nmax_records = 500";
+        let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output.kafka]{after}");
+        assert!(shows(&text));
     }
 
     #[test]

@@ -1,13 +1,17 @@
 //! The configuration: the file as written ([`file`]) becomes the settings as used ([`Settings`]), which cannot be wrong.
 
+pub mod auto;
+pub mod choices;
 pub mod document;
 pub mod file;
 mod forms;
 mod functions;
 pub mod guarantee;
+pub mod keys;
 pub mod normalised;
 mod plan;
 mod release;
+pub mod sampled;
 mod sections;
 mod settle;
 
@@ -18,14 +22,16 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
 use crate::config::document::Document;
 pub use crate::config::document::Faults;
 pub use crate::config::plan::Error;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::choice::Candidates;
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
-use crate::synopsis::description;
-use crate::target::{Adjacency, Shape, Target};
+use crate::synopsis::description::{self, Definition};
+use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
 use crate::window::grid::Grid;
 use crate::{ledger, sink, source, window};
 
@@ -68,6 +74,7 @@ pub struct Privacy {
     pub adjacency: Adjacency,
     /// The public number of records of a window, under [`Adjacency::ReplaceOne`].
     pub records_per_window: Option<u64>,
+    pub definition: Definition,
     /// The most that a unit may lose in its block.
     pub total: Epsilon,
 }
@@ -98,12 +105,54 @@ impl Unit {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub name: String,
-    /// The price of one window.
+    /// The price of the function's noise.
     pub price: Epsilon,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
+    pub calibration: Calibration,
+    /// How degree and order were chosen, where the file says `auto`.
+    pub auto: Option<auto::Table>,
+    /// What every window and key chooses for itself; `order` and the function are then the first candidates.
+    pub private_order: Option<PrivateOrder>,
+    pub private_bandwidths: Option<PrivateBandwidths>,
     /// From the cut of a window to its publication.
     pub publish_delay: Duration,
+}
+
+/// Which bound on what a unit can change the noise is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calibration {
+    /// The target's own.
+    Tight,
+    /// The papers', to compare with: as private, and noisier.
+    Paper,
+}
+
+impl Calibration {
+    pub fn sensitivity(self, target: &dyn Target, privacy: &Privacy) -> Result<Sensitivity, target::Error> {
+        let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
+        match self {
+            Calibration::Tight => target.sensitivity(adjacency, contributions),
+            Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
+        }
+    }
+}
+
+impl Release {
+    /// What one window costs: the function, and every choice.
+    pub fn window_price(&self) -> Epsilon {
+        let choices = [
+            self.private_bandwidths.as_ref().map(|choice| choice.price),
+            self.private_order.as_ref().map(|choice| choice.price),
+        ];
+        choices.into_iter().flatten().fold(self.price, Epsilon::saturating_add)
+    }
+
+    /// Every order that a window can have.
+    pub fn orders(&self) -> Candidates<u32> {
+        let fixed = || Candidates::new(self.order, Vec::new());
+        self.private_order.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
+    }
 }
 
 /// The function that is published, and what its values mean.
@@ -147,15 +196,30 @@ impl Settings {
         self.function.target.shape()
     }
 
+    /// Every function that a window can have.
+    pub fn functions(&self) -> Candidates<Function> {
+        let fixed = || Candidates::new(self.function.clone(), Vec::new());
+        self.release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
+    }
+
+    pub fn protected(&self) -> Protected {
+        Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
+    }
+
     /// How many lattices a window publishes: one a key.
     pub fn groups(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)
     }
 }
 
+/// The most values of a synopsis that is no longer than `bytes`.
+pub fn most_values(bytes: usize) -> usize {
+    bytes.saturating_sub(message_bytes(0)) / 8
+}
+
 /// About how long a synopsis of `lattice_points` is: eight bytes a coefficient, and its schema and metadata.
 pub fn message_bytes(lattice_points: usize) -> usize {
-    8 * lattice_points + 3072
+    8 * lattice_points + 4096
 }
 
 impl Input {

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
-use crate::config::{Input, Settings, Unit};
+use crate::config::{Calibration, Input, Settings, Unit};
 use crate::source::kafka::OnBadMessage;
+use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
 use crate::window::{Axis, Label, Outside};
 
@@ -36,14 +37,9 @@ pub fn json(settings: &Settings) -> String {
         }),
         Input::Files(_) => json!({ "kind": "files" }),
     };
-    let domain: Vec<Value> =
-        columns.values.iter().zip(&windows.axes).map(|(column, axis)| bounds(column, axis)).collect();
-    let label = windows.label.as_ref().zip(columns.values.last()).map(|(label, column)| match label {
-        Label::Number(axis) => bounds(column, axis),
-        Label::Above(above) => json!({ "column": column, "above": above }),
-    });
+    let (domain, label) = domain(&columns.values, &windows.axes, windows.label.as_ref());
     // Sorted: `serde_json` keeps an object's keys in order.
-    json!({
+    let mut normalised = json!({
         "ledger": {
             "pipeline": pipeline,
             "input": input,
@@ -72,8 +68,44 @@ pub fn json(settings: &Settings) -> String {
                 "publish_delay": micros(release.publish_delay),
             },
         },
-    })
-    .to_string()
+    });
+    // Only where they are not the default: what older ledgers say stays as it is.
+    if release.calibration == Calibration::Paper {
+        normalised["release"]["scale"] = json!("paper");
+    }
+    if let definition @ Definition::Random(_) = &privacy.definition {
+        normalised["ledger"]["definition"] = json!(definition);
+        normalised["release"]["sensitivity"] =
+            json!(settings.sensitivity(&settings.function, Calibration::Tight).map(|s| s.0).ok());
+    }
+    if let Some(choice) = &release.private_bandwidths {
+        let candidates: Vec<_> = choice.candidates.iter().map(|function| &function.about).collect();
+        normalised["release"]["private_bandwidths"] = json!({ "price": choice.price, "candidates": candidates });
+    }
+    if let Some(choice) = &release.private_order {
+        let candidates: Vec<_> = choice.candidates.iter().collect();
+        normalised["release"]["private_order"] = json!({ "price": choice.price, "candidates": candidates });
+    }
+    normalised.to_string()
+}
+
+/// What a ledger with these settings speaks of; `None` where they say something that this program does not know.
+pub fn definition(settings: &str) -> Option<Definition> {
+    let settings: Value = serde_json::from_str(settings).ok()?;
+    match settings.get("ledger")?.get("definition") {
+        Some(definition) => serde_json::from_value(definition.clone()).ok(),
+        None => Some(Definition::PureEpsilon),
+    }
+}
+
+/// The bounds of the axes, and of the label where there is one; its column is the last.
+pub(super) fn domain(columns: &[String], axes: &[Axis], label: Option<&Label>) -> (Vec<Value>, Option<Value>) {
+    let domain = columns.iter().zip(axes).map(|(column, axis)| bounds(column, axis)).collect();
+    let label = label.zip(columns.last()).map(|(label, column)| match label {
+        Label::Number(axis) => bounds(column, axis),
+        Label::Above(above) => json!({ "column": column, "above": above }),
+    });
+    (domain, label)
 }
 
 fn bounds(column: &str, axis: &Axis) -> Value {

@@ -1,13 +1,15 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
-use crate::config::{Input, Settings, Unit, guarantee};
+use crate::config::{Calibration, Function, Input, Settings, Unit, guarantee};
+use crate::mechanism::choice::Candidates;
 use crate::mechanism::{self, Laplace};
-use crate::pipeline::{Plan, Publication};
+use crate::pipeline::{Plan, Publication, Way};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
-    Axis, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Target, Unit as DescribedUnit,
+    Axis, Calibrated, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Smoothing,
+    Target, Unit as DescribedUnit,
 };
-use crate::target::{self, Adjacency};
+use crate::target::{self, Adjacency, Sensitivity};
 
 /// Why settings that are sound cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -19,16 +21,39 @@ pub enum Error {
 }
 
 impl Settings {
-    /// The Laplace mechanism for these settings.
+    /// The Laplace mechanism for these settings; where bandwidths are chosen, that of the first candidate.
     pub fn mechanism(&self) -> Result<Laplace, Error> {
-        let sensitivity =
-            self.function.target.sensitivity(self.privacy.adjacency, self.privacy.unit.contributions())?;
-        Ok(Laplace::calibrated(sensitivity, self.release.price)?)
+        self.mechanism_of(&self.function)
     }
 
-    /// The plan. `band` is that of the noise in units of its scale; `is_synthetic` says that the records are simulated.
-    pub fn plan(&self, band: &Band, is_synthetic: bool) -> Result<Plan, Error> {
-        let mechanism = self.mechanism()?;
+    /// What a unit can change in one of the functions, by one or the other bound.
+    pub fn sensitivity(&self, function: &Function, calibration: Calibration) -> Result<Sensitivity, target::Error> {
+        calibration.sensitivity(&*function.target, &self.privacy)
+    }
+
+    /// What the noise of one of the functions is calibrated to, for people to read.
+    pub fn calibrated(&self, function: &Function) -> Result<Calibrated, Error> {
+        Ok(match (self.release.calibration, &self.privacy.definition) {
+            (Calibration::Tight, Definition::PureEpsilon) => Calibrated::Tight,
+            (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
+            (Calibration::Paper, _) => {
+                let bounds = [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(function, which));
+                let [paper, tight] = bounds;
+                #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+                Calibrated::Paper { times_needed: paper?.0 as f64 / tight?.0 as f64 }
+            }
+        })
+    }
+
+    /// The Laplace mechanism for one of the functions that a window can have.
+    pub fn mechanism_of(&self, function: &Function) -> Result<Laplace, Error> {
+        Ok(Laplace::calibrated(self.sensitivity(function, self.release.calibration)?, self.release.price)?)
+    }
+
+    /// The plan. `bands` are those of the noise in units of its scale, one for each order that a window can have;
+    /// `is_synthetic` says that the records are simulated.
+    pub fn plan(&self, bands: &Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
+        let bandwidth = self.release.private_bandwidths.as_ref();
         let publication = match self.input {
             Input::Kafka(_) => Publication::AfterCut(self.release.publish_delay),
             Input::Files(_) => Publication::AtWindowEnd,
@@ -36,21 +61,59 @@ impl Settings {
         Ok(Plan {
             rules: self.windows.clone(),
             blocks: self.blocks,
-            target: self.function.target.clone(),
-            mechanism,
-            price: self.release.price,
+            bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
+            ways: self.functions().try_map(|function| self.way(function, bands, is_synthetic))?,
+            price: self.release.window_price(),
             total: self.privacy.total,
             publication,
-            offset: self.function.offset,
-            description: self.description(mechanism, band, is_synthetic),
         })
     }
 
+    fn way(&self, function: &Function, bands: &Candidates<Band>, is_synthetic: bool) -> Result<Way, Error> {
+        let (mechanism, calibrated) = (self.mechanism_of(function)?, self.calibrated(function)?);
+        let choice = self.release.private_order.as_ref();
+        let order = choice.map(|choice| choice.mechanism(function, &mechanism, self.protected())).transpose()?;
+        let mut place = 0..;
+        let descriptions = self.release.orders().try_map(|order| {
+            let band = bands.get(place.next().unwrap_or(0));
+            Ok::<_, Error>(self.description(function, *order, (mechanism, calibrated), band, is_synthetic))
+        })?;
+        let Function { target, unit, offset, .. } = function;
+        Ok(Way { target: target.clone(), mechanism, unit: *unit, offset: *offset, order, descriptions })
+    }
+
+    /// What a window with this function and order has chosen privately.
+    fn choices(&self, function: &Function, order: u32) -> Vec<Choice> {
+        let bandwidths = |function: &Function| match &function.about {
+            Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) => bandwidths.clone(),
+            _ => Vec::new(),
+        };
+        let of_bandwidths = self.release.private_bandwidths.as_ref().map(|choice| Choice::Bandwidths {
+            taken: bandwidths(function),
+            candidates: choice.candidates.iter().map(bandwidths).collect(),
+            price: choice.price,
+        });
+        let of_order = self.release.private_order.as_ref().map(|choice| Choice::Order {
+            taken: order,
+            candidates: choice.candidates.iter().copied().collect(),
+            price: choice.price,
+        });
+        of_bandwidths.into_iter().chain(of_order).collect()
+    }
+
     /// What every synopsis says; window, key, blocks and ledger row are filled in when there are any.
-    fn description(&self, mechanism: Laplace, band: &Band, is_synthetic: bool) -> Description {
-        let grid = self.function.unit;
+    fn description(
+        &self,
+        function: &Function,
+        order: u32,
+        (mechanism, calibrated): (Laplace, Calibrated),
+        band: &Band,
+        is_synthetic: bool,
+    ) -> Description {
+        let grid = function.unit;
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
-        let noise = Noise { law: Law::DiscreteLaplace, scale: mechanism.scale().units() as f64 * grid, grid };
+        let scale = mechanism.scale().units() as f64 * grid;
+        let noise = Noise { law: Law::DiscreteLaplace, scale, grid, calibrated };
         let start = self.windows.grid.origin();
         Description {
             format: FORMAT,
@@ -59,21 +122,22 @@ impl Settings {
             key: None,
             window: self.windows.grid.span_of(start),
             published: start,
-            target: self.target_description(),
+            target: self.target_description(function),
             meaning: self.meaning(),
             domain: self.domain(),
             basis: self.shape().basis,
             degree: self.shape().degree,
-            order: self.release.order,
+            order,
             noise,
             privacy: Privacy {
-                definition: Definition::PureEpsilon,
+                definition: self.privacy.definition.clone(),
                 unit: self.unit_description(),
                 in_words: guarantee::promise(self).join(" "),
                 adjacency: self.privacy.adjacency,
-                price: self.release.price,
+                price: self.release.window_price(),
                 blocks: Vec::new(),
             },
+            choices: self.choices(function, order),
             band: band.scaled(&noise),
             not_protected: guarantee::not_protected(self),
             incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
@@ -87,8 +151,8 @@ impl Settings {
     }
 
     /// Under `replace_one` the number of records is public, and a density can be divided by it.
-    fn target_description(&self) -> Target {
-        match self.function.about.clone() {
+    fn target_description(&self, function: &Function) -> Target {
+        match function.about.clone() {
             Target::Density(density) => {
                 Target::Density(Density { divide_by: self.privacy.records_per_window, ..density })
             }

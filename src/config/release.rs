@@ -5,14 +5,18 @@ use std::ops::Range;
 
 use toml::Spanned;
 
-use crate::config::document::Document;
+use crate::config::auto::{self, Search, Terms};
+use crate::config::choices::{self, PrivateBandwidths, PrivateOrder};
+use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
-use crate::config::{Function, file, forms, functions};
+use crate::config::{Calibration, Function, file, forms, functions};
+use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
+use crate::target::Basis;
 use crate::window::{Axis, Label, Outside};
 
 /// The orders for which the evaluation was checked (privacy-math, section 2).
-const LARGEST_ORDER: u32 = 200;
+pub(super) const LARGEST_ORDER: u32 = 200;
 
 /// `[release]`
 pub struct Stage {
@@ -20,11 +24,18 @@ pub struct Stage {
     pub price: Spanned<Epsilon>,
     pub degree: Spanned<u32>,
     pub order: u32,
+    pub auto: Option<auto::Table>,
+    pub private_order: Option<Spanned<PrivateOrder>>,
+    pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
+    /// With its place where it is written.
+    pub calibration: Option<Spanned<Calibration>>,
     /// Those of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
     pub label: Option<Label>,
     pub function: Spanned<Function>,
+    /// Taken by [`crate::config::sampled`].
+    pub sampled: Option<Spanned<file::Sampled>>,
 }
 
 /// What every function is built from.
@@ -56,14 +67,36 @@ impl Ground<'_> {
     }
 }
 
-pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Found<Stage> {
+/// `terms` are what a choice of degree and order is judged by.
+pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms: Found<Terms>) -> Found<Stage> {
     let (place, written) = (table.span(), table.into_inner());
     let name = document.required(&place, "name", written.name, forms::name);
     let price = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
-    let degree = document.required(&place, "degree", written.degree, forms::count);
-    let order = document.required(&place, "order", written.order, |order| match order {
-        1..=LARGEST_ORDER => Ok(order),
-        _ => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+    let degree = document.required(&place, "degree", written.degree, |degree| match degree {
+        file::Auto::Fixed(degree) => forms::count(degree).map(Some),
+        file::Auto::Auto(_) => Ok(None),
+    });
+    let private_order = match (&written.order, written.private_order) {
+        (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
+        (_, private) => private.map(|table| choices::orders(document, table)).transpose(),
+    };
+    let order = match &private_order {
+        // The first of the candidates stands for all.
+        Ok(Some(private)) => Ok(Spanned::new(private.span(), Some(*private.get_ref().candidates.first()))),
+        Err(reported) => Err(*reported),
+        Ok(None) => document.required(&place, "order", written.order, |order| match order {
+            file::Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
+            file::Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+            file::Auto::Auto(_) => Ok(None),
+        }),
+    };
+    let expected = document.optional(written.expected_records, forms::count);
+    let expected = expected.and_then(|expected| expectation(document, &place, &degree, &order, expected));
+    let calibration = document.optional(written.scale, |scale| {
+        Ok(match scale {
+            file::Scale::Tight => Calibration::Tight,
+            file::Scale::Paper => Calibration::Paper,
+        })
     });
     let domain = document.required(&place, "domain", written.domain, |axes| match axes.len() {
         1..=3 => Ok(axes),
@@ -94,22 +127,125 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>) -> Fo
     };
     let (axes, label, degree, target) = (axes?, label?, degree?, target?);
     let (columns, axes): (Vec<String>, Vec<Axis>) = axes.into_iter().unzip();
+    if let Some(label) = &label
+        && columns.contains(&label.get_ref().column)
+    {
+        let what = format!("{} is an axis already", label.get_ref().column);
+        return Err(document.fault(label.span(), what, "a label is another column: what is to be told from the axes"));
+    }
+    let build = |document: &mut Document<'_>, degree| {
+        let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), degree };
+        target.clone().settle(document, &ground)
+    };
+    // Built even where it is not what will be chosen, so that its own faults are told.
+    let function = build(document, degree.get_ref().unwrap_or(auto::first_degree()));
+    let (name, price, order, expected, private_order) = (name?, price?, order?, expected?, private_order?);
+    let mut function = function?;
+    if let Some(orders) = &private_order {
+        choices::can_be_chosen(document, orders, function.get_ref().target.shape())?;
+    }
+    if function.get_ref().target.shape().basis == Basis::Affine {
+        is_one(document, "degree", &degree)?;
+        is_one(document, "order", &order)?;
+    }
+    let found = match expected {
+        None => None,
+        Some(expected_records) => {
+            let (degree, fixed) = (*degree.get_ref(), order.get_ref().map(|order| vec![order]));
+            let private = private_order.as_ref().map(Spanned::get_ref);
+            let orders = private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect()));
+            let price = *price.get_ref();
+            let search = Search { degree, orders, expected_records, price, terms: terms?, axes: &axes };
+            // Tried in a clone: a degree that cannot be built is no candidate.
+            let trial = document.clone();
+            let is_quick = |function: &Function| private.is_none_or(|orders| orders.is_quick(function.target.shape()));
+            let built =
+                |degree| build(&mut trial.clone(), degree).ok().map(Spanned::into_inner).filter(|f| is_quick(f));
+            let found =
+                search.choose(built).ok_or_else(|| no_choice(document, &order, &function, price, search.terms))?;
+            function = build(document, found.best.degree)?;
+            Some(found)
+        }
+    };
+    let fixed = |fixed: &Spanned<Option<u32>>, chosen: Option<u32>| fixed.get_ref().or(chosen).unwrap_or(1);
+    let best = found.as_ref().map(|found| found.best);
+    let order = fixed(&order, best.map(|best| best.order));
+    let degree = Spanned::new(degree.span(), fixed(&degree, best.map(|best| best.degree)));
     let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), degree: *degree.get_ref() };
-    let function = target.settle(document, &ground)?;
+    let private_bandwidths = target.private_bandwidths(document, &ground).transpose()?;
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
-        name: name?.into_inner(),
-        price: price?,
+        name: name.into_inner(),
+        price,
         degree,
-        order: order?.into_inner(),
+        order,
+        calibration: calibration?,
+        auto: found,
+        private_order,
+        private_bandwidths,
         columns: columns.into_iter().chain(label_column).collect(),
         axes,
         label,
         function,
+        sampled: written.sampled,
     })
 }
 
+/// The expected number of records: given where something is left to `auto`, and nowhere else.
+fn expectation(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    degree: &Found<Spanned<Option<u32>>>,
+    order: &Found<Spanned<Option<u32>>>,
+    expected: Option<Spanned<u64>>,
+) -> Found<Option<u64>> {
+    let [degree, order] = [degree, order].map(|found| found.as_ref().map(|found| found.get_ref().is_none()));
+    let is_auto = degree.map_err(|reported| *reported)? | order.map_err(|reported| *reported)?;
+    match expected {
+        Some(expected) if is_auto => Ok(Some(expected.into_inner())),
+        None if is_auto => Err(document.missing(place.clone(), "expected_records")),
+        Some(expected) => Err(document.fault(
+            expected.span(),
+            "bears on nothing: degree and order are fixed",
+            r#"leave it out, or write degree = "auto" or order = "auto""#,
+        )),
+        None => Ok(None),
+    }
+}
+
+/// A linear score has no lattice to choose: what is written must say so.
+fn is_one(document: &mut Document<'_>, name: &str, written: &Spanned<Option<u32>>) -> Found<()> {
+    match written.get_ref() {
+        None | Some(1) => Ok(()),
+        Some(_) => {
+            let what = "must be 1: a linear score is exact at degree 1 and order 1";
+            Err(document.fault(written.span(), what, format!("write {name} = 1, or score = \"sigmoid\"")))
+        }
+    }
+}
+
+/// Why `auto` found nothing.
+fn no_choice(
+    document: &mut Document<'_>,
+    order: &Spanned<Option<u32>>,
+    function: &Spanned<Function>,
+    price: Epsilon,
+    terms: Terms,
+) -> Reported {
+    let target = &function.get_ref().target;
+    if !auto::is_quick(target.shape()) {
+        let what = r#""auto" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
+        return document.fault(order.span(), what, "give the order too, or take a smaller degree");
+    }
+    let sensitivity = target.sensitivity(terms.adjacency, terms.contributions).map_err(|e| e.to_string());
+    match sensitivity.and_then(|s| Laplace::calibrated(s, price).map_err(|e| e.to_string())) {
+        Err(why) => document.fault(function.span(), why, ""),
+        Ok(_) => document.fault(order.span(), "no lattice fits into a message", "publish to files"),
+    }
+}
+
 /// The function as written.
+#[derive(Clone)]
 enum Written {
     Density(Spanned<file::Density>),
     Regression(Spanned<file::Regression>),
@@ -120,6 +256,18 @@ enum Written {
 }
 
 impl Written {
+    /// The candidates of a density that chooses its bandwidths privately.
+    fn private_bandwidths(
+        self,
+        document: &mut Document<'_>,
+        ground: &Ground<'_>,
+    ) -> Option<Found<Spanned<PrivateBandwidths>>> {
+        let Written::Density(table) = self else { return None };
+        let table = table.into_inner().private_bandwidths?;
+        let place = table.span();
+        Some(choices::bandwidths(document, ground, table).map(|candidates| Spanned::new(place, candidates)))
+    }
+
     fn settle(self, document: &mut Document<'_>, ground: &Ground<'_>) -> Found<Spanned<Function>> {
         match self {
             Written::Density(table) => settled(document, ground, table, functions::density),

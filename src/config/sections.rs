@@ -16,6 +16,7 @@ use crate::ledger::{self, witness};
 use crate::metrics::Detail;
 use crate::source::kafka::{Lost, OnBadMessage};
 use crate::source::topic::Broker;
+use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
 use crate::window::grid::Grid;
 use crate::{sink, source};
@@ -210,7 +211,8 @@ pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Fo
         }
     });
     let (adjacency, records_per_window) = adjacency?;
-    Ok(Privacy { unit: unit?, adjacency, records_per_window, total: total?.into_inner() })
+    let definition = Definition::PureEpsilon;
+    Ok(Privacy { unit: unit?, adjacency, records_per_window, definition, total: total?.into_inner() })
 }
 
 fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Found<Unit> {

@@ -5,21 +5,45 @@ use std::time::Duration;
 
 use toml::Spanned;
 
+use crate::config::auto::Terms;
+use crate::config::choices::Protected;
 use crate::config::document::{Document, Reported};
-use crate::config::file::File;
+use crate::config::file::{self, Field, File};
 use crate::config::release::{self, Stage};
+use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
-use crate::config::{Input, Output, Privacy, Release, Settings, Unit, message_bytes, normalised};
+use crate::config::{
+    Calibration, Function, Input, Output, Privacy, Release, Settings, Unit, message_bytes, most_values, normalised,
+};
 use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::choice::Candidates;
 use crate::metrics::Detail;
 use crate::source::Columns;
 use crate::source::topic::Broker;
+use crate::target::Sensitivity;
 use crate::window::grid::Grid;
 use crate::window::{Cap, Rules};
 
 /// The largest message that Kafka's producers and brokers take as they come (the smaller of their defaults).
 const MESSAGE_LIMIT: usize = 1_000_000;
+
+/// `[privacy]` and `[release]`, which is settled on what the first says.
+pub(super) fn ground(
+    document: &mut Document<'_>,
+    privacy: Field<file::Privacy>,
+    release: Field<file::Release>,
+    to_kafka: bool,
+) -> (Result<Privacy, Reported>, Result<Stage, Reported>) {
+    let privacy = document.required(&ROOT, "privacy", privacy, Ok).and_then(|t| sections::privacy(document, t));
+    let terms = privacy.as_ref().map_err(|reported| *reported).map(|privacy| Terms {
+        adjacency: privacy.adjacency,
+        contributions: privacy.unit.contributions(),
+        most_values: if to_kafka { most_values(MESSAGE_LIMIT) } else { usize::MAX },
+    });
+    let release = document.required(&ROOT, "release", release, Ok);
+    (privacy, release.and_then(|t| release::release(document, t, terms)))
+}
 
 /// The document itself, which no table heading stands for.
 const ROOT: Range<usize> = 0..0;
@@ -32,11 +56,11 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         let input = input.get_ref();
         (input.kafka.is_some() != input.files.is_some()).then_some(input.kafka.is_some())
     });
+    let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
     let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| sections::input(document, t));
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| sections::schedule(document, t, from_kafka));
-    let privacy = document.required(&ROOT, "privacy", file.privacy, Ok).and_then(|t| sections::privacy(document, t));
-    let release = document.required(&ROOT, "release", file.release, Ok).and_then(|t| release::release(document, t));
+    let (mut privacy, mut release) = ground(document, file.privacy, file.release, to_kafka);
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
     let output = document.required(&ROOT, "output", file.output, Ok);
     let output = output.and_then(|t| sections::output(document, t, default_broker));
@@ -44,9 +68,11 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let serve = file.serve.map(|t| sections::serve(document, t)).transpose();
 
     if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
-        can_pay_once(document, privacy.total, &release.price);
+        can_pay_once(document, privacy.total, release);
     }
-    if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
+    if let (Ok(privacy), Ok(release)) = (&mut privacy, &mut release)
+        && sampled::settle(document, release, privacy).is_ok()
+    {
         can_be_drawn(document, privacy, release);
     }
     if let (Ok(input), Ok(schedule)) = (&input, &windows) {
@@ -92,6 +118,10 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             name: release.name,
             price: release.price.into_inner(),
             order: release.order,
+            auto: release.auto,
+            private_order: release.private_order.map(Spanned::into_inner),
+            private_bandwidths: release.private_bandwidths.map(Spanned::into_inner),
+            calibration: release.calibration.map_or(Calibration::Tight, Spanned::into_inner),
             publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         },
         function: release.function.into_inner(),
@@ -105,25 +135,67 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     Ok(settings)
 }
 
-fn can_pay_once(document: &mut Document<'_>, total: Epsilon, price: &Spanned<Epsilon>) {
-    if total < *price.get_ref() {
-        let what = format!("the price of one window, {price}, is more than privacy.epsilon, {total}");
-        document.fault(price.span(), what, "no window could ever be paid for");
+fn can_pay_once(document: &mut Document<'_>, total: Epsilon, release: &Stage) {
+    let choices = [
+        release.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
+        release.private_order.as_ref().map(|choice| choice.get_ref().price),
+    ];
+    let price = choices.into_iter().flatten().fold(*release.price.get_ref(), Epsilon::saturating_add);
+    if total < price {
+        let own = release.price.get_ref();
+        let parts = if price == *own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
+        let what = format!("the price of one window, {price}{parts}, is more than privacy.epsilon, {total}");
+        document.fault(release.price.span(), what, "no window could ever be paid for");
     }
 }
 
 /// Noise for this price exists, so that no window can fail for want of it.
 fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage) {
-    let target = &release.function.get_ref().target;
-    match target.sensitivity(privacy.adjacency, privacy.unit.contributions()) {
-        Ok(sensitivity) => {
-            if let Err(error) = Laplace::calibrated(sensitivity, *release.price.get_ref()) {
+    let protected = Protected { adjacency: privacy.adjacency, contributions: privacy.unit.contributions() };
+    if let Some(choice) = &release.private_bandwidths
+        && let Err(error) = choice.get_ref().mechanism(protected)
+    {
+        document.fault(choice.span(), error.to_string(), "");
+    }
+    let fixed = || Candidates::new(release.function.get_ref().clone(), Vec::new());
+    let functions =
+        release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone());
+    for function in functions.iter() {
+        let sensitivity = match sensitivity(document, function, privacy, release) {
+            Ok(sensitivity) => sensitivity,
+            Err(_) => return,
+        };
+        let laplace = match Laplace::calibrated(sensitivity, *release.price.get_ref()) {
+            Ok(laplace) => laplace,
+            Err(error) => {
                 document.fault(release.price.span(), error.to_string(), "");
+                return;
             }
+        };
+        if let Some(choice) = &release.private_order
+            && let Err(error) = choice.get_ref().mechanism(function, &laplace, protected)
+        {
+            document.fault(choice.span(), error.to_string(), "");
+            return;
         }
-        Err(error) => {
-            document.fault(release.function.span(), error.to_string(), "");
-        }
+    }
+}
+
+/// What the noise of a function is made for. The papers' bound is at fault only where there is one of our own.
+fn sensitivity(
+    document: &mut Document<'_>,
+    function: &Function,
+    privacy: &Privacy,
+    release: &Stage,
+) -> Result<Sensitivity, Reported> {
+    let ours = Calibration::Tight.sensitivity(&*function.target, privacy);
+    let ours = ours.map_err(|error| document.fault(release.function.span(), error.to_string(), ""))?;
+    match &release.calibration {
+        None => Ok(ours),
+        Some(calibration) => calibration
+            .get_ref()
+            .sensitivity(&*function.target, privacy)
+            .map_err(|error| document.fault(calibration.span(), error.to_string(), "")),
     }
 }
 

@@ -70,7 +70,8 @@ pub enum Error {
     Lost,
     #[error(
         "the witness or the output was written before, so records from earlier may have been published already: an earlier \
-         start needs a witness and an output that were never written"
+         start needs a witness and an output that were never written. Files are history, so theirs is one: give them a new output \
+         and a new ledger; what both publish of one record adds up, and nobody counts it"
     )]
     NotFresh,
 }

@@ -186,6 +186,24 @@ impl Ledger {
         Ok(rows)
     }
 
+    /// Closed windows, the newest first: as many as `more` asks for, and the one for which it no longer does.
+    pub fn newest(&self, mut more: impl FnMut(&Closed) -> bool) -> Result<Vec<Closed>, Error> {
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let all = "SELECT sequence, salt, body, digest FROM rows ORDER BY sequence DESC";
+        let mut statement = self.connection.prepare(all).map_err(sqlite)?;
+        let mut newest = Vec::new();
+        for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
+            let row = serde_json::from_str(&entry.map_err(sqlite)?.body);
+            let Row::Window(closed) = row.map_err(|e| Error::damaged(&self.file, e.to_string()))? else { break };
+            let is_last = !more(&closed);
+            newest.push(closed);
+            if is_last {
+                break;
+            }
+        }
+        Ok(newest)
+    }
+
     /// Where the input of the last closed window ended.
     pub fn ends(&self) -> &Positions {
         &self.account.ends

@@ -31,6 +31,12 @@ impl Epsilon {
         self.0.checked_add(other.0).map(Epsilon)
     }
 
+    /// `self + other`, the largest price where it would be more.
+    #[must_use]
+    pub fn saturating_add(self, other: Epsilon) -> Epsilon {
+        Epsilon(self.0.saturating_add(other.0))
+    }
+
     /// `self - other`, zero where `other` is more.
     #[must_use]
     pub fn saturating_sub(self, other: Epsilon) -> Epsilon {

@@ -1,6 +1,7 @@
 //! From exact to noisy: the only door.
 
 pub mod calibrate;
+pub mod choice;
 pub mod noise;
 
 use rand::rngs::SysError;

@@ -44,7 +44,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Finds the files; what they hold is looked at when they are read.
+    /// Finds the files, and looks at what says which columns they have: a wrong name is told before a ledger is made. What
+    /// Arrow files hold is looked at when they are read.
     pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
         let path = &params.path;
         let failed = |error: std::io::Error| fault(path, &error);
@@ -57,6 +58,9 @@ impl Files {
         }
         if files.is_empty() {
             return Err(fault(path, &"the folder holds no .parquet, .arrow, .feather or .arrows file"));
+        }
+        for file in &files {
+            Table::open(file, &columns)?;
         }
         Ok(Files { columns, files, at: 0, open: None, batches: 0 })
     }

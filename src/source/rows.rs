@@ -80,7 +80,8 @@ pub(crate) fn needed(schema: &Schema, columns: &Columns) -> Result<Vec<usize>, B
     for (name, role) in named.into_iter().flatten().chain(unit).chain(values) {
         let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
         let Some((index, field)) = found.next() else {
-            return Err(Broken::new(&format_args!("it has no column '{name}'")));
+            let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            return Err(Broken::new(&format_args!("it has no column '{name}', only {}", known.join(", "))));
         };
         if found.next().is_some() {
             return Err(Broken::new(&format_args!("it has two columns '{name}'")));

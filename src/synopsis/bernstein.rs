@@ -72,12 +72,50 @@ impl Operator {
     pub fn coefficients(&self, values: &[f64], order: u32) -> Vec<f64> {
         let mut coefficients = values.to_vec();
         for _ in 1..order {
-            let smoothed = self.on_lattice.evaluate(&coefficients, self.dimensions);
-            for ((c, v), s) in coefficients.iter_mut().zip(values).zip(smoothed) {
-                *c += v - s;
-            }
+            self.sharpen(&mut coefficients, values);
         }
         coefficients
+    }
+
+    /// The coefficients of each of `orders`, which must ascend, at the cost of the last.
+    pub(super) fn at_orders(&self, values: &[f64], orders: &[u32]) -> Vec<Vec<f64>> {
+        let (mut coefficients, mut reached) = (values.to_vec(), 1);
+        let mut at = |order: &u32| {
+            for _ in reached..*order {
+                self.sharpen(&mut coefficients, values);
+            }
+            reached = reached.max(*order);
+            coefficients.clone()
+        };
+        orders.iter().map(&mut at).collect()
+    }
+
+    /// `(I - A)^h` for each of `orders`, which must ascend, row by row: what order `h` leaves undone at the lattice.
+    /// `O(h l N^2 k)`.
+    pub fn remainders(&self, orders: &[u32]) -> Vec<Vec<f64>> {
+        let points = (0..self.dimensions).map(|_| self.on_lattice.columns).product();
+        let mut tables = vec![vec![0.0; points * points]; orders.len()];
+        for column in 0..points {
+            let mut left: Vec<f64> = (0..points).map(|row| if row == column { 1.0 } else { 0.0 }).collect();
+            let mut reached = 0;
+            for (order, table) in orders.iter().zip(&mut tables) {
+                for _ in reached..*order {
+                    let smoothed = self.on_lattice.evaluate(&left, self.dimensions);
+                    left.iter_mut().zip(smoothed).for_each(|(left, smoothed)| *left -= smoothed);
+                }
+                reached = *order;
+                table.iter_mut().skip(column).step_by(points).zip(&left).for_each(|(entry, left)| *entry = *left);
+            }
+        }
+        tables
+    }
+
+    /// One step of residual correction: from `c_j` to `c_{j+1}`.
+    fn sharpen(&self, coefficients: &mut [f64], values: &[f64]) {
+        let smoothed = self.on_lattice.evaluate(coefficients, self.dimensions);
+        for ((c, v), s) in coefficients.iter_mut().zip(values).zip(smoothed) {
+            *c += v - s;
+        }
     }
 
     /// The functions `b_nu^(h)(y)`, `nu` in the lattice, by which noise on lattice value `nu` enters the value at `y`:
@@ -167,6 +205,11 @@ impl Bases {
         let columns = self.entries.len() / self.columns;
         let column = |j| self.entries.iter().skip(j).step_by(self.columns);
         Bases { columns, entries: (0..self.columns).flat_map(column).copied().collect() }
+    }
+
+    /// How many points there are.
+    pub(super) fn points(&self) -> usize {
+        self.columns
     }
 
     /// Values at every tuple of points, row-major: each of the equal axes of `tensor` goes from coefficients to values.

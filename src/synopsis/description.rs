@@ -1,5 +1,7 @@
 //! What a synopsis says about itself: one JSON document, readable without this program.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
@@ -7,7 +9,7 @@ use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
 pub use crate::target::Basis;
 use crate::target::machine::{Kernel, Loss};
-use crate::target::{Adjacency, Shape};
+use crate::target::{Adjacency, Shape, sampler};
 use crate::window::grid::Span;
 
 /// The version of the format that this program writes and reads.
@@ -15,7 +17,8 @@ pub const FORMAT: u32 = 1;
 
 /// The facts of one synopsis. Readers ignore fields that they do not know, so that a format can grow.
 ///
-/// Nothing here depends on a record: every field follows from the configuration, the schedule and the ledger.
+/// Nothing here depends on a record but what was chosen privately ([`Description::choices`]) and follows from that: every
+/// other field follows from the configuration, the schedule and the ledger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Description {
     /// [`FORMAT`].
@@ -40,6 +43,9 @@ pub struct Description {
     pub order: u32,
     pub noise: Noise,
     pub privacy: Privacy,
+    /// What was chosen from the records of this window and key, privately.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
     pub band: NoiseBand,
     /// What the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
@@ -122,6 +128,16 @@ pub enum Method {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sum {
     pub expression: String,
+    /// What of a record counts at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<Clip>,
+}
+
+/// The most that a record adds, either sign: at any lattice point, and over all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Clip {
+    pub sup: f64,
+    pub sum: f64,
 }
 
 /// One axis of the domain, in natural units.
@@ -140,6 +156,33 @@ pub struct Noise {
     pub scale: f64,
     /// The noise, and each value, is a whole multiple of this, in the units of the values.
     pub grid: f64,
+    #[serde(default)]
+    pub calibrated: Calibrated,
+}
+
+/// What the scale of the noise was made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Calibrated {
+    /// The least bound that we prove.
+    #[default]
+    Tight,
+    /// The bound of the paper, to compare with: the scale is so many times what is needed.
+    Paper { times_needed: f64 },
+    /// A bound that was sampled on a public prior; see [`Definition::Random`].
+    Sampled,
+}
+
+impl Calibrated {
+    /// What to tell people; nothing where nothing is unusual.
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Calibrated::Tight | Calibrated::Sampled => None,
+            Calibrated::Paper { times_needed } => Some(format!(
+                "Noise calibrated as in the paper, {times_needed:.2} times more than needed: for comparison."
+            )),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,10 +205,83 @@ pub struct Privacy {
     pub blocks: Vec<Charge>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A private choice: what was taken, of what, and what of the window's price it cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// The kernel's standard deviation on each axis.
+    Bandwidths { taken: Vec<f64>, candidates: Vec<Vec<f64>>, price: Epsilon },
+    /// The order `h`.
+    Order { taken: u32, candidates: Vec<u32>, price: Epsilon },
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Choice::Bandwidths { taken, candidates, .. } => write!(f, "bandwidths {taken:?} of {candidates:?}"),
+            Choice::Order { taken, candidates, .. } => write!(f, "order {taken} of {candidates:?}"),
+        }
+    }
+}
+
+/// What kind of differential privacy it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Definition {
     #[serde(rename = "pure epsilon")]
     PureEpsilon,
+    /// Less: the noise is made for a sensitivity that was sampled.
+    #[serde(rename = "random")]
+    Random(Random),
+}
+
+impl Definition {
+    /// In a word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Definition::PureEpsilon => "pure epsilon",
+            Definition::Random(_) => "random",
+        }
+    }
+
+    /// Whether it is less than plain differential privacy.
+    pub fn is_random(&self) -> bool {
+        matches!(self, Definition::Random(_))
+    }
+}
+
+impl fmt::Display for Definition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Definition::PureEpsilon => f.write_str("pure differential privacy"),
+            Definition::Random(Random { gamma, .. }) => write!(f, "RANDOM differential privacy, gamma = {gamma}"),
+        }
+    }
+}
+
+/// Random differential privacy (`[RA17]`): for a window of records drawn independently from the prior, and one of them, the
+/// guarantee holds with probability at least `1 - gamma`, over those draws and the sampler's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Random {
+    pub gamma: f64,
+    /// The size of a window that it speaks of.
+    pub records: u32,
+    pub prior: Vec<PriorColumn>,
+    /// How many pairs were drawn, which order statistic of their changes was taken, and how `gamma` was split.
+    pub samples: u32,
+    pub order: u32,
+    pub rho: f64,
+    pub seed: u64,
+    /// What every value is clipped to before the noise, in the units of the values.
+    pub range: [f64; 2],
+    /// Whatever the records are, the noise gives pure differential privacy with this epsilon a window.
+    pub epsilon_at_worst: f64,
+}
+
+/// What a column was drawn from, in natural units, moved to the bounds where it lies outside of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PriorColumn {
+    pub column: String,
+    pub law: sampler::Law,
 }
 
 /// Whose privacy is protected; written as in the configuration.
@@ -255,6 +371,14 @@ impl Description {
         }
         if !positive(self.noise.scale) || !positive(self.noise.grid) {
             return Err("its noise has no positive scale and grid".to_owned());
+        }
+        if (self.noise.calibrated == Calibrated::Sampled) != matches!(self.privacy.definition, Definition::Random(_)) {
+            return Err("its noise and its definition of privacy do not fit".to_owned());
+        }
+        if let Definition::Random(random) = &self.privacy.definition
+            && !(random.gamma > 0.0 && random.gamma < 1.0)
+        {
+            return Err("its gamma is not between 0 and 1".to_owned());
         }
         let band = &self.band;
         if !positive(band.half_width) || band.weights.is_empty() || !band.weights.iter().all(|w| positive(*w)) {

@@ -13,7 +13,7 @@ use arrow::ipc::writer::StreamWriter;
 use arrow::ipc::{MessageHeader, root_as_message};
 use arrow::record_batch::RecordBatch;
 
-use crate::synopsis::description::{Basis, Description};
+use crate::synopsis::description::{Basis, Definition, Description};
 use crate::synopsis::{Error, Sealed, Synopsis};
 
 /// The key of the schema metadata that holds the [`Description`] as JSON.
@@ -39,11 +39,16 @@ impl Synopsis {
             ("ce_time", about.published.to_string()),
         ];
         headers.extend(about.key.clone().map(|key| ("ce_subject", key)));
-        headers.extend([
-            ("epsilon", about.privacy.price.to_string()),
-            ("window_start", about.window.start.to_string()),
-            ("window_end", about.window.end.to_string()),
-        ]);
+        let price = about.privacy.price.to_string();
+        // Under a name of its own, so that nobody takes it for plain differential privacy.
+        match &about.privacy.definition {
+            Definition::PureEpsilon => headers.push(("epsilon", price)),
+            Definition::Random(random) => {
+                headers.extend([("random_dp_epsilon", price), ("random_dp_gamma", random.gamma.to_string())]);
+            }
+        }
+        headers
+            .extend([("window_start", about.window.start.to_string()), ("window_end", about.window.end.to_string())]);
         let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Sealed { key: format!("{}{suffix}", about.pipeline), headers, bytes })
     }

@@ -30,6 +30,7 @@ pub mod band;
 pub mod bernstein;
 pub mod description;
 mod message;
+pub mod predict;
 
 use arrow::error::ArrowError;
 

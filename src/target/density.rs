@@ -44,6 +44,26 @@ impl Density {
     ///
     /// The fine grid has four cells a bandwidth, three where four are too many.
     pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
+        check_axes(bandwidths.len())?;
+        check_bandwidths(bandwidths)?;
+        lattice::points(bandwidths.len(), degree)?;
+        Density::on(nodes(bandwidths)?, bandwidths, degree)
+    }
+
+    /// Densities of one lattice with other bandwidths, all from histograms on one grid: that of the narrowest bandwidth of
+    /// each axis. Every list has the length of the first.
+    pub fn family(bandwidths: &[Vec<f64>], degree: u32) -> Result<Vec<Self>, Error> {
+        let axes = bandwidths.first().map_or(0, Vec::len);
+        check_axes(axes)?;
+        bandwidths.iter().try_for_each(|bandwidths| check_bandwidths(bandwidths))?;
+        lattice::points(axes, degree)?;
+        let narrowest = |axis: usize| bandwidths.iter().filter_map(|b| b.get(axis)).fold(1.0_f64, |a, b| a.min(*b));
+        let nodes = nodes(&(0..axes).map(narrowest).collect::<Vec<f64>>())?;
+        bandwidths.iter().map(|bandwidths| Density::on(nodes.clone(), bandwidths, degree)).collect()
+    }
+
+    /// `nodes` are at least three a bandwidth.
+    fn on(nodes: Nodes, bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
         let axes = bandwidths.len();
         // Three tables of 24 bits, or two of 30, leave room in 128 bits for 2^34 records in one place.
         let bits = match axes {
@@ -51,9 +71,7 @@ impl Density {
             3 => 24,
             _ => return Err(Error::Axes(axes)),
         };
-        check_bandwidths(bandwidths)?;
         let points = lattice::points(axes, degree)?;
-        let nodes = nodes(bandwidths)?;
         let bandwidths: Vec<f64> = bandwidths.iter().zip(nodes.per_axis()).map(|(b, m)| narrowed(*b, *m)).collect();
         let table = |(b, m): (&f64, &u32)| Table::gaussian(*b, *m, degree, 1 << bits);
         let tables = bandwidths.iter().zip(nodes.per_axis()).map(table).collect();
@@ -167,10 +185,23 @@ impl Target for Density {
         times(self.rounded_up(self.largest_weight()), contributions)
     }
 
+    /// On one axis the columns of the table, which are whole grid units: a deposit is a convex combination of single nodes.
+    fn effects(&self) -> Option<Vec<Vec<i128>>> {
+        let ([table], Some(units)) = (&self.tables[..], GRAINS.checked_shr(self.shift())) else { return None };
+        let whole = units << self.shift() == GRAINS;
+        whole.then(|| {
+            table.dense().map(|column| column.map(|weight| i128::from(weight) * i128::from(units)).collect()).collect()
+        })
+    }
+
     /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies, because weights are not negative.
     fn papers_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
         every_value(self, adjacency, contributions)
     }
+}
+
+fn check_axes(axes: usize) -> Result<(), Error> {
+    if (1..=3).contains(&axes) { Ok(()) } else { Err(Error::Axes(axes)) }
 }
 
 pub(super) fn check_bandwidths(bandwidths: &[f64]) -> Result<(), Error> {

@@ -48,6 +48,11 @@ impl Table {
         self.masses().max().unwrap_or(0)
     }
 
+    /// Every weight of every column.
+    pub fn dense(&self) -> impl Iterator<Item = impl Iterator<Item = u32>> {
+        self.columns.iter().map(|column| (0..self.rows).map(|p| column.weight(p)))
+    }
+
     /// `max_p K[p][c]`, one a column.
     pub fn peaks(&self) -> impl Iterator<Item = u64> {
         self.columns.iter().map(|column| u64::from(column.weights.iter().copied().max().unwrap_or(0)))

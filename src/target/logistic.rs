@@ -22,7 +22,7 @@ use super::machine::kernel::Lattice;
 use super::machine::solver::Problem;
 use super::machine::space::{Features, ROUNDING};
 use super::machine::{Kernel, Loss, at_most, checked_features, checked_lattice, checked_weight};
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
+use super::{Adjacency, Basis, Cost, Error, Exact, Sensitivity, Shape, Target, every_value};
 use crate::window::keep::{Keep, Record, State};
 
 /// Single precision moves an inner product of two feature vectors by at most this.
@@ -124,6 +124,11 @@ impl Target for Logistic {
         let score =
             |p: [f64; 3]| weights.iter().zip(features(&p[..self.dimensions])).map(|(w, phi)| w * phi).sum::<f64>();
         self.claim.exact(lattice.points().map(|p| 1.0 / (1.0 + (-score(p)).exp())))
+    }
+
+    fn cost(&self) -> Cost {
+        let entries = u64::from(self.records) * (self.dimensions as u64 + 1);
+        Cost { bytes: 4 * entries, products: entries.saturating_mul(self.problem.rounds()) }
     }
 
     fn sensitivity(&self, _: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {

@@ -9,8 +9,10 @@ mod kernel;
 mod lattice;
 pub mod logistic;
 pub mod machine;
+pub mod marginals;
 mod quadratic;
 pub mod regression;
+pub mod sampled;
 pub mod sampler;
 
 use std::fmt;
@@ -37,12 +39,24 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// The exact values of one window and key, [`Shape::values`] of them. `state` must be one of [`Target::keep`].
     fn evaluate(&self, state: &State) -> Exact;
 
+    /// What one evaluation takes at most, whatever the records are.
+    fn cost(&self) -> Cost {
+        Cost::default()
+    }
+
     /// How much a unit of at most `contributions` records can change the values in the 1-norm, all keys together; an
     /// error where no bound holds.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error>;
 
     /// How much such a unit can change any one value, in grid units.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
+
+    /// What single records make of the values, in grid units before they are rounded: the change by any record more or less
+    /// is a convex combination of these and of none, up to less than one unit in each value. `None` where there is no such
+    /// list.
+    fn effects(&self) -> Option<Vec<Vec<i128>>> {
+        None
+    }
 
     /// What the papers charge in place of [`Target::sensitivity`], to compare with: `N S`, `S` their bound in the sup
     /// norm. Where their `S` is false it is refused: noise of that scale would promise a privacy that is not there.
@@ -57,6 +71,15 @@ pub trait Target: fmt::Debug + Send + Sync {
 fn every_value(target: &dyn Target, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
     let sup = target.sup_sensitivity(adjacency, contributions)?;
     sup.checked_mul(target.shape().values() as u64).map(Sensitivity).ok_or(Error::Contributions { contributions })
+}
+
+/// What the evaluation of a full window and key can take; public. Nothing where it is a moment's work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Beside what the window keeps.
+    pub bytes: u64,
+    /// Multiplications. Few records and simple ones need far fewer.
+    pub products: u64,
 }
 
 /// What released values are, and how they become a function on the unit cube.

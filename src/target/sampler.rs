@@ -27,16 +27,19 @@
 
 use std::fmt;
 
-use rand::{Rng, RngExt};
-use rand_distr::{Distribution, Normal};
+use rand::rngs::ChaCha20Rng;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_distr::{Distribution, Exp1, Normal};
 use serde::{Deserialize, Serialize};
 
 use super::Adjacency;
-use crate::window::keep::Record;
+use crate::window::keep::{Keep, Record};
 use crate::window::{Axis, Label};
 
 /// More draws than anybody waits for.
 const MOST_SAMPLES: u32 = 10_000_000;
+/// Draws until a value is inside the domain.
+const TRIALS: usize = 10_000;
 
 /// How many pairs are drawn, and which order statistic of their changes is taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -238,6 +241,11 @@ pub enum Law {
         mean: f64,
         deviation: f64,
     },
+    /// From `min` on, `mean` the mean of what is above it.
+    Exponential {
+        min: f64,
+        mean: f64,
+    },
     /// One of these values, as likely as its weight; without weights all alike.
     Points {
         values: Vec<f64>,
@@ -246,7 +254,8 @@ pub enum Law {
     },
 }
 
-/// A public distribution of records: independent values, moved to the border where they lie outside the domain.
+/// A public distribution of records: independent values. One outside the domain is moved to the border or drawn again, as a
+/// window clamps or drops it.
 #[derive(Clone, Debug)]
 pub struct Prior {
     axes: Vec<(Axis, Law)>,
@@ -261,24 +270,47 @@ impl Prior {
         for law in axes.iter().map(|(_, law)| law).chain(label.as_ref().map(|(_, law)| law)) {
             law.check()?;
         }
+        let labelled = label.iter().filter_map(|(label, law)| match label {
+            Label::Number(axis) => Some((axis, law)),
+            Label::Above(_) => None,
+        });
+        for (axis, law) in axes.iter().map(|(axis, law)| (axis, law)).chain(labelled) {
+            let mut rng = ChaCha20Rng::seed_from_u64(0);
+            let inside = (0..TRIALS).filter(|_| axis.unit(law.draw(&mut rng)).is_some()).count();
+            if inside < TRIALS / 100 {
+                return Err(Error::Outside { law: law.clone(), min: axis.min, max: axis.max }.into());
+            }
+        }
         Ok(Prior { axes, label })
     }
 
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Record {
-        let place = |axis: &Axis, value: f64| (value.clamp(axis.min, axis.max) - axis.min) / (axis.max - axis.min);
-        let x: Vec<f64> = self.axes.iter().map(|(axis, law)| place(axis, law.draw(rng))).collect();
-        let label = self.label.as_ref().map_or(0.0, |(label, law)| match (label, law.draw(rng)) {
-            (Label::Number(axis), value) => 2.0 * place(axis, value) - 1.0,
-            (Label::Above(threshold), value) => {
-                if value > *threshold {
-                    1.0
-                } else {
-                    -1.0
-                }
-            }
-        });
+        let (x, label) = self.values(rng);
         Record::new(&x, label)
     }
+
+    /// A record as a window of this kind keeps it.
+    pub fn draw_for<R: Rng + ?Sized>(&self, keep: &Keep, rng: &mut R) -> Record {
+        let (x, label) = self.values(rng);
+        keep.record(&x, label)
+    }
+
+    /// A place in the unit cube, and a label in `[-1, 1]`.
+    fn values<R: Rng + ?Sized>(&self, rng: &mut R) -> (Vec<f64>, f64) {
+        let x: Vec<f64> = self.axes.iter().map(|(axis, law)| place(axis, law, rng)).collect();
+        let label = self.label.as_ref().map_or(0.0, |(label, law)| match label {
+            Label::Number(axis) => 2.0 * place(axis, law, rng) - 1.0,
+            Label::Above(threshold) if law.draw(rng) > *threshold => 1.0,
+            Label::Above(_) => -1.0,
+        });
+        (x, label)
+    }
+}
+
+/// Where a value lies in `[0, 1]`. Columns are independent, so one that a window would drop is drawn again alone.
+fn place<R: Rng + ?Sized>(axis: &Axis, law: &Law, rng: &mut R) -> f64 {
+    // One in a hundred is inside ([`Prior::new`]), or nearly: this ends long before.
+    (0..TRIALS).find_map(|_| axis.unit(law.draw(rng))).unwrap_or(0.5)
 }
 
 impl Law {
@@ -286,6 +318,7 @@ impl Law {
         let is_right = match self {
             Law::Uniform { min, max } => min <= max && (max - min).is_finite(),
             Law::Normal { mean, deviation } => mean.is_finite() && *deviation >= 0.0 && deviation.is_finite(),
+            Law::Exponential { min, mean } => min.is_finite() && *mean > 0.0 && mean.is_finite(),
             Law::Points { values, weights } => {
                 let fits = |weights: &Vec<f64>| {
                     let total: f64 = weights.iter().sum();
@@ -306,6 +339,7 @@ impl Law {
             Law::Normal { mean, deviation } => {
                 Normal::new(*mean, *deviation).map_or(*mean, |normal| normal.sample(rng))
             }
+            Law::Exponential { min, mean } => min + mean * rng.sample::<f64, _>(Exp1),
             Law::Points { values, weights } => {
                 let weight =
                     |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
@@ -323,6 +357,16 @@ impl Law {
 /// Why no sensitivity can be sampled.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
 pub enum Error {
+    #[error(
+        "of {law:?} next to nothing lies within {min} to {max}, and what lies outside is dropped: choose a law of the records \
+         that count"
+    )]
+    Outside { law: Law, min: f64, max: f64 },
+    #[error(
+        "most pairs do not differ at all: the range clips every value away, or the prior has no spread; noise for that would \
+         protect nobody"
+    )]
+    NothingChanges,
     #[error("gamma is {0}: it must lie between 0 and 1")]
     Gamma(f64),
     #[error("{samples} samples cannot be drawn: between 1 and {MOST_SAMPLES} can")]
@@ -335,4 +379,12 @@ pub enum Error {
     NotFinite,
     #[error("nothing can be drawn from {0:?}")]
     Law(Law),
+    #[error("values cannot be clipped to this range: its ends must differ, and be within 2^62 grid units")]
+    Range,
+    #[error("not as many pairs were drawn as planned")]
+    Incomplete,
+    #[error("a sampled sensitivity holds for single records, not for all records of a user")]
+    Unit,
+    #[error("the sensitivity was sampled for another adjacency")]
+    Adjacency,
 }

@@ -7,7 +7,6 @@ use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
 use bernstream::source::decode::Text;
 use bernstream::window::grid::Grid;
-use bernstream::window::histogram::Nodes;
 use bernstream::window::{Axis, Cap, Outside, Rules};
 
 /// One record, with every way in which it can be odd.
@@ -72,8 +71,4 @@ pub fn rules() -> Rules {
 pub fn rules_for_users(records: u32, period: u64) -> Rules {
     let period = Grid::new(seconds(0), Duration::from_secs(period)).expect("a length");
     Rules { cap: Some(Cap { period, records }), ..rules() }
-}
-
-pub fn nodes() -> Nodes {
-    Nodes::new(&[20]).expect("a small grid")
 }

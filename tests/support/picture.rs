@@ -63,6 +63,8 @@ pub const GREEN: RGBColor = RGBColor(47, 133, 90);
 /// Sizes of a panel.
 pub const WIDE: (u32, u32) = (620, 440);
 pub const SQUARE: (u32, u32) = (460, 470);
+/// Drawn this much larger, and shown at its size: plotters rounds to whole pixels, which makes stairs of curves.
+const GRAIN: u32 = 8;
 
 impl Axis {
     pub fn new(label: &'static str, range: Range<f64>) -> Self {
@@ -109,41 +111,48 @@ pub fn output(name: &str) -> PathBuf {
 /// Draws the panels from left to right, then the next row.
 pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[Panel]) {
     let rows = panels.len().div_ceil(columns);
-    let size = (width * columns as u32, height * rows as u32);
-    let root = SVGBackend::new(path, size).into_drawing_area();
+    let (width, height) = (width * columns as u32, height * rows as u32);
+    let size = (width * GRAIN, height * GRAIN);
+    let font = |size: u32| ("sans-serif", size * GRAIN, &DARK);
+    let heading = ("sans-serif", 17 * GRAIN).into_font().color(&DARK);
+    let line = |color: RGBColor| color.stroke_width(2 * GRAIN);
+    let grain = GRAIN as i32;
+    let mut picture = String::new();
+    let root = SVGBackend::with_string(&mut picture, size).into_drawing_area();
     root.fill(&WHITE).expect("it is drawn");
     for (panel, area) in panels.iter().zip(root.split_evenly((rows, columns))) {
+        let area = area.margin(12 * GRAIN, 0, 0, 0).titled(panel.title, heading.clone()).expect("it is drawn");
         let mut chart = ChartBuilder::on(&area)
-            .caption(panel.title, ("sans-serif", 17, &DARK))
-            .margin(14)
-            .x_label_area_size(44)
-            .y_label_area_size(58)
+            .margin(14 * GRAIN)
+            .x_label_area_size(44 * GRAIN)
+            .y_label_area_size(58 * GRAIN)
             .build_cartesian_2d(panel.x.places(), panel.y.places())
             .expect("a range");
         chart
             .configure_mesh()
             .light_line_style(TRANSPARENT)
-            .bold_line_style(DARK.mix(0.12))
-            .axis_style(DARK)
+            .bold_line_style(DARK.mix(0.12).stroke_width(GRAIN))
+            .axis_style(DARK.stroke_width(GRAIN))
+            .set_all_tick_mark_size(5 * GRAIN)
             .x_labels(7)
             .y_labels(7)
             .x_label_formatter(&|x| panel.x.tick(*x))
             .y_label_formatter(&|y| panel.y.tick(*y))
             .x_desc(panel.x.label)
             .y_desc(panel.y.label)
-            .label_style(("sans-serif", 13, &DARK))
+            .label_style(font(13))
             .draw()
             .expect("it is drawn");
         let mut has_legend = false;
         for layer in &panel.layers {
-            let mut dash = 18;
+            let mut dash = 18 * grain;
             let (series, name, color) = match layer {
                 Layer::Line { name, color, is_dashed, points } => {
                     let places = points.iter().map(|point| panel.at(*point)).collect::<Vec<_>>().into_iter();
-                    let style = color.stroke_width(2);
+                    let style = line(*color);
                     let series = if *is_dashed {
-                        dash = 6;
-                        chart.draw_series(DashedLineSeries::new(places, 6, 4, style))
+                        dash = 6 * grain;
+                        chart.draw_series(DashedLineSeries::new(places, 6 * GRAIN, 4 * GRAIN, style))
                     } else {
                         chart.draw_series(LineSeries::new(places, style))
                     };
@@ -156,7 +165,7 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
                     (chart.draw_series([Polygon::new(outline, color.mix(0.18))]), "", *color)
                 }
                 Layer::Dots { name, color, points } => {
-                    let dot = |point: &(f64, f64)| Circle::new(panel.at(*point), 2, color.mix(0.6).filled());
+                    let dot = |point: &(f64, f64)| Circle::new(panel.at(*point), 2 * GRAIN, color.mix(0.6).filled());
                     (chart.draw_series(points.iter().map(dot)), name.as_str(), *color)
                 }
                 Layer::Region { color, values } => {
@@ -166,7 +175,7 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
                 }
                 Layer::Boundary { name, color, values } => {
                     let pieces = zeros(values).into_iter().map(|ends| ends.map(|end| panel.inside(end)));
-                    let pieces = pieces.map(|ends| PathElement::new(ends.to_vec(), color.stroke_width(2)));
+                    let pieces = pieces.map(|ends| PathElement::new(ends.to_vec(), line(*color)));
                     (chart.draw_series(pieces), name.as_str(), *color)
                 }
             };
@@ -174,7 +183,7 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
             if !name.is_empty() {
                 has_legend = true;
                 series.label(name).legend(move |(x, y)| {
-                    DashedPathElement::new(vec![(x, y), (x + 18, y)], dash, 4, color.stroke_width(2))
+                    DashedPathElement::new(vec![(x, y), (x + 18 * grain, y)], dash, 4 * grain, line(color))
                 });
             }
         }
@@ -183,12 +192,18 @@ pub fn draw(path: &Path, columns: usize, (width, height): (u32, u32), panels: &[
                 .configure_series_labels()
                 .position(panel.legend.clone())
                 .background_style(WHITE.mix(0.85))
-                .label_font(("sans-serif", 13, &DARK))
+                .label_font(font(13))
+                .legend_area_size(30 * GRAIN)
+                .margin(10 * GRAIN)
                 .draw()
                 .expect("it is drawn");
         }
     }
-    root.present().expect("the picture is written");
+    root.present().expect("it is drawn");
+    drop(root);
+    let large = format!("width=\"{}\" height=\"{}\"", size.0, size.1);
+    let shown = format!("width=\"{width}\" height=\"{height}\"");
+    std::fs::write(path, picture.replacen(&large, &shown, 1)).expect("the picture is written");
 }
 
 /// Rectangles that cover the grid points with positive values, a stretch of a row each; the panel is the unit square.

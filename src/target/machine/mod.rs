@@ -35,7 +35,7 @@ pub(in crate::target) mod space;
 pub use kernel::Kernel;
 pub use loss::Loss;
 
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use super::{Adjacency, Basis, Cost, Error, Exact, Sensitivity, Shape, Target};
 use crate::window::keep::{Keep, Record, State};
 use change::{Change, Claim};
 use kernel::Lattice;
@@ -108,11 +108,6 @@ impl Machine {
         Ok(Machine { settings, lattice, map, problem, claim })
     }
 
-    /// The most steps that the solver can need, whatever the records are.
-    pub fn steps(&self) -> usize {
-        self.problem.steps()
-    }
-
     /// How far the result may lie from the minimiser, in the norm of the kernel.
     pub fn tolerance(&self) -> f64 {
         self.problem.tolerance
@@ -158,6 +153,16 @@ impl Target for Machine {
 
     fn evaluate(&self, state: &State) -> Exact {
         self.claim.exact(self.values(at_most(state, self.settings.records)))
+    }
+
+    fn cost(&self) -> Cost {
+        let records = u64::from(self.settings.records);
+        let (entries, bytes) = match &self.map {
+            None => (records * records, records * records * 8),
+            Some(map) => (records * map.width() as u64, records * map.width() as u64 * 4),
+        };
+        let values = records * self.lattice.len() as u64;
+        Cost { bytes, products: entries.saturating_mul(self.problem.rounds()).saturating_add(values) }
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {

@@ -27,7 +27,8 @@
 //! Let values `f(x_i)` be off by at most `d sum |b|`. The recurrence of the coefficients has the double root `rho`: its
 //! response to `a` is positive and sums to 1. So `f_k` has `sum |b| <= C P` and an extrapolated point at most `3 C P`, `P` a
 //! bound on the pull: 1, and for the squared loss `1 + 6 sqrt C`, since `||f_k|| <= ||f_D|| + 2 sqrt C`. Hence
-//! `e <= C (3 C P d B + 16 u P)`, where the second term covers the arithmetic of pulls and of the steps themselves.
+//! `e <= C (3 C P d B + 16 u P + 24 q u P)`. The second term covers the arithmetic of pulls. The third is that of the
+//! steps: a point that is rounded by `15 u C P` at most is one that a gradient off by `q` times that would have led to.
 
 use super::loss::Loss;
 use super::space::{ROUNDING, Space};
@@ -55,7 +56,8 @@ impl Problem {
     /// the floats allow it.
     pub fn new(loss: Loss, c: f64, records: u32, wanted: f64, error: f64) -> Self {
         let mut problem = Problem { loss, c, records, tolerance: wanted };
-        let off = c * (3.0 * problem.mass() * error * loss.curvature() + 16.0 * ROUNDING * problem.hardest());
+        let arithmetic = (16.0 + 24.0 * problem.condition()) * ROUNDING * problem.hardest();
+        let off = c * (3.0 * problem.mass() * error * loss.curvature() + arithmetic);
         problem.tolerance = wanted.max(8.0 * problem.condition().sqrt() * off);
         problem
     }
@@ -69,6 +71,11 @@ impl Problem {
     pub fn steps(&self) -> usize {
         let start = (4.0 * self.c.sqrt() / self.tolerance).max(1.0);
         (2.0 * self.condition().sqrt() * start.ln()).ceil() as usize + 1
+    }
+
+    /// The most times that a solution goes through all of the space: ascent, descent and their certificates.
+    pub fn rounds(&self) -> u64 {
+        2 * (EPOCHS + self.steps()) as u64
     }
 
     /// Coefficients of a function within `tolerance` of the minimiser. `labels` are as the loss reads them.

@@ -1,0 +1,78 @@
+//! `bernstream sample`: how much a record changes the configured function on windows from a public prior. Input, ledger and
+//! output are not opened.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+
+use crate::cli::Failure;
+use crate::config::sampled::Study;
+use crate::target::sampled::{Change, Neighbours};
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The configuration; it needs [privacy] and [release] only.
+    file: PathBuf,
+}
+
+/// Prints the table that belongs into the configuration; progress and meaning go to standard error.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let study = Study::load(&arguments.file)?;
+    let (plan, neighbours) = (study.plan, &study.neighbours);
+    eprintln!(
+        "drawing {} pairs of neighbouring windows of {} records from the prior, with seed {}",
+        plan.samples, neighbours.records, neighbours.seed
+    );
+    let changes = changes(neighbours, plan.samples)?;
+    let change = plan.statistic_of(&changes).map_err(|error| Failure::Other(error.to_string()))?;
+    let Change { sum, .. } = change;
+    let which = match plan.samples - plan.order {
+        0 => "all changes".to_owned(),
+        left_out => format!("all but the {left_out} largest changes"),
+    };
+    eprintln!(
+        "{which} are at most {sum} grid units; gamma = {}, of which rho = {:.4} is for the sampler",
+        plan.gamma, plan.rho
+    );
+    if let Ok(proved) = neighbours.target.target().sensitivity(neighbours.adjacency, 1) {
+        #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+        let times = proved.0 as f64 / sum as f64;
+        eprintln!(
+            "what is proved for any records is {times:.2} times that: without [release.sampled] it would be plain privacy"
+        );
+    }
+    eprintln!(
+        "this is RANDOM differential privacy. Choose the prior and the seed before you look: trying several until one is small \
+         voids gamma. Add the table to the configuration, in the place of an older one:\n"
+    );
+    print!("{}", study.table(change));
+    Ok(())
+}
+
+/// Every pair depends on its number alone, so it does not matter who draws it when.
+fn changes(neighbours: &Neighbours, samples: u32) -> Result<Vec<Change>, Failure> {
+    let next = AtomicU32::new(0);
+    let step = samples.div_ceil(10);
+    let draw = || {
+        let mut drawn = Vec::new();
+        loop {
+            let pair = next.fetch_add(1, Relaxed);
+            if pair >= samples {
+                return drawn;
+            }
+            drawn.push(neighbours.change(pair));
+            if (pair + 1).is_multiple_of(step) {
+                eprintln!("{} of {samples}", pair + 1);
+            }
+        }
+    };
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let drawing: Vec<_> = (0..workers).map(|_| scope.spawn(draw)).collect();
+        let mut changes = Vec::new();
+        for worker in drawing {
+            changes.extend(worker.join().map_err(|_| Failure::Other("the function panicked".to_owned()))?);
+        }
+        Ok(changes)
+    })
+}

@@ -1,0 +1,235 @@
+//! What can stand in a configuration: every key, and the form of its value.
+
+/// Every key and the form of its value; `[]` stands for any element of a list.
+///
+/// Hints come from here: the nearest known key for an unknown one, the right form for a wrong or missing value.
+pub const KEYS: &[(&str, &str)] = &[
+    ("pipeline", r#"a name such as "flights""#),
+    ("input", "a table [input]"),
+    ("input.time", r#"the name of the event-time column, such as "time""#),
+    ("input.key", r#"a table such as { column = "origin", values = ["EWR", "JFK"] }"#),
+    ("input.key.column", r#"the name of a column, such as "origin""#),
+    ("input.key.values", r#"a list of every key, such as ["EWR", "JFK"]"#),
+    ("input.key.values[]", r#"a key in quotes, such as "EWR""#),
+    ("input.kafka", "a table [input.kafka]"),
+    ("input.kafka.brokers", r#"addresses such as "localhost:9092""#),
+    ("input.kafka.topic", r#"the name of a topic, such as "flights""#),
+    ("input.kafka.clock_slack", r#"a duration such as "10s", more than the brokers' clocks and replicas lag"#),
+    ("input.kafka.trust_producer_time", "true or false"),
+    ("input.kafka.on_bad_message", r#""stop" or "skip""#),
+    ("input.kafka.skip", "a list such as [{ partition = 0, offset = 17 }]"),
+    ("input.kafka.skip[]", "a table such as { partition = 0, offset = 17 }"),
+    ("input.kafka.skip[].partition", "the number of a partition, such as 0"),
+    ("input.kafka.skip[].offset", "the offset of a broken message, such as 17"),
+    ("input.kafka.lost", "a list such as [{ partition = 0, from = 0, to = 1200 }]"),
+    ("input.kafka.lost[]", "a table such as { partition = 0, from = 0, to = 1200 }"),
+    ("input.kafka.lost[].partition", "the number of a partition, such as 0"),
+    ("input.kafka.lost[].from", "the first lost offset, such as 0"),
+    ("input.kafka.lost[].to", "the first offset that is not lost, such as 1200"),
+    ("input.files", r#"a table such as { path = "flights" }"#),
+    ("input.files.path", "the path of a file or a folder in quotes"),
+    ("windows", "a table [windows]"),
+    ("windows.origin", r#"a time with its offset, such as "2013-01-01T05:00:00Z""#),
+    ("windows.length", r#"a duration such as "1d""#),
+    ("windows.end", r#"a time with its offset, such as "2014-01-01T05:00:00Z""#),
+    ("windows.grace", r#"a duration such as "1h": how long after its end a window still takes records"#),
+    ("windows.ahead", r#"a duration such as "5m": how far event time may be ahead of the message timestamp"#),
+    ("windows.publish_delay", r#"a duration such as "1m": from the cut of a window to its publication"#),
+    ("privacy", "a table [privacy]"),
+    ("privacy.unit", r#""record" or { user = { column = "user_id", per = "1d", max_records_per_window = 20 } }"#),
+    ("privacy.unit.user", r#"a table such as { column = "user_id", per = "1d", max_records_per_window = 20 }"#),
+    ("privacy.unit.user.column", r#"the name of a column, such as "user_id""#),
+    ("privacy.unit.user.per", r#"a duration such as "1d""#),
+    ("privacy.unit.user.max_records_per_window", "a whole number from 1, such as 20"),
+    ("privacy.adjacency", r#""add_remove" or { replace_one = { records_per_window = 5000 } }"#),
+    ("privacy.adjacency.replace_one", "a table such as { records_per_window = 5000 }"),
+    ("privacy.adjacency.replace_one.records_per_window", "a whole number from 1, such as 5000"),
+    ("privacy.epsilon", "a number above 0 with at most 12 decimals, such as 1.0: the total of a unit"),
+    ("release", "a table [release]"),
+    ("release.name", r#"a name such as "departure-delay""#),
+    ("release.epsilon", "a number above 0 with at most 12 decimals, such as 0.5: the price of a window"),
+    ("release.degree", r#"a whole number from 1, such as 40, or "auto""#),
+    ("release.order", r#"a whole number from 1 to 200, such as 2, or "auto""#),
+    ("release.private_order", "a table such as { epsilon = 0.1, candidates = [1, 2, 4, 8] }, in place of `order`"),
+    ("release.private_order.epsilon", "a number above 0 with at most 12 decimals, such as 0.1: the price of a choice"),
+    ("release.private_order.candidates", "a list of 2 to 16 orders that ascend, such as [1, 2, 4, 8]"),
+    (
+        "release.expected_records",
+        "a whole number from 1, such as 300: a public guess at the records of a window and key",
+    ),
+    ("release.scale", r#""tight" or "paper""#),
+    ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
+    ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),
+    ("release.domain[].column", r#"the name of a column of numbers, such as "delay""#),
+    ("release.domain[].min", "a number such as -30: a bound that does not come from the data"),
+    ("release.domain[].max", "a number such as 180: a bound that does not come from the data"),
+    ("release.domain[].outside", r#""clamp" or "drop""#),
+    (
+        "release.label",
+        r#"a table such as { column = "delay", min = -60, max = 180, outside = "clamp" } or { column = "delay", above = 15 }"#,
+    ),
+    ("release.label.column", r#"the name of a column of numbers, such as "delay""#),
+    ("release.label.min", "a number such as -60: a bound that does not come from the data"),
+    ("release.label.max", "a number such as 180: a bound that does not come from the data"),
+    ("release.label.outside", r#""clamp" or "drop""#),
+    ("release.label.above", "a number such as 15: labels above it are one class, all others the other"),
+    ("release.density", "a table [release.density]"),
+    ("release.density.bandwidths", "a list such as [10], a number above 0 for each axis, in the units of its column"),
+    ("release.density.bandwidths[]", "a number above 0 in the units of the column, such as 10"),
+    ("release.density.covariance", "a matrix such as [[100, 3], [3, 1]], in the units of the columns"),
+    ("release.density.covariance[]", "a row of numbers such as [100, 3]"),
+    ("release.density.covariance[][]", "a number such as 100"),
+    (
+        "release.density.private_bandwidths",
+        "a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, in place of `bandwidths`",
+    ),
+    (
+        "release.density.private_bandwidths.epsilon",
+        "a number above 0 with at most 12 decimals, such as 0.1: the price of a choice",
+    ),
+    ("release.density.private_bandwidths.candidates", "a list of 2 to 16 bandwidths such as [[5], [10], [20]]"),
+    ("release.density.private_bandwidths.candidates[]", "a list such as [10], a number above 0 for each axis"),
+    ("release.density.private_bandwidths.candidates[][]", "a number above 0 in the units of the column, such as 10"),
+    ("release.regression", "a table [release.regression]"),
+    ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
+    ("release.regression.gap", "a number above 0 in the units of the column, such as 0.5: larger gaps count as this"),
+    ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are left out"),
+    ("release.bayes", "a table [release.bayes]"),
+    ("release.bayes.bandwidths", "a list such as [1, 200], a number above 0 for each axis, in the units of its column"),
+    ("release.bayes.bandwidths[]", "a number above 0 in the units of the column, such as 1"),
+    (
+        "release.bayes.min_deviations",
+        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
+    ),
+    ("release.bayes.min_deviations[]", "a number above 0 in the units of the column, such as 1"),
+    ("release.machine", "a table [release.machine]"),
+    ("release.machine.loss", r#""hinge", "logistic", "squared" or "huber""#),
+    (
+        "release.machine.kernel",
+        r#"{ gaussian = { bandwidth = 0.2 } }, laplacian, { polynomial = { power = 2 } } or "linear""#,
+    ),
+    ("release.machine.kernel.gaussian", "a table such as { bandwidth = 0.2 }"),
+    ("release.machine.kernel.gaussian.bandwidth", "a number above 0 such as 0.2, a part of the width of every axis"),
+    ("release.machine.kernel.laplacian", "a table such as { bandwidth = 0.5 }"),
+    ("release.machine.kernel.laplacian.bandwidth", "a number above 0 such as 0.5, a part of the width of every axis"),
+    ("release.machine.kernel.polynomial", "a table such as { power = 2 }"),
+    ("release.machine.kernel.polynomial.power", "a whole number from 1, such as 2"),
+    ("release.machine.c", "a number above 0 such as 1: how much the records count against smoothness"),
+    ("release.machine.max_records", "a whole number from 1, such as 5000: later records of a window are left out"),
+    ("release.machine.landmarks", "a whole number from 1, such as 8: the degree of the landmarks' lattice"),
+    ("release.logistic", "a table [release.logistic]"),
+    ("release.logistic.score", r#""linear" or "sigmoid""#),
+    ("release.logistic.c", "a number above 0 such as 1: how much the records count against smoothness"),
+    ("release.logistic.max_records", "a whole number from 1, such as 5000: later records of a window are left out"),
+    ("release.expression", "a table [release.expression]"),
+    ("release.expression.value", r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#),
+    ("release.expression.clip", "a table such as { sup = 1.0, sum = 20.0 }, or none where a bound can be proved"),
+    ("release.expression.clip.sup", "a number above 0: the most that a record adds at any lattice point"),
+    ("release.expression.clip.sum", "a number from `sup` on: the most that a record adds over all lattice points"),
+    ("release.sampled", "a table [release.sampled]"),
+    ("release.sampled.gamma", "a number between 0 and 1, such as 0.1"),
+    ("release.sampled.samples", "a whole number from 1, such as 500: how many pairs are drawn"),
+    ("release.sampled.records", "a whole number from 1, such as 500: the public size of a window"),
+    ("release.sampled.seed", "a whole number from 0, such as 1"),
+    ("release.sampled.range", "two numbers such as [0, 50] that do not come from the data: values are clipped to them"),
+    ("release.sampled.range[]", "a number such as 50"),
+    (
+        "release.sampled.prior",
+        r#"a list such as [{ column = "delay", law = { normal = { mean = 0, deviation = 10 } } }]"#,
+    ),
+    (
+        "release.sampled.prior[]",
+        r#"a table such as { column = "delay", law = { normal = { mean = 0, deviation = 10 } } }"#,
+    ),
+    ("release.sampled.prior[].column", r#"the name of a column of the domain or of the label, such as "delay""#),
+    ("release.sampled.prior[].law", "a law such as { uniform = { min = 0, max = 1 } }, normal, exponential or points"),
+    ("release.sampled.prior[].law.uniform", "a table such as { min = 0, max = 1 }"),
+    ("release.sampled.prior[].law.uniform.min", "a number such as 0"),
+    ("release.sampled.prior[].law.uniform.max", "a number such as 1"),
+    ("release.sampled.prior[].law.normal", "a table such as { mean = 0, deviation = 10 }"),
+    ("release.sampled.prior[].law.normal.mean", "a number such as 0"),
+    ("release.sampled.prior[].law.normal.deviation", "a number from 0, such as 10"),
+    ("release.sampled.prior[].law.exponential", "a table such as { min = 0, mean = 20 }"),
+    ("release.sampled.prior[].law.exponential.min", "a number such as 0: where it begins"),
+    ("release.sampled.prior[].law.exponential.mean", "a number above 0, such as 20: the mean above `min`"),
+    ("release.sampled.prior[].law.points", "a table such as { values = [0, 1], weights = [3, 1] }"),
+    ("release.sampled.prior[].law.points.values", "a list of numbers such as [0, 1]"),
+    ("release.sampled.prior[].law.points.weights", "a list of numbers from 0, such as [3, 1]"),
+    ("release.sampled.result", "the table that `bernstream sample` prints"),
+    ("release.sampled.result.sensitivity", "a whole number, as `bernstream sample` prints it"),
+    ("release.sampled.result.largest", "a whole number, as `bernstream sample` prints it"),
+    ("release.sampled.result.samples", "a whole number, as `bernstream sample` prints it"),
+    ("release.sampled.result.order", "a whole number, as `bernstream sample` prints it"),
+    ("release.sampled.result.rho", "a number, as `bernstream sample` prints it"),
+    ("release.sampled.result.digest", "64 hexadecimal digits in quotes, as `bernstream sample` prints them"),
+    ("output", "a table [output]"),
+    ("output.kafka", "a table [output.kafka]"),
+    ("output.kafka.brokers", r#"addresses such as "localhost:9092""#),
+    ("output.kafka.topic", r#"the name of a topic, such as "flights-synopses""#),
+    ("output.kafka.witness", r#"the name of a topic of one partition, such as "flights-witness""#),
+    ("output.kafka.witness_min_insync_replicas", "a whole number from 1, such as 2"),
+    ("output.files", r#"a table such as { path = "out" }"#),
+    ("output.files.path", "the path of a folder in quotes"),
+    ("ledger", "a table [ledger]"),
+    ("ledger.path", "the path of a folder in quotes, on a local disk"),
+    ("ledger.keep_published", r#"a duration such as "7d""#),
+    ("serve", "a table [serve]"),
+    ("serve.listen", r#"an address such as "127.0.0.1:9464""#),
+    ("serve.detail", r#""safe" or "operator""#),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::file::File;
+
+    /// What serde says about `text`.
+    fn complaint(text: &str) -> String {
+        toml::from_str::<File>(text).map(|_| String::new()).unwrap_or_else(|e| e.message().to_owned())
+    }
+
+    /// A document in which the key at `path` has the value `value`.
+    fn document(path: &str, value: &str) -> String {
+        path.rsplit('.').fold(value.to_owned(), |mut inner, mut part| {
+            while let Some(list) = part.strip_suffix("[]") {
+                (part, inner) = (list, format!("[{inner}]"));
+            }
+            format!("{{ {part} = {inner} }}")
+        })
+    }
+
+    fn read(path: &str, value: &str) -> String {
+        let whole = document(path, value);
+        // The outermost braces are the document itself.
+        complaint(whole.trim_start_matches("{ ").strip_suffix(" }").unwrap())
+    }
+
+    #[test]
+    fn the_table_of_keys_names_only_keys_that_exist() {
+        for (path, _) in KEYS {
+            let complaint = read(path, "true");
+            assert!(!complaint.starts_with("unknown"), "{path}: {complaint}");
+        }
+        assert!(read("windows.no_such_key", "true").starts_with("unknown"));
+    }
+
+    #[test]
+    fn the_table_of_keys_names_every_key() {
+        let known = |path: &str| KEYS.iter().any(|(key, _)| *key == path);
+        let mut tables = vec![String::new()];
+        while let Some(table) = tables.pop() {
+            let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
+            let complaint = read(&format!("{prefix}no_such_key"), "1");
+            let Some((_, fields)) = complaint.split_once("expected ") else { continue };
+            if !complaint.starts_with("unknown field") {
+                continue;
+            }
+            for field in fields.split('`').skip(1).step_by(2) {
+                let path = format!("{prefix}{field}");
+                assert!(known(&path), "{path} is not in the table of keys");
+                let element = format!("{path}[]");
+                tables.push(if known(&element) { element } else { path });
+            }
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! What is chosen from the records themselves, privately and for a price of its own: a bandwidth, an order.
+//!
+//! Everything that follows a choice may depend on it, as on anything released: prices add up (sequential composition, also
+//! where what comes later depends on what came before). Each choice comes before the release that it is for, from one
+//! generator, and one ledger row pays for all.
+
+use super::calibrate::Epsilon;
+use super::noise::Generator;
+use super::{Error, Laplace, Noisy};
+use crate::target::marginals::{BINS, Marginals};
+use crate::target::{Adjacency, Exact, Sensitivity};
+use crate::window::keep::State;
+
+/// What can be chosen: never nothing.
+#[derive(Clone, Debug)]
+pub struct Candidates<T> {
+    first: T,
+    others: Vec<T>,
+}
+
+impl<T> Candidates<T> {
+    pub fn new(first: T, others: Vec<T>) -> Self {
+        Candidates { first, others }
+    }
+
+    /// `None` where there are none.
+    pub fn from_vec(candidates: Vec<T>) -> Option<Self> {
+        let mut candidates = candidates.into_iter();
+        candidates.next().map(|first| Candidates { first, others: candidates.collect() })
+    }
+
+    pub fn first(&self) -> &T {
+        &self.first
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    pub fn try_map<U, E>(&self, mut f: impl FnMut(&T) -> Result<U, E>) -> Result<Candidates<U>, E> {
+        let first = f(&self.first)?;
+        Ok(Candidates { first, others: self.others.iter().map(f).collect::<Result<_, E>>()? })
+    }
+
+    /// The candidate at `index`, from 0; past the end the first.
+    pub fn get(&self, index: usize) -> &T {
+        self.iter().nth(index).unwrap_or(&self.first)
+    }
+}
+
+/// A bandwidth from a noisy coarse histogram of each axis.
+///
+/// # Guarantee
+///
+/// The counts of all axes get discrete Laplace noise of scale (axes x contributions x one record) / price: their release
+/// costs `price` (the price is split evenly over the axes). The choice is made from the noisy counts alone.
+///
+/// # The rule
+///
+/// Per axis `b = 0.9 (IQR / 1.34) n^(-1 / (l + 4))`, `l` axes: Silverman's rule with Scott's exponent, `n` and the quartiles
+/// from the noisy counts. Its other half, the standard deviation, is left out: noise in the far bins would decide it. The
+/// nearest candidate is taken, by the logarithms of all axes together; the first of equals.
+#[derive(Clone, Debug)]
+pub struct Bandwidth {
+    marginals: Marginals,
+    noise: Laplace,
+    /// In the unit cube, one list an axis.
+    candidates: Vec<Vec<f64>>,
+}
+
+impl Bandwidth {
+    /// `sensitivity` is that of `marginals`; `candidates` in units of the cube's width.
+    pub fn new(
+        marginals: Marginals,
+        candidates: Vec<Vec<f64>>,
+        sensitivity: Sensitivity,
+        price: Epsilon,
+    ) -> Result<Self, Error> {
+        Ok(Bandwidth { marginals, noise: Laplace::calibrated(sensitivity, price)?, candidates })
+    }
+
+    /// Standard deviations of the noise in a count, in records.
+    pub fn noise(&self) -> f64 {
+        2.0_f64.sqrt() * records(i128::from(self.noise.scale().units()))
+    }
+
+    /// Draws. The index of a candidate; each call costs the price once more.
+    pub fn choose(&self, state: &State, generator: &mut Generator) -> usize {
+        let counts = self.noise.release(&self.marginals.evaluate(state), generator);
+        self.nearest(&counts)
+    }
+
+    /// From noisy counts on: nothing here sees a record.
+    fn nearest(&self, counts: &Noisy) -> usize {
+        let wanted: Vec<f64> =
+            counts.values().chunks_exact(BINS).map(|axis| rule(axis, self.marginals.axes())).collect();
+        let distance = |candidate: &Vec<f64>| -> f64 {
+            candidate.iter().zip(&wanted).map(|(b, wanted)| (b / wanted).ln().powi(2)).sum()
+        };
+        let distances = self.candidates.iter().map(distance).enumerate();
+        distances.min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(0, |(index, _)| index)
+    }
+}
+
+/// Grains as records.
+#[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
+fn records(grains: i128) -> f64 {
+    grains as f64 / crate::window::histogram::GRAINS as f64
+}
+
+/// The bandwidth that the noisy counts of one axis ask for, as a part of its width.
+fn rule(counts: &[i128], axes: usize) -> f64 {
+    let counts: Vec<f64> = counts.iter().map(|grains| records(*grains)).collect();
+    let total = counts.iter().sum::<f64>();
+    // Where nothing can be told from nothing: records that lie evenly.
+    let spread = if total < 1.0 { 0.5 } else { quartiles(&counts, total) };
+    0.9 * (spread / 1.34) * total.max(1.0).powf(-1.0 / (axes as f64 + 4.0))
+}
+
+/// The distance of the quartiles, at least a hundredth of a bin.
+///
+/// Noisy sums from the left are made to rise: the mean of the largest so far and the smallest yet to come.
+fn quartiles(counts: &[f64], total: f64) -> f64 {
+    let mut sums: Vec<f64> = counts
+        .iter()
+        .scan(0.0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        })
+        .collect();
+    let risen: Vec<f64> = sums
+        .iter()
+        .scan(0.0, |largest: &mut f64, sum| {
+            *largest = largest.max(*sum);
+            Some(*largest)
+        })
+        .collect();
+    let mut least = total;
+    for (sum, risen) in sums.iter_mut().zip(&risen).rev() {
+        least = least.min(*sum);
+        *sum = (least + risen) / 2.0;
+    }
+    let at = |part: f64| {
+        let (mut before, wanted) = (0.0, part * total);
+        for (bin, sum) in sums.iter().enumerate() {
+            if *sum >= wanted {
+                let within = if *sum > before { (wanted - before) / (sum - before) } else { 0.0 };
+                return (bin as f64 + within.clamp(0.0, 1.0)) / BINS as f64;
+            }
+            before = *sum;
+        }
+        1.0
+    };
+    (at(0.75) - at(0.25)).max(0.01 / BINS as f64)
+}
+
+/// An order by report noisy max.
+///
+/// The score of order `h` is minus what its synopsis is expected to be off by, in whole grid units: the noise, which is
+/// public, and how far the polynomial is from the exact values at the lattice, `max |(I - A)^h v|` (`A` takes lattice
+/// values to those of their polynomial, so order `h` leaves `(I - A)^h v` of them undone).
+///
+/// # Guarantee
+///
+/// The scores get discrete Laplace noise of scale `s`, and only the place of the largest is told (the first of equals).
+/// With all other noise fixed, order `h` is told where its own noise reaches a whole number; between neighbours that
+/// number moves by at most `D_h + max D_j`, `D` the sensitivities of the scores. So `s` = (the sum of the two largest `D`) /
+/// price makes it cost `price`, with delta 0 (Dwork and Roth 2014, claim 3.9, with the discrete law in place of the other).
+///
+/// `D_h` is read off the whole numbers of the table `T` that is used; there is no float between the values and the choice. A
+/// record that changes every value by at most `S` changes a row's sum by at most `S max_i sum_j |T[i][j]|`. Where a target
+/// lists the effects of single records ([`crate::target::Target::effects`]), of which every change is a convex combination up
+/// to rounding, it is at most `max |T e| + max_i sum_j |T[i][j]|` over all effects `e` (twice the first for a record that
+/// moves), and mostly far less: high orders leave little of a smooth kernel undone. A unit is charged for each of its
+/// records.
+#[derive(Clone, Debug)]
+pub struct Order {
+    remainders: Vec<Remainder>,
+    noise: Laplace,
+}
+
+/// What an order is judged by: its noise, and the table of what it leaves undone.
+#[derive(Clone, Debug)]
+pub struct Remainder {
+    /// In grid units.
+    noise: i128,
+    /// `(I - A)^h` in units of `2^-20`, row by row.
+    rows: Vec<i64>,
+}
+
+/// How much one record can change the values that an order is chosen for.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub values: usize,
+    /// The most that it changes any value.
+    pub sup: u64,
+    /// [`crate::target::Target::effects`].
+    pub effects: Option<Vec<Vec<i128>>>,
+    pub adjacency: Adjacency,
+    /// The most records of a unit.
+    pub contributions: u32,
+}
+
+const TABLE_BITS: u32 = 20;
+/// No value is taken for more than this in size, which moves none of them apart. Sums of effects never reach it: 2^64 records'
+/// grains in each of 2^23 cells are less than 2^99 grid units.
+const LARGEST_VALUE: i128 = 1 << 99;
+/// The largest sum of a row: with values of [`LARGEST_VALUE`] it fits into 128 bits. Those of operators are below 2^25.
+const LARGEST_ROW: u128 = 1 << 27;
+
+impl Remainder {
+    /// `noise` in grid units, its expected largest size; `rows` the matrix `(I - A)^h`, row by row.
+    ///
+    /// Both are public. The floats decide how good the choice is, nothing else.
+    pub fn new(noise: f64, rows: &[f64]) -> Self {
+        // A cast from a float saturates, and takes NaN to 0.
+        let whole = |entry: &f64| (entry * f64::from(1 << TABLE_BITS)).round() as i64;
+        Remainder { noise: noise as i64 as i128, rows: rows.iter().map(whole).collect() }
+    }
+
+    /// What is left undone, rounded down to whole grid units.
+    fn left(&self, values: &[i128]) -> i128 {
+        self.largest(values) >> TABLE_BITS
+    }
+
+    /// `max_i |sum_j T[i][j] v[j]|`, not negative.
+    fn largest(&self, values: &[i128]) -> i128 {
+        let term = |(t, v): (&i64, &i128)| i128::from(*t).saturating_mul((*v).clamp(-LARGEST_VALUE, LARGEST_VALUE));
+        let product = |row: &[i64]| row.iter().zip(values).map(term).fold(0, i128::saturating_add).saturating_abs();
+        self.rows.chunks_exact(values.len().max(1)).map(product).max().unwrap_or(0)
+    }
+
+    /// How much a unit can change [`Remainder::left`]; `None` for a table that no operator has. Rounding down turns a
+    /// difference of at most `d` into one of at most `ceil(d)`.
+    fn sensitivity(&self, change: &Change) -> Option<u128> {
+        let norm = |row: &[i64]| row.iter().map(|t| u128::from(t.unsigned_abs())).sum::<u128>();
+        let norm = self.rows.chunks_exact(change.values.max(1)).map(norm).max().unwrap_or(0);
+        let in_general = norm.saturating_mul(u128::from(change.sup));
+        let moves = match change.adjacency {
+            Adjacency::AddRemove => 1,
+            Adjacency::ReplaceOne => 2,
+        };
+        let of_effects = change.effects.as_ref().map_or(u128::MAX, |effects| {
+            let most = effects.iter().map(|effect| self.largest(effect).unsigned_abs()).max().unwrap_or(0);
+            most.saturating_mul(moves).saturating_add(norm)
+        });
+        let of_one = in_general.min(of_effects).div_ceil(1 << TABLE_BITS);
+        (norm <= LARGEST_ROW).then(|| of_one.saturating_mul(u128::from(change.contributions)))
+    }
+}
+
+impl Order {
+    pub fn new(remainders: Vec<Remainder>, change: &Change, price: Epsilon) -> Result<Self, Error> {
+        let changes = remainders.iter().map(|order| order.sensitivity(change)).collect::<Option<Vec<u128>>>();
+        let mut changes = changes.ok_or(Error::TooMuchNoise { price })?;
+        changes.sort_unstable();
+        let both = changes.iter().rev().take(2).fold(0, |sum: u128, change| sum.saturating_add(*change));
+        let sensitivity = Sensitivity(u64::try_from(both).map_err(|_| Error::TooMuchNoise { price })?);
+        Ok(Order { remainders, noise: Laplace::calibrated(sensitivity, price)? })
+    }
+
+    /// The scale of the noise on a score, in grid units.
+    pub fn scale(&self) -> u64 {
+        self.noise.scale().units()
+    }
+
+    /// Draws. The index of an order; each call costs the price once more.
+    pub fn choose(&self, exact: &Exact, generator: &mut Generator) -> usize {
+        let noisy = self.noise.release(&self.scores(exact), generator);
+        // The last of equals is what `max_by_key` takes: so from the back.
+        noisy.values().iter().enumerate().rev().max_by_key(|(_, score)| **score).map_or(0, |(index, _)| index)
+    }
+
+    /// As secret as the values.
+    fn scores(&self, exact: &Exact) -> Exact {
+        let score = |order: &Remainder| -(order.noise + order.left(exact.reveal()));
+        Exact::new(self.remainders.iter().map(score).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synopsis::bernstein::Operator;
+
+    fn price(text: &str) -> Epsilon {
+        text.parse().unwrap()
+    }
+
+    /// One record, of whose effects nothing is known but `sup`.
+    fn any(values: usize, sup: u64) -> Change {
+        Change { values, sup, effects: None, adjacency: Adjacency::AddRemove, contributions: 1 }
+    }
+
+    fn tables(dimensions: usize, degree: u32, orders: &[u32]) -> Vec<Remainder> {
+        Operator::new(dimensions, degree).remainders(orders).iter().map(|rows| Remainder::new(0.0, rows)).collect()
+    }
+
+    #[test]
+    fn what_an_order_leaves_undone_is_what_its_polynomial_misses_at_the_lattice() {
+        use crate::synopsis::bernstein::{basis, evaluate};
+        let (degree, orders) = (9, [1, 2, 5]);
+        let values: Vec<i128> = (0..=degree).map(|j| i128::from(7919 * j % 1009) << 32).collect();
+        let floats: Vec<f64> = values.iter().map(|v| *v as f64).collect();
+        for (order, table) in orders.into_iter().zip(tables(1, degree, &orders)) {
+            let coefficients = Operator::new(1, degree).coefficients(&floats, order);
+            let missed = |j: u32| {
+                let at = basis(degree, f64::from(j) / f64::from(degree));
+                (evaluate(&coefficients, &[at]) - floats[j as usize]).abs()
+            };
+            let most = (0..=degree).map(missed).fold(0.0, f64::max);
+            let left = table.left(&values) as f64;
+            assert!((left / most - 1.0).abs() < 1e-4, "{order}: {left} {most}");
+        }
+    }
+
+    /// Every sign of every value's change on a small lattice: none changes a remainder by more than is claimed, and one by
+    /// all of it.
+    #[test]
+    fn no_neighbour_changes_a_score_by_more_than_its_sensitivity() {
+        let sup = 1_u64 << 33;
+        for (dimensions, degree) in [(1, 5), (1, 10), (2, 2)] {
+            let orders = [1, 2, 4, 8];
+            for (order, table) in orders.into_iter().zip(tables(dimensions, degree, &orders)) {
+                let count = (degree as usize + 1).pow(dimensions as u32);
+                let claimed = table.sensitivity(&any(count, sup)).unwrap();
+                let mut found = 0;
+                for (signs, base) in (0..1_u32 << count).flat_map(|signs| [(signs, 0), (signs, 1 << 40)]) {
+                    let before: Vec<i128> = (0..count).map(|j| base * (j as i128 % 3)).collect();
+                    let change = |j: usize| if signs >> j & 1 == 1 { i128::from(sup) } else { -i128::from(sup) };
+                    let after: Vec<i128> = before.iter().enumerate().map(|(j, v)| v + change(j)).collect();
+                    found = table.left(&before).abs_diff(table.left(&after)).max(found);
+                }
+                assert!(found <= claimed, "{dimensions} {degree} {order}: {found} {claimed}");
+                assert!(found as f64 > 0.999 * claimed as f64, "{dimensions} {degree} {order}: {found} {claimed}");
+            }
+        }
+    }
+
+    /// A record at any place, added to nothing or to many, or moved: found is a little less than claimed because a record
+    /// lies on three nodes and an effect on one, which high orders see.
+    #[test]
+    fn no_record_of_a_density_changes_a_score_by_more_than_its_effects_say() {
+        use crate::target::Target;
+        use crate::target::density::Density;
+        for (bandwidth, degree) in [(0.06, 24), (0.2, 10)] {
+            let density = Density::new(&[bandwidth], degree).unwrap();
+            let keep = density.keep();
+            let values = |places: &[f64]| {
+                density.evaluate(&keep.state(places.iter().map(|x| keep.record(&[*x], 0.0)))).reveal().to_vec()
+            };
+            let many: Vec<f64> = (0..500).map(|i| (f64::from(i) / 500.0).powi(2)).collect();
+            for (order, table) in [1, 2, 8, 32].into_iter().zip(tables(1, degree, &[1, 2, 8, 32])) {
+                let change = |adjacency| Change {
+                    effects: density.effects(),
+                    adjacency,
+                    ..any(density.lattice_points(), density.sup_sensitivity(adjacency, 1).unwrap())
+                };
+                let claimed = table.sensitivity(&change(Adjacency::AddRemove)).unwrap();
+                let in_general = table.sensitivity(&Change { effects: None, ..change(Adjacency::AddRemove) }).unwrap();
+                let moved = table.sensitivity(&change(Adjacency::ReplaceOne)).unwrap();
+                let (mut found, mut farthest) = (0, 0);
+                for base in [&[][..], &many] {
+                    let left = |x: Option<f64>| table.left(&values(&base.iter().copied().chain(x).collect::<Vec<_>>()));
+                    let without = left(None);
+                    let with: Vec<i128> = (0..=150).map(|i| left(Some(f64::from(i) / 150.0))).collect();
+                    found = with.iter().map(|left| left.abs_diff(without)).max().unwrap_or(0).max(found);
+                    let (low, high) = (with.iter().min().unwrap(), with.iter().max().unwrap());
+                    farthest = high.abs_diff(*low).max(farthest);
+                }
+                assert!(found <= claimed && farthest <= moved, "{order}: {found} {claimed} {farthest} {moved}");
+                assert!(found as f64 > 0.94 * claimed as f64, "{order}: {found} {claimed}");
+                assert!(claimed < in_general);
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_any_size_do_not_wrap() {
+        for table in tables(1, 12, &[1, 64, 200]) {
+            let values: Vec<i128> = (0..13).map(|j| if j % 2 == 0 { i128::MAX } else { i128::MIN }).collect();
+            assert!(table.left(&values) > LARGEST_VALUE / 2);
+        }
+        // What no operator has is refused, and does not wrap either.
+        let wild = Remainder::new(f64::INFINITY, &[f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0]);
+        assert!(wild.left(&[i128::MAX, i128::MIN]) > 0 && wild.sensitivity(&any(2, 1)).is_none());
+    }
+
+    #[test]
+    fn quartiles_are_those_of_the_counts() {
+        let even = vec![10.0; BINS];
+        assert!((quartiles(&even, 160.0) - 0.5).abs() < 1e-12);
+        let mut one = vec![0.0; BINS];
+        one[5] = 100.0;
+        assert!((quartiles(&one, 100.0) - 0.5 / 16.0).abs() < 1e-12);
+        // Counts below zero, as noise makes them, do not turn the quartiles around.
+        for noise in [[-30.0, 40.0], [40.0, -30.0], [-90.0, -90.0]] {
+            let mut counts = one.clone();
+            counts[2] = noise[0];
+            counts[12] = noise[1];
+            let total = counts.iter().sum::<f64>();
+            if total >= 1.0 {
+                let spread = quartiles(&counts, total);
+                assert!(spread > 0.0 && spread <= 1.0, "{noise:?}: {spread}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_price_too_low_is_refused_in_words() {
+        let error = Order::new(tables(1, 5, &[1, 2]), &any(6, u64::MAX), price("0.1")).unwrap_err().to_string();
+        assert!(error.contains("is so low"), "{error}");
+    }
+}

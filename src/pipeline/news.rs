@@ -1,0 +1,233 @@
+//! What the metrics say of a window, no earlier than its synopses are due.
+//!
+//! A solver takes as long as the records ask of it. Were a window counted when it is paid for, whoever scrapes the default
+//! level would see how long that took.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::Health;
+use crate::clock::Timestamp;
+use crate::ledger::{self, Closed, Ledger};
+use crate::mechanism::calibrate::Epsilon;
+use crate::metrics::Metrics;
+
+/// The figures of the ledger: the schedule and the budget, nothing of the records.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures {
+    rows: u64,
+    closed_until: Timestamp,
+    /// In the newest block charged.
+    spent: Option<Epsilon>,
+}
+
+impl Figures {
+    pub fn of(ledger: &Ledger) -> Self {
+        let spent = ledger.blocks().next_back().map(|(_, spent)| spent);
+        Figures { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent }
+    }
+
+    pub fn show(self, total: Epsilon, metrics: &Metrics) {
+        metrics.ledger_entries.set(i64::try_from(self.rows).unwrap_or(i64::MAX));
+        #[expect(clippy::cast_precision_loss, reason = "a time to show")]
+        metrics.closed_until.set(self.closed_until.micros() as f64 / 1e6);
+        if let Some(spent) = self.spent {
+            metrics.spent.set(spent.to_f64());
+            metrics.used.set(spent.to_f64() / total.to_f64());
+        }
+    }
+}
+
+/// Whether a window could be paid for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Released,
+    Withheld,
+}
+
+/// What waits to be told, in the order of the windows.
+#[derive(Debug, Default)]
+pub struct News(VecDeque<(Timestamp, Outcome, Figures)>);
+
+impl News {
+    /// What earlier runs left: the figures that are due by `now`, and what waits. `due` says when a window is: a public time,
+    /// whether it was released or not.
+    ///
+    /// Were the newest row shown at once, a restart would tell whether a window that is not due is paid for already.
+    pub fn recall(
+        ledger: &Ledger,
+        now: Timestamp,
+        due: impl Fn(&Closed) -> Timestamp,
+    ) -> Result<(Figures, Self), ledger::Error> {
+        let is_released = |closed: &Closed| matches!(closed.outcome, ledger::Outcome::Released { .. });
+        // As far as a window that is due and says which block it was charged to.
+        let newest = ledger.newest(|closed| due(closed) > now || !is_released(closed))?;
+        let told = newest.iter().position(|closed| due(closed) <= now).unwrap_or(newest.len());
+        let figures = |at: usize| Figures {
+            rows: ledger.head().sequence.saturating_sub(at as u64),
+            closed_until: newest.get(at).map_or(ledger.genesis().first, |closed| closed.window.end),
+            spent: spent_after(ledger, &newest, at),
+        };
+        let outcome = |closed| if is_released(closed) { Outcome::Released } else { Outcome::Withheld };
+        let waiting = newest.iter().enumerate().take(told).rev();
+        let news = waiting.map(|(at, closed)| (due(closed), outcome(closed), figures(at))).collect();
+        Ok((figures(told), News(news)))
+    }
+
+    /// `due` is when the window's synopses are.
+    pub fn add(&mut self, due: Timestamp, outcome: Outcome, figures: Figures) {
+        self.0.push_back((due, outcome, figures));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Tells what is due.
+    pub fn tell(&mut self, now: Timestamp, total: Epsilon, metrics: &Metrics, health: &Health) {
+        while let Some((_, outcome, figures)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
+            match outcome {
+                Outcome::Released => metrics.released.inc(),
+                Outcome::Withheld => metrics.withheld.inc(),
+            }
+            health.spent.store(outcome == Outcome::Withheld, Relaxed);
+            figures.show(total, metrics);
+        }
+    }
+}
+
+/// What the newest block had spent after `newest[at]`, the later rows of `newest` not yet charged.
+fn spent_after(ledger: &Ledger, newest: &[Closed], at: usize) -> Option<Epsilon> {
+    let charges = |closed: &Closed| match &closed.outcome {
+        ledger::Outcome::Released { charges, .. } => charges.clone(),
+        ledger::Outcome::Withheld => Vec::new(),
+    };
+    let block = newest.get(at..)?.iter().find_map(|closed| charges(closed).last().map(|(block, _)| *block))?;
+    let later = newest.iter().take(at).flat_map(charges).filter(|(charged, _)| *charged == block);
+    Some(later.fold(ledger.spent(block), |spent, (_, price)| spent.saturating_sub(price)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    use crate::metrics::Detail;
+    use crate::source::Positions;
+    use crate::synopsis::Sealed;
+    use crate::window::grid::Span;
+
+    /// A window whose solver was quick and one whose solver was slow look the same until they are due, and then too.
+    #[test]
+    fn how_long_a_window_took_does_not_show_before_it_is_due() {
+        let at = |second: i64| Timestamp::from_micros(second * 1_000_000);
+        let total = Epsilon::from_trillionths(1_000_000_000_000);
+        let watch = |paid: i64| -> Vec<String> {
+            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+            let health = Health::default();
+            let mut news = News::default();
+            (0..20)
+                .map(|second| {
+                    if second == paid {
+                        let spent = Some(Epsilon::from_trillionths(100_000_000_000));
+                        news.add(at(10), Outcome::Released, Figures { rows: 2, closed_until: at(5), spent });
+                    }
+                    news.tell(at(second), total, &metrics, &health);
+                    metrics.render().unwrap()
+                })
+                .collect()
+        };
+        let [quick, slow] = [watch(0), watch(9)];
+        assert_eq!(quick, slow);
+        assert_ne!(quick[9], quick[10]);
+        // A worker that is late shows it: that is not protected.
+        assert_ne!(watch(12), quick);
+    }
+
+    /// A restart between a window's payment and its due time: the metrics are those of a worker that has not paid yet.
+    #[test]
+    fn a_restart_shows_no_window_before_it_is_due() {
+        let at = |minute: i64| Timestamp::from_micros(minute * 60_000_000);
+        let hour = |n: i64| Span { start: at(60 * n), end: at(60 * n + 60) };
+        let tenths = |n: u64| Epsilon::from_trillionths(n * 100_000_000_000);
+        let folder = tempfile::tempdir().unwrap();
+        let params = ledger::Params { path: folder.path().to_path_buf(), keep_published: Duration::from_secs(1) };
+        let genesis = ledger::Genesis {
+            ledger: "1".into(),
+            created: at(0),
+            settings: "{}".into(),
+            total: tenths(10),
+            first: at(0),
+            backfill_until: None,
+            input: "i".into(),
+            witness: "w".into(),
+            previous: None,
+        };
+        let mut ledger = Ledger::create(&params, genesis).unwrap();
+        // A window is due ten minutes after its end, released or not.
+        let due = |closed: &Closed| closed.window.end.plus(Duration::from_secs(600));
+        let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
+            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+            let (health, (figures, mut news)) = (Health::default(), News::recall(ledger, at(minute), due).unwrap());
+            figures.show(tenths(10), &metrics);
+            // What is told as the clock goes on.
+            (minute..minute + 200)
+                .map(|minute| {
+                    news.tell(at(minute), tenths(10), &metrics, &health);
+                    metrics.render().unwrap()
+                })
+                .collect()
+        };
+        let mut before = seen(&ledger, 0);
+        for n in 0..4 {
+            let now = 60 * n + 60;
+            let block = Span { start: at(120 * (n / 2)), end: at(120 * (n / 2) + 120) };
+            if n == 2 {
+                ledger.withhold(hour(n), Positions::default()).unwrap();
+            } else {
+                let sealed = vec![Sealed { key: "k".into(), headers: vec![], bytes: vec![1] }];
+                let charges = vec![(block, tenths(3))];
+                let closing = ledger::Closing {
+                    window: hour(n),
+                    publish_at: due_at(now),
+                    charges,
+                    ends: Positions::default(),
+                    sealed,
+                };
+                ledger.pay(closing).unwrap();
+            }
+            let after = seen(&ledger, now);
+            // Until the minute before it is due nobody can tell that it was paid for; then it shows.
+            assert_eq!(after[..10], vec![before.last().cloned().unwrap(); 10], "window {n}");
+            assert_ne!(after[9], after[10], "window {n}");
+            let figures = Figures::of(&ledger);
+            assert_eq!(spent_after(&ledger, &ledger.newest(|_| true).unwrap(), 0), figures.spent);
+            // As a worker shows it that was there all the time, but for what it counted since its start.
+            let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+            figures.show(tenths(10), &metrics);
+            before = vec![metrics.render().unwrap()];
+        }
+        fn due_at(end: i64) -> Timestamp {
+            Timestamp::from_micros((end + 10) * 60_000_000)
+        }
+        // Two windows at once, both paid for and neither due: each in its time.
+        let both = seen(&ledger, 181);
+        assert!(both[8] != both[9] && both[68] != both[69], "each at its time");
+    }
+
+    #[test]
+    fn windows_are_told_in_order_and_withheld_ones_too() {
+        let at = Timestamp::from_micros;
+        let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
+        let (health, mut news) = (Health::default(), News::default());
+        for (window, outcome) in [(1, Outcome::Released), (2, Outcome::Withheld), (3, Outcome::Released)] {
+            news.add(at(window), outcome, Figures { rows: 1, closed_until: at(window), spent: None });
+        }
+        for (now, counts, is_spent) in [(0, [0, 0], false), (1, [1, 0], false), (2, [1, 1], true), (9, [2, 1], false)] {
+            news.tell(at(now), Epsilon::from_trillionths(1), &metrics, &health);
+            assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
+            assert_eq!(health.spent.load(Relaxed), is_spent);
+        }
+        assert!(news.is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! What a worker carries out: every way in which a window can be released.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Timestamp;
+use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::choice::{self, Candidates};
+use crate::mechanism::noise::Generator;
+use crate::mechanism::{Laplace, Noisy};
+use crate::synopsis::description::Description;
+use crate::target::{Exact, Target};
+use crate::window::Rules;
+use crate::window::grid::{Grid, Span};
+use crate::window::keep::State;
+
+/// What is released, and for what price. All of it is public.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub rules: Rules,
+    /// The grid of the privacy blocks: a release charges every block that its window meets.
+    pub blocks: Grid,
+    /// The private choice of a bandwidth, where there is one: it says which of `ways` a window and key takes.
+    pub bandwidth: Option<choice::Bandwidth>,
+    pub ways: Candidates<Way>,
+    /// The price of one window, choices and all, for every block that it meets.
+    pub price: Epsilon,
+    /// What a block may spend in all.
+    pub total: Epsilon,
+    pub publication: Publication,
+}
+
+/// How a window and key can be released.
+#[derive(Clone, Debug)]
+pub struct Way {
+    pub target: Arc<dyn Target>,
+    pub mechanism: Laplace,
+    /// The natural values of one grid unit and of none.
+    pub unit: f64,
+    pub offset: f64,
+    /// The private choice of an order, where there is one: it says which of `descriptions` holds.
+    pub order: Option<choice::Order>,
+    /// The description of a synopsis, but for what differs from window to window.
+    pub descriptions: Candidates<Description>,
+}
+
+impl Plan {
+    /// The way that the records choose, or the only one.
+    pub(super) fn way(&self, state: &State, generator: &mut Generator) -> &Way {
+        self.ways.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
+    }
+
+    /// The most multiplications that a window can take, all keys together.
+    pub fn longest(&self) -> u64 {
+        let one = self.ways.iter().map(|way| way.target.cost().products).max().unwrap_or(0);
+        one.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
+    }
+
+    /// What every way and window has in common stands in any description.
+    pub fn description(&self) -> &Description {
+        self.ways.first().descriptions.first()
+    }
+}
+
+impl Way {
+    /// The description of the order that the values choose, or of the only one.
+    pub(super) fn about(&self, exact: &Exact, generator: &mut Generator) -> &Description {
+        self.descriptions.get(self.order.as_ref().map_or(0, |choice| choice.choose(exact, generator)))
+    }
+
+    /// Noisy values in natural units.
+    #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
+    pub fn natural(&self, noisy: &Noisy) -> Vec<f64> {
+        let natural = |value: &i128| self.offset + *value as f64 * self.unit;
+        noisy.values().iter().map(natural).collect()
+    }
+}
+
+/// When a window is due on the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Publication {
+    /// So long after its cut.
+    AfterCut(Duration),
+    /// Files have no cut: what is written as the time is the window's own end.
+    AtWindowEnd,
+}
+
+impl Publication {
+    /// When the synopses of a window are due.
+    pub(super) fn due(self, window: Span, cut: Timestamp) -> Timestamp {
+        match self {
+            Publication::AfterCut(delay) => cut.plus(delay),
+            Publication::AtWindowEnd => window.end,
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Functions of real records through the worker: what `config/flights-*.toml` release of the flights of 2013 is as close to
+//! the exact functions as their bands say, and of use.
+#![cfg(feature = "worker")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::process::Command;
+
+use arrow::array::{Array, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
+use bernstream::clock::Timestamp;
+use bernstream::config::Settings;
+use bernstream::synopsis::Synopsis;
+use bernstream::window::Label;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+/// The values of a record's columns: axes, then label.
+type Row = Vec<f64>;
+
+struct Window {
+    released: Synopsis,
+    /// The same without noise.
+    exact: Synopsis,
+    records: Vec<Row>,
+}
+
+impl Window {
+    fn at(&self, point: &[f64]) -> f64 {
+        self.released.evaluate(point).expect("a value")
+    }
+
+    /// The noise at the worst point of a grid, in half widths of the band.
+    fn worst(&self) -> f64 {
+        let about = self.released.description();
+        let (released, exact) = (self.released.evaluator(about.order), self.exact.evaluator(about.order));
+        let (released, exact) = (released.expect("an evaluator"), exact.expect("an evaluator"));
+        let points = about.domain.iter().fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
+            let at = |i| axis.min + (axis.max - axis.min) * f64::from(i) / 30.0;
+            points.into_iter().flat_map(|p| (0..=30).map(move |i| [&p[..], &[at(i)]].concat())).collect()
+        });
+        let part = |point: &Vec<f64>| {
+            let noise = released.evaluate(point).expect("a value") - exact.evaluate(point).expect("a value");
+            noise.abs() / self.released.half_width(point).expect("a width")
+        };
+        points.iter().map(part).fold(0.0, f64::max)
+    }
+}
+
+/// Every complete record of the flights, by the start of its window.
+fn records(settings: &Settings) -> BTreeMap<Timestamp, Vec<Row>> {
+    let file = File::open("tests/data/flights.parquet").expect("the data");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet").build().expect("a reader");
+    let mut records: BTreeMap<Timestamp, Vec<Row>> = BTreeMap::new();
+    for batch in reader {
+        let batch = batch.expect("a batch");
+        let times = batch.column_by_name("time").expect("times").as_primitive::<TimestampMicrosecondType>().clone();
+        let number = |name: &String| {
+            let column = cast(batch.column_by_name(name).expect("the column"), &DataType::Float64).expect("numbers");
+            column.as_primitive::<Float64Type>().clone()
+        };
+        let columns: Vec<_> = settings.columns.values.iter().map(number).collect();
+        for row in (0..batch.num_rows()).filter(|row| columns.iter().all(|column| column.is_valid(*row))) {
+            let start = settings.windows.grid.span_of(Timestamp::from_micros(times.value(row))).start;
+            records.entry(start).or_default().push(columns.iter().map(|column| column.value(row)).collect());
+        }
+    }
+    records
+}
+
+/// The released values without noise, computed through the library.
+fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis {
+    let (target, axes) = (&settings.function.target, &settings.windows.axes);
+    let keep = target.keep();
+    let record = |row: &Row| {
+        let x: Vec<f64> = axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect();
+        let label = match &settings.windows.label {
+            None => 0.0,
+            Some(Label::Number(axis)) => 2.0 * axis.unit(row[axes.len()]).expect("clamped") - 1.0,
+            Some(Label::Above(threshold)) if row[axes.len()] > *threshold => 1.0,
+            Some(Label::Above(_)) => -1.0,
+        };
+        keep.record(&x, label)
+    };
+    let values = target.evaluate(&keep.state(records.iter().map(record)));
+    let natural = |value: &i128| settings.function.offset + *value as f64 * settings.function.unit;
+    let values = values.reveal().iter().map(natural).collect();
+    Synopsis::new(released.description().clone(), values).expect("a synopsis")
+}
+
+fn bernstream(arguments: &[&OsStr]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs the worker on `config/<name>.toml` and gives every window, in order, that it should have released.
+fn release(name: &str, windows: usize) -> Vec<Window> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inside = |place: &str| format!("\"{}/{place}/", folder.path().display());
+    let text = fs::read_to_string(format!("config/{name}.toml")).expect("the example");
+    let text = text.replace("\"out/", &inside("out")).replace("\"ledger/", &inside("ledger"));
+    let settings = Settings::parse(&text, name).expect("a configuration");
+    let configuration = folder.path().join("bernstream.toml");
+    fs::write(&configuration, text).expect("written");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_bernstream")).arg("run").arg(configuration).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let published = folder.path().join("out").join(name).join(name).join(&settings.release.name);
+    let mut files: Vec<_> = fs::read_dir(published).expect("it").map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    let table = bernstream(&["evaluate".as_ref(), files[0].as_os_str(), "--points".as_ref(), "2".as_ref()]);
+    assert_eq!(table.lines().count(), 1 + 2_usize.pow(settings.shape().dimensions as u32), "{table}");
+    let mut records = records(&settings);
+    let window = |file| {
+        let released = Synopsis::open(&fs::read(file).expect("read")).expect("a synopsis");
+        let records = records.remove(&released.description().window.start).expect("a window of the grid");
+        assert!(records.len() > 1_000);
+        Window { exact: exact(&settings, &records, &released), released, records }
+    };
+    let released: Vec<Window> = files.iter().map(window).collect();
+    assert_eq!(released.len(), windows, "every window has its synopsis");
+    released
+}
+
+/// How many windows have noise that stays in its band.
+fn covered(windows: &[Window]) -> usize {
+    let worst: Vec<f64> = windows.iter().map(Window::worst).collect();
+    // The noise is there: a mistake that left it out would be no better than one that doubled it.
+    assert!(worst.iter().sum::<f64>() > 0.3 * worst.len() as f64, "{worst:.2?}");
+    worst.iter().filter(|worst| **worst <= 1.0).count()
+}
+
+#[test]
+fn the_arrival_delay_is_told_from_the_departure_delay() {
+    let windows = release("flights-arrival", 13);
+    // Fewer than 8 of 13 bands at 95 % have a chance of 3e-5.
+    assert!(covered(&windows) >= 8);
+    for window in &windows {
+        let [early, hour, late] = [0.0, 60.0, 110.0].map(|delay| window.at(&[delay]));
+        assert!((-25.0..15.0).contains(&early), "on time: {early}");
+        assert!((40.0..75.0).contains(&hour), "an hour late: {hour}");
+        assert!((85.0..135.0).contains(&late), "very late: {late}");
+    }
+}
+
+#[test]
+fn the_probability_of_a_late_arrival_is_better_than_a_guess() {
+    let windows = release("flights-late", 13);
+    assert!(covered(&windows) >= 8);
+    let (mut better, mut gained) = (0, 0.0);
+    for window in &windows {
+        let is_late = |row: &Row| row[2] > 15.0;
+        let evaluator = window.released.evaluator(window.released.description().order).expect("an evaluator");
+        let probability = |row: &Row| {
+            let point = [row[0].clamp(5.0, 24.0), row[1].clamp(0.0, 3000.0)];
+            evaluator.evaluate(&point).expect("a value").clamp(0.001, 0.999)
+        };
+        let loss = |p: f64, is_late: bool| -(if is_late { p } else { 1.0 - p }).ln();
+        let mean = |f: &dyn Fn(&Row) -> f64| window.records.iter().map(f).sum::<f64>() / window.records.len() as f64;
+        let share = mean(&|row| if is_late(row) { 1.0 } else { 0.0 });
+        // A guess that knows how many were late in these very four weeks.
+        let guess = mean(&|row| loss(share, is_late(row)));
+        let told = mean(&|row| loss(probability(row), is_late(row)));
+        better += usize::from(told < guess);
+        gained += guess - told;
+        let (morning, evening) = (window.at(&[7.0, 1000.0]), window.at(&[20.0, 1000.0]));
+        println!("late {share:.3}, told {morning:.3} at 7, {evening:.3} at 20; loss {told:.4}, of a guess {guess:.4}");
+        assert!((0.02..0.4).contains(&morning) && evening > morning, "{morning}, {evening}");
+    }
+    assert!(better >= 9 && gained > 0.0, "better than a guess in {better} of 13, by {gained} in all");
+}
+
+#[test]
+fn the_density_of_delay_and_hour_shows_the_evening() {
+    let windows = release("flights-hour", 52);
+    // Fewer than 42 of 52 have a chance of 2e-4, fewer than 40 of 1e-5.
+    assert!(covered(&windows) >= 40);
+    let mut evenings = 0;
+    for window in &windows {
+        let mass = window.released.mass().expect("a mass");
+        let records = window.records.len() as f64;
+        assert!((mass / records - 1.0).abs() < 0.15, "{mass} of {records}");
+        evenings += usize::from(window.at(&[30.0, 19.0]) > window.at(&[30.0, 8.0]));
+    }
+    assert!(evenings >= 46, "half an hour late is an evening's delay in {evenings} weeks");
+}
