@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Scale;
 use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator};
+use bernstream::mechanism::{Cube, Laplace};
 use bernstream::target::{Exact, Sensitivity};
 
 #[path = "support/statistics.rs"]
@@ -199,6 +199,44 @@ fn cubes_of_a_wrong_scale_or_dimension_are_found_out() {
     // Without the last rejection, or with a radius for one coordinate less.
     let short: Vec<[i128; 3]> = cubes::<2>(160, 30, DRAWS / 16).iter().map(|[x, y]| [*x, *y, *x]).collect();
     assert!(cubes_misfit(&short, 160) > 1.0);
+}
+
+/// Where a record moves all of 441 values alike, `D1 = N S`: the cube's noise is smaller by nearly `sqrt 6`, as the theory
+/// has it, and the same price buys it.
+#[test]
+fn a_cube_is_quieter_where_a_record_moves_every_value() {
+    const VALUES: usize = 441;
+    let (sup, price) = (1_u64 << 32, "1".parse().unwrap());
+    let exact = Exact::new(vec![7; VALUES]);
+    let mut generator = Generator::frozen([31; 32]);
+    let cube = Cube::calibrated(sup, price).unwrap();
+    let laplace = Laplace::calibrated(Sensitivity(sup * VALUES as u64), price).unwrap();
+    let mut deviation = |release: &dyn Fn(&mut Generator) -> Vec<i128>| -> f64 {
+        let square = |values: Vec<i128>| values.iter().map(|z| ((z - 7) as f64).powi(2)).sum::<f64>() / VALUES as f64;
+        ((0..400).map(|_| square(release(&mut generator))).sum::<f64>() / 400.0).sqrt()
+    };
+    let of_cube = deviation(&|generator| cube.release(&exact, generator).values().to_vec());
+    let of_laplace = deviation(&|generator| laplace.release(&exact, generator).values().to_vec());
+    let n = VALUES as f64;
+    // 176,400 squares: a mean is within 3 % of its own, the radius of 400 cubes within 3 % too.
+    assert!((of_cube / (((n + 1.0) * (n + 2.0) / 3.0).sqrt() * sup as f64) - 1.0).abs() < 0.03, "{of_cube}");
+    println!("cube {:.3} of Laplace", of_cube / of_laplace);
+    assert!((of_laplace / of_cube / (6.0 * n * n / ((n + 1.0) * (n + 2.0))).sqrt() - 1.0).abs() < 0.03);
+}
+
+/// Two coordinates and a price of 1: an event that tells two neighbours apart is likelier by less than `e`, but by more
+/// than `e^0.5`. A scale 30 % too small is found out.
+#[test]
+fn the_odds_of_neighbours_under_a_cube_are_those_of_the_price() {
+    let odds = |scale: u64| -> f64 {
+        let draws = cubes::<2>(scale, 32, DRAWS);
+        // Neighbours differ by 16 in both; beyond both the odds are exact.
+        let beyond = |by: i128| draws.iter().filter(|[x, y]| (*x).max(*y) > by + 24).count() as f64;
+        (beyond(0) / beyond(16)).ln()
+    };
+    let (right, small) = (odds(16), odds(11));
+    assert!((0.5..1.02).contains(&right), "{right}");
+    assert!(small > 1.02, "{small}");
 }
 
 #[test]
