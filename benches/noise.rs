@@ -1,7 +1,7 @@
 //! What an exact draw costs, beside the random words alone.
 
 use bernstream::mechanism::calibrate::Scale;
-use bernstream::mechanism::noise::{DiscreteLaplace, Generator};
+use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const DRAWS: usize = 10_000;
@@ -18,6 +18,16 @@ fn draws(c: &mut Criterion) {
         let laplace = DiscreteLaplace::new(Scale::new(units).expect("a scale"));
         group.bench_function(BenchmarkId::new("discrete Laplace, scale", units), |b| {
             b.iter(|| laplace.fill(&mut generator, &mut values));
+        });
+    }
+    group.finish();
+
+    let mut group = c.benchmark_group("cube");
+    for coordinates in [21, 441, DRAWS] {
+        group.throughput(Throughput::Elements(coordinates as u64));
+        let cube = DiscreteCube::new(Scale::new(1 << 40).expect("a scale"));
+        group.bench_function(BenchmarkId::new("coordinates", coordinates), |b| {
+            b.iter(|| cube.fill(&mut generator, &mut values[..coordinates]));
         });
     }
     group.finish();

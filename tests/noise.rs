@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Scale;
-use bernstream::mechanism::noise::{DiscreteLaplace, Generator};
+use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator};
+use bernstream::mechanism::{Cube, Laplace};
 use bernstream::target::{Exact, Sensitivity};
 
 #[path = "support/statistics.rs"]
@@ -94,6 +94,151 @@ fn a_scale_thirty_percent_off_is_found_out() {
     assert!(!exponential_mean_range(DRAWS).contains(&mean_magnitude(&draws(scale, 8, DRAWS), scale / 200 * 197)));
 }
 
+/// `n` cubes of `N` coordinates each.
+fn cubes<const N: usize>(scale: u64, seed: u8, n: usize) -> Vec<[i128; N]> {
+    let (cube, mut generator) = (DiscreteCube::new(Scale::new(scale).unwrap()), Generator::frozen([seed; 32]));
+    let mut one = || {
+        let mut values = [0; N];
+        cube.fill(&mut generator, &mut values);
+        values
+    };
+    (0..n).map(|_| one()).collect()
+}
+
+fn size(values: &[i128]) -> i128 {
+    values.iter().map(|z| z.abs()).max().unwrap()
+}
+
+/// How far the sizes of cubes are from the law of `N` coordinates: more than 1 rejects.
+fn cubes_misfit<const N: usize>(cubes: &[[i128; N]], scale: u64) -> f64 {
+    let shell = |m: i128| {
+        let side = (2 * m + 1) as f64;
+        let points = side.powi(N as i32) - if m > 0 { (side - 2.0).powi(N as i32) } else { 0.0 };
+        points * (-(m as f64) / scale as f64).exp()
+    };
+    let most = 60 * (N as i128 + 1) * i128::from(scale);
+    let whole: f64 = (0..most).map(shell).sum();
+    let mut counts = HashMap::new();
+    for values in cubes {
+        *counts.entry(size(values)).or_insert(0.0) += 1.0;
+    }
+    // Neighbouring sizes share a bin until 20 cubes are expected there.
+    let mut bins = vec![];
+    let mut bin = (0.0, 0.0);
+    for m in 0..most {
+        bin.0 += counts.get(&m).copied().unwrap_or(0.0);
+        bin.1 += cubes.len() as f64 * shell(m) / whole;
+        if bin.1 >= 20.0 {
+            bins.push(std::mem::take(&mut bin));
+        }
+    }
+    let last = bins.last_mut().unwrap();
+    *last = (last.0 + bin.0, last.1 + bin.1);
+    chi_square(&bins)
+}
+
+#[test]
+fn cubes_have_the_sizes_of_the_law() {
+    let misfits = [
+        cubes_misfit(&cubes::<1>(16, 21, DRAWS), 16),
+        cubes_misfit(&cubes::<2>(16, 22, DRAWS / 2), 16),
+        cubes_misfit(&cubes::<3>(48, 23, DRAWS / 2), 48),
+        cubes_misfit(&cubes::<9>(32, 24, DRAWS / 8), 32),
+    ];
+    println!("cubes: chi-square at {misfits:.3?} of its limit");
+    assert!(misfits.iter().all(|misfit| *misfit < 1.0), "{misfits:?}");
+}
+
+/// Two coordinates at scale 16, cell by cell: 1,089 cells and the rest.
+#[test]
+fn a_cube_is_uniform_on_each_of_its_shells() {
+    let cubes = cubes::<2>(16, 25, DRAWS);
+    let weight = |x: i128, y: i128| (-(x.abs().max(y.abs()) as f64) / 16.0).exp();
+    let whole: f64 = 1.0 + (1..2_000).map(|m| 8.0 * f64::from(m) * (-f64::from(m) / 16.0).exp()).sum::<f64>();
+    let mut counts = HashMap::new();
+    for [x, y] in &cubes {
+        *counts.entry((*x, *y)).or_insert(0.0) += 1.0;
+    }
+    let cells: Vec<(i128, i128)> = (-16..=16).flat_map(|x| (-16..=16).map(move |y| (x, y))).collect();
+    let mut bins: Vec<(f64, f64)> = cells
+        .iter()
+        .map(|(x, y)| (counts.get(&(*x, *y)).copied().unwrap_or(0.0), DRAWS as f64 * weight(*x, *y) / whole))
+        .collect();
+    let inside = bins.iter().fold((0.0, 0.0), |sum, bin| (sum.0 + bin.0, sum.1 + bin.1));
+    bins.push((DRAWS as f64 - inside.0, DRAWS as f64 - inside.1));
+    assert!(chi_square(&bins) < 1.0);
+    // Cubes with three corners are found out.
+    for ((x, y), bin) in cells.iter().zip(&mut bins) {
+        if x == y && *x > 0 {
+            *bin = (0.0, bin.1);
+        }
+    }
+    assert!(chi_square(&bins) > 1.0);
+}
+
+#[test]
+fn large_cubes_have_the_mean_size_and_even_low_bits() {
+    for (seed, scale) in [(26, 1 << 40), (27, 16 * ((1 << 41) + 12_345)), (28, Scale::LARGEST)] {
+        let cubes = cubes::<9>(scale, seed, 40_000);
+        // The size has the law of the sum of N exponential variates, and is the largest of its coordinates.
+        let mean = cubes.iter().map(|values| size(values) as f64 / scale as f64).sum::<f64>() / 40_000.0;
+        let range = exponential_mean_range(9 * 40_000);
+        assert!(range.contains(&(mean / 9.0)), "scale {scale}: {mean} outside {range:?} times 9");
+        assert!(!range.contains(&(mean / 9.0 * 1.3)) && !range.contains(&(mean / 9.0 / 1.3)));
+        let mut low = [(0.0, 9.0 * 40_000.0 / 256.0); 256];
+        cubes.iter().flatten().for_each(|z| low[(z & 255) as usize].0 += 1.0);
+        assert!(chi_square(&low) < 1.0, "low bits");
+    }
+}
+
+#[test]
+fn cubes_of_a_wrong_scale_or_dimension_are_found_out() {
+    let found = cubes::<3>(160, 29, DRAWS / 16);
+    assert!(cubes_misfit(&found, 160) < 1.0);
+    assert!(cubes_misfit(&found, 112) > 1.0 && cubes_misfit(&found, 208) > 1.0);
+    // Without the last rejection, or with a radius for one coordinate less.
+    let short: Vec<[i128; 3]> = cubes::<2>(160, 30, DRAWS / 16).iter().map(|[x, y]| [*x, *y, *x]).collect();
+    assert!(cubes_misfit(&short, 160) > 1.0);
+}
+
+/// Where a record moves all of 441 values alike, `D1 = N S`: the cube's noise is smaller by nearly `sqrt 6`, as the theory
+/// has it, and the same price buys it.
+#[test]
+fn a_cube_is_quieter_where_a_record_moves_every_value() {
+    const VALUES: usize = 441;
+    let (sup, price) = (1_u64 << 32, "1".parse().unwrap());
+    let exact = Exact::new(vec![7; VALUES]);
+    let mut generator = Generator::frozen([31; 32]);
+    let cube = Cube::calibrated(sup, price).unwrap();
+    let laplace = Laplace::calibrated(Sensitivity(sup * VALUES as u64), price).unwrap();
+    let mut deviation = |release: &dyn Fn(&mut Generator) -> Vec<i128>| -> f64 {
+        let square = |values: Vec<i128>| values.iter().map(|z| ((z - 7) as f64).powi(2)).sum::<f64>() / VALUES as f64;
+        ((0..400).map(|_| square(release(&mut generator))).sum::<f64>() / 400.0).sqrt()
+    };
+    let of_cube = deviation(&|generator| cube.release(&exact, generator).values().to_vec());
+    let of_laplace = deviation(&|generator| laplace.release(&exact, generator).values().to_vec());
+    let n = VALUES as f64;
+    // 176,400 squares: a mean is within 3 % of its own, the radius of 400 cubes within 3 % too.
+    assert!((of_cube / (((n + 1.0) * (n + 2.0) / 3.0).sqrt() * sup as f64) - 1.0).abs() < 0.03, "{of_cube}");
+    println!("cube {:.3} of Laplace", of_cube / of_laplace);
+    assert!((of_laplace / of_cube / (6.0 * n * n / ((n + 1.0) * (n + 2.0))).sqrt() - 1.0).abs() < 0.03);
+}
+
+/// Two coordinates and a price of 1: an event that tells two neighbours apart is likelier by less than `e`, but by more
+/// than `e^0.5`. A scale 30 % too small is found out.
+#[test]
+fn the_odds_of_neighbours_under_a_cube_are_those_of_the_price() {
+    let odds = |scale: u64| -> f64 {
+        let draws = cubes::<2>(scale, 32, DRAWS);
+        // Neighbours differ by 16 in both; beyond both the odds are exact.
+        let beyond = |by: i128| draws.iter().filter(|[x, y]| (*x).max(*y) > by + 24).count() as f64;
+        (beyond(0) / beyond(16)).ln()
+    };
+    let (right, small) = (odds(16), odds(11));
+    assert!((0.5..1.02).contains(&right), "{right}");
+    assert!(small > 1.02, "{small}");
+}
+
 #[test]
 fn a_lost_sign_and_a_doubled_zero_are_found_out() {
     let right = draws(112, 9, DRAWS);
@@ -177,8 +322,12 @@ fn only_the_mechanism_opens_exact_values() {
 
 #[test]
 fn noise_is_made_without_floats() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/mechanism/noise.rs");
-    let text = fs::read_to_string(path).unwrap();
-    let program = text.split("#[cfg(test)]").next().unwrap_or_default();
-    assert!(program.contains("fn bernoulli") && !program.contains("f64") && !program.contains("f32"));
+    let room = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/mechanism/noise");
+    let files: Vec<_> = fs::read_dir(room).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 3, "{files:?}");
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        let program = text.split("#[cfg(test)]").next().unwrap_or_default();
+        assert!(program.contains("fn ") && !program.contains("f64") && !program.contains("f32"), "{path:?}");
+    }
 }

@@ -111,8 +111,9 @@ impl Scale {
     /// The smallest scale whose noise costs at most `price` for neighbours at most `sensitivity` apart in the 1-norm:
     /// `s = 16 ceil(D1 / (16 (price - 10^-15)))`, exactly.
     ///
-    /// The `10^-15` pays for the sampler's own error, at most `2 N 2^-98` for `N` coordinates
-    /// ([`DiscreteLaplace`](super::noise::DiscreteLaplace)), and for whatever else below `2^-64`; so the charge is `price`.
+    /// The `10^-15` pays for the sampler's own error, at most `(N + 1) 2^-97` for `N` coordinates
+    /// ([`DiscreteLaplace`](super::noise::DiscreteLaplace), [`DiscreteCube`](super::noise::DiscreteCube)), and for whatever
+    /// else below `2^-64`; so the charge is `price`. In the sup norm it is the same, with `S` for `D1`.
     pub fn for_price(sensitivity: Sensitivity, price: Epsilon) -> Result<Self, Error> {
         const QUADRILLION: u128 = 1_000_000_000_000_000;
         if sensitivity.0 == 0 {

@@ -8,7 +8,7 @@ use rand::rngs::SysError;
 
 use crate::target::{Exact, Sensitivity};
 use calibrate::{Epsilon, Scale};
-use noise::{DiscreteLaplace, Generator};
+use noise::{DiscreteCube, DiscreteLaplace, Generator};
 
 /// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,40 @@ impl Laplace {
             *noisy = exact.saturating_add(*noisy);
         }
         Noisy(values)
+    }
+}
+
+/// The Bernstein mechanism with noise that is uniform in a cube of random size, calibrated to the largest change of any one
+/// value and one price. A departure from `[AR17]`, whose bound `N S` in the 1-norm it does without.
+///
+/// For neighbours whose exact values differ by at most the sensitivity in the sup norm, one release is
+/// `price`-differentially private, with delta 0 and for the adjacency of the sensitivity. The standard deviation of a value
+/// is `sqrt((N + 1)(N + 2) / 3) S / price` against `sqrt 2 D1 / price` of [`Laplace`]: less where a record moves nearly all
+/// of the `N` values by nearly `S`, as with kernel machines and functions of which nothing else is known.
+///
+/// For the library; the configuration knows Laplace noise only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cube {
+    scale: Scale,
+}
+
+impl Cube {
+    /// `sup` is [`Target::sup_sensitivity`](crate::target::Target::sup_sensitivity). At most `2^20` values are released.
+    pub fn calibrated(sup: u64, price: Epsilon) -> Result<Self, Error> {
+        Scale::for_price(Sensitivity(sup), price).map(|scale| Cube { scale })
+    }
+
+    /// `s` in `P[noise = z] ~ exp(-max |z_i| / s)`, in grid units.
+    pub fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Draws. Each call costs the price once more, the same values or not: call it once a window and key, and keep the
+    /// result.
+    pub fn release(&self, exact: &Exact, generator: &mut Generator) -> Noisy {
+        let mut values = vec![0; exact.reveal().len()];
+        DiscreteCube::new(self.scale).fill(generator, &mut values);
+        Noisy(values.into_iter().zip(exact.reveal()).map(|(noise, exact)| exact.saturating_add(noise)).collect())
     }
 }
 

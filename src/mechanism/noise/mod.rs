@@ -1,4 +1,4 @@
-//! Exact integer noise: discrete Laplace, drawn from ChaCha20 words without floats.
+//! Exact integer noise, drawn from ChaCha20 words without floats.
 //!
 //! Noise made from a float uniform betrays the value that it hides in its low bits (Mironov 2012), so everything here is an
 //! integer and every comparison with a probability is exact; the only approximations are the eleven constants below,
@@ -9,6 +9,12 @@ use rand::{Rng, SeedableRng};
 
 use super::Error;
 use super::calibrate::Scale;
+
+pub mod cube;
+pub mod laplace;
+
+pub use cube::DiscreteCube;
+pub use laplace::DiscreteLaplace;
 
 /// A source of secret random words. One fresh generator a window release; a word is never used twice.
 ///
@@ -51,48 +57,29 @@ const DIGITS: [[u64; 3]; 10] = [
 /// `floor(2^192 exp(-64))`: the law of a carry out of the ten digits.
 const CARRY: [u64; 3] = [0x0000000000000000, 0x0000000CB4EA3990, 0xF265D5F96940384B];
 
-/// `P[Z = z] = tanh(1 / 2s) exp(-|z| / s)` on the integers, `s` the [`Scale`].
+/// `P[G = g] = (1 - exp(-1/s)) exp(-g / s)` on `0, 1, ...`, `s` the [`Scale`].
 ///
-/// # Guarantee
+/// Nothing departs from the law but the constants: those of the digits are multiplicatively `2^-145` close, that of the
+/// carry `2^-99.7` (`tests::the_odds_of_neighbouring_values_are_those_of_the_law`), so every probability is within
+/// `exp(2^-98.6)` times what it should be.
 ///
-/// Added to integer vectors of `N` coordinates that differ by at most `D1` in the 1-norm, these variates give
-/// `((1 + 2^-105) D1/s + N 2^-99)`-differential privacy with delta 0. Nothing departs from the law but the constants: those
-/// of the digits are multiplicatively `2^-145` close, that of the carry `2^-99.7`, and coordinates that differ by `d`
-/// differ by at most `d / 64s + 1` carries (`tests::the_odds_of_neighbouring_values_are_those_of_the_law`).
-///
-/// # How
-///
-/// `|Z| = b V + U`, `s = 16 b`, with independent `P[V = v] ~ exp(-v / 16)` and `P[U = u] ~ exp(-u / 16b)`, `0 <= u < b`.
+/// `G = b V + U`, `s = 16 b`, with independent `P[V = v] ~ exp(-v / 16)` and `P[U = u] ~ exp(-u / 16b)`, `0 <= u < b`.
 /// The binary digits of `V` are independent and do not depend on the scale (Dwork, Kenthapadi, McSherry, Mironov and
 /// Naor, EUROCRYPT 2006): 64 variates at a time, a digit of all of them in one word. `U` is a uniform accepted with
-/// probability `exp(-u / 16b)` (`[CKS20]` algorithm 1). A sign follows, and one of the two zeros is rejected.
-pub struct DiscreteLaplace {
+/// probability `exp(-u / 16b)` (`[CKS20]` algorithm 1).
+struct Geometric {
     /// `b`, 1 to `2^52`.
     sixteenth: u64,
 }
 
-impl DiscreteLaplace {
-    pub fn new(scale: Scale) -> Self {
-        DiscreteLaplace { sixteenth: scale.units() / 16 }
+impl Geometric {
+    fn new(scale: Scale) -> Self {
+        Geometric { sixteenth: scale.units() / 16 }
     }
 
-    /// Replaces `values` by independent variates.
-    pub fn fill(&self, generator: &mut Generator, values: &mut [i128]) {
-        let mut places = values.iter_mut().peekable();
-        while places.peek().is_some() {
-            let mut signs = generator.word();
-            for quotient in geometric(generator, &CARRY) {
-                let magnitude =
-                    i128::from(self.sixteenth) * i128::from(quotient) + i128::from(self.remainder(generator));
-                let is_negative = signs & 1 == 1;
-                signs >>= 1;
-                if is_negative && magnitude == 0 {
-                    continue;
-                }
-                let Some(place) = places.next() else { return };
-                *place = if is_negative { -magnitude } else { magnitude };
-            }
-        }
+    /// `G`, of which `quotient` is `V`.
+    fn complete(&self, quotient: u32, generator: &mut Generator) -> i128 {
+        i128::from(self.sixteenth) * i128::from(quotient) + i128::from(self.remainder(generator))
     }
 
     /// `U`: a uniform `u`, accepted where coins of probability `(u / 16b) / k`, `k = 1, 2, ...`, first fail at an odd `k`.
@@ -122,7 +109,7 @@ fn fails_at_sight(coin: u64, word: u64) -> bool {
 }
 
 /// 64 independent `V`, `P[V = v] = (1 - exp(-1/16)) exp(-v / 16)`, where `carry` is [`CARRY`].
-fn geometric(generator: &mut Generator, carry: &[u64; 3]) -> [u32; 64] {
+fn quotients(generator: &mut Generator, carry: &[u64; 3]) -> [u32; 64] {
     let mut values = [0; 64];
     for (j, probability) in DIGITS.iter().enumerate() {
         let digits = bernoulli(generator, probability);
@@ -323,7 +310,7 @@ mod tests {
     fn carries_add_a_thousand_and_twenty_four_each() {
         // The carry of the law comes once in 2^92 draws; here it is a fair coin.
         let mut generator = Generator::frozen([4; 32]);
-        let values: Vec<u32> = (0..1000).flat_map(|_| geometric(&mut generator, &[1 << 63, 0, 0])).collect();
+        let values: Vec<u32> = (0..1000).flat_map(|_| quotients(&mut generator, &[1 << 63, 0, 0])).collect();
         for carries in 0..6 {
             let expected = 64_000 >> (carries + 1);
             let found = values.iter().filter(|v| *v / 1024 == carries).count() as u32;
