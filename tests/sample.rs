@@ -319,6 +319,25 @@ fn every_value_is_clipped() {
     assert!(Clipped::new(wide, [7, 7]).is_err());
 }
 
+/// A range that clips every value away would leave no noise: neither the sampler nor a pasted result gets through.
+#[test]
+fn a_range_that_hides_every_change_is_refused() {
+    let clipped = study(&with(&question(), "seed = 1", "seed = 1\nsamples = 300"));
+    let target =
+        Clipped::new(Settings::parse(&plain(), "f").unwrap().function.target, [i128::from(1_u64 << 61), 1 << 62]);
+    let neighbours = Neighbours { target: target.unwrap(), ..clipped.neighbours.clone() };
+    let changes: Vec<Change> = (0..clipped.plan.samples).map(|pair| neighbours.change(pair)).collect();
+    assert!(changes.iter().all(|change| change.sum == 0));
+    let refused = clipped.plan.statistic_of(&changes).unwrap_err().to_string();
+    assert!(refused.contains("most pairs do not differ at all"), "{refused}");
+
+    // Some change, but the plain guarantee that is left protects nobody.
+    let scene = Scene::new(&with(&question(), "mean = 130, deviation = 15", "mean = 140, deviation = 0.001"));
+    scene.paste();
+    let told = Settings::parse(&scene.configuration(), "f").unwrap_err().to_string();
+    assert!(told.contains("next to no noise left"), "{told}");
+}
+
 /// For a histogram the change of a pair is what one record adds: the sampler must find what brute force finds.
 #[test]
 fn the_sampler_evaluates_the_configured_function_whatever_it_is() {

@@ -248,17 +248,6 @@ fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
     assert!(outside.to_string().contains("next to nothing lies within 0 to 1"), "{outside}");
 }
 
-#[cfg(feature = "worker")]
-#[test]
-fn what_was_sampled_can_be_copied_into_a_configuration() {
-    let sampled = vignette(Adjacency::ReplaceOne);
-    #[derive(serde::Deserialize)]
-    struct Line {
-        sampled: Sampled,
-    }
-    assert_eq!(toml::from_str::<Line>(&format!("sampled = {sampled}")).unwrap().sampled, sampled);
-}
-
 #[test]
 fn what_cannot_be_sampled_is_refused_in_words() {
     let says = |message: String, words: &str| assert!(message.contains(words), "{message}");

@@ -1,7 +1,7 @@
 //! A synopsis through its public face: what leaves, what is read back, and what damage does.
 
 use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Axis, Basis, Description};
+use bernstream::synopsis::description::{Axis, Basis, Calibrated, Description};
 use bernstream::synopsis::{Error, Synopsis};
 use bernstream::target::Shape;
 
@@ -85,6 +85,15 @@ fn the_document_is_written_as_it_is_documented() {
     let written = serde_json::to_value(description()).unwrap();
     let documented: serde_json::Value = serde_json::from_str(include_str!("../src/synopsis/example.json")).unwrap();
     assert_eq!(written, documented);
+}
+
+/// Noise for a sampled sensitivity is never taken for plain privacy, nor the reverse.
+#[test]
+fn a_calibration_that_does_not_fit_the_definition_is_refused() {
+    let mut about = description();
+    about.noise.calibrated = Calibrated::Sampled;
+    let error = Synopsis::new(about, vec![1.0, 2.0, 3.0]).unwrap_err().to_string();
+    assert!(error.contains("its noise and its definition of privacy do not fit"), "{error}");
 }
 
 #[test]

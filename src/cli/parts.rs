@@ -131,7 +131,7 @@ fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
     if theirs.as_ref().is_none_or(|theirs| theirs.is_random() != settings.privacy.definition.is_random()) {
         let theirs = theirs.map_or("something that this program does not know".to_owned(), |theirs| theirs.to_string());
         return Err(refused(format!(
-            "the ledger in {} speaks of {theirs}, the configuration of {}: they do not add up, so each has a ledger of its own;              begin a new one in another folder with `bernstream ledger init`",
+            "the ledger in {} speaks of {theirs}, the configuration of {}: they do not add up, so each has a ledger of its own; begin a new one in another folder with `bernstream ledger init`",
             settings.ledger.path.display(),
             settings.privacy.definition,
         )));

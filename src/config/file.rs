@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::value::Datetime;
 
+pub use crate::target::machine::Loss;
 pub use crate::target::sampler::Law;
 
 /// A value that may be missing, with its place.
@@ -242,15 +243,6 @@ pub struct Machine {
     pub c: Field<f64>,
     pub max_records: Field<u32>,
     pub landmarks: Field<u32>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Loss {
-    Hinge,
-    Logistic,
-    Squared,
-    Huber,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -17,7 +17,7 @@ use crate::target::covariance::CovarianceDensity;
 use crate::target::density::Density;
 use crate::target::expression::{self, Formula, Variable};
 use crate::target::logistic::{Logistic, Score};
-use crate::target::machine::{self, Kernel, Loss, Machine};
+use crate::target::machine::{self, Kernel, Machine};
 use crate::target::regression::Regression as PriestleyChao;
 use crate::target::{self, Target};
 use crate::window::{Axis, Label};
@@ -139,14 +139,7 @@ pub fn machine(
     place: &Range<usize>,
     written: file::Machine,
 ) -> Found<Function> {
-    let loss = document.required(place, "loss", written.loss, |loss| {
-        Ok(match loss {
-            file::Loss::Hinge => Loss::Hinge,
-            file::Loss::Logistic => Loss::Logistic,
-            file::Loss::Squared => Loss::Squared,
-            file::Loss::Huber => Loss::Huber,
-        })
-    });
+    let loss = document.required(place, "loss", written.loss, Ok);
     let kernel = document.required(place, "kernel", written.kernel, Ok).and_then(|written| kernel(document, written));
     let c = document.required(place, "c", written.c, forms::positive);
     let max_records = document.required(place, "max_records", written.max_records, forms::count);

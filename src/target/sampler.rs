@@ -25,8 +25,6 @@
 //! `rho + sqrt(log(1/rho) / 2m)`: `rho = exp(W(-1/4m) / 2)`, `W` the lower branch of Lambert's function. For given `gamma` the
 //! fewest draws, `m = ceil(log(1/rho) / 2 (gamma - rho)^2)`, are at `rho = exp(W(-gamma / 2 sqrt e) + 1/2)`.
 
-use std::fmt;
-
 use rand::rngs::ChaCha20Rng;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, Normal};
@@ -205,19 +203,6 @@ impl Plan {
         }
         let Plan { gamma, samples, order, rho } = *self;
         Ok(Sampled { sup, sum, gamma, samples, order, rho, records, adjacency })
-    }
-}
-
-/// As an inline table for the configuration.
-impl fmt::Display for Sampled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Sampled { sup, sum, gamma, samples, order, rho, records, adjacency } = self;
-        let adjacency = match adjacency {
-            Adjacency::AddRemove => "add_remove",
-            Adjacency::ReplaceOne => "replace_one",
-        };
-        write!(f, "{{ sup = {sup:?}, sum = {sum:?}, gamma = {gamma:?}, samples = {samples}, order = {order}, ")?;
-        write!(f, "rho = {rho:?}, records = {records}, adjacency = \"{adjacency}\" }}")
     }
 }
 
