@@ -1,5 +1,6 @@
 //! From exact to noisy: the only door.
 
+mod ball;
 pub mod calibrate;
 pub mod choice;
 pub mod noise;
@@ -10,6 +11,7 @@ use rand::rngs::SysError;
 use serde::{Deserialize, Serialize};
 
 use crate::target::{self, Adjacency, Exact, Sensitivity, Target};
+pub use ball::Ball;
 use calibrate::{Epsilon, Scale};
 use noise::{DiscreteCube, DiscreteLaplace, Generator};
 
@@ -33,6 +35,9 @@ pub enum Law {
     /// `P[noise = z] ~ exp(-max_i |z_i| / s)`, for the sup norm.
     #[serde(rename = "discrete cube")]
     DiscreteCube,
+    /// `exp(-||x||_2 / s)` on the real vectors, rounded to whole numbers, for the 2-norm.
+    #[serde(rename = "rounded ball")]
+    Ball,
 }
 
 impl fmt::Display for Law {
@@ -40,6 +45,7 @@ impl fmt::Display for Law {
         f.write_str(match self {
             Law::DiscreteLaplace => "Laplace",
             Law::DiscreteCube => "cube",
+            Law::Ball => "ball",
         })
     }
 }
@@ -55,6 +61,7 @@ impl Law {
         match self {
             Law::DiscreteLaplace => target.sensitivity(adjacency, contributions),
             Law::DiscreteCube => target.sup_sensitivity(adjacency, contributions).map(Sensitivity),
+            Law::Ball => target.euclidean_sensitivity(adjacency, contributions).map(Sensitivity),
         }
     }
 }
@@ -64,6 +71,7 @@ impl Law {
 pub enum Mechanism {
     Laplace(Laplace),
     Cube(Cube),
+    Ball(Ball),
 }
 
 impl Mechanism {
@@ -72,6 +80,7 @@ impl Mechanism {
         match law {
             Law::DiscreteLaplace => Laplace::calibrated(change, price).map(Mechanism::Laplace),
             Law::DiscreteCube => Cube::calibrated(change.0, price).map(Mechanism::Cube),
+            Law::Ball => Ball::calibrated(change.0, price).map(Mechanism::Ball),
         }
     }
 
@@ -79,6 +88,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(_) => Law::DiscreteLaplace,
             Mechanism::Cube(_) => Law::DiscreteCube,
+            Mechanism::Ball(_) => Law::Ball,
         }
     }
 
@@ -87,6 +97,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(laplace) => laplace.scale(),
             Mechanism::Cube(cube) => cube.scale(),
+            Mechanism::Ball(ball) => ball.scale(),
         }
     }
 
@@ -96,6 +107,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(laplace) => laplace.release(exact, generator),
             Mechanism::Cube(cube) => cube.release(exact, generator),
+            Mechanism::Ball(ball) => ball.release(exact, generator),
         }
     }
 }
