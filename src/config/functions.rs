@@ -18,7 +18,7 @@ use crate::target::covariance::CovarianceDensity;
 use crate::target::density::Density;
 use crate::target::expression::{self, Formula, Variable};
 use crate::target::logistic::{Logistic, Score};
-use crate::target::machine::{self, Kernel, Machine};
+use crate::target::machine::{self, Kernel, KernelMachine, Machine};
 use crate::target::regression::Regression as PriestleyChao;
 use crate::target::whitened::KernelDensity;
 use crate::target::{self, Target};
@@ -183,7 +183,7 @@ pub fn machine(
     let settings = |degree| machine::Settings { kernel, loss, c, records, dimensions, degree, landmarks };
     let target = match ground.on {
         Coordinates::Lattice { degree } => built(document, place, Machine::new(settings(degree)))?,
-        Coordinates::Points { .. } => return Err(document.fault(place.clone(), "not yet", "")),
+        Coordinates::Points { most } => built(document, place, KernelMachine::new(settings(1), most as usize))?,
     };
     let method = Method::KernelMachine { loss, kernel, c, max_records: records, landmarks };
     Ok(match label {

@@ -1,9 +1,12 @@
 //! From exact to noisy: the only door.
 
+mod advanced;
 mod ball;
 pub mod calibrate;
 pub mod choice;
+mod gaussian;
 pub mod noise;
+mod selection;
 
 use std::fmt;
 
@@ -12,8 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::target::{self, Adjacency, Exact, Sensitivity, Target};
 pub use ball::Ball;
-use calibrate::{Epsilon, Scale};
+use calibrate::{Delta, Epsilon, Rho, Scale};
+pub use gaussian::Gaussian;
 use noise::{DiscreteCube, DiscreteLaplace, Generator};
+pub use selection::Selection;
 
 /// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,4 +196,13 @@ pub enum Error {
          raise epsilon or lower the number of records a unit may contribute"
     )]
     TooMuchNoise { price: Epsilon },
+    #[error(
+        "a rho of {rho} is so low that the noise would exceed 2^56 grid units, millions of times what a record adds: raise \
+         rho or lower the number of records a unit may contribute"
+    )]
+    TooMuchGaussianNoise { rho: Rho },
+    #[error(
+        "a delta of {delta} is no promise that Gaussian noise can keep: give one above 0 and below 1, such as 0.000001"
+    )]
+    NoPromise { delta: Delta },
 }
