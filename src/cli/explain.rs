@@ -8,6 +8,7 @@ use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
 use crate::config::{self, Settings, Unit, auto, guarantee};
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
 use crate::mechanism::{Law, Mechanism};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
@@ -113,7 +114,7 @@ impl<'s> Plan<'s> {
             Law::DiscreteCube => "any one value",
         };
         let how_often = match &self.settings.privacy.definition {
-            Definition::PureEpsilon => String::new(),
+            Definition::PureEpsilon | Definition::Approximate | Definition::Concentrated => String::new(),
             Definition::Random(random) => format!(
                 ", but for gamma = {} of the pairs of neighbours of the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
@@ -139,7 +140,7 @@ impl<'s> Plan<'s> {
     }
 
     fn noise(&self) -> Result<Vec<String>, Failure> {
-        let scale = self.scale(self.settings.release.price)?;
+        let scale = self.scale(self.settings.release.payment.epsilon())?;
         let quantity = &self.settings.function.quantity;
         let (middle, corner) = self.half_widths(scale);
         let natural = |units: f64| show(self.in_natural_units(units));
@@ -170,7 +171,7 @@ impl<'s> Plan<'s> {
 
     /// Half, the same and twice the price.
     fn prices(&self) -> Vec<String> {
-        let price = self.settings.release.price.trillionths();
+        let price = self.settings.release.payment.epsilon().trillionths();
         let mut lines = vec![format!(
             "{:<14} {:<34} {}",
             "epsilon", "scale (largest effects of a unit)", "95 % error in the middle"
@@ -292,10 +293,10 @@ fn budget(settings: &Settings) -> Vec<String> {
             Some(end) => format!("the budget lasts to the end of the grid, {end}"),
             None => "the budget lasts for ever".to_owned(),
         };
-        let unused = total.saturating_sub(price);
+        let unused = total.checked_sub(price).filter(|unused| !unused.is_zero());
         let mut lines =
             vec![format!("every window is a block of its own and is charged {price} of {total}, once: {lasts}")];
-        if unused > Epsilon::ZERO {
+        if let Some(unused) = unused {
             lines.push(format!("{unused} of a block is never used: the price of a window could be {total}"));
         }
         return lines;
@@ -316,7 +317,7 @@ struct Course {
     block: Span,
     windows: usize,
     paid: usize,
-    spent: Epsilon,
+    spent: Price,
     /// The start of the first window that is not published.
     exhausted: Option<Timestamp>,
 }
@@ -337,19 +338,20 @@ fn follow(settings: &Settings) -> Vec<Course> {
     let (windows, blocks) = (settings.windows.grid, settings.blocks);
     let first = blocks.span_of(windows.origin());
     let shown = [first, blocks.after(first)];
+    let nothing = settings.privacy.total.zero();
     let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
     let spans = std::iter::successors(Some(windows.span_of(windows.origin())), |window| Some(windows.after(*window)));
     let is_within =
         |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
     for window in spans.take_while(is_within).take(MOST_WINDOWS) {
-        let touched: Vec<(Span, Epsilon)> = blocks
+        let touched: Vec<(Span, Price)> = blocks
             .spans_meeting(window)
-            .map(|block| (block, courses.get(&block).map_or(Epsilon::ZERO, |course| course.spent)))
+            .map(|block| (block, courses.get(&block).map_or(nothing, |course| course.spent)))
             .collect();
         let quoted =
             accountant::quote(&touched, settings.release.window_price(), settings.privacy.total).unwrap_or_default();
         for (block, _) in touched {
-            let new = Course { block, windows: 0, paid: 0, spent: Epsilon::ZERO, exhausted: None };
+            let new = Course { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
             let course = courses.entry(block).or_insert(new);
             course.windows += 1;
             match quoted.iter().find(|(charged, _)| *charged == block) {

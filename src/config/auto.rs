@@ -18,6 +18,7 @@ use std::thread;
 
 use crate::config::Function;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
 use crate::mechanism::{Law, Mechanism};
 use crate::synopsis::description::{Classifier, Density, Method, Regression, Smoothing, Target};
 use crate::synopsis::predict;
@@ -52,6 +53,8 @@ pub struct Terms {
     pub contributions: u32,
     /// The most values that a message holds.
     pub most_values: usize,
+    /// What a unit may lose in its block.
+    pub total: Price,
 }
 
 /// What was looked at, and what was taken.
@@ -113,7 +116,7 @@ impl Search<'_> {
     /// Every order of one function; none where it cannot be drawn or sent.
     fn judge(&self, function: &Function) -> Vec<Candidate> {
         let shape = function.target.shape();
-        let Terms { adjacency, contributions, most_values } = self.terms;
+        let Terms { adjacency, contributions, most_values, .. } = self.terms;
         if shape.values() > most_values || !is_quick(&shape) {
             return Vec::new();
         }

@@ -34,8 +34,8 @@ impl Settings {
     /// What the noise of one of the functions is calibrated to, for people to read.
     pub fn calibrated(&self, function: &Function) -> Result<Calibrated, Error> {
         Ok(match (self.release.calibration, &self.privacy.definition) {
-            (Calibration::Tight, Definition::PureEpsilon) => Calibrated::Tight,
             (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
+            (Calibration::Tight, _) => Calibrated::Tight,
             (Calibration::Paper, _) => {
                 let bounds = [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(function, which));
                 let [paper, tight] = bounds;
@@ -48,7 +48,7 @@ impl Settings {
     /// The mechanism for one of the functions that a window can have.
     pub fn mechanism_of(&self, function: &Function) -> Result<Mechanism, Error> {
         let change = self.sensitivity(function, self.release.calibration)?;
-        Ok(Mechanism::calibrated(self.release.law, change, self.release.price)?)
+        Ok(Mechanism::calibrated(self.release.law, change, self.release.payment.epsilon())?)
     }
 
     /// The plan. `bands` are those of the noise in units of its scale, one for each order that a window can have;

@@ -6,11 +6,11 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::config::auto::{self, Search, Terms};
+use crate::config::budget::{self, Amounts, Payment};
 use crate::config::choices::{self, PrivateBandwidths, PrivateOrder};
 use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
 use crate::config::{Calibration, Function, file, forms, functions};
-use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::{Law, Mechanism};
 use crate::target::Basis;
 use crate::window::{Axis, Label, Outside};
@@ -21,7 +21,7 @@ pub(super) const LARGEST_ORDER: u32 = 200;
 /// `[release]`
 pub struct Stage {
     pub name: String,
-    pub price: Spanned<Epsilon>,
+    pub payment: Spanned<Payment>,
     pub degree: Spanned<u32>,
     pub order: u32,
     pub auto: Option<auto::Table>,
@@ -72,7 +72,8 @@ impl Ground<'_> {
 pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms: Found<Terms>) -> Found<Stage> {
     let (place, written) = (table.span(), table.into_inner());
     let name = document.required(&place, "name", written.name, forms::name);
-    let price = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
+    let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
+    let payment = budget::payment(document, &place, amounts, terms.ok().map(|terms| terms.total));
     let degree = document.required(&place, "degree", written.degree, |degree| match degree {
         file::Auto::Fixed(degree) => forms::count(degree).map(Some),
         file::Auto::Auto(_) => Ok(None),
@@ -143,7 +144,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
     let function = build(document, degree.get_ref().unwrap_or(auto::first_degree()));
-    let (name, price, order, expected, private_order) = (name?, price?, order?, expected?, private_order?);
+    let (name, payment, order, expected, private_order) = (name?, payment?, order?, expected?, private_order?);
     let mut function = function?;
     if let Some(orders) = &private_order {
         choices::can_be_chosen(document, orders, &function.get_ref().target.shape())?;
@@ -158,7 +159,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
             let (degree, fixed) = (*degree.get_ref(), order.get_ref().map(|order| vec![order]));
             let private = private_order.as_ref().map(Spanned::get_ref);
             let orders = private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect()));
-            let price = *price.get_ref();
+            let price = payment.get_ref().epsilon();
             let search = Search { degree, orders, expected_records, law, price, terms: terms?, axes: &axes };
             // Tried in a clone: a degree that cannot be built is no candidate.
             let trial = document.clone();
@@ -179,7 +180,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
         name: name.into_inner(),
-        price,
+        payment,
         degree,
         order,
         law,

@@ -3,6 +3,7 @@
 pub mod calibrate;
 pub mod choice;
 pub mod noise;
+pub mod price;
 
 use std::fmt;
 
