@@ -320,6 +320,29 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_of_budget_says_what_it_means() {
+        let promise = |total: &str, price: &str| {
+            let text = USERS.replace("epsilon = 1.0", total).replace("epsilon = 0.04", price);
+            promise(&Settings::parse(&text, "test").unwrap()).join(" ")
+        };
+        let said = promise("epsilon = 1.0\ndelta = 1e-7", "epsilon = 0.04");
+        for words in ["to at most exp(1) times as much plus 0.0000001", "A window costs (epsilon 0.04, delta 0)"] {
+            assert!(said.starts_with("All records of one user") && said.contains(words), "{said}");
+        }
+        assert!(!said.contains("makes no use of the delta"), "{said}");
+        let said = promise("rho = 0.5", "epsilon = 0.04");
+        // 0.5 + 2 sqrt(0.5 ln 1e6) = 5.7565... and 0.5 + 2 sqrt(0.5 ln 1e9) = 6.9378...
+        for words in ["Renyi divergence of at most 0.5 a", "epsilon = 5.757 at delta = 1e-6, or 6.938 at delta = 1e-9"]
+        {
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(
+            said.contains("A window costs rho 0.00079989") && said.contains("epsilon = 0.04, which costs"),
+            "{said}"
+        );
+    }
+
+    #[test]
     fn every_promise_names_its_unit_and_its_total() {
         let promise = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
         let flights = include_str!("../../config/flights.toml");

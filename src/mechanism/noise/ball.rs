@@ -62,8 +62,7 @@ impl Length {
     fn draw(scale: u128, dimensions: usize, quotients: &mut Quotients, generator: &mut Generator) -> Self {
         let pairs = (0..dimensions.div_ceil(2)).map(|_| Sixteenths::exponential(quotients, generator)).collect();
         let last = dimensions.is_multiple_of(2).then(|| Sixteenths::half_normal(quotients, generator));
-        let mut length =
-            Length { scale, pairs, last, words: 0, lowest: BigUint::ZERO, highest: BigUint::ZERO };
+        let mut length = Length { scale, pairs, last, words: 0, lowest: BigUint::ZERO, highest: BigUint::ZERO };
         length.refine(generator);
         length
     }

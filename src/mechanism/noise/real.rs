@@ -114,9 +114,8 @@ impl Exponent {
     /// The same from 64 digits of the coin and of `x`; `None` where they do not decide. In units of `2^-64`.
     fn at_sight(self, of: u64, coin: u64, x: u64) -> Option<bool> {
         let x = u128::from(x);
-        let lowest = (u128::from(self.constant) << 64)
-            + u128::from(self.linear) * x
-            + ((u128::from(self.square) * x * x) >> 64);
+        let lowest =
+            (u128::from(self.constant) << 64) + u128::from(self.linear) * x + ((u128::from(self.square) * x * x) >> 64);
         // One more in the last digit of x adds less than `linear + 2 square`, and less than `square` was cut off.
         let highest = lowest + u128::from(self.linear + 3 * self.square);
         let coin = u128::from(coin) * u128::from(of);
