@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::micros;
-use crate::config::{Input, Release, Settings, Unit};
+use crate::config::{Calibration, Input, Release, Settings, Unit};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Delta, Rho};
 use crate::mechanism::price::Price;
@@ -122,7 +122,7 @@ fn pure_noise(release: &Release) -> Option<String> {
             "Its noise is of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon tanh(epsilon / 2)."
         )),
         (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Approximate { delta, .. })
-            if delta > Delta::ZERO =>
+            if delta > Delta::ZERO && release.calibration == Calibration::Tight =>
         {
             Some(format!(
                 "Its noise is of pure differential privacy with epsilon = {epsilon} and makes no use of the delta."
