@@ -1,12 +1,16 @@
 //! What noise and approximation to expect of a degree and an order, before there are records. Everything here is public.
 
-use rand::SeedableRng;
+use std::f64::consts::PI;
+
 use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use rand_distr::StandardNormal;
 
 use crate::synopsis::band::{Band, unit_noise};
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::description::Law;
-use crate::target::{Basis, Shape};
+use crate::target::whitened::points::Newton;
+use crate::target::{Basis, Error, PointKernel, Shape};
 
 /// Draws behind a mean: its standard error is about 2 %, far below what separates two degrees.
 const DRAWS: u64 = 64;
@@ -33,6 +37,56 @@ pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
         }
     }
     sums.into_iter().map(|sum| sum / DRAWS as f64).collect()
+}
+
+/// What to expect of a function's coordinates on `points` kernel points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KernelNoise {
+    /// As asked for, or as many as the kernel has.
+    pub points: usize,
+    /// Mean sup over the cube of Gaussian noise with standard deviation 1 in each coordinate.
+    pub gaussian: f64,
+    /// Mean sup over the cube of the ball's noise, density proportional to `exp(-||z||_2)`.
+    pub ball: f64,
+    /// The most that truncation leaves out, in units of the function's norm: the sup of the power function.
+    pub power: f64,
+}
+
+/// For each of `counts`, which must ascend, on the public grid from which points are chosen.
+///
+/// The ball's noise is a Gaussian's direction times a length of its own, `Gamma(d)`, so that one is drawn and the other
+/// follows: `ball = gaussian d / E||g||`, `g` standard normal in `d` coordinates.
+pub fn kernel_noise(kernel: &PointKernel, axes: usize, counts: &[usize]) -> Result<Vec<KernelNoise>, Error> {
+    let newton = Newton::new(kernel, axes, counts.last().copied().unwrap_or(0))?;
+    let most = newton.powers.len() - 1;
+    let mut sums = vec![0.0; counts.len()];
+    for draw in 0..DRAWS {
+        let mut rng = ChaCha12Rng::seed_from_u64(SEED);
+        rng.set_stream(draw);
+        let normals: Vec<f64> = (0..most).map(|_| rng.sample(StandardNormal)).collect();
+        let mut values = vec![0.0_f64; newton.rows.len()];
+        let mut done = 0;
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            let next = done..(*count).clamp(done, most);
+            for (value, row) in values.iter_mut().zip(&newton.rows) {
+                *value += row[next.clone()].iter().zip(&normals[next.clone()]).map(|(n, z)| n * z).sum::<f64>();
+            }
+            done = next.end;
+            *sum += values.iter().fold(0.0_f64, |sup, value| sup.max(value.abs()));
+        }
+    }
+    let expected = |(sum, count): (f64, &usize)| {
+        let (points, gaussian) = ((*count).min(most), sum / DRAWS as f64);
+        let ball = gaussian * points as f64 / mean_length(points);
+        KernelNoise { points, gaussian, ball, power: newton.powers[points] }
+    };
+    Ok(sums.into_iter().zip(counts).map(expected).collect())
+}
+
+/// `E||g||` of `d` standard normals, `d` at least 1: `sqrt(2) Gamma((d + 1) / 2) / Gamma(d / 2)`.
+fn mean_length(d: usize) -> f64 {
+    let (first, mean) = if d.is_multiple_of(2) { (2, (PI / 2.0).sqrt()) } else { (1, (2.0 / PI).sqrt()) };
+    (first + 2..=d).step_by(2).fold(mean, |mean, k| mean * (k - 1) as f64 / (k - 2) as f64)
 }
 
 /// How far the order-`h` polynomial of a Gaussian bump is from the bump, in units of its peak, for each of `orders`, which
@@ -88,6 +142,37 @@ mod tests {
                 assert!((few / many - 1.0).abs() < 0.15, "{law:?} {dimensions} {degree} {order}: {few} {many}");
             }
         }
+    }
+
+    /// One constant function: the noise is a Gaussian's size, and the ball's is a Laplace's.
+    #[test]
+    fn the_noise_on_kernel_points_is_that_of_its_coordinates() {
+        let constant = PointKernel::Gaussian { precision: vec![vec![1e-12]] };
+        let noise = kernel_noise(&constant, 1, &[1]).unwrap();
+        assert!((noise[0].gaussian - (2.0 / PI).sqrt()).abs() < 0.1, "{noise:?}");
+        assert!((noise[0].ball - 1.0).abs() < 0.12, "{noise:?}");
+        for d in 1..200 {
+            // Stirling, and exactly the mean of a chi variable.
+            let root = (d as f64 - 0.5 + 1.0 / (8.0 * d as f64)).sqrt();
+            assert!((mean_length(d) / root - 1.0).abs() < 0.02 / d as f64, "{d}: {} {root}", mean_length(d));
+        }
+    }
+
+    /// The privacy mathematics, section 11: a kernel machine on the plane, with as many eigenfunctions as there are points here,
+    /// and a density. Points are as good as eigenfunctions within a few per cent.
+    #[test]
+    fn the_noise_on_kernel_points_is_nearly_that_of_eigenfunctions() {
+        for (bandwidth, points, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
+            let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
+            let noise = kernel_noise(&kernel, 2, &[points / 2, points]).unwrap();
+            println!("{bandwidth}: {noise:?}");
+            assert!((noise[1].ball / expected - 1.0).abs() < 0.25, "{bandwidth}: {noise:?}");
+            assert!(noise[0].ball < noise[1].ball && noise[0].power > noise[1].power);
+            assert_eq!(noise[0], kernel_noise(&kernel, 2, &[points / 2]).unwrap()[0]);
+        }
+        let linear = PointKernel::Machine(Kernel::Linear);
+        let noise = kernel_noise(&linear, 2, &[2, 40]).unwrap();
+        assert_eq!([noise[0].points, noise[1].points], [2, 3]);
     }
 
     #[test]
