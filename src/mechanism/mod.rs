@@ -40,6 +40,9 @@ pub enum Law {
     /// `P[noise = z] ~ exp(-max_i |z_i| / s)`, for the sup norm.
     #[serde(rename = "discrete cube")]
     DiscreteCube,
+    /// `exp(-||x||_2 / s)` on the real vectors, rounded to whole numbers, for the 2-norm.
+    #[serde(rename = "rounded ball")]
+    Ball,
 }
 
 impl fmt::Display for Law {
@@ -47,6 +50,7 @@ impl fmt::Display for Law {
         f.write_str(match self {
             Law::DiscreteLaplace => "Laplace",
             Law::DiscreteCube => "cube",
+            Law::Ball => "ball",
         })
     }
 }
@@ -62,6 +66,7 @@ impl Law {
         match self {
             Law::DiscreteLaplace => target.sensitivity(adjacency, contributions),
             Law::DiscreteCube => target.sup_sensitivity(adjacency, contributions).map(Sensitivity),
+            Law::Ball => target.euclidean_sensitivity(adjacency, contributions).map(Sensitivity),
         }
     }
 }
@@ -71,6 +76,7 @@ impl Law {
 pub enum Mechanism {
     Laplace(Laplace),
     Cube(Cube),
+    Ball(Ball),
 }
 
 impl Mechanism {
@@ -79,6 +85,7 @@ impl Mechanism {
         match law {
             Law::DiscreteLaplace => Laplace::calibrated(change, price).map(Mechanism::Laplace),
             Law::DiscreteCube => Cube::calibrated(change.0, price).map(Mechanism::Cube),
+            Law::Ball => Ball::calibrated(change.0, price).map(Mechanism::Ball),
         }
     }
 
@@ -86,6 +93,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(_) => Law::DiscreteLaplace,
             Mechanism::Cube(_) => Law::DiscreteCube,
+            Mechanism::Ball(_) => Law::Ball,
         }
     }
 
@@ -94,6 +102,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(laplace) => laplace.scale(),
             Mechanism::Cube(cube) => cube.scale(),
+            Mechanism::Ball(ball) => ball.scale(),
         }
     }
 
@@ -103,6 +112,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(laplace) => laplace.release(exact, generator),
             Mechanism::Cube(cube) => cube.release(exact, generator),
+            Mechanism::Ball(ball) => ball.release(exact, generator),
         }
     }
 }
