@@ -5,7 +5,7 @@ use std::hint::black_box;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::band::Band;
 use bernstream::synopsis::bernstein::Operator;
-use bernstream::synopsis::description::{Axis, Basis, Description};
+use bernstream::synopsis::description::{Axis, Basis, Description, Law};
 use bernstream::target::Shape;
 use criterion::{Criterion, criterion_group, criterion_main};
 
@@ -35,7 +35,7 @@ fn benchmarks(criterion: &mut Criterion) {
         });
     }
     let line = Shape { dimensions: 1, degree: 40, basis: Basis::Bernstein };
-    criterion.bench_function("band/1-D k=40 h=2", |bencher| bencher.iter(|| Band::simulate(line, 2)));
+    criterion.bench_function("band/1-D k=40 h=2", |bencher| bencher.iter(|| Band::simulate(&line, Law::DiscreteLaplace, 2)));
 }
 
 criterion_group! { name = benches; config = Criterion::default().sample_size(20); targets = benchmarks }

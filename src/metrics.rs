@@ -91,7 +91,7 @@ impl Metrics {
             spent: add(Gauge::new("privacy_epsilon_spent", "spent in the newest block charged")?)?,
             total: add(Gauge::new("privacy_epsilon_limit", "total of every block")?)?,
             used: add(Gauge::new("privacy_budget_used_ratio", "spent of total in the newest block charged")?)?,
-            noise_scale: add(Gauge::new("noise_scale", "Laplace scale at a lattice point, in units of the synopsis")?)?,
+            noise_scale: add(Gauge::new("noise_scale", "scale of the noise, in units of the synopsis")?)?,
             ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
             ready: whole(IntGauge::new("ready", "1 while the worker is ready")?)?,
             operator,

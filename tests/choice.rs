@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
-use bernstream::mechanism::Laplace;
+use bernstream::mechanism::{Laplace, Law};
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::choice::{Bandwidth, Change, Order, Remainder};
 use bernstream::mechanism::noise::Generator;
@@ -202,7 +202,7 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
     let density = Density::new(&[0.06], degree).unwrap();
     let laplace = Laplace::calibrated(density.sensitivity(Adjacency::AddRemove, 1).unwrap(), price("0.5")).unwrap();
     let operator = Operator::new(1, degree);
-    let noises = predict::noise(density.shape(), &ORDERS);
+    let noises = predict::noise(&density.shape(), Law::DiscreteLaplace, &ORDERS);
     let scale = laplace.scale().units() as f64;
     let remainders =
         noises.iter().zip(operator.remainders(&ORDERS)).map(|(noise, rows)| Remainder::new(noise * scale, &rows));

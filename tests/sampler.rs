@@ -117,7 +117,7 @@ fn prior() -> Prior {
 fn vignette(adjacency: Adjacency) -> Sampled {
     let function = PriestleyChao { bandwidth: 0.1, gap: f64::INFINITY };
     let shape = blackbox::shape(1, 25).unwrap();
-    let values = |records: &[Record]| blackbox::values(&function, shape, [-5.0, 5.0], records);
+    let values = |records: &[Record]| blackbox::values(&function, &shape, [-5.0, 5.0], records);
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let prior = prior();
     sample(&Plan::new(500, 0.2).unwrap(), 250, adjacency, values, |rng| prior.draw(rng), &mut rng).unwrap()

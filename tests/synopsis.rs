@@ -1,7 +1,7 @@
 //! A synopsis through its public face: what leaves, what is read back, and what damage does.
 
 use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Axis, Basis, Calibrated, Description};
+use bernstream::synopsis::description::{Axis, Basis, Calibrated, Description, Law};
 use bernstream::synopsis::{Error, Synopsis};
 use bernstream::target::Shape;
 
@@ -199,7 +199,7 @@ fn points_outside_the_domain_or_of_another_dimension_are_errors() {
 
 #[test]
 fn the_band_grows_with_the_noise_and_covers_the_grid() {
-    let band = Band::simulate(Shape { dimensions: 1, degree: 10, basis: Basis::Bernstein }, 2);
+    let band = Band::simulate(&Shape { dimensions: 1, degree: 10, basis: Basis::Bernstein }, Law::DiscreteLaplace, 2);
     let mut noise = description().noise;
     noise.grid = 0.0;
     assert_eq!(band.scaled(&noise).half_width, band.half_width * noise.scale);

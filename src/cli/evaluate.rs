@@ -175,7 +175,7 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
     let band = match order == about.order {
         true => synopsis.clone(),
         false => {
-            let band = Band::simulate(about.shape(), order).scaled(&about.noise);
+            let band = Band::simulate(&about.shape(), about.noise.law, order).scaled(&about.noise);
             Synopsis::new(Description { order, band, ..about.clone() }, synopsis.values().to_vec())?
         }
     };

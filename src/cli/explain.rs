@@ -7,8 +7,8 @@ use crate::accountant;
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
 use crate::config::{self, Settings, Unit, auto, guarantee};
-use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::{Law, Mechanism};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
 use crate::synopsis::{bernstein, predict};
@@ -83,10 +83,10 @@ impl<'s> Plan<'s> {
         let (target, adjacency) = (&settings.function.target, settings.privacy.adjacency);
         let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
-        let sensitivity = target.sensitivity(adjacency, contributions).map_err(unbounded)?;
+        let sensitivity = settings.release.law.sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
         let calibrated = settings.sensitivity(&settings.function, settings.release.calibration).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
-        let band = Band::simulate(settings.shape(), settings.release.order);
+        let band = Band::simulate(&settings.shape(), settings.release.law, settings.release.order);
         Ok(Plan { settings, sensitivity, calibrated, sup, band })
     }
 
@@ -99,12 +99,19 @@ impl<'s> Plan<'s> {
                 self.settings.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
             ),
             Basis::Affine => format!("an affine function of {dimensions} columns: {count} coefficients"),
+            Basis::Kernel(_) => format!("kernel functions at {count} points, dimensions {dimensions}"),
+            Basis::Cosine { frequencies } => {
+                format!("{count} cosine moments: {frequencies} frequencies, dimensions {dimensions}")
+            }
         }
     }
 
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
-        let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
+        let together = match self.settings.release.law {
+            Law::DiscreteLaplace => "all values together",
+            Law::DiscreteCube => "any one value",
+        };
         let how_often = match &self.settings.privacy.definition {
             Definition::PureEpsilon => String::new(),
             Definition::Random(random) => format!(
@@ -112,18 +119,23 @@ impl<'s> Plan<'s> {
                 random.gamma, random.order, random.samples
             ),
         };
-        vec![
-            format!("a unit changes all values together by at most {} grid units{how_often}", self.sensitivity.0),
+        let mut lines = vec![
+            format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
             format!(
                 "that is {} times the most that it changes one of them, {} {}",
                 show(units / self.sup),
                 show(self.in_natural_units(self.sup)),
                 self.settings.function.quantity
             ),
-            format!(
-                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this sensitivity"
-            ),
-        ]
+        ];
+        if self.settings.release.law == Law::DiscreteLaplace && self.settings.shape().basis == Basis::Bernstein {
+            let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
+            lines.push(format!(
+                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this \
+                 sensitivity"
+            ));
+        }
+        lines
     }
 
     fn noise(&self) -> Result<Vec<String>, Failure> {
@@ -134,7 +146,12 @@ impl<'s> Plan<'s> {
         let units = |units: f64| show(units / self.sup);
         let expected = self.band.expected_sup * scale;
         Ok(vec![
-            format!("Laplace noise of scale {} grid units = {} {quantity}", show(scale), natural(scale)),
+            format!(
+                "{} noise of scale {} grid units = {} {quantity}",
+                self.settings.release.law,
+                show(scale),
+                natural(scale)
+            ),
             format!("the noise on a value is as large as the largest effect of {} units", units(scale)),
             format!(
                 "expected largest error by the noise: {} {quantity}, or {} units",
@@ -188,7 +205,8 @@ impl<'s> Plan<'s> {
 
     /// In grid units.
     fn scale(&self, price: Epsilon) -> Result<f64, Failure> {
-        let noise = Laplace::calibrated(self.calibrated, price).map_err(|e| Failure::Configuration(e.to_string()))?;
+        let noise = Mechanism::calibrated(self.settings.release.law, self.calibrated, price)
+            .map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(float(noise.scale().units()))
     }
 
@@ -251,8 +269,8 @@ fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
         }
     }
     if let Some(choice) = &release.private_order {
-        let laplace = settings.mechanism().map_err(refused)?;
-        let order = choice.mechanism(&settings.function, &laplace, protected).map_err(refused)?;
+        let noise = settings.mechanism().map_err(refused)?;
+        let order = choice.mechanism(&settings.function, &noise, protected).map_err(refused)?;
         lines.push(format!(
             "order, for {}: the one with the smallest expected noise + approximation at the lattice, each known to about {} \
              {quantity}",

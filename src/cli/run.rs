@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use sha2::{Digest, Sha256};
 use tracing::{info, warn};
 
 use crate::cli::Failure;
@@ -19,7 +20,6 @@ use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::Description;
-use crate::target::Shape;
 use crate::{serve, telemetry};
 
 /// How long to wait before a broker that is down is tried again.
@@ -152,13 +152,16 @@ pub fn bands(settings: &Settings) -> Candidates<Band> {
 
 fn band(settings: &Settings, order: u32) -> Band {
     let shape = settings.shape();
-    let Shape { dimensions, degree, basis } = shape;
-    let name = format!("band-{}-{basis:?}-{dimensions}-{degree}-{order}.json", env!("CARGO_PKG_VERSION"));
-    let kept = settings.ledger.path.join(name.to_lowercase());
+    let law = settings.release.law;
+    // All that the band follows from, in a name.
+    let about = serde_json::json!([env!("CARGO_PKG_VERSION"), shape.dimensions, shape.degree, shape.basis, law, order]);
+    let digest: String = Sha256::digest(about.to_string()).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("band-{digest}.json");
+    let kept = settings.ledger.path.join(name);
     if let Some(band) = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         return band;
     }
-    let band = Band::simulate(shape, order);
+    let band = Band::simulate(&shape, law, order);
     // Only a saving: without it the same band is simulated again.
     if let Err(error) =
         serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&kept, bytes))

@@ -17,8 +17,8 @@
 use std::thread;
 
 use crate::config::Function;
-use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::{Law, Mechanism};
 use crate::synopsis::description::{Classifier, Density, Method, Regression, Smoothing, Target};
 use crate::synopsis::predict;
 use crate::target::machine::Kernel;
@@ -39,6 +39,7 @@ pub struct Search<'a> {
     /// Fixed orders, ascending, or those of the list.
     pub orders: Option<Vec<u32>>,
     pub expected_records: u64,
+    pub law: Law,
     pub price: Epsilon,
     pub terms: Terms,
     pub axes: &'a [Axis],
@@ -81,7 +82,7 @@ impl Candidate {
 }
 
 /// Whether a lattice is small enough to be looked at: up to degree 546 on one axis, 52 on two, 16 on three.
-pub fn is_quick(shape: Shape) -> bool {
+pub fn is_quick(shape: &Shape) -> bool {
     shape.values() * (shape.degree as usize + 1) * shape.dimensions <= WORK
 }
 
@@ -113,25 +114,25 @@ impl Search<'_> {
     fn judge(&self, function: &Function) -> Vec<Candidate> {
         let shape = function.target.shape();
         let Terms { adjacency, contributions, most_values } = self.terms;
-        if shape.values() > most_values || !is_quick(shape) {
+        if shape.values() > most_values || !is_quick(&shape) {
             return Vec::new();
         }
-        let sensitivity = function.target.sensitivity(adjacency, contributions);
-        let Some(laplace) = sensitivity.ok().and_then(|s| Laplace::calibrated(s, self.price).ok()) else {
+        let sensitivity = self.law.sensitivity(&*function.target, adjacency, contributions);
+        let Some(mechanism) = sensitivity.ok().and_then(|s| Mechanism::calibrated(self.law, s, self.price).ok()) else {
             return Vec::new();
         };
         let orders = match shape.basis {
             Basis::Bernstein => self.orders.clone().unwrap_or(ORDERS.to_vec()),
-            Basis::Affine => vec![1],
+            _ => vec![1],
         };
         #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
-        let scale = laplace.scale().units() as f64 * function.unit;
+        let scale = mechanism.scale().units() as f64 * function.unit;
         let Some((widths, height)) = self.bump(function) else { return Vec::new() };
         let approximation = match shape.basis {
             Basis::Bernstein => predict::approximation(&widths, shape.degree, &orders),
-            Basis::Affine => vec![0.0],
+            _ => vec![0.0],
         };
-        let errors = predict::noise(shape, &orders).into_iter().zip(approximation);
+        let errors = predict::noise(&shape, self.law, &orders).into_iter().zip(approximation);
         let candidate = |(order, (noise, share)): (u32, (f64, f64))| Candidate {
             degree: shape.degree,
             order,

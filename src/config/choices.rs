@@ -11,7 +11,7 @@ use crate::config::sections::Found;
 use crate::config::{Function, file, forms, functions};
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::{Bandwidth, Candidates, Change, Order, Remainder};
-use crate::mechanism::{self, Laplace};
+use crate::mechanism::{self, Mechanism};
 use crate::synopsis::bernstein::Operator;
 use crate::synopsis::description::Smoothing;
 use crate::synopsis::predict;
@@ -62,14 +62,14 @@ impl PrivateBandwidths {
 }
 
 impl PrivateOrder {
-    /// For the values of `function` with the noise of `laplace`.
-    pub fn mechanism(&self, function: &Function, laplace: &Laplace, protected: Protected) -> Result<Order, Error> {
+    /// For the values of `function` with the noise of `noise`.
+    pub fn mechanism(&self, function: &Function, noise: &Mechanism, protected: Protected) -> Result<Order, Error> {
         let target = &function.target;
         let Shape { dimensions, degree, .. } = target.shape();
         let orders: Vec<u32> = self.candidates.iter().copied().collect();
         #[expect(clippy::cast_precision_loss, reason = "a prediction; what is claimed is read off whole numbers")]
-        let scale = laplace.scale().units() as f64;
-        let noises = predict::noise(target.shape(), &orders);
+        let scale = noise.scale().units() as f64;
+        let noises = predict::noise(&target.shape(), noise.law(), &orders);
         let tables = Operator::new(dimensions, degree).remainders(&orders);
         let remainders = noises.iter().zip(&tables).map(|(noise, rows)| Remainder::new(noise * scale, rows)).collect();
         let Protected { adjacency, contributions } = protected;
@@ -84,7 +84,7 @@ impl PrivateOrder {
     }
 
     /// Whether the tables for this lattice are soon made: at most degree 290 on one axis and 20 on two at order 8.
-    pub fn is_quick(&self, shape: Shape) -> bool {
+    pub fn is_quick(&self, shape: &Shape) -> bool {
         let highest = self.candidates.iter().max().map_or(1, |order| *order as usize);
         let step = shape.values().saturating_pow(2).saturating_mul(shape.degree as usize + 1) * shape.dimensions;
         step.saturating_mul(highest) <= WORK
@@ -133,9 +133,10 @@ pub(super) fn orders(document: &mut Document<'_>, table: Spanned<file::PrivateOr
 }
 
 /// The order of what has no lattice, or one too large, cannot be chosen.
-pub(super) fn can_be_chosen(document: &mut Document<'_>, orders: &Spanned<PrivateOrder>, shape: Shape) -> Found<()> {
-    let what = match shape.basis {
+pub(super) fn can_be_chosen(document: &mut Document<'_>, orders: &Spanned<PrivateOrder>, shape: &Shape) -> Found<()> {
+    let what = match &shape.basis {
         Basis::Affine => "a linear score is exact at order 1: there is nothing to choose",
+        Basis::Kernel(_) | Basis::Cosine { .. } => "this form of the function has no order: there is nothing to choose",
         Basis::Bernstein if !orders.get_ref().is_quick(shape) => {
             "the lattice is too large for a private choice: at order 8, degree 290 on one axis and 20 on two is the most"
         }

@@ -146,6 +146,7 @@ pub struct Release {
     pub order: Field<Auto<u32>>,
     pub private_order: Field<PrivateOrder>,
     pub expected_records: Field<u64>,
+    pub noise: Field<Noise>,
     pub scale: Field<Scale>,
     pub domain: Field<Vec<Spanned<Axis>>>,
     pub label: Field<Label>,
@@ -156,6 +157,14 @@ pub struct Release {
     pub logistic: Field<Logistic>,
     pub expression: Field<Expression>,
     pub sampled: Field<Sampled>,
+}
+
+/// The law of the noise.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Noise {
+    Laplace,
+    Cube,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -57,6 +57,7 @@ pub const KEYS: &[(&str, &str)] = &[
         "release.expected_records",
         "a whole number from 1, such as 300: a public guess at the records of a window and key",
     ),
+    ("release.noise", r#""laplace" or "cube""#),
     ("release.scale", r#""tight" or "paper""#),
     ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
     ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),

@@ -26,6 +26,7 @@ use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
 use crate::config::document::Document;
 pub use crate::config::document::Faults;
 pub use crate::config::plan::Error;
+use crate::mechanism::Law;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::Candidates;
 use crate::metrics::Detail;
@@ -109,6 +110,7 @@ pub struct Release {
     pub price: Epsilon,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
+    pub law: Law,
     pub calibration: Calibration,
     /// How degree and order were chosen, where the file says `auto`.
     pub auto: Option<auto::Table>,
@@ -129,10 +131,11 @@ pub enum Calibration {
 }
 
 impl Calibration {
-    pub fn sensitivity(self, target: &dyn Target, privacy: &Privacy) -> Result<Sensitivity, target::Error> {
+    /// In the norm of `law`; the papers' is in the 1-norm.
+    pub fn sensitivity(self, target: &dyn Target, law: Law, privacy: &Privacy) -> Result<Sensitivity, target::Error> {
         let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
         match self {
-            Calibration::Tight => target.sensitivity(adjacency, contributions),
+            Calibration::Tight => law.sensitivity(target, adjacency, contributions),
             Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
         }
     }

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
 use crate::config::{Calibration, Input, Settings, Unit};
+use crate::mechanism::Law;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
@@ -70,6 +71,9 @@ pub fn json(settings: &Settings) -> String {
         },
     });
     // Only where they are not the default: what older ledgers say stays as it is.
+    if release.law != Law::DiscreteLaplace {
+        normalised["release"]["noise"] = json!(release.law);
+    }
     if release.calibration == Calibration::Paper {
         normalised["release"]["scale"] = json!("paper");
     }

@@ -2,14 +2,14 @@
 
 use crate::config::{Calibration, Function, Input, Settings, Unit, guarantee};
 use crate::mechanism::choice::Candidates;
-use crate::mechanism::{self, Laplace};
+use crate::mechanism::{self, Mechanism};
 use crate::pipeline::{Plan, Publication, Way};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
-    Axis, Calibrated, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Smoothing,
+    Axis, Calibrated, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Smoothing,
     Target, Unit as DescribedUnit,
 };
-use crate::target::{self, Adjacency, Sensitivity};
+use crate::target::{self, Adjacency, Basis, Sensitivity};
 
 /// Why settings that are sound cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -21,14 +21,14 @@ pub enum Error {
 }
 
 impl Settings {
-    /// The Laplace mechanism for these settings; where bandwidths are chosen, that of the first candidate.
-    pub fn mechanism(&self) -> Result<Laplace, Error> {
+    /// The mechanism for these settings; where bandwidths are chosen, that of the first candidate.
+    pub fn mechanism(&self) -> Result<Mechanism, Error> {
         self.mechanism_of(&self.function)
     }
 
-    /// What a unit can change in one of the functions, by one or the other bound.
+    /// What a unit can change in one of the functions, by one or the other bound, in the norm of the release's noise.
     pub fn sensitivity(&self, function: &Function, calibration: Calibration) -> Result<Sensitivity, target::Error> {
-        calibration.sensitivity(&*function.target, &self.privacy)
+        calibration.sensitivity(&*function.target, self.release.law, &self.privacy)
     }
 
     /// What the noise of one of the functions is calibrated to, for people to read.
@@ -45,9 +45,10 @@ impl Settings {
         })
     }
 
-    /// The Laplace mechanism for one of the functions that a window can have.
-    pub fn mechanism_of(&self, function: &Function) -> Result<Laplace, Error> {
-        Ok(Laplace::calibrated(self.sensitivity(function, self.release.calibration)?, self.release.price)?)
+    /// The mechanism for one of the functions that a window can have.
+    pub fn mechanism_of(&self, function: &Function) -> Result<Mechanism, Error> {
+        let change = self.sensitivity(function, self.release.calibration)?;
+        Ok(Mechanism::calibrated(self.release.law, change, self.release.price)?)
     }
 
     /// The plan. `bands` are those of the noise in units of its scale, one for each order that a window can have;
@@ -106,14 +107,14 @@ impl Settings {
         &self,
         function: &Function,
         order: u32,
-        (mechanism, calibrated): (Laplace, Calibrated),
+        (mechanism, calibrated): (Mechanism, Calibrated),
         band: &Band,
         is_synthetic: bool,
     ) -> Description {
         let grid = function.unit;
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
         let scale = mechanism.scale().units() as f64 * grid;
-        let noise = Noise { law: Law::DiscreteLaplace, scale, grid, calibrated };
+        let noise = Noise { law: mechanism.law(), scale, grid, calibrated };
         let start = self.windows.grid.origin();
         Description {
             format: FORMAT,
@@ -125,6 +126,7 @@ impl Settings {
             target: self.target_description(function),
             meaning: self.meaning(),
             domain: self.domain(),
+            offset: if matches!(self.shape().basis, Basis::Kernel(_)) { function.offset } else { 0.0 },
             basis: self.shape().basis,
             degree: self.shape().degree,
             order,

@@ -10,8 +10,8 @@ use crate::config::choices::{self, PrivateBandwidths, PrivateOrder};
 use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
 use crate::config::{Calibration, Function, file, forms, functions};
-use crate::mechanism::Laplace;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::{Law, Mechanism};
 use crate::target::Basis;
 use crate::window::{Axis, Label, Outside};
 
@@ -27,6 +27,7 @@ pub struct Stage {
     pub auto: Option<auto::Table>,
     pub private_order: Option<Spanned<PrivateOrder>>,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
+    pub law: Law,
     /// With its place where it is written.
     pub calibration: Option<Spanned<Calibration>>,
     /// Those of the axes, then that of the label.
@@ -92,11 +93,14 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     };
     let expected = document.optional(written.expected_records, forms::count);
     let expected = expected.and_then(|expected| expectation(document, &place, &degree, &order, expected));
-    let calibration = document.optional(written.scale, |scale| {
-        Ok(match scale {
-            file::Scale::Tight => Calibration::Tight,
-            file::Scale::Paper => Calibration::Paper,
-        })
+    let law = match written.noise.map(Spanned::into_inner) {
+        None | Some(file::Noise::Laplace) => Law::DiscreteLaplace,
+        Some(file::Noise::Cube) => Law::DiscreteCube,
+    };
+    let calibration = document.optional(written.scale, |scale| match scale {
+        file::Scale::Tight => Ok(Calibration::Tight),
+        file::Scale::Paper if law == Law::DiscreteLaplace => Ok(Calibration::Paper),
+        file::Scale::Paper => Err("\"paper\" is Laplace noise: leave out one of `scale` and `noise`".to_owned()),
     });
     let domain = document.required(&place, "domain", written.domain, |axes| match axes.len() {
         1..=3 => Ok(axes),
@@ -142,7 +146,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let (name, price, order, expected, private_order) = (name?, price?, order?, expected?, private_order?);
     let mut function = function?;
     if let Some(orders) = &private_order {
-        choices::can_be_chosen(document, orders, function.get_ref().target.shape())?;
+        choices::can_be_chosen(document, orders, &function.get_ref().target.shape())?;
     }
     if function.get_ref().target.shape().basis == Basis::Affine {
         is_one(document, "degree", &degree)?;
@@ -155,14 +159,13 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
             let private = private_order.as_ref().map(Spanned::get_ref);
             let orders = private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect()));
             let price = *price.get_ref();
-            let search = Search { degree, orders, expected_records, price, terms: terms?, axes: &axes };
+            let search = Search { degree, orders, expected_records, law, price, terms: terms?, axes: &axes };
             // Tried in a clone: a degree that cannot be built is no candidate.
             let trial = document.clone();
-            let is_quick = |function: &Function| private.is_none_or(|orders| orders.is_quick(function.target.shape()));
+            let is_quick = |function: &Function| private.is_none_or(|orders| orders.is_quick(&function.target.shape()));
             let built =
                 |degree| build(&mut trial.clone(), degree).ok().map(Spanned::into_inner).filter(|f| is_quick(f));
-            let found =
-                search.choose(built).ok_or_else(|| no_choice(document, &order, &function, price, search.terms))?;
+            let found = search.choose(built).ok_or_else(|| no_choice(document, &order, &function, &search))?;
             function = build(document, found.best.degree)?;
             Some(found)
         }
@@ -179,6 +182,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         price,
         degree,
         order,
+        law,
         calibration: calibration?,
         auto: found,
         private_order,
@@ -229,16 +233,16 @@ fn no_choice(
     document: &mut Document<'_>,
     order: &Spanned<Option<u32>>,
     function: &Spanned<Function>,
-    price: Epsilon,
-    terms: Terms,
+    search: &Search<'_>,
 ) -> Reported {
     let target = &function.get_ref().target;
-    if !auto::is_quick(target.shape()) {
+    if !auto::is_quick(&target.shape()) {
         let what = r#""auto" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
         return document.fault(order.span(), what, "give the order too, or take a smaller degree");
     }
-    let sensitivity = target.sensitivity(terms.adjacency, terms.contributions).map_err(|e| e.to_string());
-    match sensitivity.and_then(|s| Laplace::calibrated(s, price).map_err(|e| e.to_string())) {
+    let Search { law, price, terms, .. } = *search;
+    let sensitivity = law.sensitivity(&**target, terms.adjacency, terms.contributions).map_err(|e| e.to_string());
+    match sensitivity.and_then(|s| Mechanism::calibrated(law, s, price).map_err(|e| e.to_string())) {
         Err(why) => document.fault(function.span(), why, ""),
         Ok(_) => document.fault(order.span(), "no lattice fits into a message", "publish to files"),
     }

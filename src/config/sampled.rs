@@ -14,7 +14,7 @@ use crate::config::document::{Document, Faults};
 use crate::config::release::Stage;
 use crate::config::sections::Found;
 use crate::config::{Privacy, Unit, file, forms, normalised, settle};
-use crate::mechanism::Laplace;
+use crate::mechanism::{Laplace, Law};
 use crate::synopsis::description::{self, Definition, PriorColumn, Random};
 use crate::target::Sensitivity;
 use crate::target::sampled::{Change, Clipped, Neighbours, SampledTarget};
@@ -168,6 +168,10 @@ fn study(
     if let Some(choice) = choices.into_iter().flatten().next() {
         let what = "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
         return Err(document.fault(choice, what, "leave out one of the two"));
+    }
+    if stage.law != Law::DiscreteLaplace {
+        let what = "what is sampled is the change in the 1-norm: it is for Laplace noise";
+        return Err(document.fault(place, what, "leave out `noise`, or leave out [release.sampled]"));
     }
     let (gamma, samples) = (gamma?, samples?);
     let plan = match samples {

@@ -15,7 +15,7 @@ use crate::config::sections::{self, Schedule};
 use crate::config::{
     Calibration, Function, Input, Output, Privacy, Release, Settings, Unit, message_bytes, most_values, normalised,
 };
-use crate::mechanism::Laplace;
+use crate::mechanism::Mechanism;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::Candidates;
 use crate::metrics::Detail;
@@ -118,6 +118,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             name: release.name,
             price: release.price.into_inner(),
             order: release.order,
+            law: release.law,
             auto: release.auto,
             private_order: release.private_order.map(Spanned::into_inner),
             private_bandwidths: release.private_bandwidths.map(Spanned::into_inner),
@@ -165,15 +166,15 @@ fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage)
             Ok(sensitivity) => sensitivity,
             Err(_) => return,
         };
-        let laplace = match Laplace::calibrated(sensitivity, *release.price.get_ref()) {
-            Ok(laplace) => laplace,
+        let noise = match Mechanism::calibrated(release.law, sensitivity, *release.price.get_ref()) {
+            Ok(noise) => noise,
             Err(error) => {
                 document.fault(release.price.span(), error.to_string(), "");
                 return;
             }
         };
         if let Some(choice) = &release.private_order
-            && let Err(error) = choice.get_ref().mechanism(function, &laplace, protected)
+            && let Err(error) = choice.get_ref().mechanism(function, &noise, protected)
         {
             document.fault(choice.span(), error.to_string(), "");
             return;
@@ -188,13 +189,13 @@ fn sensitivity(
     privacy: &Privacy,
     release: &Stage,
 ) -> Result<Sensitivity, Reported> {
-    let ours = Calibration::Tight.sensitivity(&*function.target, privacy);
+    let ours = Calibration::Tight.sensitivity(&*function.target, release.law, privacy);
     let ours = ours.map_err(|error| document.fault(release.function.span(), error.to_string(), ""))?;
     match &release.calibration {
         None => Ok(ours),
         Some(calibration) => calibration
             .get_ref()
-            .sensitivity(&*function.target, privacy)
+            .sensitivity(&*function.target, release.law, privacy)
             .map_err(|error| document.fault(calibration.span(), error.to_string(), "")),
     }
 }

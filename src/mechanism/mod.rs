@@ -4,9 +4,12 @@ pub mod calibrate;
 pub mod choice;
 pub mod noise;
 
-use rand::rngs::SysError;
+use std::fmt;
 
-use crate::target::{Exact, Sensitivity};
+use rand::rngs::SysError;
+use serde::{Deserialize, Serialize};
+
+use crate::target::{self, Adjacency, Exact, Sensitivity, Target};
 use calibrate::{Epsilon, Scale};
 use noise::{DiscreteCube, DiscreteLaplace, Generator};
 
@@ -18,6 +21,82 @@ impl Noisy {
     /// Row-major over the lattice, the last axis fastest.
     pub fn values(&self) -> &[i128] {
         &self.0
+    }
+}
+
+/// The law of the noise on an exact vector, `s` its scale. Each is made for the change in one norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Law {
+    /// `P[noise = z] ~ exp(-sum_i |z_i| / s)`, for the 1-norm.
+    #[serde(rename = "discrete laplace")]
+    DiscreteLaplace,
+    /// `P[noise = z] ~ exp(-max_i |z_i| / s)`, for the sup norm.
+    #[serde(rename = "discrete cube")]
+    DiscreteCube,
+}
+
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Law::DiscreteLaplace => "Laplace",
+            Law::DiscreteCube => "cube",
+        })
+    }
+}
+
+impl Law {
+    /// How much a unit of at most `contributions` records can change the values of `target` in the norm of this law.
+    pub fn sensitivity(
+        self,
+        target: &dyn Target,
+        adjacency: Adjacency,
+        contributions: u32,
+    ) -> Result<Sensitivity, target::Error> {
+        match self {
+            Law::DiscreteLaplace => target.sensitivity(adjacency, contributions),
+            Law::DiscreteCube => target.sup_sensitivity(adjacency, contributions).map(Sensitivity),
+        }
+    }
+}
+
+/// Noise of one law, calibrated: what turns an exact vector into one that may be published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    Laplace(Laplace),
+    Cube(Cube),
+}
+
+impl Mechanism {
+    /// `change` is [`Law::sensitivity`].
+    pub fn calibrated(law: Law, change: Sensitivity, price: Epsilon) -> Result<Self, Error> {
+        match law {
+            Law::DiscreteLaplace => Laplace::calibrated(change, price).map(Mechanism::Laplace),
+            Law::DiscreteCube => Cube::calibrated(change.0, price).map(Mechanism::Cube),
+        }
+    }
+
+    pub fn law(&self) -> Law {
+        match self {
+            Mechanism::Laplace(_) => Law::DiscreteLaplace,
+            Mechanism::Cube(_) => Law::DiscreteCube,
+        }
+    }
+
+    /// The `s` of the [`Law`], in grid units.
+    pub fn scale(&self) -> Scale {
+        match self {
+            Mechanism::Laplace(laplace) => laplace.scale(),
+            Mechanism::Cube(cube) => cube.scale(),
+        }
+    }
+
+    /// Draws. Each call costs the price once more, the same values or not: call it once a window and key, and keep the
+    /// result.
+    pub fn release(&self, exact: &Exact, generator: &mut Generator) -> Noisy {
+        match self {
+            Mechanism::Laplace(laplace) => laplace.release(exact, generator),
+            Mechanism::Cube(cube) => cube.release(exact, generator),
+        }
     }
 }
 
@@ -61,8 +140,6 @@ impl Laplace {
 /// `price`-differentially private, with delta 0 and for the adjacency of the sensitivity. The standard deviation of a value
 /// is `sqrt((N + 1)(N + 2) / 3) S / price` against `sqrt 2 D1 / price` of [`Laplace`]: less where a record moves nearly all
 /// of the `N` values by nearly `S`, as with kernel machines and functions of which nothing else is known.
-///
-/// For the library; the configuration knows Laplace noise only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cube {
     scale: Scale,

@@ -7,9 +7,9 @@ use crate::clock::Timestamp;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::{self, Candidates};
 use crate::mechanism::noise::Generator;
-use crate::mechanism::{Laplace, Noisy};
+use crate::mechanism::{Mechanism, Noisy};
 use crate::synopsis::description::Description;
-use crate::target::{Exact, Target};
+use crate::target::{Basis, Exact, Target};
 use crate::window::Rules;
 use crate::window::grid::{Grid, Span};
 use crate::window::keep::State;
@@ -34,7 +34,7 @@ pub struct Plan {
 #[derive(Clone, Debug)]
 pub struct Way {
     pub target: Arc<dyn Target>,
-    pub mechanism: Laplace,
+    pub mechanism: Mechanism,
     /// The natural values of one grid unit and of none.
     pub unit: f64,
     pub offset: f64,
@@ -71,8 +71,13 @@ impl Way {
     /// Noisy values in natural units.
     #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
     pub fn natural(&self, noisy: &Noisy) -> Vec<f64> {
-        let natural = |value: &i128| self.offset + *value as f64 * self.unit;
-        noisy.values().iter().map(natural).collect()
+        let scaled = noisy.values().iter().map(|value| *value as f64 * self.unit).collect();
+        let published = self.target.publish(scaled);
+        match self.target.shape().basis {
+            // No coefficients of kernel functions add up to a constant: the description has it.
+            Basis::Kernel(_) => published,
+            _ => published.into_iter().map(|value| self.offset + value).collect(),
+        }
     }
 }
 

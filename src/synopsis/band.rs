@@ -6,11 +6,11 @@ use std::thread;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_distr::Exp1;
+use rand_distr::{Distribution, Exp1, Gamma};
 use serde::{Deserialize, Serialize};
 
 use crate::synopsis::bernstein::{Bases, Operator, basis, nodes};
-use crate::synopsis::description::{Basis, Covers, Noise, NoiseBand};
+use crate::synopsis::description::{Basis, Covers, Law, Noise, NoiseBand};
 use crate::target::Shape;
 
 const LEVEL: f64 = 0.95;
@@ -26,7 +26,7 @@ const SEED: u64 = 0x6265_726e_7374_7265;
 
 /// A simultaneous band for the noise of one plan, in units of the noise's scale.
 ///
-/// With probability at least `level`, independent Laplace noise of scale 1 on the lattice values moves the order-`h`
+/// With probability at least `level`, noise of the law with scale 1 on the lattice values moves the order-`h`
 /// polynomial at every point `x` of the unit cube by at most `half_width / prod_i s(x_i)`, where the positive
 /// polynomial `s` approximates one over the noise's standard deviation on one axis: a constant width would be set by
 /// the corners, where one lattice value decides, and be several times too wide inside.
@@ -51,11 +51,11 @@ impl Band {
     /// The same band for the same arguments, on any number of threads.
     ///
     /// In a dev build 4.5 s of one core in 2-D at degree 20, and far longer for a lattice of 10^4 points.
-    pub fn simulate(shape: Shape, order: u32) -> Band {
+    pub fn simulate(shape: &Shape, law: Law, order: u32) -> Band {
         if shape.basis == Basis::Affine {
-            return Band::affine(shape.dimensions);
+            return Band::affine(shape.dimensions, law);
         }
-        let plan = Plan::new(shape.dimensions, shape.degree, order);
+        let plan = Plan::new(shape.dimensions, shape.degree, law, order);
         let draws = plan.draws();
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
         let mut sups = plan.sups(SEED, draws, threads);
@@ -66,10 +66,19 @@ impl Band {
         Band { level: LEVEL, half_width, weights: plan.weights, draws, expected_sup, norm: norm(&plan.operator, order) }
     }
 
-    /// The band of an affine function: its noise is largest at a corner, where it is the sum of `l + 1` absolute values, a
-    /// Gamma variable; its quantile, rounded up.
-    fn affine(dimensions: usize) -> Band {
+    /// The band of an affine function: its noise is largest at a corner, where it is the sum of `l + 1` absolute values: for
+    /// Laplace noise a Gamma variable, whose quantile is rounded up; for other laws simulated.
+    fn affine(dimensions: usize, law: Law) -> Band {
         let count = dimensions as f64 + 1.0;
+        if law != Law::DiscreteLaplace {
+            let mut rng = ChaCha12Rng::seed_from_u64(SEED);
+            let mut sum = || unit_noise(law, dimensions + 1, &mut rng).iter().map(|z| z.abs()).sum::<f64>();
+            let mut sums: Vec<f64> = (0..MAX_DRAWS).map(|_| sum()).collect();
+            sums.sort_by(f64::total_cmp);
+            let half_width = sums.get(rank(MAX_DRAWS) - 1).copied().unwrap_or(f64::INFINITY);
+            let expected_sup = sums.iter().sum::<f64>() / f64::from(MAX_DRAWS);
+            return Band { level: LEVEL, half_width, weights: vec![1.0], draws: MAX_DRAWS, expected_sup, norm: count };
+        }
         // P[Gamma(n) > x] is that of fewer than n events of a Poisson process in time x.
         let exceeds = |x: f64| {
             let mut term = (-x).exp();
@@ -148,6 +157,7 @@ impl Sup {
 struct Plan {
     dimensions: usize,
     degree: u32,
+    law: Law,
     order: u32,
     operator: Operator,
     weights: Vec<f64>,
@@ -165,7 +175,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(dimensions: usize, degree: u32, order: u32) -> Self {
+    fn new(dimensions: usize, degree: u32, law: Law, order: u32) -> Self {
         let weights = weights(dimensions, degree, order);
         let product_degree = degree + u32::try_from(weights.len() - 1).unwrap_or(u32::MAX);
         let (few, few_miss) = nodes(product_degree, NODE_DENSITY / SKIP as u32);
@@ -177,6 +187,7 @@ impl Plan {
         Plan {
             dimensions,
             degree,
+            law,
             order,
             operator: Operator::new(dimensions, degree),
             at_nodes: Bases::at(degree, &nodes),
@@ -217,7 +228,7 @@ impl Plan {
     fn sup(&self, seed: u64, draw: u32) -> Sup {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         rng.set_stream(u64::from(draw));
-        let noise: Vec<f64> = (0..self.points()).map(|_| laplace(&mut rng)).collect();
+        let noise = unit_noise(self.law, self.points(), &mut rng);
         let mut tensor = self.operator.coefficients(&noise, self.order);
         for _ in 1..self.dimensions {
             tensor = self.at_nodes.turn_first_axis(&tensor);
@@ -255,8 +266,20 @@ impl Plan {
     }
 }
 
-/// Laplace noise of scale 1, for public simulation only.
-pub(super) fn laplace(rng: &mut ChaCha12Rng) -> f64 {
+/// Noise of a law with scale 1 on `count` values, the grid so fine that it is not seen; for public simulation only.
+pub(super) fn unit_noise(law: Law, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
+    match law {
+        Law::DiscreteLaplace => (0..count).map(|_| laplace(rng)).collect(),
+        // Uniform in a cube whose radius has the Gamma law of N + 1 ([`crate::mechanism::noise::DiscreteCube`]).
+        Law::DiscreteCube => {
+            let radius = Gamma::new(count as f64 + 1.0, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng));
+            (0..count).map(|_| radius * rng.random_range(-1.0..1.0)).collect()
+        }
+    }
+}
+
+/// Laplace noise of scale 1.
+fn laplace(rng: &mut ChaCha12Rng) -> f64 {
     let size: f64 = rng.sample(Exp1);
     if rng.random() { size } else { -size }
 }
@@ -276,15 +299,17 @@ fn weights(dimensions: usize, degree: u32, order: u32) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn simulate(dimensions: usize, degree: u32, order: u32) -> Band {
-        Band::simulate(Shape { dimensions, degree, basis: Basis::Bernstein }, order)
+    const LAPLACE: Law = Law::DiscreteLaplace;
+
+    fn simulate(dimensions: usize, degree: u32, law: Law, order: u32) -> Band {
+        Band::simulate(&Shape { dimensions, degree, basis: Basis::Bernstein }, law, order)
     }
 
     #[test]
     fn the_band_of_an_affine_function_is_the_quantile_of_its_noise_at_a_corner() {
         let mut rng = ChaCha12Rng::seed_from_u64(7);
         for dimensions in 1..=3 {
-            let band = Band::simulate(Shape { dimensions, degree: 1, basis: Basis::Affine }, 1);
+            let band = Band::simulate(&Shape { dimensions, degree: 1, basis: Basis::Affine }, LAPLACE, 1);
             let corner = |rng: &mut ChaCha12Rng| (0..=dimensions).map(|_| laplace(rng).abs()).sum::<f64>();
             let outside = (0..40_000).filter(|_| corner(&mut rng) > band.half_width).count();
             // Four deviations of a count of 2,000.
@@ -293,9 +318,8 @@ mod tests {
     }
 
     /// How often fresh noise of scale `factor` stays within the band at every point of a grid finer than the nodes.
-    fn coverage(dimensions: usize, degree: u32, order: u32, factor: f64, draws: u32) -> f64 {
-        let band = simulate(dimensions, degree, order);
-        let law = crate::synopsis::description::Law::DiscreteLaplace;
+    fn coverage((dimensions, degree, law, order): (usize, u32, Law, u32), factor: f64, draws: u32) -> f64 {
+        let band = simulate(dimensions, degree, law, order);
         let noise = Noise { law, scale: 1.0, grid: 1e-12, calibrated: Default::default() };
         let band = band.scaled(&noise);
         let steps: u32 = if dimensions == 1 { 2_000 } else { 90 };
@@ -308,7 +332,7 @@ mod tests {
         let mut rng = ChaCha12Rng::seed_from_u64(12);
         let lattice: usize = (0..dimensions).map(|_| degree as usize + 1).product();
         let covered = (0..draws).filter(|_| {
-            let noise: Vec<f64> = (0..lattice).map(|_| factor * laplace(&mut rng)).collect();
+            let noise: Vec<f64> = unit_noise(law, lattice, &mut rng).iter().map(|z| factor * z).collect();
             let moved = at_grid.evaluate(&operator.coefficients(&noise, order), dimensions);
             moved.iter().zip(&widths).all(|(noise, width)| noise.abs() <= *width)
         });
@@ -317,10 +341,13 @@ mod tests {
 
     #[test]
     fn the_band_covers_fresh_noise_everywhere_at_once() {
-        for (dimensions, degree, order, draws) in [(1, 20, 1, 4_000), (1, 40, 3, 4_000), (2, 6, 2, 2_000)] {
-            let covered = coverage(dimensions, degree, order, 1.0, draws);
+        let cube = Law::DiscreteCube;
+        let cases = [((1, 20, LAPLACE, 1), 4_000), ((1, 40, LAPLACE, 3), 4_000), ((2, 6, LAPLACE, 2), 2_000)];
+        let of_cubes = [((1, 20, cube, 1), 4_000), ((1, 40, cube, 3), 4_000), ((2, 6, cube, 2), 2_000)];
+        for (case, draws) in cases.into_iter().chain(of_cubes) {
+            let covered = coverage(case, 1.0, draws);
             // At the true level of at least 0.95, three deviations of the count are 0.01 (4,000) and 0.015 (2,000).
-            assert!(covered > 0.945 && covered < 0.985, "l {dimensions} k {degree} h {order}: {covered}");
+            assert!(covered > 0.945 && covered < 0.985, "{case:?}: {covered}");
         }
     }
 
@@ -344,13 +371,14 @@ mod tests {
 
     #[test]
     fn a_scale_wrong_by_30_percent_is_noticed() {
-        assert!(coverage(1, 20, 1, 1.3, 2_000) < 0.9);
+        assert!(coverage((1, 20, LAPLACE, 1), 1.3, 2_000) < 0.9);
+        assert!(coverage((1, 20, Law::DiscreteCube, 1), 1.3, 2_000) < 0.9);
     }
 
     #[test]
     fn the_width_is_within_10_percent_of_the_true_quantile() {
-        let plan = Plan::new(1, 40, 2);
-        let band = simulate(1, 40, 2);
+        let plan = Plan::new(1, 40, LAPLACE, 2);
+        let band = simulate(1, 40, LAPLACE, 2);
         let mut fresh: Vec<f64> = plan.sups(77, 20_000, 2).iter().map(|sup| sup.weighted / plan.correction).collect();
         fresh.sort_by(f64::total_cmp);
         // The nodes alone miss the sup by less than the correction, so this quantile is at most the true one.
@@ -360,7 +388,7 @@ mod tests {
 
     #[test]
     fn the_band_is_far_narrower_inside_than_at_the_corners() {
-        let band = simulate(1, 40, 2);
+        let band = simulate(1, 40, LAPLACE, 2);
         let at = |x| band.half_width / weight(&band.weights, x);
         assert!(at(0.5) < 0.45 * at(0.0), "{} {}", at(0.5), at(0.0));
         assert!((1.2..3.0).contains(&band.expected_sup));
@@ -368,7 +396,7 @@ mod tests {
 
     #[test]
     fn threads_do_not_change_the_draws() {
-        let plan = Plan::new(2, 4, 2);
+        let plan = Plan::new(2, 4, LAPLACE, 2);
         let sorted = |threads| {
             let mut sups: Vec<f64> = plan.sups(SEED, 100, threads).iter().map(|sup| sup.weighted).collect();
             sups.sort_by(f64::total_cmp);
@@ -380,8 +408,8 @@ mod tests {
 
     #[test]
     fn heavy_plans_draw_less_often() {
-        assert_eq!(Plan::new(1, 40, 2).draws(), MAX_DRAWS);
-        assert_eq!(Plan::new(3, 20, 2).draws(), MIN_DRAWS);
+        assert_eq!(Plan::new(1, 40, LAPLACE, 2).draws(), MAX_DRAWS);
+        assert_eq!(Plan::new(3, 20, LAPLACE, 2).draws(), MIN_DRAWS);
         assert_eq!((rank(20_000), rank(1_000)), (19_096, 972));
     }
 }

@@ -5,11 +5,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+pub use crate::mechanism::Law;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
-pub use crate::target::Basis;
 use crate::target::machine::{Kernel, Loss};
 use crate::target::{Adjacency, Shape, sampler};
+pub use crate::target::{Basis, KernelBasis, PointKernel};
 use crate::window::grid::Span;
 
 /// The version of the format that this program writes and reads.
@@ -37,7 +38,10 @@ pub struct Description {
     /// The axes of the domain, one to three.
     pub domain: Vec<Axis>,
     pub basis: Basis,
-    /// Degree `k` on every axis: the lattice has `(k + 1)^l` points. 1 where the function is affine.
+    /// What is added to a sum of kernel functions; 0 for every other basis.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offset: f64,
+    /// Degree `k` on every axis: the lattice has `(k + 1)^l` points. 1 where there is no lattice.
     pub degree: u32,
     /// The order `h` that the band holds for. Any other can be evaluated.
     pub order: u32,
@@ -148,11 +152,11 @@ pub struct Axis {
     pub max: f64,
 }
 
-/// The noise on each lattice value, independent.
+/// The noise on the exact vector: on the values of a lattice, on the coefficients of an affine function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
     pub law: Law,
-    /// `s` in `P[noise = z] ~ exp(-|z| / s)`, in the units of the values.
+    /// The `s` of the [`Law`], in the units of the values.
     pub scale: f64,
     /// The noise, and each value, is a whole multiple of this, in the units of the values.
     pub grid: f64,
@@ -183,12 +187,6 @@ impl Calibrated {
             )),
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Law {
-    #[serde(rename = "discrete laplace")]
-    DiscreteLaplace,
 }
 
 /// The guarantee, and what it has cost.
@@ -340,7 +338,7 @@ pub struct Entry {
 impl Description {
     /// What the released values are.
     pub fn shape(&self) -> Shape {
-        Shape { dimensions: self.domain.len(), degree: self.degree, basis: self.basis }
+        Shape { dimensions: self.domain.len(), degree: self.degree, basis: self.basis.clone() }
     }
 
     /// Volume of the domain in natural units.
@@ -361,8 +359,12 @@ impl Description {
             let (k, h) = (self.degree, self.order);
             return Err(format!("degree {k} or order {h} is not within 1..={MAX_DEGREE} and 1..={MAX_ORDER}"));
         }
-        if self.basis == Basis::Affine && (self.degree, self.order) != (1, 1) {
-            return Err("an affine function has degree 1 and order 1".to_owned());
+        if self.basis != Basis::Bernstein && (self.degree, self.order) != (1, 1) {
+            return Err("what has no lattice has degree 1 and order 1".to_owned());
+        }
+        check_basis(&self.basis, self.domain.len())?;
+        if !self.offset.is_finite() {
+            return Err("its offset is not a number".to_owned());
         }
         for axis in &self.domain {
             if !positive(axis.max - axis.min) || !axis.min.is_finite() {
@@ -388,5 +390,34 @@ impl Description {
             return Err("its band has too many weights".to_owned());
         }
         Ok(())
+    }
+}
+
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
+/// Kernel points lie in the cube, and there are not too many of anything.
+fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
+    match basis {
+        Basis::Bernstein | Basis::Affine => Ok(()),
+        Basis::Kernel(KernelBasis { kernel, points }) => {
+            let is_inside = |p: &Vec<f64>| p.len() == axes && p.iter().all(|x| (0.0..=1.0).contains(x));
+            if points.is_empty() || !points.iter().all(is_inside) {
+                return Err("its kernel points do not lie in the domain".to_owned());
+            }
+            match kernel {
+                PointKernel::Gaussian { precision }
+                    if precision.len() != axes || precision.iter().any(|row| row.len() != axes) =>
+                {
+                    Err(format!("the matrix of its kernel does not have {axes} rows and columns"))
+                }
+                _ => Ok(()),
+            }
+        }
+        Basis::Cosine { frequencies } => match frequencies {
+            1..=MAX_DEGREE => Ok(()),
+            _ => Err(format!("{frequencies} frequencies are not within 1..={MAX_DEGREE}")),
+        },
     }
 }

@@ -78,13 +78,16 @@ fn uri_segment(text: &str) -> String {
 fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error> {
     let time = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
     let item = Field::new("item", DataType::Float64, false);
-    let tensor = match about.basis {
+    let tensor = match &about.basis {
         Basis::Bernstein => {
             let shape = vec![u64::from(about.degree) + 1; about.domain.len()];
             let names: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
             serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
         }
-        Basis::Affine => serde_json::json!({ "shape": [points] }).to_string(),
+        Basis::Cosine { frequencies } => {
+            serde_json::json!({ "shape": vec![frequencies; about.domain.len()] }).to_string()
+        }
+        Basis::Affine | Basis::Kernel(_) => serde_json::json!({ "shape": [points] }).to_string(),
     };
     let fields = vec![
         Field::new("window_start", time.clone(), false),

@@ -83,11 +83,13 @@ impl Synopsis {
             return Err(Error::Order { order });
         }
         let shape = self.description.shape();
-        let coefficients = match (order, shape.basis) {
-            (1, _) | (_, Basis::Affine) => self.values.clone(),
+        let coefficients = match (order, &shape.basis) {
+            (_, Basis::Cosine { .. }) => return Err(Error::NoFunction),
+            (1, _) | (_, Basis::Affine | Basis::Kernel(_)) => self.values.clone(),
             _ => Operator::new(shape.dimensions, shape.degree).coefficients(&self.values, order),
         };
-        Ok(Evaluator { axes: self.description.domain.clone(), shape, volume: self.description.volume(), coefficients })
+        let (axes, volume) = (self.description.domain.clone(), self.description.volume());
+        Ok(Evaluator { axes, shape, volume, offset: self.description.offset, coefficients })
     }
 
     /// The integral of the function over the domain, at the recommended order: the noisy number of records.
@@ -107,6 +109,7 @@ pub struct Evaluator {
     axes: Vec<Axis>,
     shape: Shape,
     volume: f64,
+    offset: f64,
     coefficients: Vec<f64>,
 }
 
@@ -114,7 +117,7 @@ impl Evaluator {
     /// The function at a point of the domain, in natural units.
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(&self.axes, point)?;
-        Ok(match self.shape.basis {
+        Ok(match &self.shape.basis {
             Basis::Bernstein => {
                 let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(self.shape.degree, *x)).collect();
                 bernstein::evaluate(&self.coefficients, &bases)
@@ -124,17 +127,43 @@ impl Evaluator {
                     self.coefficients.iter().zip(std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)));
                 terms.map(|(c, t)| c * t).sum()
             }
+            Basis::Kernel(basis) => {
+                let terms = basis.points.iter().zip(&self.coefficients);
+                self.offset + terms.map(|(p, c)| c * basis.kernel.value(&point, p)).sum::<f64>()
+            }
+            Basis::Cosine { .. } => return Err(Error::NoFunction),
         })
     }
 
-    /// The integral of the function over the domain: its volume times the mean coefficient, or the constant one.
+    /// The integral of the function over the domain: its volume times the mean coefficient, or the constant one; of kernel
+    /// functions by the midpoint rule, to about 1e-4 of a kernel that is a twentieth of the domain wide.
     pub fn mass(&self) -> f64 {
-        let mean = match self.shape.basis {
+        let mean = match &self.shape.basis {
             Basis::Bernstein => self.coefficients.iter().sum::<f64>() / self.coefficients.len() as f64,
-            Basis::Affine => self.coefficients.first().copied().unwrap_or(0.0),
+            Basis::Affine | Basis::Cosine { .. } => self.coefficients.first().copied().unwrap_or(0.0),
+            Basis::Kernel(basis) => {
+                let points = midpoints(self.shape.dimensions);
+                let at = |y: &Vec<f64>| -> f64 {
+                    basis.points.iter().zip(&self.coefficients).map(|(p, c)| c * basis.kernel.value(y, p)).sum()
+                };
+                self.offset + points.iter().map(at).sum::<f64>() / points.len() as f64
+            }
         };
         self.volume * mean
     }
+}
+
+/// The midpoints of equal cells of the unit cube.
+fn midpoints(dimensions: usize) -> Vec<Vec<f64>> {
+    let side = match dimensions {
+        1 => 500,
+        2 => 80,
+        _ => 30,
+    };
+    let axis: Vec<f64> = (0..side).map(|j| (f64::from(j) + 0.5) / f64::from(side)).collect();
+    (0..dimensions).fold(vec![vec![]], |points, _| {
+        points.iter().flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
+    })
 }
 
 /// Maps a point of the domain to the unit cube.
@@ -171,6 +200,8 @@ pub enum Error {
     Dimensions { given: usize, expected: usize },
     #[error("{column} = {value} is outside the domain {min} to {max}")]
     OutsideDomain { column: String, value: f64, min: f64, max: f64 },
+    #[error("it holds moments of the records, not a function of a point: put a question to it with `bernstream query`")]
+    NoFunction,
     #[error("order {order} is not from 1 to {MAX_ORDER}")]
     Order { order: u32 },
 }

@@ -200,7 +200,7 @@ impl<F: Function> BlackBox<F> {
 }
 
 /// The values of `function` on the lattice, clipped to `range`, for public records: what [`super::sampler`] asks.
-pub fn values<F: Function + ?Sized>(function: &F, shape: Shape, range: [f64; 2], records: &[Record]) -> Vec<f64> {
+pub fn values<F: Function + ?Sized>(function: &F, shape: &Shape, range: [f64; 2], records: &[Record]) -> Vec<f64> {
     let [lo, hi] = range;
     let fitted = function.fit(records);
     let side = shape.degree as usize + 1;
@@ -245,7 +245,7 @@ impl<F: Function> Target for BlackBox<F> {
     }
 
     fn shape(&self) -> Shape {
-        self.shape
+        self.shape.clone()
     }
 
     /// In the function's own units.
@@ -254,7 +254,7 @@ impl<F: Function> Target for BlackBox<F> {
     }
 
     fn evaluate(&self, state: &State) -> Exact {
-        let values = values(&self.function, self.shape, self.range, state.records());
+        let values = values(&self.function, &self.shape, self.range, state.records());
         Exact::new(values.into_iter().map(|value| whole(value, self.unit)).collect())
     }
 

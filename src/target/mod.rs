@@ -52,6 +52,20 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// How much such a unit can change any one value, in grid units.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
 
+    /// How much such a unit can change the values in the 2-norm, in grid units: without a bound of the target's own
+    /// `sqrt(D1 S)`, rounded up, because `sum z_i^2 <= max |z_i| sum |z_i|`.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let one = self.sensitivity(adjacency, contributions)?.0;
+        let sup = self.sup_sensitivity(adjacency, contributions)?;
+        Ok(root(u128::from(one) * u128::from(sup)))
+    }
+
+    /// What is published of noisy values: post-processing, at no price, and linear. The coefficients of the shape's
+    /// [`Basis`].
+    fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
+        noisy
+    }
+
     /// What single records make of the values, in grid units before they are rounded: the change by any record more or less
     /// is a convex combination of these and of none, up to less than one unit in each value. `None` where there is no such
     /// list.
@@ -66,6 +80,13 @@ pub trait Target: fmt::Debug + Send + Sync {
     fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
         Err(Error::PapersGiveNone)
     }
+}
+
+/// The square root, rounded up.
+fn root(square: u128) -> u64 {
+    let down = square.isqrt();
+    // At most 2^64 is the root of 128 bits.
+    u64::try_from(if down * down < square { down + 1 } else { down }).unwrap_or(u64::MAX)
 }
 
 /// `N S`: what the papers charge where their `S` is [`Target::sup_sensitivity`].
@@ -84,17 +105,17 @@ pub struct Cost {
 }
 
 /// What released values are, and how they become a function on the unit cube.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     /// `l`, 1 to 3.
     pub dimensions: usize,
-    /// `k`; 1 for [`Basis::Affine`].
+    /// `k`; 1 where there is no lattice.
     pub degree: u32,
     pub basis: Basis,
 }
 
 /// How released values become a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Values on the lattice `{0, 1/k, ..., 1}^l`, row-major, the last axis fastest; a polynomial by the iterated
@@ -102,14 +123,54 @@ pub enum Basis {
     Bernstein,
     /// `l + 1` coefficients of `c_0 + sum_i c_i t_i`, `t_i = 2 y_i - 1` in `[-1, 1]`, `y` the point in the unit cube.
     Affine,
+    /// Kernel functions at public points: `sum_i a_i K(y, p_i)`, `y` the point in the unit cube.
+    Kernel(KernelBasis),
+    /// Moments of the records, not a function of a point: `sum_x prod_i cos(m_i arccos t_i)`, `0 <= m_i < frequencies` on
+    /// each axis, `t_i` in `[-1, 1]`; row-major in `m`, the last axis fastest. The number of records is the first.
+    Cosine { frequencies: u32 },
+}
+
+/// A kernel, and the points of the unit cube on which its functions sit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KernelBasis {
+    pub kernel: PointKernel,
+    pub points: Vec<Vec<f64>>,
+}
+
+/// A kernel on the unit cube, `K(y, y) <= 1`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PointKernel {
+    /// `exp(-(x - y)' P (x - y) / 2)`; the rows of `P`, the inverse of the covariance matrix.
+    Gaussian { precision: Vec<Vec<f64>> },
+    /// The kernel of a machine.
+    Machine(machine::Kernel),
+}
+
+impl PointKernel {
+    /// `K(x, y)`; both have as many coordinates as the cube has axes.
+    pub fn value(&self, x: &[f64], y: &[f64]) -> f64 {
+        match self {
+            PointKernel::Gaussian { precision } => {
+                let apart: Vec<f64> = x.iter().zip(y).map(|(x, y)| x - y).collect();
+                let along = |row: &Vec<f64>| -> f64 { row.iter().zip(&apart).map(|(p, d)| p * d).sum() };
+                let square: f64 = precision.iter().zip(&apart).map(|(row, d)| d * along(row)).sum();
+                (-square.max(0.0) / 2.0).exp()
+            }
+            PointKernel::Machine(kernel) => kernel.value(x, y),
+        }
+    }
 }
 
 impl Shape {
-    /// How many values there are: `(k + 1)^l`, or `l + 1`.
+    /// How many values there are.
     pub fn values(&self) -> usize {
-        match self.basis {
-            Basis::Bernstein => (self.degree as usize + 1).saturating_pow(self.dimensions as u32),
+        let dimensions = self.dimensions as u32;
+        match &self.basis {
+            Basis::Bernstein => (self.degree as usize + 1).saturating_pow(dimensions),
             Basis::Affine => self.dimensions + 1,
+            Basis::Kernel(basis) => basis.points.len(),
+            Basis::Cosine { frequencies } => (*frequencies as usize).saturating_pow(dimensions),
         }
     }
 }
@@ -124,7 +185,8 @@ pub enum Adjacency {
     ReplaceOne,
 }
 
-/// How much neighbours can differ in the 1-norm over the lattice, in grid units.
+/// How much neighbours can differ, in grid units, in the norm that the noise is made for: the 1-norm over the values where
+/// nothing else is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sensitivity(pub u64);
 

@@ -318,7 +318,7 @@ impl Target for Expression {
     }
 
     fn shape(&self) -> Shape {
-        self.0.formula.shape
+        self.0.formula.shape.clone()
     }
 
     /// In the expression's own units: nothing is mapped.
