@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
-use bernstream::mechanism::{Laplace, Law};
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::choice::{Bandwidth, Change, Order, Remainder};
 use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::{Laplace, Law};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::description::Choice;

@@ -238,7 +238,9 @@ pub enum Error {
          widen the bandwidths or narrow the domain"
     )]
     Cells { cells: u128 },
-    #[error("{frequencies} frequencies on {axes} axes are not from 1 to {most}: the more there are, the more noise each has")]
+    #[error(
+        "{frequencies} frequencies on {axes} axes are not from 1 to {most}: the more there are, the more noise each has"
+    )]
     Frequencies { frequencies: u32, axes: usize, most: u32 },
     #[error("a covariance matrix has 2 or 3 rows, each as long, and is symmetric")]
     Matrix,

@@ -30,8 +30,10 @@ impl Tensor {
         for (axis, rows) in rows.iter().enumerate() {
             let width = self.widths[axis];
             let inner: usize = self.widths[axis + 1..].iter().product();
-            let matrix: Vec<f64> =
-                (0..*rows).flat_map(|row| (0..width).map(move |column| (row, column))).map(|(r, c)| entry(axis, r, c)).collect();
+            let matrix: Vec<f64> = (0..*rows)
+                .flat_map(|row| (0..width).map(move |column| (row, column)))
+                .map(|(r, c)| entry(axis, r, c))
+                .collect();
             let mut turned = vec![0.0; self.values.len() / width * rows];
             for (from, to) in self.values.chunks_exact(width * inner).zip(turned.chunks_exact_mut(rows * inner)) {
                 for (to, weights) in to.chunks_exact_mut(inner).zip(matrix.chunks_exact(width)) {
@@ -104,7 +106,8 @@ pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
 fn full(dimensions: usize, t: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let count = resolution(dimensions, t);
     let angles = inner_angles(count);
-    let cosine = |_: usize, m: usize, j: usize| (if m == 0 { 1.0 } else { 2.0 }) / count as f64 * (m as f64 * angles[j]).cos();
+    let cosine =
+        |_: usize, m: usize, j: usize| (if m == 0 { 1.0 } else { 2.0 }) / count as f64 * (m as f64 * angles[j]).cos();
     Tensor::sample(&vec![angles.clone(); dimensions], f).turned(&vec![t; dimensions], cosine).values
 }
 
@@ -117,7 +120,8 @@ fn sparse(dimensions: usize, t: usize, level: u32, f: impl Fn(&[f64]) -> f64) ->
     for index in 0..levels.pow(dimensions as u32) {
         let mut level_of = vec![0; dimensions];
         place(index, &vec![levels; dimensions], |axis, k| level_of[axis] = k);
-        let Some(below) = (level as usize).checked_sub(level_of.iter().sum()).filter(|below| *below < dimensions) else {
+        let Some(below) = (level as usize).checked_sub(level_of.iter().sum()).filter(|below| *below < dimensions)
+        else {
             continue;
         };
         let sign = if below % 2 == 0 { 1.0 } else { -1.0 };

@@ -24,7 +24,8 @@ pub fn papers_frequencies(dimensions: usize, smoothness: u32, records: u64) -> u
 
 fn predicted(dimensions: usize, smoothness: u32, records: u64, epsilon: f64, t: u32) -> f64 {
     let noise = SQRT_2 * f64::from(t).powi(dimensions as i32) / (epsilon * records as f64);
-    let missed = (0..smoothness).fold(dimensions as f64, |missed, j| missed * FRAC_PI_2 / f64::from(t.saturating_sub(j)));
+    let missed =
+        (0..smoothness).fold(dimensions as f64, |missed, j| missed * FRAC_PI_2 / f64::from(t.saturating_sub(j)));
     noise + missed.min(1.0)
 }
 

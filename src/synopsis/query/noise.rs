@@ -123,7 +123,9 @@ mod tests {
         let claimed = of(law, 3.0, weights);
         let mut rng = ChaCha12Rng::seed_from_u64(3);
         let draws: Vec<f64> = (0..DRAWS)
-            .map(|_| 3.0 * unit_noise(law, weights.len(), &mut rng).iter().zip(weights).map(|(z, w)| z * w).sum::<f64>())
+            .map(|_| {
+                3.0 * unit_noise(law, weights.len(), &mut rng).iter().zip(weights).map(|(z, w)| z * w).sum::<f64>()
+            })
             .collect();
         let above = draws.iter().filter(|x| x.abs() > factor * claimed.half_width).count();
         let variance = draws.iter().map(|x| x * x).sum::<f64>() / DRAWS as f64;

@@ -136,7 +136,8 @@ mod tests {
             let nothing = vec![0; t as usize];
             let columns: Vec<&Vec<i64>> = table.columns.iter().chain([&nothing]).collect();
             let pairs = || columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
-            let sum = |(a, b): (&&Vec<i64>, &&Vec<i64>)| a.iter().zip(*b).map(|(a, b)| u128::from(a.abs_diff(*b))).sum();
+            let sum =
+                |(a, b): (&&Vec<i64>, &&Vec<i64>)| a.iter().zip(*b).map(|(a, b)| u128::from(a.abs_diff(*b))).sum();
             let squares = |(a, b): (&&Vec<i64>, &&Vec<i64>)| {
                 a.iter().zip(*b).map(|(a, b)| u128::from(a.abs_diff(*b)).pow(2)).sum::<u128>()
             };
