@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
+use crate::config::body::Body;
 use crate::config::{Calibration, Input, Settings, Unit};
-use crate::mechanism::Law;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
@@ -71,8 +71,11 @@ pub fn json(settings: &Settings) -> String {
         },
     });
     // Only where they are not the default: what older ledgers say stays as it is.
-    if release.law != Law::DiscreteLaplace {
-        normalised["release"]["noise"] = json!(release.law);
+    if release.body != Body::Laplace {
+        normalised["release"]["noise"] = json!(release.body);
+    }
+    if release.body.is_on_points() {
+        normalised["release"]["points"] = json!(settings.shape().values());
     }
     if release.calibration == Calibration::Paper {
         normalised["release"]["scale"] = json!("paper");

@@ -249,7 +249,7 @@ pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, Error> {
     lattice::gaussian_sum(covariance, degree).ok_or(Error::NotPositiveDefinite)
 }
 
-fn checked(covariance: &[Vec<f64>]) -> Result<Form, Error> {
+pub(super) fn checked(covariance: &[Vec<f64>]) -> Result<Form, Error> {
     let axes = covariance.len();
     let square = (2..=3).contains(&axes) && covariance.iter().all(|row| row.len() == axes);
     let symmetric = || (0..axes).all(|i| (0..i).all(|j| covariance[i][j] == covariance[j][i]));
