@@ -138,6 +138,26 @@ impl Asked {
         }
     }
 
+    /// The same for moments, which have no lattice and no kernel. Cube noise is the smaller one for them, always: a record can
+    /// move every moment by nearly as much as any one.
+    pub fn of_moments(document: &mut Document<'_>, place: &Range<usize>, keys: Keys) -> Found<Asked> {
+        let why = "moments have no lattice and no kernel points, only [release.moments] says how many there are";
+        unwanted(document, keys.degree, why)?;
+        unwanted(document, keys.order, why)?;
+        unwanted(document, keys.private_order, why)?;
+        unwanted(document, keys.points, why)?;
+        let body = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
+            None | Some((_, file::Noise::Laplace)) => Body::Laplace,
+            Some((_, file::Noise::Cube | file::Noise::Auto)) => Body::Cube,
+            Some((noise, file::Noise::Ball)) => {
+                let what = "is put on kernel points, and moments have none";
+                return Err(document.fault(noise, what, "take noise = \"cube\", the smallest for moments"));
+            }
+        };
+        let place = place.clone();
+        Ok(Asked { bodies: vec![body], degree: None, order: None, private_order: None, points: None, place })
+    }
+
     /// Whether something is left to be chosen.
     pub fn is_open(&self) -> bool {
         let is_auto = |written: &Option<Spanned<Option<u32>>>| {

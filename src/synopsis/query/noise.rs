@@ -54,6 +54,13 @@ pub(super) fn of(law: Law, scale: f64, weights: &[f64]) -> NoiseError {
             let exceeds = |x: f64| radii.iter().map(|(r, p)| p * sum.exceeds(x * radius / r)).sum();
             (uniform * radius, quantile(exceeds))
         }
+        // Uniform on a sphere whose radius has the Gamma law of `N`: one direction is like any other.
+        Law::Ball => {
+            let deviation = (count + 1.0).sqrt() * length;
+            let law = |u: f64| (-(count + 1.0) / 2.0 * (u * u / (count + 1.0)).ln_1p()).exp();
+            let sum = Symmetric::new(law, law);
+            (deviation, quantile(|x| sum.exceeds(x)))
+        }
     };
     NoiseError { deviation: scale * deviation, level: LEVEL, half_width: scale * deviation * quantile * 1.001 }
 }
@@ -134,7 +141,7 @@ mod tests {
 
     #[test]
     fn noise_is_as_large_as_claimed_and_within_its_half_width_as_often() {
-        for law in [Law::DiscreteLaplace, Law::DiscreteCube] {
+        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball] {
             for weights in cases() {
                 let [above, variance] = drawn(law, &weights, 1.0);
                 // Four deviations of a count of 2,000, and of a variance with heavy tails.
@@ -146,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_half_width_30_percent_too_small_is_noticed() {
-        for law in [Law::DiscreteLaplace, Law::DiscreteCube] {
+        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball] {
             assert!(cases().iter().all(|weights| drawn(law, weights, 0.7)[0] > 0.08));
         }
     }

@@ -23,7 +23,9 @@ use super::kernel::Lattice;
 use super::landmarks::Map;
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
-use super::{Kernel, Loss, MOST_EXACT, Minimiser, Settings, at_most, checked_features, checked_lattice, checked_weight};
+use super::{
+    Kernel, Loss, MOST_EXACT, Minimiser, Settings, at_most, checked_features, checked_lattice, checked_weight,
+};
 use crate::window::keep::{Keep, Record, State};
 
 /// The machine of one release in whitened coordinates; all of it is public.

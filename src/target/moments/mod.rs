@@ -148,7 +148,8 @@ fn nodes(dimensions: usize, frequencies: u32) -> Option<Nodes> {
     fine.or_else(|| with(FINENESS[FINENESS.len() - 1]))
 }
 
-fn most_frequencies(dimensions: usize) -> u32 {
+/// The most frequencies that there can be on so many axes.
+pub fn most_frequencies(dimensions: usize) -> u32 {
     (1..=MOST_FREQUENCIES).rev().find(|t| nodes(dimensions, *t).is_some()).unwrap_or(0)
 }
 
