@@ -192,13 +192,13 @@ fn family(axes: usize, smoothness: u32) -> Vec<Box<dyn Fn(&[f64]) -> f64>> {
 fn worst(window: &Window, records: &[Record], family: &[Box<dyn Fn(&[f64]) -> f64>], by: Approximation) -> f64 {
     const RELEASES: u8 = 12;
     let (n, exact): (f64, Vec<f64>) = (records.len() as f64, family.iter().map(|f| total(records, f)).collect());
-    // An answer is linear in the moments: its weights are those of any release, so the grid is walked once a question.
-    let answer =
-        |synopsis: &Synopsis, f: &dyn Fn(&[f64]) -> f64| synopsis.answer(&Query::function(f).by(by)).unwrap().sum;
     let releases: Vec<Synopsis> = (0..RELEASES).map(|seed| window.release(seed)).collect();
+    // An answer is linear in the moments: weights once a question.
+    let weights: Vec<Vec<f64>> =
+        family.iter().map(|f| releases[0].weights(&Query::function(f).by(by)).unwrap()).collect();
     let error = |release: &Synopsis| {
-        let errors = family.iter().zip(&exact).map(|(f, exact)| (answer(release, f) - exact).abs() / n);
-        errors.fold(0.0, f64::max)
+        let answer = |weights: &Vec<f64>| weights.iter().zip(release.values()).map(|(w, m)| w * m).sum::<f64>();
+        weights.iter().zip(&exact).map(|(w, exact)| (answer(w) - exact).abs() / n).fold(0.0, f64::max)
     };
     releases.iter().map(error).sum::<f64>() / f64::from(RELEASES)
 }

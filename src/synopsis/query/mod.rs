@@ -160,12 +160,21 @@ pub struct Mean {
 }
 
 impl Synopsis {
+    /// The `c_m`: the sum that a query asks for is that of their products with [`Synopsis::values`], in this and in every
+    /// synopsis of the same domain and frequencies.
+    pub fn weights(&self, query: &Query<'_>) -> Result<Vec<f64>, Error> {
+        match self.description().basis {
+            Basis::Cosine { frequencies } => Ok(query.coefficients(&self.description().domain, frequencies as usize)),
+            _ => Err(Error::NoMoments),
+        }
+    }
+
     /// Answers a query, at no cost in privacy. An error where the synopsis holds no moments, or the function is not a number
     /// somewhere in the domain.
     pub fn answer(&self, query: &Query<'_>) -> Result<Answer, Error> {
         let (about, moments) = (self.description(), self.values());
         let Basis::Cosine { frequencies } = about.basis else { return Err(Error::NoMoments) };
-        let mut weights = query.coefficients(&about.domain, frequencies as usize);
+        let mut weights = self.weights(query)?;
         let noise_of = |weights: &[f64]| noise::of(about.noise.law, about.noise.scale, weights);
         let sum: f64 = weights.iter().zip(moments).map(|(c, moment)| c * moment).sum();
         let records = moments.first().copied().unwrap_or(0.0);
