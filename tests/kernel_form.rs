@@ -210,7 +210,9 @@ fn machine_tightness(machine: &KernelMachine, settings: Settings, adjacency: Adj
         let far: Vec<f64> = x.iter().map(|x| if *x > 0.5 { 0.0 } else { 1.0 }).collect();
         let label = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
         // Alone; beside some that say the same; in a full window whose others say both, where the record is or far away.
-        for others in [vec![], vec![x.clone(); 3], vec![x.clone(); RECORDS as usize - 1], vec![far; RECORDS as usize - 1]] {
+        for others in
+            [vec![], vec![x.clone(); 3], vec![x.clone(); RECORDS as usize - 1], vec![far; RECORDS as usize - 1]]
+        {
             let others = others.into_iter().enumerate().map(|(i, x)| (x, label(i)));
             starts.push([(x.clone(), 1.0), (x.clone(), -1.0)].into_iter().chain(others).collect());
         }

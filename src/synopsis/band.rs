@@ -55,6 +55,9 @@ impl Band {
         if shape.basis == Basis::Affine {
             return Band::affine(shape.dimensions, law);
         }
+        if let Basis::Cosine { .. } = shape.basis {
+            return Band::moments(shape.values(), law);
+        }
         let plan = Plan::new(shape.dimensions, shape.degree, law, order);
         let draws = plan.draws();
         let threads = thread::available_parallelism().map_or(1, NonZero::get);
@@ -93,6 +96,35 @@ impl Band {
             if exceeds(middle) > 1.0 - LEVEL { low = middle } else { high = middle }
         }
         Band { level: LEVEL, half_width: high, weights: vec![1.0], draws: 0, expected_sup: count, norm: count }
+    }
+
+    /// The band of moments holds for all of them at once, whatever point it is asked for.
+    fn moments(count: usize, law: Law) -> Band {
+        let n = count as f64;
+        let (half_width, expected_sup, draws) = match law {
+            // The largest of independent values.
+            Law::DiscreteLaplace => {
+                let each = 1.0 - LEVEL.powf(1.0 / n);
+                (-each.ln(), (1..=count).map(|j| 1.0 / j as f64).sum(), 0)
+            }
+            Law::DiscreteGaussian => {
+                let mut rng = ChaCha12Rng::seed_from_u64(SEED);
+                let mut sup = || unit_noise(law, count, &mut rng).iter().fold(0.0_f64, |sup, z| sup.max(z.abs()));
+                let mut sups: Vec<f64> = (0..MAX_DRAWS).map(|_| sup()).collect();
+                sups.sort_by(f64::total_cmp);
+                let mean = sups.iter().sum::<f64>() / f64::from(MAX_DRAWS);
+                (sups.get(rank(MAX_DRAWS) - 1).copied().unwrap_or(f64::INFINITY), mean, MAX_DRAWS)
+            }
+            // The norm of the noise has the Gamma law of `N`: the largest value is it for a cube, and no more for a ball.
+            Law::DiscreteCube | Law::Ball => {
+                let mut rng = ChaCha12Rng::seed_from_u64(SEED);
+                let mut norm = || Gamma::new(n, 1.0).map_or(f64::INFINITY, |gamma| gamma.sample(&mut rng));
+                let mut norms: Vec<f64> = (0..MAX_DRAWS).map(|_| norm()).collect();
+                norms.sort_by(f64::total_cmp);
+                (norms.get(rank(MAX_DRAWS) - 1).copied().unwrap_or(f64::INFINITY), n, MAX_DRAWS)
+            }
+        };
+        Band { level: LEVEL, half_width, weights: vec![1.0], draws, expected_sup, norm: 1.0 }
     }
 
     /// The band for `noise`, in its units.

@@ -74,6 +74,8 @@ pub enum Target {
     /// The probability of the class above the threshold.
     Probability(Classifier),
     Sum(Sum),
+    /// Cosine moments of the records, to be asked what smooth functions add up to: [`crate::synopsis::query`].
+    Moments(Moments),
 }
 
 /// A kernel density, Gaussian kernel.
@@ -136,6 +138,12 @@ pub struct Sum {
     /// What of a record counts at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<Clip>,
+}
+
+/// How many frequencies each axis has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moments {
+    pub frequencies: u32,
 }
 
 /// The most that a record adds, either sign: at any lattice point, and over all of them.

@@ -18,7 +18,7 @@ const SEED: u64 = 0x7072_6564_6963_7400;
 ///
 /// A figure to plan with: few draws, looked at on two Chebyshev nodes a degree. The same for the same arguments.
 pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
-    if shape.basis == Basis::Affine {
+    if matches!(shape.basis, Basis::Affine | Basis::Cosine { .. }) {
         return vec![Band::simulate(shape, law, 1).expected_sup; orders.len()];
     }
     let operator = Operator::new(shape.dimensions, shape.degree);
