@@ -111,6 +111,7 @@ impl<'s> Plan<'s> {
         let together = match self.settings.release.law {
             Law::DiscreteLaplace => "all values together",
             Law::DiscreteCube => "any one value",
+            Law::Ball | Law::DiscreteGaussian => "the values in the 2-norm",
         };
         let how_often = match &self.settings.privacy.definition {
             Definition::PureEpsilon => String::new(),

@@ -33,6 +33,12 @@ pub enum Law {
     /// `P[noise = z] ~ exp(-max_i |z_i| / s)`, for the sup norm.
     #[serde(rename = "discrete cube")]
     DiscreteCube,
+    /// `exp(-||z||_2 / s)`, rounded, for the 2-norm.
+    #[serde(rename = "rounded ball")]
+    Ball,
+    /// `P[noise = z] ~ exp(-||z||_2^2 / 2 s^2)`, for the 2-norm.
+    #[serde(rename = "discrete gaussian")]
+    DiscreteGaussian,
 }
 
 impl fmt::Display for Law {
@@ -40,6 +46,8 @@ impl fmt::Display for Law {
         f.write_str(match self {
             Law::DiscreteLaplace => "Laplace",
             Law::DiscreteCube => "cube",
+            Law::Ball => "ball",
+            Law::DiscreteGaussian => "Gaussian",
         })
     }
 }
@@ -55,6 +63,9 @@ impl Law {
         match self {
             Law::DiscreteLaplace => target.sensitivity(adjacency, contributions),
             Law::DiscreteCube => target.sup_sensitivity(adjacency, contributions).map(Sensitivity),
+            Law::Ball | Law::DiscreteGaussian => {
+                target.euclidean_sensitivity(adjacency, contributions).map(Sensitivity)
+            }
         }
     }
 }
@@ -72,6 +83,7 @@ impl Mechanism {
         match law {
             Law::DiscreteLaplace => Laplace::calibrated(change, price).map(Mechanism::Laplace),
             Law::DiscreteCube => Cube::calibrated(change.0, price).map(Mechanism::Cube),
+            Law::Ball | Law::DiscreteGaussian => Err(Error::NoMechanism { law }),
         }
     }
 
@@ -172,6 +184,8 @@ pub enum Error {
     Entropy(#[from] SysError),
     #[error("a price of 0 buys nothing: give the release an epsilon above 0")]
     NoPrice,
+    #[error("no mechanism draws {law} noise yet")]
+    NoMechanism { law: Law },
     #[error("a sensitivity of 0 cannot be right: every record has some effect")]
     NoSensitivity,
     #[error(
