@@ -347,6 +347,11 @@ pub struct NoiseBand {
     pub level: f64,
     pub half_width: f64,
     pub weights: Vec<f64>,
+    /// At one point alone the noise is within `pointwise |a|_2` with probability at least `level`, `a` the influences of the
+    /// released values on the function there: on a lattice its Bernstein basis, sharpened `order` times; for kernel functions
+    /// `L^-1 k_P(x)`, `L` the Cholesky factor of the kernel matrix of the points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointwise: Option<f64>,
     /// Simulated draws that the band rests on; 0 where it is exact.
     pub draws: u32,
 }

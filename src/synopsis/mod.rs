@@ -30,6 +30,8 @@ pub mod band;
 pub mod bernstein;
 pub mod description;
 mod message;
+mod newton;
+mod noise;
 pub mod predict;
 pub mod query;
 

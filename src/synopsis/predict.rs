@@ -3,9 +3,10 @@
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
-use crate::synopsis::band::{Band, unit_noise};
+use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::description::Law;
+use crate::synopsis::noise::unit_noise;
 use crate::target::whitened::Points;
 use crate::target::{Basis, Shape};
 
@@ -18,7 +19,7 @@ const SEED: u64 = 0x7072_6564_6963_7400;
 ///
 /// A figure to plan with: few draws, looked at on two Chebyshev nodes a degree. The same for the same arguments.
 pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
-    if matches!(shape.basis, Basis::Affine | Basis::Cosine { .. }) {
+    if shape.basis != Basis::Bernstein {
         return vec![Band::simulate(shape, law, 1).expected_sup; orders.len()];
     }
     let operator = Operator::new(shape.dimensions, shape.degree);

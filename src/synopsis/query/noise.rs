@@ -121,7 +121,7 @@ mod tests {
     use rand::rngs::ChaCha12Rng;
 
     use super::*;
-    use crate::synopsis::band::unit_noise;
+    use crate::synopsis::noise::unit_noise;
 
     /// Weights of one value, of a few that fall off, and of many alike.
     fn cases() -> Vec<Vec<f64>> {
