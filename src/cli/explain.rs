@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use crate::accountant;
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
+use crate::config::body::Coordinates;
 use crate::config::{self, Settings, Unit, auto, guarantee};
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::price::Price;
@@ -19,6 +20,8 @@ use crate::window::grid::Span;
 
 /// Windows that the budget is followed through; a block of more is shown up to here.
 const MOST_WINDOWS: usize = 100_000;
+/// Candidates that are worse than the best by more than this are counted, not shown.
+const MOST_TIMES: f64 = 5.0;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -42,7 +45,7 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     if let Some(table) = &settings.release.auto {
         section(
             &mut text,
-            "Choice of degree and order",
+            "Choice of noise and size",
             &choice(table, settings.release.private_order.is_some(), &settings.function.quantity),
         );
     }
@@ -84,10 +87,11 @@ impl<'s> Plan<'s> {
         let (target, adjacency) = (&settings.function.target, settings.privacy.adjacency);
         let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
-        let sensitivity = settings.release.law.sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
+        let sensitivity =
+            settings.release.body.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
         let calibrated = settings.sensitivity(&settings.function, settings.release.calibration).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
-        let band = Band::simulate(&settings.shape(), settings.release.law, settings.release.order);
+        let band = Band::simulate(&settings.shape(), settings.release.body.law(), settings.release.order);
         Ok(Plan { settings, sensitivity, calibrated, sup, band })
     }
 
@@ -109,9 +113,10 @@ impl<'s> Plan<'s> {
 
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
-        let together = match self.settings.release.law {
+        let together = match self.settings.release.body.law() {
             Law::DiscreteLaplace => "all values together",
             Law::DiscreteCube => "any one value",
+            Law::Ball => "the length of the vector of values",
         };
         let how_often = match &self.settings.privacy.definition {
             Definition::PureEpsilon | Definition::Approximate | Definition::Concentrated => String::new(),
@@ -129,7 +134,7 @@ impl<'s> Plan<'s> {
                 self.settings.function.quantity
             ),
         ];
-        if self.settings.release.law == Law::DiscreteLaplace && self.settings.shape().basis == Basis::Bernstein {
+        if self.settings.release.body.law() == Law::DiscreteLaplace && self.settings.shape().basis == Basis::Bernstein {
             let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
             lines.push(format!(
                 "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this \
@@ -149,7 +154,7 @@ impl<'s> Plan<'s> {
         Ok(vec![
             format!(
                 "{} noise of scale {} grid units = {} {quantity}",
-                self.settings.release.law,
+                self.settings.release.body.law(),
                 show(scale),
                 natural(scale)
             ),
@@ -206,7 +211,7 @@ impl<'s> Plan<'s> {
 
     /// In grid units.
     fn scale(&self, price: Epsilon) -> Result<f64, Failure> {
-        let noise = Mechanism::calibrated(self.settings.release.law, self.calibrated, price)
+        let noise = Mechanism::calibrated(self.settings.release.body.law(), self.calibrated, price)
             .map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(float(noise.scale().units()))
     }
@@ -228,25 +233,33 @@ impl<'s> Plan<'s> {
     }
 }
 
-/// What `auto` looked at: the best order of each degree.
+/// What was looked at: of each body the best, and of a lattice the best order of each degree.
 fn choice(table: &auto::Table, is_private: bool, quantity: &str) -> Vec<String> {
     let mut lines = vec![
         format!(
             "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
             table.expected_records
         ),
-        format!("  {:<8} {:<6} {:<8} {:<10} {:<14} sum", "degree", "order", "values", "noise", "approximation"),
+        format!("  {:<9} {:<18} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
     ];
-    lines.extend(table.candidates.iter().map(|candidate| {
+    let shown = |candidate: &&auto::Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
+    lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
         let mark = if *candidate == table.best { "*" } else { " " };
-        let auto::Candidate { degree, order, values, noise, approximation } = candidate;
-        let [noise, approximation, sum] = [*noise, *approximation, candidate.error()].map(show);
-        format!("{mark} {degree:<8} {order:<6} {values:<8} {noise:<10} {approximation:<14} {sum}")
+        let auto::Candidate { body, on, order, values, expected } = candidate;
+        let on = match on {
+            Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
+            Coordinates::Points { most } => format!("{most} points"),
+        };
+        let [noise, approximation, both] = [expected.noise, expected.approximation, expected.error].map(show);
+        format!("{mark} {body:<9} {on:<18} {values:<8} {noise:<10} {approximation:<14} {both}")
     }));
-    let auto::Candidate { degree, order, .. } = table.best;
-    let order =
-        if is_private { "; the order is each window's own".to_owned() } else { format!(" and order = {order}") };
-    lines.push(format!("* is taken; to keep it whatever later versions would take, write degree = {degree}{order}"));
+    let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
+    if left_out > 0 {
+        lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
+    }
+    let own = if is_private { "; the order is each window's own" } else { "" };
+    let written = table.best.written();
+    lines.push(format!("* is taken; to keep it whatever later versions would take, write {written}{own}"));
     lines
 }
 

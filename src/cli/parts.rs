@@ -140,8 +140,8 @@ fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
         let changes = normalised::differences(&genesis.settings, &settings.normalised).join("\n  ");
         let pin = match &settings.release.auto {
             Some(table) => format!(
-                "\n\"auto\" takes degree {} and order {} today: write the ledger's own in its place to keep them",
-                table.best.degree, table.best.order
+                "\n\"auto\" takes {} today: write the ledger's own in its place to keep it",
+                table.best.written()
             ),
             None => String::new(),
         };

@@ -148,6 +148,7 @@ pub struct Release {
     pub rho: Field<f64>,
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
+    pub points: Field<Auto<u32>>,
     pub private_order: Field<PrivateOrder>,
     pub expected_records: Field<u64>,
     pub noise: Field<Noise>,
@@ -169,6 +170,8 @@ pub struct Release {
 pub enum Noise {
     Laplace,
     Cube,
+    Ball,
+    Auto,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

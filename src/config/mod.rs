@@ -1,6 +1,7 @@
 //! The configuration: the file as written ([`file`]) becomes the settings as used ([`Settings`]), which cannot be wrong.
 
 pub mod auto;
+pub mod body;
 pub mod budget;
 pub mod choices;
 pub mod document;
@@ -23,6 +24,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::config::body::Body;
 use crate::config::budget::Payment;
 use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
 use crate::config::document::Document;
@@ -112,7 +114,7 @@ pub struct Release {
     pub payment: Payment,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
-    pub law: Law,
+    pub body: Body,
     pub calibration: Calibration,
     /// How degree and order were chosen, where the file says `auto`.
     pub auto: Option<auto::Table>,

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
+use crate::config::body::Body;
 use crate::config::budget::Payment;
 use crate::config::{Calibration, Input, Settings, Unit};
-use crate::mechanism::Law;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
@@ -73,8 +73,11 @@ pub fn json(settings: &Settings) -> String {
         },
     });
     // Only where they are not the default: what older ledgers say stays as it is.
-    if release.law != Law::DiscreteLaplace {
-        normalised["release"]["noise"] = json!(release.law);
+    if release.body != Body::Laplace {
+        normalised["release"]["noise"] = json!(release.body);
+    }
+    if release.body.is_on_points() {
+        normalised["release"]["points"] = json!(settings.shape().values());
     }
     if release.calibration == Calibration::Paper {
         normalised["release"]["scale"] = json!("paper");

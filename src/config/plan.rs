@@ -28,7 +28,7 @@ impl Settings {
 
     /// What a unit can change in one of the functions, by one or the other bound, in the norm of the release's noise.
     pub fn sensitivity(&self, function: &Function, calibration: Calibration) -> Result<Sensitivity, target::Error> {
-        calibration.sensitivity(&*function.target, self.release.law, &self.privacy)
+        calibration.sensitivity(&*function.target, self.release.body.law(), &self.privacy)
     }
 
     /// What the noise of one of the functions is calibrated to, for people to read.
@@ -48,7 +48,7 @@ impl Settings {
     /// The mechanism for one of the functions that a window can have.
     pub fn mechanism_of(&self, function: &Function) -> Result<Mechanism, Error> {
         let change = self.sensitivity(function, self.release.calibration)?;
-        Ok(Mechanism::calibrated(self.release.law, change, self.release.payment.epsilon())?)
+        Ok(Mechanism::calibrated(self.release.body.law(), change, self.release.payment.epsilon())?)
     }
 
     /// The plan. `bands` are those of the noise in units of its scale, one for each order that a window can have;

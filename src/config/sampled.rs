@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 
+use crate::config::body::Body;
 use crate::config::document::{Document, Faults};
 use crate::config::release::Stage;
 use crate::config::sections::Found;
 use crate::config::{Privacy, Unit, file, forms, normalised, settle};
-use crate::mechanism::{Laplace, Law};
+use crate::mechanism::Laplace;
 use crate::synopsis::description::{self, Definition, PriorColumn, Random};
 use crate::target::Sensitivity;
 use crate::target::sampled::{Change, Clipped, Neighbours, SampledTarget};
@@ -174,7 +175,7 @@ fn study(
         let what = "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
         return Err(document.fault(choice, what, "leave out one of the two"));
     }
-    if stage.law != Law::DiscreteLaplace {
+    if stage.body != Body::Laplace {
         let what = "what is sampled is the change in the 1-norm: it is for Laplace noise";
         return Err(document.fault(place, what, "leave out `noise`, or leave out [release.sampled]"));
     }

@@ -119,7 +119,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             name: release.name,
             payment: release.payment.into_inner(),
             order: release.order,
-            law: release.law,
+            body: release.body,
             auto: release.auto,
             private_order: release.private_order.map(Spanned::into_inner),
             private_bandwidths: release.private_bandwidths.map(Spanned::into_inner),
@@ -172,7 +172,7 @@ fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage)
             Ok(sensitivity) => sensitivity,
             Err(_) => return,
         };
-        let noise = match Mechanism::calibrated(release.law, sensitivity, release.payment.get_ref().epsilon()) {
+        let noise = match Mechanism::calibrated(release.body.law(), sensitivity, release.payment.get_ref().epsilon()) {
             Ok(noise) => noise,
             Err(error) => {
                 document.fault(release.payment.span(), error.to_string(), "");
@@ -195,13 +195,13 @@ fn sensitivity(
     privacy: &Privacy,
     release: &Stage,
 ) -> Result<Sensitivity, Reported> {
-    let ours = Calibration::Tight.sensitivity(&*function.target, release.law, privacy);
+    let ours = Calibration::Tight.sensitivity(&*function.target, release.body.law(), privacy);
     let ours = ours.map_err(|error| document.fault(release.function.span(), error.to_string(), ""))?;
     match &release.calibration {
         None => Ok(ours),
         Some(calibration) => calibration
             .get_ref()
-            .sensitivity(&*function.target, release.law, privacy)
+            .sensitivity(&*function.target, release.body.law(), privacy)
             .map_err(|error| document.fault(calibration.span(), error.to_string(), "")),
     }
 }
@@ -220,7 +220,7 @@ fn fits_a_message(document: &mut Document<'_>, output: &sections::Outlet, releas
     let bytes = message_bytes(release.function.get_ref().target.shape().values());
     if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
         let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
-        document.fault(release.degree.span(), what, "take a smaller degree, or publish to files");
+        document.fault(release.size.clone(), what, "take a smaller degree or fewer points, or publish to files");
     }
 }
 

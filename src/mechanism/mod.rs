@@ -1,9 +1,13 @@
 //! From exact to noisy: the only door.
 
+mod advanced;
+mod ball;
 pub mod calibrate;
 pub mod choice;
+mod gaussian;
 pub mod noise;
 pub mod price;
+mod selection;
 
 use std::fmt;
 
@@ -11,8 +15,11 @@ use rand::rngs::SysError;
 use serde::{Deserialize, Serialize};
 
 use crate::target::{self, Adjacency, Exact, Sensitivity, Target};
-use calibrate::{Epsilon, Scale};
+pub use ball::Ball;
+use calibrate::{Delta, Epsilon, Rho, Scale};
+pub use gaussian::Gaussian;
 use noise::{DiscreteCube, DiscreteLaplace, Generator};
+pub use selection::Selection;
 
 /// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +41,9 @@ pub enum Law {
     /// `P[noise = z] ~ exp(-max_i |z_i| / s)`, for the sup norm.
     #[serde(rename = "discrete cube")]
     DiscreteCube,
+    /// `exp(-||x||_2 / s)` on the real vectors, rounded to whole numbers, for the 2-norm.
+    #[serde(rename = "rounded ball")]
+    Ball,
 }
 
 impl fmt::Display for Law {
@@ -41,6 +51,7 @@ impl fmt::Display for Law {
         f.write_str(match self {
             Law::DiscreteLaplace => "Laplace",
             Law::DiscreteCube => "cube",
+            Law::Ball => "ball",
         })
     }
 }
@@ -56,6 +67,7 @@ impl Law {
         match self {
             Law::DiscreteLaplace => target.sensitivity(adjacency, contributions),
             Law::DiscreteCube => target.sup_sensitivity(adjacency, contributions).map(Sensitivity),
+            Law::Ball => target.euclidean_sensitivity(adjacency, contributions).map(Sensitivity),
         }
     }
 }
@@ -65,6 +77,7 @@ impl Law {
 pub enum Mechanism {
     Laplace(Laplace),
     Cube(Cube),
+    Ball(Ball),
 }
 
 impl Mechanism {
@@ -73,6 +86,7 @@ impl Mechanism {
         match law {
             Law::DiscreteLaplace => Laplace::calibrated(change, price).map(Mechanism::Laplace),
             Law::DiscreteCube => Cube::calibrated(change.0, price).map(Mechanism::Cube),
+            Law::Ball => Ball::calibrated(change.0, price).map(Mechanism::Ball),
         }
     }
 
@@ -80,6 +94,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(_) => Law::DiscreteLaplace,
             Mechanism::Cube(_) => Law::DiscreteCube,
+            Mechanism::Ball(_) => Law::Ball,
         }
     }
 
@@ -88,6 +103,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(laplace) => laplace.scale(),
             Mechanism::Cube(cube) => cube.scale(),
+            Mechanism::Ball(ball) => ball.scale(),
         }
     }
 
@@ -97,6 +113,7 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(laplace) => laplace.release(exact, generator),
             Mechanism::Cube(cube) => cube.release(exact, generator),
+            Mechanism::Ball(ball) => ball.release(exact, generator),
         }
     }
 }
@@ -180,4 +197,13 @@ pub enum Error {
          raise epsilon or lower the number of records a unit may contribute"
     )]
     TooMuchNoise { price: Epsilon },
+    #[error(
+        "a rho of {rho} is so low that the noise would exceed 2^56 grid units, millions of times what a record adds: raise \
+         rho or lower the number of records a unit may contribute"
+    )]
+    TooMuchGaussianNoise { rho: Rho },
+    #[error(
+        "a delta of {delta} is no promise that Gaussian noise can keep: give one above 0 and below 1, such as 0.000001"
+    )]
+    NoPromise { delta: Delta },
 }

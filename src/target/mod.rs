@@ -14,6 +14,7 @@ mod quadratic;
 pub mod regression;
 pub mod sampled;
 pub mod sampler;
+pub mod whitened;
 
 use std::fmt;
 
@@ -273,6 +274,13 @@ pub enum Error {
     Power { power: u32, most: u32 },
     #[error("C is {c}: it must lie between 0.000001 and 1000000")]
     Weight { c: f64 },
+    #[error("a kernel on public points takes 1 to {most} points, not {points}")]
+    KernelPoints { points: usize, most: usize },
+    #[error(
+        "{points} kernel points on a histogram of {cells} cells make a table of more than {most} numbers: take fewer \
+         points, or widen the bandwidths"
+    )]
+    Table { points: usize, cells: usize, most: usize },
     #[error("a window must keep at least one record: raise the number of records")]
     NoRecords,
     #[error(

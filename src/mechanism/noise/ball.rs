@@ -103,3 +103,75 @@ impl Length {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(scale: u128, seed: u32) -> i128 {
+        let mut generator = Generator::frozen([0; 32]);
+        for _ in 0..seed {
+            generator.word();
+        }
+        let mut value = [0];
+        RoundedBall { scale }.fill(&mut generator, &mut value);
+        value[0]
+    }
+
+    /// Where a unit is finer than 64 digits of every deviate, every coordinate is in doubt. What comes out is the same number
+    /// with more places.
+    #[test]
+    fn a_rounding_in_doubt_is_settled_by_more_digits_of_the_same_number() {
+        for seed in 0..2_000 {
+            let (coarse, fine) = (one(1 << 40, seed), one(1 << 100, seed));
+            let cut = (fine + (1 << 59)) >> 60;
+            assert!(coarse.abs_diff(cut) <= 1, "{seed}: {coarse} {cut}");
+            assert!(fine % (1 << 30) != 0);
+        }
+    }
+
+    #[test]
+    fn in_doubt_every_deviate_is_known_more_closely() {
+        let (mut quotients, mut generator) = (Quotients::new(), Generator::frozen([3; 32]));
+        let mut length = Length::draw(1 << 100, 6, &mut quotients, &mut generator);
+        assert_eq!((length.words, length.pairs.len(), length.last.is_some()), (1, 3, true));
+        let (lowest, highest) = (length.lowest.clone() << 64, length.highest.clone() << 64);
+        assert!(length.times(Sixteenths::half_normal(&mut quotients, &mut generator), &mut generator) > 0);
+        assert_eq!(length.words, 2);
+        // The new bounds lie within the old, much closer together.
+        assert!(lowest <= length.lowest && length.highest <= highest);
+        assert!((&length.highest - &length.lowest) << 60 < highest - lowest);
+    }
+
+    /// In one dimension the size has the exponential law.
+    #[test]
+    fn coordinates_in_doubt_have_the_law() {
+        const DRAWS: u32 = 20_000;
+        let mut generator = Generator::frozen([9; 32]);
+        let mut mean = 0.0;
+        for _ in 0..DRAWS {
+            let mut value = [0];
+            RoundedBall { scale: 1 << 100 }.fill(&mut generator, &mut value);
+            mean += value[0].unsigned_abs() as f64 / 2.0_f64.powi(100) / f64::from(DRAWS);
+        }
+        let reach = 6.11 / f64::from(DRAWS).sqrt();
+        assert!(
+            (mean - 1.0).abs() < reach && (mean * 1.3 - 1.0).abs() > reach && (mean / 1.3 - 1.0).abs() > reach,
+            "{mean}"
+        );
+    }
+
+    #[test]
+    fn a_draw_takes_few_words() {
+        for (dimensions, most) in [(1, 500.0), (32, 14.0), (141, 9.0)] {
+            let mut generator = Generator::frozen([8; 32]);
+            let mut values = vec![0; dimensions];
+            for _ in 0..100 {
+                RoundedBall { scale: 1 << 40 }.fill(&mut generator, &mut values);
+            }
+            let words = generator.0.get_word_pos() as f64 / 200.0 / dimensions as f64;
+            println!("{dimensions} coordinates: {words:.1} words each");
+            assert!(words < most, "{dimensions}: {words}");
+        }
+    }
+}

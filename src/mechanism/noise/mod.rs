@@ -12,12 +12,14 @@ use super::calibrate::Scale;
 
 pub mod ball;
 pub mod cube;
+mod flip;
 pub mod gaussian;
 pub mod laplace;
 mod real;
 
 pub use ball::RoundedBall;
 pub use cube::DiscreteCube;
+pub use flip::permute_and_flip;
 pub use gaussian::DiscreteGaussian;
 pub use laplace::DiscreteLaplace;
 

@@ -212,3 +212,117 @@ impl Sixteenths {
         self.part.digits(self.whole)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn normals_and_exponentials() -> impl Strategy<Value = Exponent> {
+        prop_oneof![Just(Exponent::EXPONENTIAL), (0_u32..200).prop_map(Exponent::half_normal)]
+    }
+
+    /// As [`Exponent::accepts_by`] has it.
+    fn coins(exponent: Exponent) -> u64 {
+        (exponent.constant + exponent.linear + exponent.square).div_ceil(512)
+    }
+
+    proptest! {
+        #[test]
+        fn a_decision_at_sight_is_that_of_any_further_digits(
+            exponent in normals_and_exponentials(), x: u64, nudge in -3_i64..=3, seed: [u8; 32]
+        ) {
+            let of = 512 * coins(exponent);
+            // The coins at which the decision turns.
+            let at = BigUint::from(exponent.constant) * (BigUint::from(1_u32) << 128_u32)
+                + ((exponent.linear * BigUint::from(x)) << 64_u32)
+                + exponent.square * BigUint::from(x) * x;
+            let turn = u64::try_from((at / of) >> 64_u32).unwrap_or(u64::MAX);
+            let coin = turn.saturating_add_signed(nudge);
+            let mut generator = Generator::frozen(seed);
+            let [mut x_in_full, coin_in_full] =
+                [x, coin].map(|first| Fraction { first, further: Vec::new(), rest: Rest::Uniform });
+            let in_full = exponent.in_full(of, coin_in_full, &mut x_in_full, &mut generator);
+            if let Some(decided) = exponent.at_sight(of, coin, x) {
+                prop_assert_eq!(decided, in_full);
+            }
+            // Far from the turn all is decided at sight, and rightly.
+            prop_assert_eq!(exponent.at_sight(of, turn.saturating_add(1 << 20), x), (turn < u64::MAX - (1 << 20)).then_some(false));
+            prop_assert_eq!(exponent.at_sight(of, turn.saturating_sub(1 << 20), x), (turn > 1 << 20).then_some(true));
+        }
+
+        #[test]
+        fn a_decision_in_full_agrees_with_rationals(
+            whole in 0_u32..200, b in 1..=1_u64 << 52, part in 0.0..1.0_f64, word: u64, seed: [u8; 32]
+        ) {
+            let (exponent, u) = (Exponent::half_normal(whole), (part * b as f64) as u64 % b);
+            let of = 512 * coins(exponent);
+            let mut ahead = Generator::frozen(seed);
+            let words = [word, ahead.word(), ahead.word(), ahead.word()];
+            let uniform = words.iter().fold(BigUint::ZERO, |sum, word| (sum << 64) + *word);
+            let (u_big, b_big) = (BigUint::from(u), BigUint::from(b));
+            let right = exponent.constant * &b_big * &b_big + exponent.linear * &u_big * &b_big + &u_big * &u_big;
+            let coin = Fraction { first: word, further: Vec::new(), rest: Rest::Uniform };
+            let found = exponent.in_full(of, coin, &mut Fraction::quotient(u, b), &mut Generator::frozen(seed));
+            prop_assert_eq!(found, uniform * of * &b_big * &b_big < right << 256);
+        }
+
+        #[test]
+        fn a_quotient_has_the_digits_of_its_fraction(b in 1..u64::MAX, part: u64, words in 1_usize..5) {
+            let u = part % b;
+            let mut fraction = Fraction::quotient(u, b);
+            while fraction.words() < words {
+                fraction.extend(&mut Generator::frozen([0; 32]));
+            }
+            prop_assert_eq!(fraction.digits(0), (BigUint::from(u) << (64 * words)) / b);
+        }
+    }
+
+    /// Every coin in doubt: the law is the same. A deviation 30 % off is found out.
+    #[test]
+    fn normals_from_coins_that_are_all_in_doubt_are_normal() {
+        const DRAWS: u32 = 20_000;
+        let (mut quotients, mut generator) = (Quotients::new(), Generator::frozen([5; 32]));
+        let in_doubt = |exponent: Exponent, of: u64, x: &mut Fraction, generator: &mut Generator| {
+            exponent.in_full(of, Fraction::uniform(generator), x, generator)
+        };
+        let mut normal = || loop {
+            let whole = quotients.next(&mut generator);
+            let mut x = Fraction::uniform(&mut generator);
+            if Exponent::half_normal(whole).accepts_by(in_doubt, &mut x, &mut generator) {
+                assert!(x.words() > 1);
+                return (f64::from(whole) + x.first as f64 / 2.0_f64.powi(64)) / 16.0;
+            }
+        };
+        let square = (0..DRAWS).map(|_| normal().powi(2)).sum::<f64>() / f64::from(DRAWS);
+        // The variance of a square is 2: 6.11 standard deviations.
+        let range = 1.0 - 6.11 * (2.0 / f64::from(DRAWS)).sqrt()..1.0 + 6.11 * (2.0 / f64::from(DRAWS)).sqrt();
+        assert!(range.contains(&square), "{square}");
+        assert!(!range.contains(&(square * 1.69)) && !range.contains(&(square / 1.69)));
+    }
+
+    #[test]
+    fn an_exponent_of_several_coins_has_its_probability() {
+        let mut generator = Generator::frozen([6; 32]);
+        // exp(-2.5) in three coins.
+        let exponent = Exponent { constant: 1280, linear: 0, square: 0 };
+        assert_eq!(coins(exponent), 3);
+        let hits =
+            (0..200_000).filter(|_| exponent.accepts(&mut Fraction::uniform(&mut generator), &mut generator)).count();
+        let expected = 200_000.0 * (-2.5_f64).exp();
+        assert!((hits as f64 - expected).abs() < 6.11 * expected.sqrt(), "{hits} {expected}");
+    }
+
+    #[test]
+    fn the_largest_deviates_do_not_wrap() {
+        let mut generator = Generator::frozen([7; 32]);
+        for whole in [1 << 20, u32::MAX] {
+            let exponent = Exponent::half_normal(whole);
+            for first in [0, u64::MAX] {
+                let mut x = Fraction { first, further: Vec::new(), rest: Rest::Uniform };
+                assert!(!exponent.accepts(&mut x, &mut generator));
+            }
+        }
+    }
+}

@@ -61,12 +61,17 @@ impl Map {
 
     /// The features of a record at `x`.
     pub fn features(&self, x: &[f64], features: &mut [f32]) {
+        features.iter_mut().zip(self.at(x)).for_each(|(single, feature)| *single = feature as f32);
+    }
+
+    /// The features at a point where a function is asked for.
+    pub fn at(&self, x: &[f64]) -> Vec<f64> {
         let mut product = vec![1.0];
         for (factor, x) in self.factors.iter().zip(x.chunks(x.len() / self.factors.len())) {
             let inner = factor.features(x);
             product = product.iter().flat_map(|outer| inner.iter().map(move |inner| outer * inner)).collect();
         }
-        features.iter_mut().zip(product).for_each(|(single, feature)| *single = feature as f32);
+        product
     }
 
     /// `<w, phi(p)>` for all lattice points, row-major.

@@ -26,9 +26,7 @@ use std::f64::consts::PI;
 use super::super::density::{check_bandwidths, nodes};
 use super::super::lattice::{UNITS_A_PEAK, rounded, times};
 use super::super::quadratic::Form;
-use super::super::{
-    Adjacency, Basis, Error, Exact, PointKernel, Sensitivity, Shape, Target, covariance, root,
-};
+use super::super::{Adjacency, Basis, Error, Exact, PointKernel, Sensitivity, Shape, Target, covariance, root};
 use super::Points;
 use crate::window::histogram::{GRAINS, Nodes};
 use crate::window::keep::{Keep, State};
@@ -221,9 +219,8 @@ impl Norms {
         let pairs = (table.len() / count).pow(2).saturating_mul(count) / 2;
         // Then no distance squared, four times that at most, passes 2^64.
         if pairs <= MOST_COMPARED && squared < 1 << 62 {
-            let distance = |a: &[i32], b: &[i32]| -> u64 {
-                a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum()
-            };
+            let distance =
+                |a: &[i32], b: &[i32]| -> u64 { a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum() };
             let widest = columns().enumerate().flat_map(|(i, a)| columns().take(i).map(move |b| distance(a, b))).max();
             farthest = root(u128::from(widest.unwrap_or(0))).max(longest);
         }

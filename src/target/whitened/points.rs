@@ -167,7 +167,8 @@ impl Newton {
         let least = REST * rests.iter().copied().fold(0.0, f64::max);
         loop {
             // The first of equals.
-            let largest = |best: (usize, f64), (at, rest): (usize, &f64)| if *rest > best.1 { (at, *rest) } else { best };
+            let largest =
+                |best: (usize, f64), (at, rest): (usize, &f64)| if *rest > best.1 { (at, *rest) } else { best };
             let (pivot, rest) = rests.iter().enumerate().fold((0, 0.0), largest);
             newton.powers.push(rest.sqrt());
             if newton.order.len() == most || rest <= least {
