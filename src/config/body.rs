@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::Serialize;
 use toml::Spanned;
 
+use crate::config::budget::Payment;
 use crate::config::choices::{self, PrivateOrder};
 use crate::config::document::Document;
 use crate::config::file::{self, Auto, Field};
@@ -26,23 +27,35 @@ pub enum Body {
     Cube,
     /// Uniform in a ball of random size, on the whitened coordinates of kernel points.
     Ball,
+    /// Gaussian, independent on every lattice value. Needs a price with a delta, or in rho.
+    Gaussian,
+    /// Gaussian, independent on the whitened coordinates of kernel points: a Gaussian process on the domain. As dear.
+    GaussianProcess,
 }
 
 impl Body {
-    /// Those that a pure budget pays for.
-    pub const PURE: [Body; 3] = [Body::Laplace, Body::Cube, Body::Ball];
+    /// Those that a price pays for.
+    fn paid_with(payment: Option<&Payment>) -> Vec<Body> {
+        let pure = [Body::Laplace, Body::Cube, Body::Ball];
+        let gaussian = [Body::Gaussian, Body::GaussianProcess];
+        match payment {
+            Some(payment) if payment.pays_for_gaussian() => pure.into_iter().chain(gaussian).collect(),
+            _ => pure.to_vec(),
+        }
+    }
 
     pub fn law(self) -> Law {
         match self {
             Body::Laplace => Law::DiscreteLaplace,
             Body::Cube => Law::DiscreteCube,
             Body::Ball => Law::Ball,
+            Body::Gaussian | Body::GaussianProcess => Law::DiscreteGaussian,
         }
     }
 
     /// Whether it is put on kernel points, not on a lattice.
     pub fn is_on_points(self) -> bool {
-        self == Body::Ball
+        matches!(self, Body::Ball | Body::GaussianProcess)
     }
 }
 
@@ -53,6 +66,8 @@ impl fmt::Display for Body {
             Body::Laplace => "laplace",
             Body::Cube => "cube",
             Body::Ball => "ball",
+            Body::Gaussian => "gaussian",
+            Body::GaussianProcess => "gaussian_process",
         })
     }
 }
@@ -88,14 +103,28 @@ pub(super) struct Keys {
 }
 
 impl Asked {
-    pub fn read(document: &mut Document<'_>, place: &Range<usize>, keys: Keys) -> Found<Asked> {
+    pub fn read(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Found<Asked> {
         let noise = keys.noise.as_ref().map_or(place.clone(), Spanned::span);
         let bodies = match keys.noise.map(Spanned::into_inner) {
             None | Some(file::Noise::Laplace) => vec![Body::Laplace],
             Some(file::Noise::Cube) => vec![Body::Cube],
             Some(file::Noise::Ball) => vec![Body::Ball],
-            Some(file::Noise::Auto) => Body::PURE.to_vec(),
+            Some(file::Noise::Gaussian) => vec![Body::Gaussian],
+            Some(file::Noise::GaussianProcess) => vec![Body::GaussianProcess],
+            Some(file::Noise::Auto) => Body::paid_with(payment),
         };
+        if bodies.len() == 1
+            && bodies.iter().any(|body| body.law() == Law::DiscreteGaussian)
+            && payment.is_some_and(|payment| !payment.pays_for_gaussian())
+        {
+            let hint = "give [privacy] and [release] a `delta`, or price both in `rho`; or take \"ball\", \"cube\" or \"laplace\"";
+            return Err(document.fault(noise, "Gaussian noise gives no pure differential privacy", hint));
+        }
         match &bodies[..] {
             [body] if body.is_on_points() => {
                 let why = "there is no lattice: this noise is put on kernel points";

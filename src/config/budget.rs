@@ -29,6 +29,23 @@ impl Payment {
         }
     }
 
+    /// What a mechanism may take for it, in a kind that it is calibrated in.
+    pub fn own(self) -> Price {
+        match self {
+            Payment::Own(price) => price,
+            Payment::Converted(epsilon) => Price::Pure(epsilon),
+        }
+    }
+
+    /// Whether it pays for noise that gives no pure differential privacy.
+    pub fn pays_for_gaussian(self) -> bool {
+        match self {
+            Payment::Own(Price::Approximate { delta, .. }) => delta > Delta::ZERO,
+            Payment::Own(Price::Concentrated(_)) => true,
+            Payment::Own(Price::Pure(_)) | Payment::Converted(_) => false,
+        }
+    }
+
     /// What a mechanism of pure differential privacy may take for it.
     pub fn epsilon(self) -> Epsilon {
         match self {

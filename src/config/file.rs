@@ -171,6 +171,8 @@ pub enum Noise {
     Laplace,
     Cube,
     Ball,
+    Gaussian,
+    GaussianProcess,
     Auto,
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::clock::micros;
-use crate::config::body::Body;
-use crate::config::{Input, Release, Settings, Unit};
+use crate::config::{Calibration, Input, Release, Settings, Unit};
+use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Delta, Rho};
 use crate::mechanism::price::Price;
 use crate::metrics::Detail;
@@ -117,11 +117,13 @@ pub fn implied(rho: Rho) -> String {
 /// What noise of pure differential privacy takes of a price of another kind.
 fn pure_noise(release: &Release) -> Option<String> {
     let epsilon = release.payment.epsilon();
-    match (release.body, release.payment.price()) {
-        (Body::Laplace | Body::Cube | Body::Ball, Price::Concentrated(_)) => Some(format!(
+    match (release.body.law(), release.payment.price()) {
+        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_)) => Some(format!(
             "Its noise is of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon tanh(epsilon / 2)."
         )),
-        (Body::Laplace | Body::Cube | Body::Ball, Price::Approximate { delta, .. }) if delta > Delta::ZERO => {
+        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Approximate { delta, .. })
+            if delta > Delta::ZERO && release.calibration == Calibration::Tight =>
+        {
             Some(format!(
                 "Its noise is of pure differential privacy with epsilon = {epsilon} and makes no use of the delta."
             ))

@@ -64,7 +64,7 @@ pub const KEYS: &[(&str, &str)] = &[
         "release.expected_records",
         "a whole number from 1, such as 300: a public guess at the records of a window and key",
     ),
-    ("release.noise", r#""laplace", "cube", "ball" or "auto""#),
+    ("release.noise", r#""laplace", "cube", "ball", "gaussian", "gaussian_process" or "auto""#),
     ("release.points", r#"a whole number from 1, such as 24, or "auto": kernel points, in place of degree and order"#),
     ("release.scale", r#""tight" or "paper""#),
     ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),

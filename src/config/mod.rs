@@ -30,9 +30,10 @@ use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
 use crate::config::document::Document;
 pub use crate::config::document::Faults;
 pub use crate::config::plan::Error;
-use crate::mechanism::Law;
+use crate::mechanism::calibrate::Delta;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
+use crate::mechanism::{Laplace, Law, Mechanism};
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
 use crate::synopsis::description::{self, Definition};
@@ -142,6 +143,24 @@ impl Calibration {
             Calibration::Tight => law.sensitivity(target, adjacency, contributions),
             Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
         }
+    }
+
+    /// The mechanism for `target` at a price. The papers' takes its `lambda_delta` where the price has a delta.
+    pub fn mechanism(
+        self,
+        target: &dyn Target,
+        law: Law,
+        privacy: &Privacy,
+        price: Price,
+    ) -> Result<Mechanism, plan::Error> {
+        let (change, values) = (self.sensitivity(target, law, privacy)?, target.shape().values());
+        Ok(match (self, price) {
+            (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
+                let sup = change.0.div_ceil(values as u64);
+                Mechanism::Laplace(Laplace::advanced(sup, values, epsilon, delta)?)
+            }
+            _ => Mechanism::calibrated(law, change, values, price)?,
+        })
     }
 }
 

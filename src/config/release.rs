@@ -91,7 +91,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         private_order: written.private_order,
         points: written.points,
     };
-    let asked = Asked::read(document, &place, keys);
+    let asked = Asked::read(document, &place, keys, payment.as_ref().ok().map(Spanned::get_ref));
     let expected = document.optional(written.expected_records, forms::count);
     let expected = expected.and_then(|expected| expectation(document, &place, &asked, expected));
     let is_laplace = asked.as_ref().is_ok_and(|asked| asked.bodies == [Body::Laplace]);
@@ -160,7 +160,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
             orders: private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect())),
             points: Asked::fixed(&asked.points),
             expected_records,
-            price: payment.get_ref().epsilon(),
+            price: payment.get_ref().own(),
             terms: terms?,
             axes: &axes,
         };
@@ -252,7 +252,8 @@ fn no_choice(
     let Search { price, terms, .. } = *search;
     let law = asked.bodies.first().map_or(Body::Laplace, |body| *body).law();
     let sensitivity = law.sensitivity(&**target, terms.adjacency, terms.contributions).map_err(|e| e.to_string());
-    match sensitivity.and_then(|s| Mechanism::calibrated(law, s, price).map_err(|e| e.to_string())) {
+    let values = target.shape().values();
+    match sensitivity.and_then(|s| Mechanism::calibrated(law, s, values, price).map_err(|e| e.to_string())) {
         Err(why) => document.fault(function.span(), why, ""),
         Ok(_) => document.fault(place, "no lattice fits into a message", "publish to files"),
     }

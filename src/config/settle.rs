@@ -15,7 +15,6 @@ use crate::config::sections::{self, Schedule};
 use crate::config::{
     Calibration, Function, Input, Output, Privacy, Release, Settings, Unit, message_bytes, most_values, normalised,
 };
-use crate::mechanism::Mechanism;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::metrics::Detail;
@@ -168,11 +167,12 @@ fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage)
     let functions =
         release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone());
     for function in functions.iter() {
-        let sensitivity = match sensitivity(document, function, privacy, release) {
-            Ok(sensitivity) => sensitivity,
-            Err(_) => return,
-        };
-        let noise = match Mechanism::calibrated(release.body.law(), sensitivity, release.payment.get_ref().epsilon()) {
+        if sensitivity(document, function, privacy, release).is_err() {
+            return;
+        }
+        let calibration = release.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+        let price = release.payment.get_ref().own();
+        let noise = match calibration.mechanism(&*function.target, release.body.law(), privacy, price) {
             Ok(noise) => noise,
             Err(error) => {
                 document.fault(release.payment.span(), error.to_string(), "");

@@ -275,6 +275,7 @@ pub(super) fn unit_noise(law: Law, count: usize, rng: &mut ChaCha12Rng) -> Vec<f
             let radius = Gamma::new(count as f64 + 1.0, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng));
             (0..count).map(|_| radius * rng.random_range(-1.0..1.0)).collect()
         }
+        Law::DiscreteGaussian => (0..count).map(|_| rng.sample(StandardNormal)).collect(),
         // A direction, and a length with the Gamma law of d.
         Law::Ball => {
             let radius = Gamma::new(count as f64, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng));

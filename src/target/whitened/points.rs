@@ -235,3 +235,98 @@ fn inverse(factor: &[&[f64]]) -> Vec<Vec<f64>> {
     }
     rows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaussian(bandwidths: &[f64]) -> PointKernel {
+        let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(-2) } else { 0.0 }).collect();
+        PointKernel::Gaussian { precision: (0..bandwidths.len()).map(row).collect() }
+    }
+
+    fn kernels() -> Vec<(PointKernel, usize, usize)> {
+        let machine = PointKernel::Machine;
+        vec![
+            (gaussian(&[0.1]), 1, 12),
+            (gaussian(&[1.0]), 1, 7),
+            (gaussian(&[0.3, 0.2]), 2, 30),
+            (PointKernel::Gaussian { precision: vec![vec![30.0, -27.0], vec![-27.0, 30.0]] }, 2, 12),
+            (machine(machine::Kernel::Gaussian { bandwidth: 0.4 }), 3, 40),
+            (machine(machine::Kernel::Laplacian { bandwidth: 0.2 }), 1, 50),
+            (machine(machine::Kernel::Polynomial { power: 4 }), 2, 15),
+            (machine(machine::Kernel::Linear), 3, 4),
+        ]
+    }
+
+    #[test]
+    fn a_point_more_leaves_less_and_the_first_points_stay() {
+        for (kernel, axes, most) in kernels() {
+            let points = Points::choose(kernel.clone(), axes, most).unwrap();
+            assert_eq!((points.count(), points.axes()), (most, axes), "{kernel:?}");
+            assert!(points.powers.windows(2).all(|pair| pair[1] <= pair[0] + 1e-9), "{:?}", points.powers);
+            let fewer = Points::choose(kernel, axes, most / 2).unwrap();
+            assert_eq!(fewer.basis.points, points.basis.points[..most / 2]);
+            assert_eq!(fewer.rows, points.rows[..most / 2]);
+        }
+        // The first of equals: a corner, then the one opposite.
+        let points = Points::choose(gaussian(&[0.3]), 1, 2).unwrap();
+        assert_eq!(points.basis.points, [[0.0], [1.0]]);
+    }
+
+    #[test]
+    fn a_kernel_of_finite_rank_has_no_more_points() {
+        for (kernel, axes, rank) in [
+            (machine::Kernel::Linear, 2, 3),
+            (machine::Kernel::Polynomial { power: 3 }, 1, 4),
+            (machine::Kernel::Polynomial { power: 3 }, 2, 10),
+        ] {
+            let points = Points::choose(PointKernel::Machine(kernel), axes, 100).unwrap();
+            assert_eq!(points.count(), rank, "{kernel:?}");
+            assert!(points.power() < 1e-5);
+        }
+        // A wide Gaussian is nearly so.
+        let points = Points::choose(gaussian(&[1.0]), 1, 100).unwrap();
+        assert!((6..10).contains(&points.count()) && points.power() <= 1e-5, "{}", points.count());
+    }
+
+    /// Functions are sums of kernels, so both norms are known.
+    #[test]
+    fn coordinates_are_no_longer_than_the_function_and_those_at_a_point_are_its_kernel() {
+        for (kernel, axes, most) in kernels() {
+            let points = Points::choose(kernel.clone(), axes, most).unwrap();
+            let stretch = points.stretch();
+            assert!((1.0..1.001).contains(&stretch), "{kernel:?}: {stretch}");
+            let at =
+                |i: usize| -> Vec<f64> { (0..axes).map(|a| ((i * 37 + a * 61 + 11) % 97) as f64 / 97.0).collect() };
+            for i in 0..20 {
+                let terms = [(1.0, at(i)), (-0.7, at(i + 1)), (0.4, at(i + 2))];
+                let f = |y: &[f64]| -> f64 { terms.iter().map(|(b, x)| b * kernel.value(x, y)).sum() };
+                let norm = terms.iter().map(|(b, x)| b * f(x)).sum::<f64>().sqrt();
+                let values: Vec<f64> = points.basis.points.iter().map(|p| f(p)).collect();
+                let c = points.whiten(&values);
+                let length = c.iter().map(|c| c * c).sum::<f64>().sqrt();
+                assert!(length <= norm * stretch + 1e-6, "{kernel:?}: {length} {norm}");
+                // The kernel's coefficients are the same function as the coordinates, and are off by the power function.
+                let (y, a) = (at(i + 3), points.coefficients(&c));
+                let by_kernel: f64 = points.basis.points.iter().zip(&a).map(|(p, a)| a * kernel.value(&y, p)).sum();
+                let by_newton: f64 = points.coordinates(&y).iter().zip(&c).map(|(n, c)| n * c).sum();
+                assert!((by_kernel - by_newton).abs() < 1e-4, "{kernel:?}: {by_kernel} {by_newton}");
+                let off = (by_newton - f(&y)).abs();
+                assert!(off <= norm * points.power() * 1.05 + 1e-4, "{kernel:?}: {off} {}", points.power());
+            }
+        }
+    }
+
+    #[test]
+    fn errors_at_the_points_are_bounded() {
+        let points = Points::choose(gaussian(&[0.3]), 1, 12).unwrap();
+        let largest = (0..64_u32)
+            .map(|signs| {
+                let e: Vec<f64> = (0..12).map(|i| if signs >> (i % 6) & 1 == 1 { 1.0 } else { -1.0 }).collect();
+                points.whiten(&e).iter().map(|c| c * c).sum::<f64>().sqrt()
+            })
+            .fold(0.0, f64::max);
+        assert!(largest <= points.spread() && points.spread() > 1000.0, "{largest} {}", points.spread());
+    }
+}
