@@ -107,6 +107,8 @@ pub struct Privacy {
     pub unit: Field<Unit>,
     pub adjacency: Field<Adjacency>,
     pub epsilon: Field<f64>,
+    pub delta: Field<f64>,
+    pub rho: Field<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -142,8 +144,11 @@ pub struct ReplaceOne {
 pub struct Release {
     pub name: Field<String>,
     pub epsilon: Field<f64>,
+    pub delta: Field<f64>,
+    pub rho: Field<f64>,
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
+    pub points: Field<Auto<u32>>,
     pub private_order: Field<PrivateOrder>,
     pub expected_records: Field<u64>,
     pub noise: Field<Noise>,
@@ -165,6 +170,10 @@ pub struct Release {
 pub enum Noise {
     Laplace,
     Cube,
+    Ball,
+    Gaussian,
+    GaussianProcess,
+    Auto,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

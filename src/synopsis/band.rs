@@ -6,7 +6,7 @@ use std::thread;
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_distr::{Distribution, Exp1, Gamma};
+use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use crate::synopsis::bernstein::{Bases, Operator, basis, nodes};
@@ -274,6 +274,14 @@ pub(super) fn unit_noise(law: Law, count: usize, rng: &mut ChaCha12Rng) -> Vec<f
         Law::DiscreteCube => {
             let radius = Gamma::new(count as f64 + 1.0, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng));
             (0..count).map(|_| radius * rng.random_range(-1.0..1.0)).collect()
+        }
+        Law::DiscreteGaussian => (0..count).map(|_| rng.sample(StandardNormal)).collect(),
+        // A direction, and a length with the Gamma law of d.
+        Law::Ball => {
+            let radius = Gamma::new(count as f64, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng));
+            let direction: Vec<f64> = (0..count).map(|_| rng.sample(StandardNormal)).collect();
+            let length = direction.iter().map(|g| g * g).sum::<f64>().sqrt();
+            direction.into_iter().map(|g| radius * g / length).collect()
         }
     }
 }

@@ -1,16 +1,13 @@
 //! What noise and approximation to expect of a degree and an order, before there are records. Everything here is public.
 
-use std::f64::consts::PI;
-
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
-use rand_distr::StandardNormal;
 
 use crate::synopsis::band::{Band, unit_noise};
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::description::Law;
-use crate::target::whitened::points::Newton;
-use crate::target::{Basis, Error, PointKernel, Shape};
+use crate::target::whitened::Points;
+use crate::target::{Basis, Shape};
 
 /// Draws behind a mean: its standard error is about 2 %, far below what separates two degrees.
 const DRAWS: u64 = 64;
@@ -37,56 +34,6 @@ pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
         }
     }
     sums.into_iter().map(|sum| sum / DRAWS as f64).collect()
-}
-
-/// What to expect of a function's coordinates on `points` kernel points.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KernelNoise {
-    /// As asked for, or as many as the kernel has.
-    pub points: usize,
-    /// Mean sup over the cube of Gaussian noise with standard deviation 1 in each coordinate.
-    pub gaussian: f64,
-    /// Mean sup over the cube of the ball's noise, density proportional to `exp(-||z||_2)`.
-    pub ball: f64,
-    /// The most that truncation leaves out, in units of the function's norm: the sup of the power function.
-    pub power: f64,
-}
-
-/// For each of `counts`, which must ascend, on the public grid from which points are chosen.
-///
-/// The ball's noise is a Gaussian's direction times a length of its own, `Gamma(d)`, so that one is drawn and the other
-/// follows: `ball = gaussian d / E||g||`, `g` standard normal in `d` coordinates.
-pub fn kernel_noise(kernel: &PointKernel, axes: usize, counts: &[usize]) -> Result<Vec<KernelNoise>, Error> {
-    let newton = Newton::new(kernel, axes, counts.last().copied().unwrap_or(0))?;
-    let most = newton.powers.len() - 1;
-    let mut sums = vec![0.0; counts.len()];
-    for draw in 0..DRAWS {
-        let mut rng = ChaCha12Rng::seed_from_u64(SEED);
-        rng.set_stream(draw);
-        let normals: Vec<f64> = (0..most).map(|_| rng.sample(StandardNormal)).collect();
-        let mut values = vec![0.0_f64; newton.rows.len()];
-        let mut done = 0;
-        for (sum, count) in sums.iter_mut().zip(counts) {
-            let next = done..(*count).clamp(done, most);
-            for (value, row) in values.iter_mut().zip(&newton.rows) {
-                *value += row[next.clone()].iter().zip(&normals[next.clone()]).map(|(n, z)| n * z).sum::<f64>();
-            }
-            done = next.end;
-            *sum += values.iter().fold(0.0_f64, |sup, value| sup.max(value.abs()));
-        }
-    }
-    let expected = |(sum, count): (f64, &usize)| {
-        let (points, gaussian) = ((*count).min(most), sum / DRAWS as f64);
-        let ball = gaussian * points as f64 / mean_length(points);
-        KernelNoise { points, gaussian, ball, power: newton.powers[points] }
-    };
-    Ok(sums.into_iter().zip(counts).map(expected).collect())
-}
-
-/// `E||g||` of `d` standard normals, `d` at least 1: `sqrt(2) Gamma((d + 1) / 2) / Gamma(d / 2)`.
-fn mean_length(d: usize) -> f64 {
-    let (first, mean) = if d.is_multiple_of(2) { (2, (PI / 2.0).sqrt()) } else { (1, (2.0 / PI).sqrt()) };
-    (first + 2..=d).step_by(2).fold(mean, |mean, k| mean * (k - 1) as f64 / (k - 2) as f64)
 }
 
 /// How far the order-`h` polynomial of a Gaussian bump is from the bump, in units of its peak, for each of `orders`, which
@@ -128,6 +75,134 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
     worst
 }
 
+/// What is assumed of a function: a Gaussian bump somewhere in the domain.
+#[derive(Clone, Debug)]
+pub struct Bump {
+    /// Its standard deviations, in the unit cube.
+    pub widths: Vec<f64>,
+    pub height: f64,
+}
+
+/// The errors to expect of a release: each the mean of the largest over the domain, in the units of the scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Expected {
+    /// By the noise alone.
+    pub noise: f64,
+    /// By what the form of the function cannot follow, alone.
+    pub approximation: f64,
+    /// By both.
+    pub error: f64,
+}
+
+/// What to expect of noise with this scale on a lattice, at each of `orders`, which must ascend, where a [`Bump`] lies
+/// anywhere in the domain.
+///
+/// A figure to plan with: few draws, looked at on a grid. The same for the same arguments.
+pub fn on_lattice(shape: &Shape, law: Law, scale: f64, orders: &[u32], bump: &Bump) -> Vec<Expected> {
+    let points = Grid::new(bump, 2 * shape.degree);
+    let lattice = Grid { axes: shape.dimensions, along: places(shape.degree) };
+    let (operator, at_points) = (Operator::new(shape.dimensions, shape.degree), Bases::at(shape.degree, &points.along));
+    let mut sums = vec![Expected::default(); orders.len()];
+    for draw in 0..DRAWS {
+        let mut rng = stream(draw);
+        let noise: Vec<f64> = unit_noise(law, shape.values(), &mut rng).iter().map(|z| scale * z).collect();
+        let place = bump.place(&mut rng);
+        let exact = points.values(bump, &place);
+        let noises = operator.at_orders(&noise, orders);
+        let bumps = operator.at_orders(&lattice.values(bump, &place), orders);
+        for ((sum, noise), bump) in sums.iter_mut().zip(noises).zip(bumps) {
+            let noise = at_points.evaluate(&noise, shape.dimensions);
+            let bias: Vec<f64> =
+                at_points.evaluate(&bump, shape.dimensions).iter().zip(&exact).map(|(a, b)| a - b).collect();
+            sum.add(&noise, &bias);
+        }
+    }
+    sums
+}
+
+/// What to expect of noise with this scale on the whitened coordinates of each of `counts`, which must ascend, of `points`.
+pub fn on_points(points: &Points, law: Law, scale: f64, counts: &[usize], bump: &Bump) -> Vec<Expected> {
+    let grid = Grid::new(bump, 0).points();
+    let newton: Vec<Vec<f64>> = grid.iter().map(|y| points.coordinates(y)).collect();
+    let mut sums = vec![Expected::default(); counts.len()];
+    for draw in 0..DRAWS {
+        let mut rng = stream(draw);
+        let place = bump.place(&mut rng);
+        let at_points: Vec<f64> = points.basis().points.iter().map(|p| bump.at(&place, p)).collect();
+        let coordinates = points.whiten(&at_points);
+        let exact: Vec<f64> = grid.iter().map(|y| bump.at(&place, y)).collect();
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            let noise: Vec<f64> = unit_noise(law, *count, &mut rng).iter().map(|z| scale * z).collect();
+            let along = |c: &[f64], row: &[f64]| -> f64 { c.iter().zip(row).take(*count).map(|(a, b)| a * b).sum() };
+            let noise: Vec<f64> = newton.iter().map(|row| along(&noise, row)).collect();
+            let bias: Vec<f64> = newton.iter().zip(&exact).map(|(row, f)| along(&coordinates, row) - f).collect();
+            sum.add(&noise, &bias);
+        }
+    }
+    sums
+}
+
+impl Expected {
+    fn add(&mut self, noise: &[f64], bias: &[f64]) {
+        let sup =
+            |values: &mut dyn Iterator<Item = f64>| values.fold(0.0_f64, |sup, x| sup.max(x.abs())) / DRAWS as f64;
+        self.noise += sup(&mut noise.iter().copied());
+        self.approximation += sup(&mut bias.iter().copied());
+        self.error += sup(&mut noise.iter().zip(bias).map(|(a, b)| a + b));
+    }
+}
+
+impl Bump {
+    fn place(&self, rng: &mut ChaCha12Rng) -> Vec<f64> {
+        self.widths.iter().map(|_| rng.random()).collect()
+    }
+
+    fn at(&self, place: &[f64], y: &[f64]) -> f64 {
+        let square = |((y, d), width): ((&f64, &f64), &f64)| ((y - d) / width).powi(2);
+        self.height * (-y.iter().zip(place).zip(&self.widths).map(square).sum::<f64>() / 2.0).exp()
+    }
+}
+
+/// The same points on every axis.
+struct Grid {
+    axes: usize,
+    along: Vec<f64>,
+}
+
+impl Grid {
+    /// At least so many cells an axis, and four to the bump's narrowest width where that is not too many.
+    fn new(bump: &Bump, cells: u32) -> Self {
+        let narrowest = bump.widths.iter().fold(1.0_f64, |a, b| a.min(*b));
+        let most = [600, 96, 24][bump.widths.len().clamp(1, 3) - 1];
+        // A cast from a float saturates.
+        let cells = cells.max((4.0 / narrowest).ceil() as u32).clamp(16, most);
+        Grid { axes: bump.widths.len(), along: places(cells) }
+    }
+
+    fn points(&self) -> Vec<Vec<f64>> {
+        (0..self.axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
+            points.iter().flat_map(|p| self.along.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
+        })
+    }
+
+    fn values(&self, bump: &Bump, place: &[f64]) -> Vec<f64> {
+        place.iter().zip(&bump.widths).fold(vec![bump.height], |product, (d, width)| {
+            let axis: Vec<f64> = self.along.iter().map(|y| (-((y - d) / width).powi(2) / 2.0).exp()).collect();
+            product.iter().flat_map(|p| axis.iter().map(move |x| p * x)).collect()
+        })
+    }
+}
+
+fn places(cells: u32) -> Vec<f64> {
+    (0..=cells).map(|j| f64::from(j) / f64::from(cells)).collect()
+}
+
+fn stream(draw: u64) -> ChaCha12Rng {
+    let mut rng = ChaCha12Rng::seed_from_u64(SEED);
+    rng.set_stream(draw);
+    rng
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,37 +217,6 @@ mod tests {
                 assert!((few / many - 1.0).abs() < 0.15, "{law:?} {dimensions} {degree} {order}: {few} {many}");
             }
         }
-    }
-
-    /// One constant function: the noise is a Gaussian's size, and the ball's is a Laplace's.
-    #[test]
-    fn the_noise_on_kernel_points_is_that_of_its_coordinates() {
-        let constant = PointKernel::Gaussian { precision: vec![vec![1e-12]] };
-        let noise = kernel_noise(&constant, 1, &[1]).unwrap();
-        assert!((noise[0].gaussian - (2.0 / PI).sqrt()).abs() < 0.1, "{noise:?}");
-        assert!((noise[0].ball - 1.0).abs() < 0.12, "{noise:?}");
-        for d in 1..200 {
-            // Stirling, and exactly the mean of a chi variable.
-            let root = (d as f64 - 0.5 + 1.0 / (8.0 * d as f64)).sqrt();
-            assert!((mean_length(d) / root - 1.0).abs() < 0.02 / d as f64, "{d}: {} {root}", mean_length(d));
-        }
-    }
-
-    /// The privacy mathematics, section 11: a kernel machine on the plane, with as many eigenfunctions as there are points here,
-    /// and a density. Points are as good as eigenfunctions within a few per cent.
-    #[test]
-    fn the_noise_on_kernel_points_is_nearly_that_of_eigenfunctions() {
-        for (bandwidth, points, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
-            let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
-            let noise = kernel_noise(&kernel, 2, &[points / 2, points]).unwrap();
-            println!("{bandwidth}: {noise:?}");
-            assert!((noise[1].ball / expected - 1.0).abs() < 0.25, "{bandwidth}: {noise:?}");
-            assert!(noise[0].ball < noise[1].ball && noise[0].power > noise[1].power);
-            assert_eq!(noise[0], kernel_noise(&kernel, 2, &[points / 2]).unwrap()[0]);
-        }
-        let linear = PointKernel::Machine(Kernel::Linear);
-        let noise = kernel_noise(&linear, 2, &[2, 40]).unwrap();
-        assert_eq!([noise[0].points, noise[1].points], [2, 3]);
     }
 
     #[test]

@@ -144,23 +144,16 @@ impl Points {
 }
 
 /// Newton's basis of a kernel on a public grid: what the points explain, one after the other.
-#[derive(Clone, Debug)]
-pub struct Newton {
+struct Newton {
     /// The points, as indices of the grid.
     order: Vec<usize>,
     /// `L^-1 k_P(y)`, one row for each `y` of the grid.
-    pub rows: Vec<Vec<f64>>,
+    rows: Vec<Vec<f64>>,
     /// The largest value on the grid of the power function, for 0 to `d` points.
-    pub powers: Vec<f64>,
+    powers: Vec<f64>,
 }
 
 impl Newton {
-    /// As [`Points::choose`].
-    pub fn new(kernel: &PointKernel, axes: usize, most: usize) -> Result<Self, Error> {
-        let kernel = checked(kernel.clone(), axes)?;
-        Ok(Newton::on(&kernel, &grid(&kernel, axes), most.min(MOST_POINTS)))
-    }
-
     fn on(kernel: &PointKernel, grid: &[Vec<f64>], most: usize) -> Self {
         let mut rests: Vec<f64> = grid.iter().map(|y| kernel.value(y, y)).collect();
         let mut newton = Newton { order: Vec::new(), rows: vec![Vec::new(); grid.len()], powers: Vec::new() };
