@@ -34,11 +34,7 @@ fn noise(text: &str) -> (f64, Calibrated, String) {
     let band = settings
         .release
         .orders()
-<<<<<<< HEAD
-        .try_map(|order| Ok::<_, ()>(Band::simulate(&settings.shape(), settings.release.law, *order)))
-=======
         .try_map(|order| Ok::<_, ()>(Band::simulate(&settings.shape(), settings.release.body.law(), *order)))
->>>>>>> main
         .unwrap();
     let plan = settings.plan(&band, true).unwrap();
     let description = plan.ways.first().descriptions.first();

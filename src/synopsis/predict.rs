@@ -206,6 +206,8 @@ fn stream(draw: u64) -> ChaCha12Rng {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::PointKernel;
+    use crate::target::machine::Kernel;
 
     #[test]
     fn the_mean_noise_is_that_of_the_band() {
@@ -238,6 +240,21 @@ mod tests {
         let together = approximation(&[0.1], 20, &[1, 2, 5, 9]);
         for (order, worst) in [1, 2, 5, 9].into_iter().zip(together) {
             assert_eq!(approximation(&[0.1], 20, &[order]), [worst]);
+        }
+    }
+
+    /// The privacy mathematics, section 11: a kernel machine on the plane with so many eigenfunctions. Points are as good
+    /// within a few per cent.
+    #[test]
+    fn the_noise_on_kernel_points_is_nearly_that_of_eigenfunctions() {
+        for (bandwidth, count, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
+            let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
+            let points = Points::choose(kernel, 2, count).unwrap();
+            let bump = Bump { widths: vec![bandwidth; 2], height: 1.0 };
+            let found = on_points(&points, Law::Ball, 1.0, &[count / 2, count], &bump);
+            println!("{bandwidth}: {found:?}");
+            assert!((found[1].noise / expected - 1.0).abs() < 0.25, "{bandwidth}: {found:?}");
+            assert!(found[0].noise < found[1].noise && found[0].approximation > found[1].approximation);
         }
     }
 }
