@@ -90,9 +90,9 @@ impl Newton {
         backward(&self.factor, coordinates)
     }
 
-    /// The coordinates of the projection of the function 1.
-    pub fn of_one(&self) -> Vec<f64> {
-        forward(&self.factor, &vec![1.0; self.count()])
+    /// `L^-1 v`: the coordinates of a function with the values `v` at the points.
+    pub fn whiten(&self, values: &[f64]) -> Vec<f64> {
+        forward(&self.factor, values)
     }
 }
 
