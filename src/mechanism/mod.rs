@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod choice;
 mod gaussian;
 pub mod noise;
+pub mod online;
 mod selection;
 pub mod price;
 
@@ -225,4 +226,13 @@ pub enum Error {
         "a delta of {delta} is no promise that Gaussian noise can keep: give one above 0 and below 1, such as 0.000001"
     )]
     NoPromise { delta: Delta },
+    #[error(
+        "errors of {error} at each point leave no room beside a change of {change}, both in grid units: take a finer grid, \
+         such as 2^24 units to the change"
+    )]
+    NoSlack { change: u64, error: f64 },
+    #[error("a point has {axes} coordinates, each from 0 to 1, and the function has one value there")]
+    Point { axes: usize },
+    #[error(transparent)]
+    Kernel(#[from] target::Error),
 }

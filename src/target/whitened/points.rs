@@ -34,7 +34,7 @@ impl Points {
     /// The first `most` points for a kernel on `axes` axes, `most` from 1 to [`MOST_POINTS`]; fewer where the kernel has no
     /// more that floats can tell apart. The points for a smaller `most` are the first of these.
     pub fn choose(kernel: PointKernel, axes: usize, most: usize) -> Result<Self, Error> {
-        let kernel = checked(kernel, axes)?;
+        let kernel = kernel.checked(axes)?;
         if !(1..=MOST_POINTS).contains(&most) {
             return Err(Error::KernelPoints { points: most, most: MOST_POINTS });
         }
@@ -117,19 +117,8 @@ impl Points {
     }
 
     /// How far a computed kernel value is off at most.
-    ///
-    /// The quadratic form of a Gaussian adds up `l^2` products, `q` in size together. With `z` half the form,
-    /// `q <= |P| |x - y|^2 <= |P| trace(P^-1) 2 z`, `|P|` the largest row sum; and `z exp(-z) < 0.37`.
     pub(in crate::target) fn error(&self) -> f64 {
-        match &self.basis.kernel {
-            PointKernel::Machine(_) => ERROR,
-            PointKernel::Gaussian { precision } => {
-                let largest = precision.iter().map(|row| row.iter().map(|p| p.abs()).sum::<f64>()).fold(0.0, f64::max);
-                let covariance = Form::new(precision).map(|form| form.inverse()).unwrap_or_default();
-                let trace: f64 = covariance.iter().enumerate().map(|(i, row)| row[i]).sum();
-                ((precision.len().pow(2) + 8) as f64 * largest * trace * (1.0 + 1e-3) + 4.0) * ROUNDING
-            }
-        }
+        self.basis.kernel.error()
     }
 
     /// How much the floats of [`Points::whiten`] lose for values of at most 1, in the 2-norm.
@@ -189,17 +178,35 @@ pub(in crate::target) fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Refuses a kernel that is none on the unit cube of `axes` axes.
-fn checked(kernel: PointKernel, axes: usize) -> Result<PointKernel, Error> {
-    if !(1..=3).contains(&axes) {
-        return Err(Error::Axes(axes));
+impl PointKernel {
+    /// How far a computed kernel value is off at most.
+    ///
+    /// The quadratic form of a Gaussian adds up `l^2` products, `q` in size together. With `z` half the form,
+    /// `q <= |P| |x - y|^2 <= |P| trace(P^-1) 2 z`, `|P|` the largest row sum; and `z exp(-z) < 0.37`.
+    pub(crate) fn error(&self) -> f64 {
+        match self {
+            PointKernel::Machine(_) => ERROR,
+            PointKernel::Gaussian { precision } => {
+                let largest = precision.iter().map(|row| row.iter().map(|p| p.abs()).sum::<f64>()).fold(0.0, f64::max);
+                let covariance = Form::new(precision).map(|form| form.inverse()).unwrap_or_default();
+                let trace: f64 = covariance.iter().enumerate().map(|(i, row)| row[i]).sum();
+                ((precision.len().pow(2) + 8) as f64 * largest * trace * (1.0 + 1e-3) + 4.0) * ROUNDING
+            }
+        }
     }
-    match kernel {
-        PointKernel::Machine(kernel) => kernel.checked().map(PointKernel::Machine),
-        PointKernel::Gaussian { precision } => {
-            let square = precision.len() == axes && precision.iter().all(|row| row.len() == axes);
-            let form = if square { Form::new(&precision) } else { None };
-            form.map(|_| PointKernel::Gaussian { precision }).ok_or(Error::NotPositiveDefinite)
+
+    /// Refuses a kernel that is none on the unit cube of `axes` axes.
+    pub(crate) fn checked(self, axes: usize) -> Result<Self, Error> {
+        if !(1..=3).contains(&axes) {
+            return Err(Error::Axes(axes));
+        }
+        match self {
+            PointKernel::Machine(kernel) => kernel.checked().map(PointKernel::Machine),
+            PointKernel::Gaussian { precision } => {
+                let square = precision.len() == axes && precision.iter().all(|row| row.len() == axes);
+                let form = if square { Form::new(&precision) } else { None };
+                form.map(|_| PointKernel::Gaussian { precision }).ok_or(Error::NotPositiveDefinite)
+            }
         }
     }
 }

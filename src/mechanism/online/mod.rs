@@ -1,0 +1,267 @@
+//! The Gaussian process, one point at a time: one price for as many points as are asked (Hall, Rinaldo and Wasserman 2013,
+//! section 5; privacy mathematics, sections 1 and 7).
+//!
+//! # How
+//!
+//! `K = L L'` is the kernel matrix of the points asked so far. For a new point `x` the public row `R` of [`Process`] stands for
+//! that of `L^-1`, in whole numbers of `2^-24`. The exact values at the points, whole numbers of grid units, make the
+//! coordinate `c = R v`, an exact integer; discrete Gaussian noise `z` is added, and the answer is
+//!
+//! ```text
+//! m(x) + l (c + z)
+//! ```
+//!
+//! `m(x)` the conditional mean at `x` given the earlier answers and `l` the pivot: so answers are exact values and the path of a
+//! Gaussian process with the covariance `sigma^2 K`. (The paper draws around `m(x)` itself, without `c`: after the first point
+//! that is no longer about the data. Its recursion is that of the noise.)
+//!
+//! # Guarantee
+//!
+//! The caller declares: for neighbours, the exact values at whatever points are those of a function of norm at most `Delta` in
+//! the space of the kernel, up to `e` at each point. For all coordinates together, whatever the points,
+//!
+//! ```text
+//! ||c - c'||_2 <= q Delta + s e <= 1.05 Delta
+//! ```
+//!
+//! `q` the largest that the rows make of a function of norm 1 and `s` of an error of 1 at each point: both are bounded from the
+//! public points alone, with all that rounding and floats did. The noise is made for `1.05 Delta`. A point that would pass
+//! it, or that is so near to others that its pivot's square is below `10^-8`, is answered by `m(x)`: no exact value is
+//! looked at and nothing is paid, and [`Answer::power`] says so. That decision sees points alone.
+//!
+//! Points may be chosen after seeing answers. Let `d_i` be the change of coordinate `i` between two neighbours; after the
+//! answers before it, it is a number, and `sum_i d_i^2 <= D^2 = (1.05 Delta)^2` for every course of answers. Then
+//!
+//! * for `rho`: with `P`, `P'` the laws of the answers, `prod_i (p_i / p_i')^a exp(-a (a - 1) d_i^2 / 2 sigma^2)` is a
+//!   supermartingale under `P'`, because each noisy integer is that close (`[CKS20]` theorem 14). So the divergence of order `a`
+//!   is at most `a D^2 / 2 sigma^2`, as for one vector that changes by `D`;
+//! * for (epsilon, delta): with the continuous law, coordinate `i` is the increment of a Brownian motion with drift 0 or 1 over
+//!   a time of `d_i^2 / sigma^2`, scaled by `sigma^2 / d_i`; so all answers are computed from its path up to the time
+//!   `D^2 / sigma^2`, whose end is sufficient: one Gaussian that moves by `D` (Smith and Thakurta 2022). What the
+//!   discrete law adds is counted for [`MOST`] coordinates.
+//!
+//! Sums wrap at `2^128`: that is post-processing of the sum of integers and its noise. The answer is, too.
+
+mod dense;
+mod markov;
+
+use std::fmt;
+
+use super::noise::{DiscreteGaussian, Generator};
+use super::price::Price;
+use super::{Error, Gaussian, Law, Mechanism};
+use crate::target::{Exact, PointKernel, Sensitivity, machine};
+use dense::Dense;
+use markov::Markov;
+
+/// Most points with noise of their own. Those of a kernel without a shorter way are at most [`dense::MOST`].
+pub const MOST: usize = 1 << 20;
+
+/// What 1 is in a row.
+const ONE: f64 = 16_777_216.0;
+
+/// The part of `Delta` that floats, rounding and errors of the values may take: one in so many.
+const SLACK: u64 = 20;
+
+/// The least square of a pivot.
+const LEAST: f64 = 1e-8;
+
+/// A function of secret records that answers at one public point after the other. One price, paid at the start: that of
+/// [`Online::new`], however many points follow. Grid units are the caller's; so that the rounding of values does not take the
+/// slack, `Delta` should be some `2^24` of them.
+///
+/// # Example
+///
+/// How many records lie near, in kernels of width 0.2: `f(y) = sum_i exp(-|y - d_i| / 0.2)`. One record more is a function of
+/// norm 1; rounding moves a difference by 1 at most.
+///
+/// ```
+/// use bernstream::mechanism::noise::Generator;
+/// use bernstream::mechanism::online::Online;
+/// use bernstream::mechanism::price::Price;
+/// use bernstream::target::{Exact, PointKernel, Sensitivity, machine::Kernel};
+///
+/// let records = [0.1, 0.4, 0.45, 0.5, 0.9];
+/// let grid = f64::from(1 << 24);
+/// let near = |y: f64| records.iter().map(|d: &f64| (-(y - d).abs() / 0.2).exp()).sum::<f64>();
+/// let exact = |y: f64| Exact::new(vec![(near(y) * grid).round() as i128]);
+///
+/// let kernel = PointKernel::Machine(Kernel::Laplacian { bandwidth: 0.2 });
+/// let price = Price::Concentrated("0.5".parse().unwrap());
+/// let mut online = Online::new(kernel, 1, Sensitivity(1 << 24), 1.0, price)?;
+/// let mut generator = Generator::from_entropy()?;
+/// let first = online.ask(&[0.5], &exact(0.5), &mut generator)?;
+/// let next = if first.value > 3.0 * grid { 0.4 } else { 0.9 };
+/// let second = online.ask(&[next], &exact(next), &mut generator)?;
+/// assert!(second.power.is_none(), "noise of its own");
+/// let again = online.ask(&[0.5], &exact(0.5), &mut generator)?;
+/// assert_eq!((again.value, again.power), (first.value, Some(0.0)));
+/// # Ok::<(), bernstream::mechanism::Error>(())
+/// ```
+pub struct Online {
+    process: Kind,
+    axes: usize,
+    desk: Desk,
+}
+
+enum Kind {
+    Dense(Dense),
+    Markov(Markov),
+}
+
+/// What is asked of all processes alike. Exact values are secret: nothing shows them.
+struct Desk {
+    /// `Delta` and `e`, in grid units.
+    change: f64,
+    error: f64,
+    noise: Gaussian,
+    exact: Vec<i128>,
+}
+
+/// An answer at a point, in grid units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    pub value: f64,
+    /// The standard deviation of the noise in it.
+    pub deviation: f64,
+    /// `None` where noise was drawn. Else the value is what the earlier answers predict, for free; it misses the function by
+    /// at most this times the function's norm, beside the noise.
+    pub power: Option<f64>,
+}
+
+/// A Gaussian process with the covariance of a kernel, point by point. It sees noisy values only.
+trait Process {
+    /// What a new point needs besides the rest of an [`Offer`].
+    type Place;
+
+    fn offer(&self, point: &[f64]) -> Offer<Self::Place>;
+
+    /// Takes the point with its noisy coordinate. The value there.
+    fn take(&mut self, offer: Offer<Self::Place>, coordinate: f64) -> f64;
+}
+
+/// What a process makes of a point before anybody looks at the value there.
+struct Offer<Place> {
+    /// `K(x, x)`, and what the points so far leave of it: the square of the pivot.
+    whole: f64,
+    rest: f64,
+    /// `m(x)`.
+    mean: f64,
+    /// `R` in `2^-24`, by the number of the point; the last is the new point's own.
+    row: Vec<(usize, i64)>,
+    reach: Reach,
+    place: Place,
+}
+
+/// What the rows with the new one can make of a change.
+struct Reach {
+    /// `q`, or more.
+    stretch: f64,
+    /// `s`, or more.
+    spread: f64,
+}
+
+impl Online {
+    /// `kernel` on the unit cube of `axes` axes, `K(x, x) <= 1`; `change` is `Delta` and `error` is `e`: 1 where values of a
+    /// function that changes by at most `Delta` are rounded to whole numbers. Takes `log` of the number of points for each
+    /// with [`machine::Kernel::Laplacian`] on one axis (the Ornstein-Uhlenbeck process), its square with others.
+    pub fn new(kernel: PointKernel, axes: usize, change: Sensitivity, error: f64, price: Price) -> Result<Self, Error> {
+        let kernel = kernel.checked(axes)?;
+        let delta = change.0 as f64;
+        if change.0 > 0 && !(error >= 0.0 && delta + error < allowed(delta)) {
+            return Err(Error::NoSlack { change: change.0, error });
+        }
+        let with_slack = u128::from(change.0) * (u128::from(SLACK) + 1) * (1 << 24) / u128::from(SLACK);
+        // A cast that is cut would be a smaller change; more than 2^56 is refused all the same.
+        let euclidean = Sensitivity(u64::try_from(with_slack + 1).unwrap_or(u64::MAX));
+        let euclidean = if change.0 == 0 { change } else { euclidean };
+        let noise = match Mechanism::calibrated(Law::DiscreteGaussian, euclidean, MOST, price)? {
+            Mechanism::Gaussian(gaussian) => gaussian,
+            Mechanism::Laplace(_) | Mechanism::Cube(_) | Mechanism::Ball(_) => return Err(Error::NoPrice),
+        };
+        let process = match kernel {
+            PointKernel::Machine(machine::Kernel::Laplacian { bandwidth }) if axes == 1 => {
+                Kind::Markov(Markov::new(bandwidth))
+            }
+            kernel => Kind::Dense(Dense::new(kernel)),
+        };
+        Ok(Online { process, axes, desk: Desk { change: delta, error, noise, exact: Vec::new() } })
+    }
+
+    /// `sigma`: the standard deviation of the noise where `K(x, x) = 1`, in grid units.
+    pub fn deviation(&self) -> f64 {
+        self.desk.deviation()
+    }
+
+    /// How many points have noise of their own.
+    pub fn drawn(&self) -> usize {
+        self.desk.exact.len()
+    }
+
+    /// The answer at a public point of the unit cube; `exact` has one value, that of the function there. It is not looked at
+    /// where the answer is free.
+    pub fn ask(&mut self, point: &[f64], exact: &Exact, generator: &mut Generator) -> Result<Answer, Error> {
+        if point.len() != self.axes || !point.iter().all(|x| (0.0..=1.0).contains(x)) {
+            return Err(Error::Point { axes: self.axes });
+        }
+        let [exact] = exact.reveal() else { return Err(Error::Point { axes: self.axes }) };
+        Ok(match &mut self.process {
+            Kind::Dense(process) => self.desk.ask(process, point, *exact, generator),
+            Kind::Markov(process) => self.desk.ask(process, point, *exact, generator),
+        })
+    }
+}
+
+impl Desk {
+    fn deviation(&self) -> f64 {
+        self.noise.scale().units() as f64 / ONE
+    }
+
+    /// Public: no exact value has a say.
+    fn affords<Place>(&self, offer: &Offer<Place>) -> bool {
+        let reached = offer.reach.stretch * self.change + offer.reach.spread * self.error;
+        self.exact.len() < MOST && offer.rest >= LEAST && reached <= allowed(self.change)
+    }
+
+    fn ask<P: Process>(&mut self, process: &mut P, point: &[f64], exact: i128, generator: &mut Generator) -> Answer {
+        let offer = process.offer(point);
+        if !self.affords(&offer) {
+            let explained = (offer.whole - offer.rest).max(0.0).sqrt();
+            let power = Some(offer.rest.max(0.0).sqrt());
+            return Answer { value: offer.mean, deviation: self.deviation() * explained, power };
+        }
+        self.exact.push(exact);
+        let mut noise = [0];
+        DiscreteGaussian::new(self.noise.scale()).fill(generator, &mut noise);
+        let noisy = offer.row.iter().fold(noise[0], |sum, (number, weight)| {
+            let exact = self.exact.get(*number).copied().unwrap_or_default();
+            sum.wrapping_add(exact.wrapping_mul(i128::from(*weight)))
+        });
+        let deviation = self.deviation() * offer.whole.sqrt();
+        Answer { value: process.take(offer, noisy as f64 / ONE), deviation, power: None }
+    }
+}
+
+/// What the changes of all coordinates may reach together.
+fn allowed(change: f64) -> f64 {
+    (1.0 + 1.0 / SLACK as f64) * change * (1.0 - 1e-9)
+}
+
+/// A row of `L^-1` in whole numbers: `weights` those of the conditional mean.
+fn whole_row(weights: impl Iterator<Item = (usize, f64)>, own: usize, rest: f64) -> Vec<(usize, i64)> {
+    let pivot = rest.sqrt();
+    // A cast from a float saturates; such a row is refused.
+    let whole = |entry: f64| (entry * ONE / pivot).round() as i64;
+    weights.map(|(number, weight)| (number, whole(-weight))).chain([(own, whole(1.0))]).collect()
+}
+
+/// The size of a row in the 1-norm.
+fn size(row: &[(usize, i64)]) -> f64 {
+    row.iter().map(|(_, weight)| weight.unsigned_abs() as f64 / ONE).sum()
+}
+
+impl fmt::Debug for Online {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Online({} points drawn)", self.drawn())
+    }
+}
