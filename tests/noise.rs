@@ -6,7 +6,7 @@ use std::path::Path;
 
 use bernstream::mechanism::calibrate::Scale;
 use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator, permute_and_flip};
-use bernstream::mechanism::{Cube, Laplace, Selection};
+use bernstream::mechanism::{Candidates, Cube, Laplace, Selection};
 use bernstream::target::{Exact, Sensitivity};
 
 #[path = "support/statistics.rs"]
@@ -297,6 +297,46 @@ fn the_odds_of_neighbours_under_a_choice_are_those_of_the_price() {
     let (found, less) = (largest(scale), largest(0.7 * scale));
     println!("a price of 1: {found:.4}, with 30 % less noise {less:.4}");
     assert!((0.9..=1.000_000_011).contains(&found) && less > 1.1, "{found} {less}");
+}
+
+/// Four functions on three points; the exact values move by 40 at each point in every way.
+#[test]
+fn a_candidate_is_chosen_by_its_largest_distance_and_at_its_price() {
+    let functions = vec![vec![0, 100, 200], vec![10, 60, 200], vec![0, 100, 400], vec![-300, 0, 0]];
+    let price = "1.00000001".parse().unwrap();
+    let candidates = Candidates::calibrated(functions, 40, price).unwrap();
+    let utilities = |values: &[i128]| candidates.utilities(&Exact::new(values.to_vec())).reveal().to_vec();
+    let exact = [0, 90, 210];
+    assert_eq!(utilities(&exact), [-10, -30, -190, -300]);
+    assert_eq!(utilities(&[i128::MIN, 0, i128::MAX]), [-i128::MAX; 4]);
+    let scale = Selection::calibrated(40, price).unwrap().scale().units() as f64;
+    let law = |values: &[i128], scale: f64| choices(&utilities(values).try_into().unwrap(), scale);
+
+    let mut generator = Generator::frozen([73; 32]);
+    let mut counts = [0.0; 4];
+    (0..50_000).for_each(|_| counts[candidates.choose(&Exact::new(exact.to_vec()), &mut generator)] += 1.0);
+    let misfit = |scale: f64| -> f64 {
+        counts.iter().zip(law(&exact, scale)).map(|(o, p)| (o - 50_000.0 * p).powi(2) / (50_000.0 * p)).sum()
+    };
+    // The quantile of 3 degrees of freedom at 10^-9.
+    assert!(misfit(scale) < 44.9, "{}", misfit(scale));
+    assert!(misfit(0.7 * scale) > 44.9 && misfit(1.3 * scale) > 44.9);
+
+    let largest = |scale: f64| {
+        let mut odds: f64 = 0.0;
+        for base in [exact, [0, 80, 200], [0, 100, 300], [-150, 50, 100]] {
+            for ways in 0..27_i128 {
+                let moved: Vec<i128> =
+                    (0..3_usize).map(|j| base[j] + 40 * (ways / 3_i128.pow(j as u32) % 3 - 1)).collect();
+                let (before, after) = (law(&base, scale), law(&moved, scale));
+                odds = before.iter().zip(&after).map(|(p, q)| (p / q).ln().abs()).fold(odds, f64::max);
+            }
+        }
+        odds
+    };
+    let (found, less) = (largest(scale), largest(0.5 * scale));
+    println!("a price of 1: {found:.4}, with half the noise {less:.4}");
+    assert!(found <= 1.000_000_011 && less > 1.0, "{found} {less}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ use calibrate::{Delta, Epsilon, Rho, Scale};
 pub use gaussian::Gaussian;
 use noise::{DiscreteCube, DiscreteLaplace, Generator};
 use price::Price;
-pub use selection::Selection;
+pub use selection::{Candidates, Selection};
 
 /// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]

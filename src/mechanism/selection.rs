@@ -33,3 +33,37 @@ impl Selection {
         permute_and_flip(self.scale, utilities.reveal(), generator)
     }
 }
+
+/// Candidates for a secret function: public functions, by their values at the public points of a target.
+///
+/// A candidate's utility is less the further it is from the exact values where it is furthest (Hall, Rinaldo and Wasserman 2013,
+/// section 3.2, with the distance of the sup norm). Neighbours whose values differ by at most `S` at each point are at most that
+/// much nearer or further, so one choice is `price`-differentially private with delta 0, as with [`Selection`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidates {
+    functions: Vec<Vec<i128>>,
+    selection: Selection,
+}
+
+impl Candidates {
+    /// `functions` in the grid units of the exact values, which must not be what they were chosen by; a point that one does
+    /// not reach does not count for it. `sup` is
+    /// [`Target::sup_sensitivity`](crate::target::Target::sup_sensitivity).
+    pub fn calibrated(functions: Vec<Vec<i128>>, sup: u64, price: Epsilon) -> Result<Self, Error> {
+        Ok(Candidates { functions, selection: Selection::calibrated(sup, price)? })
+    }
+
+    /// Draws. The number of a candidate, 0 where there is none; each call costs the price once more.
+    pub fn choose(&self, exact: &Exact, generator: &mut Generator) -> usize {
+        self.selection.choose(&self.utilities(exact), generator)
+    }
+
+    /// In grid units, one a candidate. Secret.
+    pub fn utilities(&self, exact: &Exact) -> Exact {
+        let farthest = |function: &Vec<i128>| {
+            function.iter().zip(exact.reveal()).map(|(at, exact)| at.abs_diff(*exact)).max().unwrap_or_default()
+        };
+        let less = |farthest: u128| -i128::try_from(farthest).unwrap_or(i128::MAX);
+        Exact::new(self.functions.iter().map(|function| less(farthest(function))).collect())
+    }
+}

@@ -3,7 +3,7 @@
 use crate::synopsis::bernstein::{MAX_ORDER, Operator, basis};
 use crate::synopsis::description::{Axis, Basis};
 use crate::synopsis::newton::{Newton, dot};
-use crate::synopsis::noise::pointwise;
+use crate::synopsis::noise::{pointwise, variance};
 use crate::synopsis::{Error, Synopsis, unit_point};
 
 /// The pointwise band of a synopsis, ready for many points.
@@ -15,6 +15,8 @@ pub struct Pointwise {
     axes: Vec<Axis>,
     /// The band is so many times the length of the influences.
     factor: f64,
+    /// Of the noise on one value.
+    deviation: f64,
     influences: Influences,
 }
 
@@ -48,12 +50,24 @@ impl Synopsis {
         };
         let simulated = || about.noise.scale * pointwise(about.noise.law, shape.values());
         let factor = about.band.pointwise.unwrap_or_else(simulated);
-        Ok(Pointwise { axes: about.domain.clone(), factor, influences })
+        let deviation = about.noise.scale * variance(about.noise.law, shape.values()).sqrt();
+        Ok(Pointwise { axes: about.domain.clone(), factor, deviation, influences })
     }
 }
 
 impl Pointwise {
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        Ok(self.factor * self.length(point)?)
+    }
+
+    /// The standard deviation of the noise at a point: of kernel functions the standard error of the interpolation, noise times
+    /// `sqrt(k' K^-1 k)`, `k` the kernel between the point and those of the basis.
+    pub fn deviation(&self, point: &[f64]) -> Result<f64, Error> {
+        Ok(self.deviation * self.length(point)?)
+    }
+
+    /// Of the influences of the values on the function.
+    fn length(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(&self.axes, point)?;
         let influences = match &self.influences {
             Influences::Lattice { operator, degree, order } => {
@@ -63,6 +77,6 @@ impl Pointwise {
             Influences::Affine => std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)).collect(),
             Influences::Kernel(newton) => newton.at(&point),
         };
-        Ok(self.factor * dot(&influences, &influences).sqrt())
+        Ok(dot(&influences, &influences).sqrt())
     }
 }

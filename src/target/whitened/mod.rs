@@ -20,8 +20,10 @@
 //! these ([`density`]). Machines are computed in floats: there [`Points::stretch`] bounds what `M` makes of a function of
 //! norm 1, and [`Points::spread`] what it makes of errors.
 
+pub mod caller;
 pub mod density;
 pub mod points;
 
+pub use caller::KernelBlackBox;
 pub use density::KernelDensity;
 pub use points::Points;
