@@ -172,7 +172,9 @@ impl Release {
                     Basis::Kernel(_) => values.clone(),
                     _ => operator.coefficients(&values, *order),
                 };
-                let off = |(bases, exact): (&Vec<Vec<f64>>, &f64)| (evaluate(&coefficients, bases) / scene.divisor - exact).abs();
+                let off = |(bases, exact): (&Vec<Vec<f64>>, &f64)| {
+                    (evaluate(&coefficients, bases) / scene.divisor - exact).abs()
+                };
                 *sum += bases.iter().zip(&scene.exact).map(off).fold(0.0, f64::max) / scene.repeats as f64;
             }
         }
@@ -199,11 +201,7 @@ fn row(scene: &Scene, epsilon: &str) -> (Vec<(String, f64)>, f64) {
         let errors = release.errors(scene, release.settings.mechanism().expect("a mechanism"), &[1]);
         (format!("{} points", release.settings.shape().values()), errors[0])
     }));
-    let auto = Release::new(
-        scene,
-        epsilon,
-        &format!("noise = \"auto\"\nexpected_records = {}", scene.records.len()),
-    );
+    let auto = Release::new(scene, epsilon, &format!("noise = \"auto\"\nexpected_records = {}", scene.records.len()));
     let order = auto.settings.release.order;
     let error = auto.errors(scene, auto.settings.mechanism().expect("a mechanism"), &[order])[0];
     let taken = auto.settings.release.auto.as_ref().expect("a table").best.written();
@@ -248,7 +246,12 @@ fn the_noise_that_is_chosen_beats_the_papers_many_times_over() {
             }
             let _ = writeln!(table, "{},{epsilon},papers' scale at k = 20,best h,{papers_at_20:.6}", scene.name);
             let cells: Vec<String> = row.iter().map(|(with, error)| format!("{error:.5} ({with})")).collect();
-            println!("{epsilon:>5}: {} | {:.2}, k = 20: {:.2}", cells.join("  "), row[0].1 / row[4].1, papers_at_20 / row[4].1);
+            println!(
+                "{epsilon:>5}: {} | {:.2}, k = 20: {:.2}",
+                cells.join("  "),
+                row[0].1 / row[4].1,
+                papers_at_20 / row[4].1
+            );
         }
     }
     fs::write(picture::output("noise.csv"), table).expect("written");

@@ -320,6 +320,22 @@ mod tests {
         }
     }
 
+    /// Why sensitivities are read off the numbers in use: rounded at 2^-16, a record's kernel is far longer than 1.
+    #[test]
+    fn a_kernel_that_is_rounded_leaves_the_ball() {
+        let points = Points::choose(gaussian(&[0.3]), 1, 16).unwrap();
+        let longest = |unit: f64| {
+            let length = |y: f64| {
+                let value = |p: &Vec<f64>| (points.basis.kernel.value(p, &[y]) / unit).round() * unit;
+                let values: Vec<f64> = points.basis.points.iter().map(value).collect();
+                points.whiten(&values).iter().map(|c| c * c).sum::<f64>().sqrt()
+            };
+            (0..=100).map(|i| length(f64::from(i) / 100.0)).fold(0.0, f64::max)
+        };
+        let [coarse, fine] = [16, 50].map(|bits| longest(2.0_f64.powi(-bits)));
+        assert!(coarse > 1.2 && (fine - 1.0).abs() < 1e-4, "{coarse} {fine}");
+    }
+
     #[test]
     fn errors_at_the_points_are_bounded() {
         let points = Points::choose(gaussian(&[0.3]), 1, 12).unwrap();
