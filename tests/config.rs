@@ -79,15 +79,26 @@ fn commented_functions() -> Vec<String> {
     blocks
 }
 
+/// The reference with another function; moments have no lattice.
+fn releasing(function: &str) -> String {
+    let text = with(include_str!("../config/reference.toml"), "[release.density]\nbandwidths = [10]\n", function);
+    match function.contains("[release.moments]") {
+        true => with(&with(&text, "\ndegree = 40\n", "\n"), "\norder = 2\n", "\n"),
+        false => text,
+    }
+}
+
 #[test]
 fn every_function_of_the_reference_can_be_released() {
-    let reference = include_str!("../config/reference.toml");
     let functions = commented_functions();
     let names: Vec<&str> =
         functions.iter().filter_map(|text| text.split_once("[release.")?.1.split(']').next()).collect();
-    assert_eq!(names, ["regression", "bayes", "bayes", "machine", "machine", "logistic", "expression", "expression"]);
+    assert_eq!(
+        names,
+        ["regression", "bayes", "bayes", "machine", "machine", "logistic", "moments", "expression", "expression"]
+    );
     for function in functions {
-        let text = with(reference, "[release.density]\nbandwidths = [10]\n", &function);
+        let text = releasing(&function);
         assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
     }
 }
@@ -99,7 +110,7 @@ fn every_function_of_the_readme_can_be_released() {
     let functions: Vec<&str> = blocks.filter(|block| block.contains("[release.")).collect();
     assert!(functions.len() >= 5);
     for function in functions {
-        let text = with(include_str!("../config/reference.toml"), "[release.density]\nbandwidths = [10]\n", function);
+        let text = releasing(function);
         assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
     }
 }
@@ -808,4 +819,25 @@ fn the_private_choices_of_the_reference_are_sound() {
     for text in [order, both] {
         assert_eq!(faults(&text), Vec::<String>::new());
     }
+}
+
+#[test]
+fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
+    let moments = include_str!("../config/summary.toml");
+    let says = |old: &str, new: &str| faults(&with(moments, old, new)).join("\n");
+    let lattice = says("noise = \"cube\"", "degree = 3");
+    assert!(lattice.contains("moments have no lattice"), "{lattice}");
+    assert!(says("noise = \"cube\"", "noise = \"ball\"").contains("kernel points"));
+    assert!(says("frequencies = 12", "frequencies = 259").contains("from 1 to 258"));
+    assert!(says("frequencies = 12", "frequencies = 0").contains("frequencies"));
+    assert!(says("frequencies = 12", "").contains("frequencies"));
+    assert!(says("frequencies = 12", "smoothness = 4").contains("expected_records: missing"));
+    assert!(says("noise = \"cube\"", "expected_records = 9000").contains("bears on nothing"));
+    let label = "label = { column = \"x\", above = 15 }\n\n[release.moments]";
+    assert!(says("[release.moments]", label).contains("moments have no label"));
+    let smooth = with(moments, "frequencies = 12", "smoothness = 4");
+    let smooth = with(&smooth, "noise = \"cube\"", "noise = \"auto\"\nexpected_records = 9000");
+    let settings = Settings::parse(&smooth, "f").unwrap();
+    assert_eq!(settings.shape().values(), 9_usize.pow(2));
+    assert_eq!(settings.release.order, 1);
 }

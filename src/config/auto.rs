@@ -251,6 +251,7 @@ impl Search<'_> {
             Target::Classifier(Classifier { method, .. }) => (self.smoothing(method), 1.0),
             Target::Probability(Classifier { method, .. }) => (self.smoothing(method), 0.5),
             // Nothing is known of its shape: a bump of half the domain.
+            Target::Moments(_) => return None,
             Target::Sum(_) => (vec![0.25; self.axes.len()], crowd),
         };
         // Two Gaussians on top of each other: the cluster, and the smoothing, each as wide as the other.

@@ -118,12 +118,8 @@ impl Asked {
             Some(file::Noise::GaussianProcess) => vec![Body::GaussianProcess],
             Some(file::Noise::Auto) => Body::paid_with(payment),
         };
-        if bodies.len() == 1
-            && bodies.iter().any(|body| body.law() == Law::DiscreteGaussian)
-            && payment.is_some_and(|payment| !payment.pays_for_gaussian())
-        {
-            let hint = "give [privacy] and [release] a `delta`, or price both in `rho`; or take \"ball\", \"cube\" or \"laplace\"";
-            return Err(document.fault(noise, "Gaussian noise gives no pure differential privacy", hint));
+        if let [body] = bodies[..] {
+            pays_for(document, noise.clone(), body, payment)?;
         }
         match &bodies[..] {
             [body] if body.is_on_points() => {
@@ -167,6 +163,40 @@ impl Asked {
         }
     }
 
+    /// The same for moments, which have no lattice and no kernel. Cube noise is the smaller one for them, always: a record can
+    /// move every moment by nearly as much as any one.
+    pub fn of_moments(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Found<Asked> {
+        let why = "moments have no lattice and no kernel points, only [release.moments] says how many there are";
+        unwanted(document, keys.degree, why)?;
+        unwanted(document, keys.order, why)?;
+        unwanted(document, keys.private_order, why)?;
+        unwanted(document, keys.points, why)?;
+        let body = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
+            None | Some((_, file::Noise::Laplace)) => Body::Laplace,
+            Some((_, file::Noise::Cube)) => Body::Cube,
+            Some((noise, file::Noise::Gaussian)) => {
+                pays_for(document, noise, Body::Gaussian, payment)?;
+                Body::Gaussian
+            }
+            // Of those that are paid for the smallest, whatever the weights of a question.
+            Some((_, file::Noise::Auto)) if payment.is_some_and(|payment| payment.pays_for_gaussian()) => {
+                Body::Gaussian
+            }
+            Some((_, file::Noise::Auto)) => Body::Cube,
+            Some((noise, file::Noise::Ball | file::Noise::GaussianProcess)) => {
+                let what = "is put on kernel points, and moments have none";
+                return Err(document.fault(noise, what, "take noise = \"cube\", the smallest for moments"));
+            }
+        };
+        let place = place.clone();
+        Ok(Asked { bodies: vec![body], degree: None, order: None, private_order: None, points: None, place })
+    }
+
     /// Whether something is left to be chosen.
     pub fn is_open(&self) -> bool {
         let is_auto = |written: &Option<Spanned<Option<u32>>>| {
@@ -179,6 +209,16 @@ impl Asked {
     pub fn fixed(written: &Option<Spanned<Option<u32>>>) -> Option<u32> {
         written.as_ref().and_then(|written| *written.get_ref())
     }
+}
+
+/// A price that buys this noise.
+fn pays_for(document: &mut Document<'_>, noise: Range<usize>, body: Body, payment: Option<&Payment>) -> Found<()> {
+    if body.law() != Law::DiscreteGaussian || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
+        return Ok(());
+    }
+    let hint =
+        "give [privacy] and [release] a `delta`, or price both in `rho`; or take \"ball\", \"cube\" or \"laplace\"";
+    Err(document.fault(noise, "Gaussian noise gives no pure differential privacy", hint))
 }
 
 fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {

@@ -161,6 +161,7 @@ pub struct Release {
     pub machine: Field<Machine>,
     pub logistic: Field<Logistic>,
     pub expression: Field<Expression>,
+    pub moments: Field<Moments>,
     pub sampled: Field<Sampled>,
 }
 
@@ -297,6 +298,14 @@ pub struct Logistic {
 pub enum Score {
     Linear,
     Sigmoid,
+}
+
+/// `[release.moments]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moments {
+    pub frequencies: Field<u32>,
+    pub smoothness: Field<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -8,10 +8,11 @@ use toml::Spanned;
 use crate::config::body::Coordinates;
 use crate::config::document::Document;
 use crate::config::file::{self, Field};
-use crate::config::release::{Ground, Labelled};
+use crate::config::release::{Ground, Labelled, Planned};
 use crate::config::sections::Found;
 use crate::config::{Function, choices, forms};
 use crate::synopsis::description::{self, Classifier, Clip, Method, Regression, Smoothing};
+use crate::synopsis::query::{self, MOST_SMOOTHNESS};
 use crate::target::bayes::gaussian::GaussianBayes;
 use crate::target::bayes::kernel::KernelBayes;
 use crate::target::covariance::CovarianceDensity;
@@ -19,6 +20,7 @@ use crate::target::density::Density;
 use crate::target::expression::{self, Formula, Variable};
 use crate::target::logistic::{Logistic, Score};
 use crate::target::machine::{self, Kernel, KernelMachine, Machine};
+use crate::target::moments::{self, Moments};
 use crate::target::regression::Regression as PriestleyChao;
 use crate::target::whitened::KernelDensity;
 use crate::target::{self, Target};
@@ -256,6 +258,52 @@ pub fn expression(
         meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
         quantity: "of the sum".to_owned(),
         about: description::Target::Sum(description::Sum { expression: text, clip }),
+        unit: target.unit(),
+        offset: 0.0,
+        target,
+    })
+}
+
+pub fn moments(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    written: file::Moments,
+) -> Found<Function> {
+    if let Some(label) = ground.label {
+        return Err(document.fault(label.span(), "moments have no label: every column is an axis", "leave it out"));
+    }
+    let axes = ground.axes.len();
+    let (frequencies, place) = match (written.frequencies, written.smoothness) {
+        (frequencies @ Some(_), None) => {
+            let frequencies = document.required(place, "frequencies", frequencies, forms::count)?;
+            (*frequencies.get_ref(), frequencies.span())
+        }
+        (None, smoothness @ Some(_)) => {
+            let smoothness = document.required(place, "smoothness", smoothness, |smoothness| match smoothness {
+                1..=MOST_SMOOTHNESS => Ok(smoothness),
+                _ => Err(format!("must be from 1 to {MOST_SMOOTHNESS}")),
+            })?;
+            // A price that is at fault has been told.
+            let chosen = ground.planned.map_or(1, |planned| {
+                let Planned { records, epsilon } = planned;
+                query::frequencies(axes, *smoothness.get_ref(), records, epsilon, moments::most_frequencies(axes))
+            });
+            (chosen, smoothness.span())
+        }
+        (both, _) => {
+            return Err(document.not_one_of(place.clone(), &["frequencies", "smoothness"], both.is_some()));
+        }
+    };
+    let target = built(document, &place, Moments::new(axes, frequencies))?;
+    Ok(Function {
+        meaning: format!(
+            "sums over the records of products of cosines of the angles of {}, {frequencies} an axis, the first the number of \
+             records: ask `bernstream query` what any smooth function adds up to",
+            ground.per()
+        ),
+        quantity: "of a sum of cosines over the records".to_owned(),
+        about: description::Target::Moments(description::Moments { frequencies }),
         unit: target.unit(),
         offset: 0.0,
         target,

@@ -44,6 +44,15 @@ pub(super) struct Ground<'a> {
     pub columns: &'a [String],
     pub label: Option<&'a Spanned<Labelled>>,
     pub on: Coordinates,
+    /// For moments that choose how many they are.
+    pub planned: Option<Planned>,
+}
+
+/// What a number of moments is chosen for.
+#[derive(Clone, Copy)]
+pub(super) struct Planned {
+    pub records: u64,
+    pub epsilon: f64,
 }
 
 /// A label and its column.
@@ -91,9 +100,17 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         private_order: written.private_order,
         points: written.points,
     };
-    let asked = Asked::read(document, &place, keys, payment.as_ref().ok().map(Spanned::get_ref));
+    let asked = match &written.moments {
+        Some(_) => Asked::of_moments(document, &place, keys, payment.as_ref().ok().map(Spanned::get_ref)),
+        None => Asked::read(document, &place, keys, payment.as_ref().ok().map(Spanned::get_ref)),
+    };
     let expected = document.optional(written.expected_records, forms::count);
-    let expected = expected.and_then(|expected| expectation(document, &place, &asked, expected));
+    // Moments choose their number by themselves: nothing is left to search for.
+    let (expected, records) = match (&written.moments, expected) {
+        (Some(moments), Ok(expected)) => (Ok(None), of_moments(document, &place, moments.get_ref(), expected)?),
+        (None, Ok(expected)) => (expectation(document, &place, &asked, expected), None),
+        (_, Err(reported)) => (Err(reported), None),
+    };
     let is_laplace = asked.as_ref().is_ok_and(|asked| asked.bodies == [Body::Laplace]);
     let calibration = document.optional(written.scale, |scale| match scale {
         file::Scale::Tight => Ok(Calibration::Tight),
@@ -118,6 +135,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         ("machine", written.machine.map(Written::Machine)),
         ("logistic", written.logistic.map(Written::Logistic)),
         ("expression", written.expression.map(Written::Expression)),
+        ("moments", written.moments.map(Written::Moments)),
     ];
     let known = targets.each_ref().map(|(name, _)| *name);
     let (names, mut found): (Vec<&str>, Vec<Written>) =
@@ -135,8 +153,10 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         let what = format!("{} is an axis already", label.get_ref().column);
         return Err(document.fault(label.span(), what, "a label is another column: what is to be told from the axes"));
     }
+    let epsilon = payment.as_ref().ok().map(|payment| payment.get_ref().epsilon().to_f64());
+    let planned = records.zip(epsilon).map(|(records, epsilon)| Planned { records, epsilon });
     let build = |document: &mut Document<'_>, on| {
-        let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), on };
+        let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), on, planned };
         target.clone().settle(document, &ground)
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
@@ -176,7 +196,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let order = Asked::fixed(&asked.order).or(best.map(|best| best.order)).unwrap_or(1);
     let body = best.map(|best| best.body).or(asked.bodies.first().copied()).unwrap_or(Body::Laplace);
     let on = best.map_or(first(&asked), |best| best.on);
-    let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), on };
+    let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), on, planned };
     let private_bandwidths = target.private_bandwidths(document, &ground).transpose()?;
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
@@ -225,6 +245,24 @@ fn expectation(
     }
 }
 
+/// The same for moments: given with a smoothness, and nowhere else.
+fn of_moments(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: &file::Moments,
+    expected: Option<Spanned<u64>>,
+) -> Found<Option<u64>> {
+    match (&written.smoothness, expected) {
+        (Some(_), Some(expected)) => Ok(Some(expected.into_inner())),
+        (Some(_), None) => Err(document.missing(place.clone(), "expected_records")),
+        (None, Some(expected)) => {
+            let what = "bears on nothing: the number of frequencies is fixed";
+            Err(document.fault(expected.span(), what, "leave it out, or give a smoothness in place of frequencies"))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
 /// A linear score has no lattice to choose: what is written must say so.
 fn is_one(document: &mut Document<'_>, name: &str, written: &Option<Spanned<Option<u32>>>) -> Found<()> {
     match written {
@@ -268,6 +306,7 @@ enum Written {
     Machine(Spanned<file::Machine>),
     Logistic(Spanned<file::Logistic>),
     Expression(Spanned<file::Expression>),
+    Moments(Spanned<file::Moments>),
 }
 
 impl Written {
@@ -291,6 +330,7 @@ impl Written {
             Written::Machine(table) => settled(document, ground, table, functions::machine),
             Written::Logistic(table) => settled(document, ground, table, functions::logistic),
             Written::Expression(table) => settled(document, ground, table, functions::expression),
+            Written::Moments(table) => settled(document, ground, table, functions::moments),
         }
     }
 }

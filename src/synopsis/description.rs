@@ -74,6 +74,8 @@ pub enum Target {
     /// The probability of the class above the threshold.
     Probability(Classifier),
     Sum(Sum),
+    /// Cosine moments of the records, to be asked what smooth functions add up to: [`crate::synopsis::query`].
+    Moments(Moments),
 }
 
 /// A kernel density, Gaussian kernel.
@@ -136,6 +138,12 @@ pub struct Sum {
     /// What of a record counts at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<Clip>,
+}
+
+/// How many frequencies each axis has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moments {
+    pub frequencies: u32,
 }
 
 /// The most that a record adds, either sign: at any lattice point, and over all of them.
@@ -339,6 +347,11 @@ pub struct NoiseBand {
     pub level: f64,
     pub half_width: f64,
     pub weights: Vec<f64>,
+    /// At one point alone the noise is within `pointwise |a|_2` with probability at least `level`, `a` the influences of the
+    /// released values on the function there: on a lattice its Bernstein basis, sharpened `order` times; for kernel functions
+    /// `L^-1 k_P(x)`, `L` the Cholesky factor of the kernel matrix of the points.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointwise: Option<f64>,
     /// Simulated draws that the band rests on; 0 where it is exact.
     pub draws: u32,
 }

@@ -10,6 +10,7 @@ mod lattice;
 pub mod logistic;
 pub mod machine;
 pub mod marginals;
+pub mod moments;
 mod quadratic;
 pub mod regression;
 pub mod sampled;
@@ -238,6 +239,10 @@ pub enum Error {
          widen the bandwidths or narrow the domain"
     )]
     Cells { cells: u128 },
+    #[error(
+        "{frequencies} frequencies on {axes} axes are not from 1 to {most}: the more there are, the more noise each has"
+    )]
+    Frequencies { frequencies: u32, axes: usize, most: u32 },
     #[error("a covariance matrix has 2 or 3 rows, each as long, and is symmetric")]
     Matrix,
     #[error(
