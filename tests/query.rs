@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::fs;
 
-use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::price::Price;
 use bernstream::mechanism::{Law, Mechanism};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{Axis, Basis, Description, Noise};
@@ -45,7 +45,9 @@ impl Window {
         let unit = |x: &Record| x.iter().map(|x| (x + 1.0) / 2.0).collect::<Vec<f64>>();
         let exact = moments.evaluate(&keep.state(records.iter().map(|x| keep.record(&unit(x), 0.0))));
         let change = law.sensitivity(&moments, Adjacency::AddRemove, 1).unwrap();
-        let mechanism = Mechanism::calibrated(law, change, epsilon.parse::<Epsilon>().unwrap()).unwrap();
+        let mechanism =
+            Mechanism::calibrated(law, change, moments.shape().values(), Price::Pure(epsilon.parse().unwrap()))
+                .unwrap();
         Window { moments, exact, mechanism, law }
     }
 

@@ -257,6 +257,7 @@ fn guarantee(about: &Description) -> String {
     let definition = match &privacy.definition {
         Definition::PureEpsilon => String::new(),
         random @ Definition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
+        other => format!("{other}, {}: ", privacy.price),
     };
     let choice = |choice: &Choice| format!("\nchosen privately from the records of this window and key: {choice}");
     let choices: String = about.choices.iter().map(choice).collect();

@@ -8,13 +8,15 @@ use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
 use crate::config::body::Coordinates;
 use crate::config::{self, Settings, Unit, auto, guarantee};
-use crate::mechanism::calibrate::Epsilon;
-use crate::mechanism::{Law, Mechanism};
+use crate::mechanism::Law;
+use crate::mechanism::calibrate::{Epsilon, Rho};
+use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
 use crate::synopsis::{bernstein, predict};
 use crate::target::marginals::BINS;
-use crate::target::{self, Basis, Sensitivity, Shape};
+use crate::target::whitened::Points;
+use crate::target::{self, Basis, KernelBasis, Sensitivity, Shape};
 use crate::window::grid::Span;
 
 /// Windows that the budget is followed through; a block of more is shown up to here.
@@ -74,8 +76,6 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
 struct Plan<'s> {
     settings: &'s Settings,
     sensitivity: Sensitivity,
-    /// What the noise is calibrated to; the same but for comparisons.
-    calibrated: Sensitivity,
     /// The most that one unit changes one value, in grid units.
     sup: f64,
     band: Band,
@@ -88,10 +88,9 @@ impl<'s> Plan<'s> {
         let contributions = settings.privacy.unit.contributions();
         let sensitivity =
             settings.release.body.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
-        let calibrated = settings.sensitivity(&settings.function, settings.release.calibration).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
         let band = Band::simulate(&settings.shape(), settings.release.body.law(), settings.release.order);
-        Ok(Plan { settings, sensitivity, calibrated, sup, band })
+        Ok(Plan { settings, sensitivity, sup, band })
     }
 
     fn lattice(&self) -> String {
@@ -115,10 +114,10 @@ impl<'s> Plan<'s> {
         let together = match self.settings.release.body.law() {
             Law::DiscreteLaplace => "all values together",
             Law::DiscreteCube => "any one value",
-            Law::Ball => "the length of the vector of values",
+            Law::Ball | Law::DiscreteGaussian => "the 2-norm of all values together",
         };
         let how_often = match &self.settings.privacy.definition {
-            Definition::PureEpsilon => String::new(),
+            Definition::PureEpsilon | Definition::Approximate | Definition::Concentrated => String::new(),
             Definition::Random(random) => format!(
                 ", but for gamma = {} of the pairs of neighbours of the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
@@ -144,7 +143,7 @@ impl<'s> Plan<'s> {
     }
 
     fn noise(&self) -> Result<Vec<String>, Failure> {
-        let scale = self.scale(self.settings.release.price)?;
+        let scale = self.scale(self.settings.release.payment.own())?;
         let quantity = &self.settings.function.quantity;
         let (middle, corner) = self.half_widths(scale);
         let natural = |units: f64| show(self.in_natural_units(units));
@@ -175,17 +174,14 @@ impl<'s> Plan<'s> {
 
     /// Half, the same and twice the price.
     fn prices(&self) -> Vec<String> {
-        let price = self.settings.release.price.trillionths();
-        let mut lines = vec![format!(
-            "{:<14} {:<34} {}",
-            "epsilon", "scale (largest effects of a unit)", "95 % error in the middle"
-        )];
-        for price in [(price / 2).max(1), price, price.saturating_mul(2)].map(Epsilon::from_trillionths) {
+        let mut lines =
+            vec![format!("{:<34} {:<34} {}", "price", "scale (largest effects of a unit)", "95 % error in the middle")];
+        for price in around(self.settings.release.payment.own()) {
             // Half a price that is just possible may not be.
             let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
             let (scale, middle) = (show(scale / self.sup), show(middle / self.sup));
-            lines.push(format!("{:<14} {scale:<34} {middle}", price.to_string()));
+            lines.push(format!("{:<34} {scale:<34} {middle}", price.to_string()));
         }
         lines
     }
@@ -196,6 +192,14 @@ impl<'s> Plan<'s> {
         else {
             return Vec::new();
         };
+        if let Basis::Kernel(KernelBasis { kernel, points }) = self.settings.shape().basis {
+            let power =
+                Points::choose(kernel, self.settings.shape().dimensions, points.len()).map_or(1.0, |p| p.power());
+            return vec![format!(
+                "without noise, a synopsis of one record is off by at most {} % of its peak",
+                show(100.0 * power)
+            )];
+        }
         let widths = self.settings.windows.axes.iter().map(|axis| axis.max - axis.min);
         let in_cube: Vec<f64> = bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
         let shares = predict::approximation(&in_cube, self.settings.shape().degree, &[self.settings.release.order]);
@@ -209,9 +213,9 @@ impl<'s> Plan<'s> {
     }
 
     /// In grid units.
-    fn scale(&self, price: Epsilon) -> Result<f64, Failure> {
-        let noise = Mechanism::calibrated(self.settings.release.body.law(), self.calibrated, price)
-            .map_err(|e| Failure::Configuration(e.to_string()))?;
+    fn scale(&self, price: Price) -> Result<f64, Failure> {
+        let noise = self.settings.mechanism_at(&self.settings.function, price);
+        let noise = noise.map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(float(noise.scale().units()))
     }
 
@@ -229,6 +233,19 @@ impl<'s> Plan<'s> {
 
     fn in_natural_units(&self, units: f64) -> f64 {
         units * self.settings.function.unit
+    }
+}
+
+/// Half, the same and twice the price; a delta stays.
+fn around(price: Price) -> [Price; 3] {
+    let of = |count: u64| [(count / 2).max(1), count, count.saturating_mul(2)];
+    match price {
+        Price::Pure(epsilon) => of(epsilon.trillionths()).map(|count| Price::Pure(Epsilon::from_trillionths(count))),
+        Price::Approximate { epsilon, delta } => of(epsilon.trillionths())
+            .map(|count| Price::Approximate { epsilon: Epsilon::from_trillionths(count), delta }),
+        Price::Concentrated(rho) => {
+            of(rho.trillionths()).map(|count| Price::Concentrated(Rho::from_trillionths(count)))
+        }
     }
 }
 
@@ -305,10 +322,10 @@ fn budget(settings: &Settings) -> Vec<String> {
             Some(end) => format!("the budget lasts to the end of the grid, {end}"),
             None => "the budget lasts for ever".to_owned(),
         };
-        let unused = total.saturating_sub(price);
+        let unused = total.checked_sub(price).filter(|unused| !unused.is_zero());
         let mut lines =
             vec![format!("every window is a block of its own and is charged {price} of {total}, once: {lasts}")];
-        if unused > Epsilon::ZERO {
+        if let Some(unused) = unused {
             lines.push(format!("{unused} of a block is never used: the price of a window could be {total}"));
         }
         return lines;
@@ -329,7 +346,7 @@ struct Course {
     block: Span,
     windows: usize,
     paid: usize,
-    spent: Epsilon,
+    spent: Price,
     /// The start of the first window that is not published.
     exhausted: Option<Timestamp>,
 }
@@ -350,19 +367,20 @@ fn follow(settings: &Settings) -> Vec<Course> {
     let (windows, blocks) = (settings.windows.grid, settings.blocks);
     let first = blocks.span_of(windows.origin());
     let shown = [first, blocks.after(first)];
+    let nothing = settings.privacy.total.zero();
     let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
     let spans = std::iter::successors(Some(windows.span_of(windows.origin())), |window| Some(windows.after(*window)));
     let is_within =
         |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
     for window in spans.take_while(is_within).take(MOST_WINDOWS) {
-        let touched: Vec<(Span, Epsilon)> = blocks
+        let touched: Vec<(Span, Price)> = blocks
             .spans_meeting(window)
-            .map(|block| (block, courses.get(&block).map_or(Epsilon::ZERO, |course| course.spent)))
+            .map(|block| (block, courses.get(&block).map_or(nothing, |course| course.spent)))
             .collect();
         let quoted =
             accountant::quote(&touched, settings.release.window_price(), settings.privacy.total).unwrap_or_default();
         for (block, _) in touched {
-            let new = Course { block, windows: 0, paid: 0, spent: Epsilon::ZERO, exhausted: None };
+            let new = Course { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
             let course = courses.entry(block).or_insert(new);
             course.windows += 1;
             match quoted.iter().find(|(charged, _)| *charged == block) {

@@ -18,7 +18,7 @@ use std::thread;
 use crate::config::Function;
 use crate::config::body::{Body, Coordinates};
 use crate::mechanism::Mechanism;
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
 use crate::synopsis::description::{Classifier, Density, Method, Regression, Smoothing, Target};
 use crate::synopsis::predict::{self, Bump, Expected};
 use crate::target::machine::Kernel;
@@ -48,7 +48,7 @@ pub struct Search<'a> {
     /// A fixed number of kernel points, or those of the list.
     pub points: Option<u32>,
     pub expected_records: u64,
-    pub price: Epsilon,
+    pub price: Price,
     pub terms: Terms,
     pub axes: &'a [Axis],
 }
@@ -60,6 +60,8 @@ pub struct Terms {
     pub contributions: u32,
     /// The most values that a message holds.
     pub most_values: usize,
+    /// What a unit may lose in its block.
+    pub total: Price,
 }
 
 /// What was looked at, and what was taken.
@@ -201,7 +203,7 @@ impl Search<'_> {
     fn scale(&self, body: Body, function: &Function) -> Option<f64> {
         let Terms { adjacency, contributions, .. } = self.terms;
         let change = body.law().sensitivity(&*function.target, adjacency, contributions).ok()?;
-        let mechanism = Mechanism::calibrated(body.law(), change, self.price).ok()?;
+        let mechanism = Mechanism::calibrated(body.law(), change, function.target.shape().values(), self.price).ok()?;
         #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
         Some(mechanism.scale().units() as f64 * function.unit)
     }

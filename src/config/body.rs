@@ -6,6 +6,7 @@ use std::ops::Range;
 use serde::Serialize;
 use toml::Spanned;
 
+use crate::config::budget::Payment;
 use crate::config::choices::{self, PrivateOrder};
 use crate::config::document::Document;
 use crate::config::file::{self, Auto, Field};
@@ -26,23 +27,35 @@ pub enum Body {
     Cube,
     /// Uniform in a ball of random size, on the whitened coordinates of kernel points.
     Ball,
+    /// Gaussian, independent on every lattice value. Needs a price with a delta, or in rho.
+    Gaussian,
+    /// Gaussian, independent on the whitened coordinates of kernel points: a Gaussian process on the domain. As dear.
+    GaussianProcess,
 }
 
 impl Body {
-    /// Those that a pure budget pays for.
-    pub const PURE: [Body; 3] = [Body::Laplace, Body::Cube, Body::Ball];
+    /// Those that a price pays for.
+    fn paid_with(payment: Option<&Payment>) -> Vec<Body> {
+        let pure = [Body::Laplace, Body::Cube, Body::Ball];
+        let gaussian = [Body::Gaussian, Body::GaussianProcess];
+        match payment {
+            Some(payment) if payment.pays_for_gaussian() => pure.into_iter().chain(gaussian).collect(),
+            _ => pure.to_vec(),
+        }
+    }
 
     pub fn law(self) -> Law {
         match self {
             Body::Laplace => Law::DiscreteLaplace,
             Body::Cube => Law::DiscreteCube,
             Body::Ball => Law::Ball,
+            Body::Gaussian | Body::GaussianProcess => Law::DiscreteGaussian,
         }
     }
 
     /// Whether it is put on kernel points, not on a lattice.
     pub fn is_on_points(self) -> bool {
-        self == Body::Ball
+        matches!(self, Body::Ball | Body::GaussianProcess)
     }
 }
 
@@ -53,6 +66,8 @@ impl fmt::Display for Body {
             Body::Laplace => "laplace",
             Body::Cube => "cube",
             Body::Ball => "ball",
+            Body::Gaussian => "gaussian",
+            Body::GaussianProcess => "gaussian_process",
         })
     }
 }
@@ -88,14 +103,24 @@ pub(super) struct Keys {
 }
 
 impl Asked {
-    pub fn read(document: &mut Document<'_>, place: &Range<usize>, keys: Keys) -> Found<Asked> {
+    pub fn read(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Found<Asked> {
         let noise = keys.noise.as_ref().map_or(place.clone(), Spanned::span);
         let bodies = match keys.noise.map(Spanned::into_inner) {
             None | Some(file::Noise::Laplace) => vec![Body::Laplace],
             Some(file::Noise::Cube) => vec![Body::Cube],
             Some(file::Noise::Ball) => vec![Body::Ball],
-            Some(file::Noise::Auto) => Body::PURE.to_vec(),
+            Some(file::Noise::Gaussian) => vec![Body::Gaussian],
+            Some(file::Noise::GaussianProcess) => vec![Body::GaussianProcess],
+            Some(file::Noise::Auto) => Body::paid_with(payment),
         };
+        if let [body] = bodies[..] {
+            pays_for(document, noise.clone(), body, payment)?;
+        }
         match &bodies[..] {
             [body] if body.is_on_points() => {
                 let why = "there is no lattice: this noise is put on kernel points";
@@ -140,7 +165,12 @@ impl Asked {
 
     /// The same for moments, which have no lattice and no kernel. Cube noise is the smaller one for them, always: a record can
     /// move every moment by nearly as much as any one.
-    pub fn of_moments(document: &mut Document<'_>, place: &Range<usize>, keys: Keys) -> Found<Asked> {
+    pub fn of_moments(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Found<Asked> {
         let why = "moments have no lattice and no kernel points, only [release.moments] says how many there are";
         unwanted(document, keys.degree, why)?;
         unwanted(document, keys.order, why)?;
@@ -148,8 +178,17 @@ impl Asked {
         unwanted(document, keys.points, why)?;
         let body = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
             None | Some((_, file::Noise::Laplace)) => Body::Laplace,
-            Some((_, file::Noise::Cube | file::Noise::Auto)) => Body::Cube,
-            Some((noise, file::Noise::Ball)) => {
+            Some((_, file::Noise::Cube)) => Body::Cube,
+            Some((noise, file::Noise::Gaussian)) => {
+                pays_for(document, noise, Body::Gaussian, payment)?;
+                Body::Gaussian
+            }
+            // Of those that are paid for the smallest, whatever the weights of a question.
+            Some((_, file::Noise::Auto)) if payment.is_some_and(|payment| payment.pays_for_gaussian()) => {
+                Body::Gaussian
+            }
+            Some((_, file::Noise::Auto)) => Body::Cube,
+            Some((noise, file::Noise::Ball | file::Noise::GaussianProcess)) => {
                 let what = "is put on kernel points, and moments have none";
                 return Err(document.fault(noise, what, "take noise = \"cube\", the smallest for moments"));
             }
@@ -170,6 +209,16 @@ impl Asked {
     pub fn fixed(written: &Option<Spanned<Option<u32>>>) -> Option<u32> {
         written.as_ref().and_then(|written| *written.get_ref())
     }
+}
+
+/// A price that buys this noise.
+fn pays_for(document: &mut Document<'_>, noise: Range<usize>, body: Body, payment: Option<&Payment>) -> Found<()> {
+    if body.law() != Law::DiscreteGaussian || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
+        return Ok(());
+    }
+    let hint =
+        "give [privacy] and [release] a `delta`, or price both in `rho`; or take \"ball\", \"cube\" or \"laplace\"";
+    Err(document.fault(noise, "Gaussian noise gives no pure differential privacy", hint))
 }
 
 fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {

@@ -107,6 +107,8 @@ pub struct Privacy {
     pub unit: Field<Unit>,
     pub adjacency: Field<Adjacency>,
     pub epsilon: Field<f64>,
+    pub delta: Field<f64>,
+    pub rho: Field<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -142,6 +144,8 @@ pub struct ReplaceOne {
 pub struct Release {
     pub name: Field<String>,
     pub epsilon: Field<f64>,
+    pub delta: Field<f64>,
+    pub rho: Field<f64>,
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
     pub points: Field<Auto<u32>>,
@@ -168,6 +172,8 @@ pub enum Noise {
     Laplace,
     Cube,
     Ball,
+    Gaussian,
+    GaussianProcess,
     Auto,
 }
 

@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
 use crate::config::body::Body;
+use crate::config::budget::Payment;
 use crate::config::{Calibration, Input, Settings, Unit};
+use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
@@ -52,7 +54,7 @@ pub fn json(settings: &Settings) -> String {
         },
         "release": {
             "name": release.name,
-            "price": release.price,
+            "price": release.payment.price(),
             "degree": settings.shape().degree,
             "order": release.order,
             "domain": domain,
@@ -80,6 +82,9 @@ pub fn json(settings: &Settings) -> String {
     if release.calibration == Calibration::Paper {
         normalised["release"]["scale"] = json!("paper");
     }
+    if let Payment::Converted(epsilon) = release.payment {
+        normalised["release"]["epsilon"] = json!(epsilon);
+    }
     if let definition @ Definition::Random(_) = &privacy.definition {
         normalised["ledger"]["definition"] = json!(definition);
         normalised["release"]["sensitivity"] =
@@ -99,9 +104,10 @@ pub fn json(settings: &Settings) -> String {
 /// What a ledger with these settings speaks of; `None` where they say something that this program does not know.
 pub fn definition(settings: &str) -> Option<Definition> {
     let settings: Value = serde_json::from_str(settings).ok()?;
-    match settings.get("ledger")?.get("definition") {
+    let ledger = settings.get("ledger")?;
+    match ledger.get("definition") {
         Some(definition) => serde_json::from_value(definition.clone()).ok(),
-        None => Some(Definition::PureEpsilon),
+        None => serde_json::from_value::<Price>(ledger.get("total")?.clone()).ok().map(Definition::of),
     }
 }
 

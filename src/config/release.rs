@@ -7,19 +7,19 @@ use toml::Spanned;
 
 use crate::config::auto::{self, Search, Terms};
 use crate::config::body::{Asked, Body, Coordinates, Keys};
+use crate::config::budget::{self, Amounts, Payment};
 use crate::config::choices::{self, PrivateBandwidths, PrivateOrder};
 use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
 use crate::config::{Calibration, Function, file, forms, functions};
 use crate::mechanism::Mechanism;
-use crate::mechanism::calibrate::Epsilon;
 use crate::target::Basis;
 use crate::window::{Axis, Label, Outside};
 
 /// `[release]`
 pub struct Stage {
     pub name: String,
-    pub price: Spanned<Epsilon>,
+    pub payment: Spanned<Payment>,
     /// What decides how long a message is.
     pub size: Range<usize>,
     pub order: u32,
@@ -91,7 +91,8 @@ impl Ground<'_> {
 pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms: Found<Terms>) -> Found<Stage> {
     let (place, written) = (table.span(), table.into_inner());
     let name = document.required(&place, "name", written.name, forms::name);
-    let price = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
+    let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
+    let payment = budget::payment(document, &place, amounts, terms.ok().map(|terms| terms.total));
     let keys = Keys {
         noise: written.noise,
         degree: written.degree,
@@ -100,8 +101,8 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         points: written.points,
     };
     let asked = match &written.moments {
-        Some(_) => Asked::of_moments(document, &place, keys),
-        None => Asked::read(document, &place, keys),
+        Some(_) => Asked::of_moments(document, &place, keys, payment.as_ref().ok().map(Spanned::get_ref)),
+        None => Asked::read(document, &place, keys, payment.as_ref().ok().map(Spanned::get_ref)),
     };
     let expected = document.optional(written.expected_records, forms::count);
     // Moments choose their number by themselves: nothing is left to search for.
@@ -152,7 +153,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         let what = format!("{} is an axis already", label.get_ref().column);
         return Err(document.fault(label.span(), what, "a label is another column: what is to be told from the axes"));
     }
-    let epsilon = price.as_ref().ok().map(|price| price.get_ref().to_f64());
+    let epsilon = payment.as_ref().ok().map(|payment| payment.get_ref().epsilon().to_f64());
     let planned = records.zip(epsilon).map(|(records, epsilon)| Planned { records, epsilon });
     let build = |document: &mut Document<'_>, on| {
         let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), on, planned };
@@ -160,7 +161,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
     let function = build(document, first(&asked));
-    let (name, price, expected) = (name?, price?, expected?);
+    let (name, payment, expected) = (name?, payment?, expected?);
     let mut function = function?;
     if let Some(orders) = &asked.private_order {
         choices::can_be_chosen(document, orders, &function.get_ref().target.shape())?;
@@ -179,7 +180,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
             orders: private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect())),
             points: Asked::fixed(&asked.points),
             expected_records,
-            price: *price.get_ref(),
+            price: payment.get_ref().own(),
             terms: terms?,
             axes: &axes,
         };
@@ -200,7 +201,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
         name: name.into_inner(),
-        price,
+        payment,
         size: asked.place,
         order,
         body,
@@ -289,7 +290,8 @@ fn no_choice(
     let Search { price, terms, .. } = *search;
     let law = asked.bodies.first().map_or(Body::Laplace, |body| *body).law();
     let sensitivity = law.sensitivity(&**target, terms.adjacency, terms.contributions).map_err(|e| e.to_string());
-    match sensitivity.and_then(|s| Mechanism::calibrated(law, s, price).map_err(|e| e.to_string())) {
+    let values = target.shape().values();
+    match sensitivity.and_then(|s| Mechanism::calibrated(law, s, values, price).map_err(|e| e.to_string())) {
         Err(why) => document.fault(function.span(), why, ""),
         Ok(_) => document.fault(place, "no lattice fits into a message", "publish to files"),
     }

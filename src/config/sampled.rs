@@ -114,9 +114,9 @@ pub fn settle(document: &mut Document<'_>, stage: &mut Stage, privacy: &mut Priv
         return Err(document.fault(digest.span(), what, hint));
     }
     let Study { neighbours, plan, range, prior, .. } = study;
-    let scale = match Laplace::calibrated(Sensitivity(change.sum), *stage.price.get_ref()) {
+    let scale = match Laplace::calibrated(Sensitivity(change.sum), stage.payment.get_ref().epsilon()) {
         Ok(mechanism) => mechanism.scale().units(),
-        Err(error) => return Err(document.fault(stage.price.span(), error.to_string(), "")),
+        Err(error) => return Err(document.fault(stage.payment.span(), error.to_string(), "")),
     };
     #[expect(clippy::cast_precision_loss, reason = "rounded up to a tenth, far above the error")]
     let epsilon_at_worst =
@@ -163,6 +163,11 @@ fn study(
     if privacy.unit != Unit::Record {
         let what = "a sampled sensitivity protects single records, not all records of a user";
         return Err(document.fault(place, what, "take privacy.unit = \"record\", or leave out [release.sampled]"));
+    }
+    if privacy.definition != Definition::PureEpsilon {
+        let what =
+            format!("a sampled sensitivity is for a pure budget, and [privacy] speaks of {}", privacy.definition);
+        return Err(document.fault(place, what, "give [privacy] `epsilon` alone, or leave out [release.sampled]"));
     }
     let choices =
         [stage.private_order.as_ref().map(Spanned::span), stage.private_bandwidths.as_ref().map(Spanned::span)];

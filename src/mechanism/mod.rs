@@ -7,6 +7,7 @@ pub mod choice;
 mod gaussian;
 pub mod noise;
 mod selection;
+pub mod price;
 
 use std::fmt;
 
@@ -18,6 +19,7 @@ pub use ball::Ball;
 use calibrate::{Delta, Epsilon, Rho, Scale};
 pub use gaussian::Gaussian;
 use noise::{DiscreteCube, DiscreteLaplace, Generator};
+use price::Price;
 pub use selection::Selection;
 
 /// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one.
@@ -43,6 +45,9 @@ pub enum Law {
     /// `exp(-||x||_2 / s)` on the real vectors, rounded to whole numbers, for the 2-norm.
     #[serde(rename = "rounded ball")]
     Ball,
+    /// `P[noise = z] ~ exp(-sum_i z_i^2 / 2 s^2)`, for the 2-norm; no pure differential privacy.
+    #[serde(rename = "discrete gaussian")]
+    DiscreteGaussian,
 }
 
 impl fmt::Display for Law {
@@ -51,6 +56,7 @@ impl fmt::Display for Law {
             Law::DiscreteLaplace => "Laplace",
             Law::DiscreteCube => "cube",
             Law::Ball => "ball",
+            Law::DiscreteGaussian => "Gaussian",
         })
     }
 }
@@ -66,7 +72,9 @@ impl Law {
         match self {
             Law::DiscreteLaplace => target.sensitivity(adjacency, contributions),
             Law::DiscreteCube => target.sup_sensitivity(adjacency, contributions).map(Sensitivity),
-            Law::Ball => target.euclidean_sensitivity(adjacency, contributions).map(Sensitivity),
+            Law::Ball | Law::DiscreteGaussian => {
+                target.euclidean_sensitivity(adjacency, contributions).map(Sensitivity)
+            }
         }
     }
 }
@@ -77,15 +85,24 @@ pub enum Mechanism {
     Laplace(Laplace),
     Cube(Cube),
     Ball(Ball),
+    Gaussian(Gaussian),
 }
 
 impl Mechanism {
-    /// `change` is [`Law::sensitivity`].
-    pub fn calibrated(law: Law, change: Sensitivity, price: Epsilon) -> Result<Self, Error> {
+    /// For `values` values; `change` is [`Law::sensitivity`]. Laws of pure differential privacy take what a price pays of that
+    /// kind; Gaussian noise has no pure price.
+    pub fn calibrated(law: Law, change: Sensitivity, values: usize, price: Price) -> Result<Self, Error> {
         match law {
-            Law::DiscreteLaplace => Laplace::calibrated(change, price).map(Mechanism::Laplace),
-            Law::DiscreteCube => Cube::calibrated(change.0, price).map(Mechanism::Cube),
-            Law::Ball => Ball::calibrated(change.0, price).map(Mechanism::Ball),
+            Law::DiscreteLaplace => Laplace::calibrated(change, price.pure()).map(Mechanism::Laplace),
+            Law::DiscreteCube => Cube::calibrated(change.0, price.pure()).map(Mechanism::Cube),
+            Law::Ball => Ball::calibrated(change.0, price.pure()).map(Mechanism::Ball),
+            Law::DiscreteGaussian => match price {
+                Price::Pure(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
+                Price::Approximate { epsilon, delta } => {
+                    Gaussian::for_epsilon_delta(change.0, values, epsilon, delta).map(Mechanism::Gaussian)
+                }
+                Price::Concentrated(rho) => Gaussian::for_rho(change.0, rho).map(Mechanism::Gaussian),
+            },
         }
     }
 
@@ -94,6 +111,7 @@ impl Mechanism {
             Mechanism::Laplace(_) => Law::DiscreteLaplace,
             Mechanism::Cube(_) => Law::DiscreteCube,
             Mechanism::Ball(_) => Law::Ball,
+            Mechanism::Gaussian(_) => Law::DiscreteGaussian,
         }
     }
 
@@ -103,6 +121,7 @@ impl Mechanism {
             Mechanism::Laplace(laplace) => laplace.scale(),
             Mechanism::Cube(cube) => cube.scale(),
             Mechanism::Ball(ball) => ball.scale(),
+            Mechanism::Gaussian(gaussian) => gaussian.scale(),
         }
     }
 
@@ -113,6 +132,7 @@ impl Mechanism {
             Mechanism::Laplace(laplace) => laplace.release(exact, generator),
             Mechanism::Cube(cube) => cube.release(exact, generator),
             Mechanism::Ball(ball) => ball.release(exact, generator),
+            Mechanism::Gaussian(gaussian) => gaussian.release(exact, generator),
         }
     }
 }

@@ -120,7 +120,7 @@ impl Operator {
 
     /// The functions `b_nu^(h)(y)`, `nu` in the lattice, by which noise on lattice value `nu` enters the value at `y`:
     /// the adjoint of [`Operator::coefficients`] on the basis at `y`.
-    fn influence(&self, bases: &[Vec<f64>], order: u32) -> Vec<f64> {
+    pub(super) fn influence(&self, bases: &[Vec<f64>], order: u32) -> Vec<f64> {
         let direct = bases
             .iter()
             .fold(vec![1.0], |product, basis| product.iter().flat_map(|p| basis.iter().map(move |b| p * b)).collect());

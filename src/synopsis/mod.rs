@@ -29,15 +29,21 @@
 pub mod band;
 pub mod bernstein;
 pub mod description;
+pub mod evaluator;
 mod message;
+mod newton;
+mod noise;
+pub mod pointwise;
+mod posterior;
+pub mod proper;
 pub mod predict;
 pub mod query;
 
 use arrow::error::ArrowError;
 
-use crate::synopsis::bernstein::{MAX_ORDER, Operator, basis};
+use crate::synopsis::bernstein::MAX_ORDER;
 use crate::synopsis::description::{Axis, Basis, Description};
-use crate::target::Shape;
+pub use crate::synopsis::evaluator::{By, Evaluator};
 
 /// A released function: what it is, and its noisy lattice values.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,21 +84,6 @@ impl Synopsis {
         self.evaluator(self.description.order)?.evaluate(point)
     }
 
-    /// The function at any order from 1 to [`MAX_ORDER`].
-    pub fn evaluator(&self, order: u32) -> Result<Evaluator, Error> {
-        if !(1..=MAX_ORDER).contains(&order) {
-            return Err(Error::Order { order });
-        }
-        let shape = self.description.shape();
-        let coefficients = match (order, &shape.basis) {
-            (_, Basis::Cosine { .. }) => return Err(Error::NoFunction),
-            (1, _) | (_, Basis::Affine | Basis::Kernel(_)) => self.values.clone(),
-            _ => Operator::new(shape.dimensions, shape.degree).coefficients(&self.values, order),
-        };
-        let (axes, volume) = (self.description.domain.clone(), self.description.volume());
-        Ok(Evaluator { axes, shape, volume, offset: self.description.offset, coefficients })
-    }
-
     /// The integral of the function over the domain, at the recommended order: the noisy number of records.
     pub fn mass(&self) -> Result<f64, Error> {
         Ok(self.evaluator(self.description.order)?.mass())
@@ -100,71 +91,11 @@ impl Synopsis {
 
     /// Half the width of the simultaneous band at a point, at the recommended order; see [`description::NoiseBand`].
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        if matches!(self.description.basis, Basis::Cosine { .. }) {
+            return Err(Error::NoFunction);
+        }
         Ok(self.description.band.half_width_at(&unit_point(&self.description.domain, point)?))
     }
-}
-
-/// One order of a synopsis, ready for many points.
-#[derive(Clone, Debug)]
-pub struct Evaluator {
-    axes: Vec<Axis>,
-    shape: Shape,
-    volume: f64,
-    offset: f64,
-    coefficients: Vec<f64>,
-}
-
-impl Evaluator {
-    /// The function at a point of the domain, in natural units.
-    pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
-        let point = unit_point(&self.axes, point)?;
-        Ok(match &self.shape.basis {
-            Basis::Bernstein => {
-                let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(self.shape.degree, *x)).collect();
-                bernstein::evaluate(&self.coefficients, &bases)
-            }
-            Basis::Affine => {
-                let terms =
-                    self.coefficients.iter().zip(std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)));
-                terms.map(|(c, t)| c * t).sum()
-            }
-            Basis::Kernel(basis) => {
-                let terms = basis.points.iter().zip(&self.coefficients);
-                self.offset + terms.map(|(p, c)| c * basis.kernel.value(&point, p)).sum::<f64>()
-            }
-            Basis::Cosine { .. } => return Err(Error::NoFunction),
-        })
-    }
-
-    /// The integral of the function over the domain: its volume times the mean coefficient, or the constant one; of kernel
-    /// functions by the midpoint rule, to about 1e-4 of a kernel that is a twentieth of the domain wide.
-    pub fn mass(&self) -> f64 {
-        let mean = match &self.shape.basis {
-            Basis::Bernstein => self.coefficients.iter().sum::<f64>() / self.coefficients.len() as f64,
-            Basis::Affine | Basis::Cosine { .. } => self.coefficients.first().copied().unwrap_or(0.0),
-            Basis::Kernel(basis) => {
-                let points = midpoints(self.shape.dimensions);
-                let at = |y: &Vec<f64>| -> f64 {
-                    basis.points.iter().zip(&self.coefficients).map(|(p, c)| c * basis.kernel.value(y, p)).sum()
-                };
-                self.offset + points.iter().map(at).sum::<f64>() / points.len() as f64
-            }
-        };
-        self.volume * mean
-    }
-}
-
-/// The midpoints of equal cells of the unit cube.
-fn midpoints(dimensions: usize) -> Vec<Vec<f64>> {
-    let side = match dimensions {
-        1 => 500,
-        2 => 80,
-        _ => 30,
-    };
-    let axis: Vec<f64> = (0..side).map(|j| (f64::from(j) + 0.5) / f64::from(side)).collect();
-    (0..dimensions).fold(vec![vec![]], |points, _| {
-        points.iter().flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
-    })
 }
 
 /// Maps a point of the domain to the unit cube.
@@ -211,4 +142,10 @@ pub enum Error {
     Expression(#[from] crate::target::expression::Error),
     #[error("order {order} is not from 1 to {MAX_ORDER}")]
     Order { order: u32 },
+    #[error("the values of this synopsis cannot be read by {by}")]
+    Reading { by: By },
+    #[error("the released mass is {mass}, not positive: noise outweighs the records, and there is no density to show")]
+    NoMass { mass: f64 },
+    #[error("a distribution function needs one axis, not {axes}")]
+    NotOneAxis { axes: usize },
 }

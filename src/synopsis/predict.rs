@@ -3,11 +3,15 @@
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
-use crate::synopsis::band::{Band, unit_noise};
+use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::description::Law;
+use crate::synopsis::evaluator::midpoints;
+use crate::synopsis::newton::dot;
+use crate::synopsis::noise::unit_noise;
+use crate::synopsis::posterior::Error;
 use crate::target::whitened::Points;
-use crate::target::{Basis, Shape};
+use crate::target::{Basis, PointKernel, Shape};
 
 /// Draws behind a mean: its standard error is about 2 %, far below what separates two degrees.
 const DRAWS: u64 = 64;
@@ -18,7 +22,7 @@ const SEED: u64 = 0x7072_6564_6963_7400;
 ///
 /// A figure to plan with: few draws, looked at on two Chebyshev nodes a degree. The same for the same arguments.
 pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
-    if matches!(shape.basis, Basis::Affine | Basis::Cosine { .. }) {
+    if shape.basis != Basis::Bernstein {
         return vec![Band::simulate(shape, law, 1).expected_sup; orders.len()];
     }
     let operator = Operator::new(shape.dimensions, shape.degree);
@@ -34,6 +38,24 @@ pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
         }
     }
     sums.into_iter().map(|sum| sum / DRAWS as f64).collect()
+}
+
+/// Mean sup over the cube of the error of posterior smoothing, noise and approximation together, where the noise has scale 1 and
+/// the function is drawn from the prior: a Gaussian process with the kernel `prior` and the standard deviation `amplitude`, in
+/// units of the noise's scale. `None` where [`crate::synopsis::By::Posterior`] does not apply.
+///
+/// A figure to plan with: few draws, looked at on midpoints, and the noise taken for Gaussian. What `amplitude` stands for must
+/// be public.
+pub fn smoothed(shape: &Shape, law: Law, prior: &PointKernel, amplitude: f64) -> Option<f64> {
+    let error = Error::of(shape, law, prior, amplitude)?;
+    let rows: Vec<Vec<f64>> = midpoints(shape.dimensions).iter().map(|y| error.at(y)).collect();
+    let sup = |draw: u64| {
+        let mut rng = ChaCha12Rng::seed_from_u64(SEED);
+        rng.set_stream(draw);
+        let coordinates = error.coordinates(&unit_noise(Law::DiscreteGaussian, error.count(), &mut rng));
+        rows.iter().map(|n| dot(n, &coordinates).abs()).fold(0.0, f64::max)
+    };
+    Some((0..DRAWS).map(sup).sum::<f64>() / DRAWS as f64)
 }
 
 /// How far the order-`h` polynomial of a Gaussian bump is from the bump, in units of its peak, for each of `orders`, which
@@ -206,6 +228,8 @@ fn stream(draw: u64) -> ChaCha12Rng {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::PointKernel;
+    use crate::target::machine::Kernel;
 
     #[test]
     fn the_mean_noise_is_that_of_the_band() {
@@ -238,6 +262,21 @@ mod tests {
         let together = approximation(&[0.1], 20, &[1, 2, 5, 9]);
         for (order, worst) in [1, 2, 5, 9].into_iter().zip(together) {
             assert_eq!(approximation(&[0.1], 20, &[order]), [worst]);
+        }
+    }
+
+    /// The privacy mathematics, section 11: a kernel machine on the plane with so many eigenfunctions. Points are as good
+    /// within a few per cent.
+    #[test]
+    fn the_noise_on_kernel_points_is_nearly_that_of_eigenfunctions() {
+        for (bandwidth, count, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
+            let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
+            let points = Points::choose(kernel, 2, count).unwrap();
+            let bump = Bump { widths: vec![bandwidth; 2], height: 1.0 };
+            let found = on_points(&points, Law::Ball, 1.0, &[count / 2, count], &bump);
+            println!("{bandwidth}: {found:?}");
+            assert!((found[1].noise / expected - 1.0).abs() < 0.25, "{bandwidth}: {found:?}");
+            assert!(found[0].noise < found[1].noise && found[0].approximation > found[1].approximation);
         }
     }
 }

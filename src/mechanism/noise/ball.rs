@@ -11,11 +11,11 @@ use crate::mechanism::calibrate::Scale;
 ///
 /// # Guarantee
 ///
-/// Added to integer vectors that differ by at most `D2` in the 2-norm, such a vector gives `(D2/s + (d + 1) 2^-96)`-
-/// differential privacy with delta 0: `f + round(X) = round(f + X)` is made from `f + X` alone, whose density changes by
-/// at most `exp(D2/s)` by the triangle inequality. The rounding is certain and no digit is cut off, so nothing departs
-/// from the law but the constants of the digits: each of the `d + 1 + (d + 1)/2` deviates is within `exp(2^-97.6)` of its
-/// density (`Geometric`). Coordinates are not independent.
+/// Added to integer vectors that differ by at most `D2` in the 2-norm, such a vector gives
+/// `(D2/s + (d + 1) 2^-96)`-differential privacy with delta 0: `f + round(X) = round(f + X)` is made from `f + X` alone,
+/// whose density changes by at most `exp(D2/s)` by the triangle inequality. The rounding is certain and no digit is cut
+/// off, so nothing departs from the law but the constants of the digits: a deviate's density is within `exp(2^-97.6)` of
+/// what it should be (`Geometric`), and there are fewer than `3 (d + 1) / 2` of them. Coordinates are not independent.
 ///
 /// # How
 ///

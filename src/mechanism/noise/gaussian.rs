@@ -52,3 +52,21 @@ impl DiscreteGaussian {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_takes_few_words() {
+        for units in [16, 1 << 40] {
+            let mut generator = Generator::frozen([8; 32]);
+            let mut values = vec![0; 10_000];
+            DiscreteGaussian::new(Scale::new(units).unwrap()).fill(&mut generator, &mut values);
+            // The position is in halves of a word.
+            let words = generator.0.get_word_pos() as f64 / 20_000.0;
+            println!("sigma {units}: {words:.1} words each");
+            assert!(words < 8.0, "{words}");
+        }
+    }
+}

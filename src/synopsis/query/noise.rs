@@ -54,6 +54,11 @@ pub(super) fn of(law: Law, scale: f64, weights: &[f64]) -> NoiseError {
             let exceeds = |x: f64| radii.iter().map(|(r, p)| p * sum.exceeds(x * radius / r)).sum();
             (uniform * radius, quantile(exceeds))
         }
+        Law::DiscreteGaussian => {
+            let law = |u: f64| (-u * u / 2.0).exp();
+            let sum = Symmetric::new(law, law);
+            (length, quantile(|x| sum.exceeds(x)))
+        }
         // Uniform on a sphere whose radius has the Gamma law of `N`: one direction is like any other.
         Law::Ball => {
             let deviation = (count + 1.0).sqrt() * length;
@@ -116,7 +121,7 @@ mod tests {
     use rand::rngs::ChaCha12Rng;
 
     use super::*;
-    use crate::synopsis::band::unit_noise;
+    use crate::synopsis::noise::unit_noise;
 
     /// Weights of one value, of a few that fall off, and of many alike.
     fn cases() -> Vec<Vec<f64>> {

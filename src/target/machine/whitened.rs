@@ -17,6 +17,7 @@
 
 use super::super::lattice::times;
 use super::super::whitened::Points;
+use super::super::whitened::points::inner;
 use super::super::{Adjacency, Basis, Cost, Error, Exact, PointKernel, Sensitivity, Shape, Target, root};
 use super::change::{Change, Claim};
 use super::kernel::Lattice;
@@ -94,7 +95,7 @@ impl KernelMachine {
         let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
         match (Minimiser::of(&self.settings, map, &self.problem, records), &self.landmarks) {
             (Minimiser::Features(weights), Some(Landmarks { table, .. })) => {
-                table.iter().map(|row| row.iter().zip(&weights).map(|(t, w)| t * w).sum()).collect()
+                table.iter().map(|row| inner(row, &weights)).collect()
             }
             (Minimiser::Features(_), None) => Vec::new(),
             (Minimiser::Kernels(terms), _) => {
@@ -129,7 +130,6 @@ impl Landmarks {
 /// `sqrt(1 + ||G - I||_F + w u ||T||_F^2)`, `G` what floats make of `T T'`, `w` more than the roundings of an inner product:
 /// each of them is off by at most `w u` times the norms of two rows.
 fn largest_singular(table: &[Vec<f64>]) -> f64 {
-    let inner = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let (mut off, mut square) = (0.0, 0.0);
     for (i, row) in table.iter().enumerate() {
         off += table[..i].iter().map(|other| 2.0 * inner(row, other).powi(2)).sum::<f64>();

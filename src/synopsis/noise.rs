@@ -1,0 +1,162 @@
+//! The laws of noise at scale 1, the grid so fine that it is not seen; for public simulation and for what a client may know of
+//! the noise.
+
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
+
+use crate::mechanism::Law;
+
+const DRAWS: usize = 100_000;
+const SEED: u64 = 0x706f_696e_7477_6973;
+
+/// Noise of a law with scale 1 on `count` values.
+pub(super) fn unit_noise(law: Law, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
+    match law {
+        Law::DiscreteLaplace => (0..count).map(|_| laplace(rng)).collect(),
+        // Uniform in a cube whose radius has the Gamma law of N + 1 ([`crate::mechanism::noise::DiscreteCube`]).
+        Law::DiscreteCube => {
+            let radius = gamma(count as f64 + 1.0, rng);
+            (0..count).map(|_| radius * rng.random_range(-1.0..1.0)).collect()
+        }
+        // On a sphere whose radius has the Gamma law of N.
+        Law::Ball => {
+            let mut noise: Vec<f64> = (0..count).map(|_| rng.sample(StandardNormal)).collect();
+            let length = noise.iter().map(|z| z * z).sum::<f64>().sqrt();
+            let radius = gamma(count as f64, rng);
+            noise.iter_mut().for_each(|z| *z *= radius / length);
+            noise
+        }
+        Law::DiscreteGaussian => (0..count).map(|_| rng.sample(StandardNormal)).collect(),
+    }
+}
+
+/// Laplace noise of scale 1.
+pub(super) fn laplace(rng: &mut ChaCha12Rng) -> f64 {
+    let size: f64 = rng.sample(Exp1);
+    if rng.random() { size } else { -size }
+}
+
+fn gamma(shape: f64, rng: &mut ChaCha12Rng) -> f64 {
+    Gamma::new(shape, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng))
+}
+
+/// The variance of one of `count` values under noise of scale 1. Under every law they are uncorrelated and have the same.
+pub(super) fn variance(law: Law, count: usize) -> f64 {
+    let n = count as f64;
+    match law {
+        Law::DiscreteLaplace => 2.0,
+        Law::DiscreteCube => (n + 1.0) * (n + 2.0) / 3.0,
+        Law::Ball => n + 1.0,
+        Law::DiscreteGaussian => 1.0,
+    }
+}
+
+/// `q` such that noise of scale 1 stays within `q |a|_2` at a point with 95 % probability, whatever the influences `a` of the
+/// `count` values there are.
+///
+/// Exact for the Gaussian and, simulated, for the ball: what they do depends on `|a|_2` alone. For Laplace noise it is
+/// `ln 20`, the quantile where one value decides, and up to 8 % too wide where many do; for the cube that of many small
+/// influences, and up to a fifth too wide where one value decides (`tests::no_influences_exceed_the_pointwise_factor`).
+pub(super) fn pointwise(law: Law, count: usize) -> f64 {
+    let n = count as f64;
+    match law {
+        Law::DiscreteLaplace => 20.0_f64.ln(),
+        Law::DiscreteGaussian => 1.959_963_985,
+        Law::DiscreteCube => {
+            quantile(|rng| gamma(n + 1.0, rng) * rng.sample::<f64, _>(StandardNormal) / 3.0_f64.sqrt())
+        }
+        Law::Ball => quantile(|rng| {
+            let along: f64 = rng.sample(StandardNormal);
+            // The squared length of the other coordinates is chi squared.
+            let across = if count > 1 { 2.0 * gamma((n - 1.0) / 2.0, rng) } else { 0.0 };
+            gamma(n, rng) * along / (along * along + across).sqrt()
+        }),
+    }
+}
+
+/// The 95 % quantile of the size of what is drawn.
+fn quantile(draw: impl Fn(&mut ChaCha12Rng) -> f64) -> f64 {
+    let mut rng = ChaCha12Rng::seed_from_u64(SEED);
+    let mut sizes: Vec<f64> = (0..DRAWS).map(|_| draw(&mut rng).abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    // Three deviations of the count above the quantile.
+    sizes.get(DRAWS * 95 / 100 + 207).copied().unwrap_or(f64::INFINITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) const LAWS: [Law; 4] = [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball, Law::DiscreteGaussian];
+
+    /// Kolmogorov and Smirnov's distance to the Laplace law of scale 1; beyond 1.95 / sqrt(n) once in a thousand
+    /// samples.
+    #[test]
+    fn simulated_noise_has_the_laplace_law() {
+        let mut rng = ChaCha12Rng::seed_from_u64(4);
+        let mut sample: Vec<f64> = (0..20_000).map(|_| laplace(&mut rng)).collect();
+        sample.sort_by(f64::total_cmp);
+        let distance = |sample: &[f64]| {
+            let law = |z: f64| if z < 0.0 { z.exp() / 2.0 } else { 1.0 - (-z).exp() / 2.0 };
+            let apart = |(i, z): (usize, &f64)| (law(*z) - (i as f64 + 0.5) / 20_000.0).abs();
+            sample.iter().enumerate().map(apart).fold(0.0, f64::max)
+        };
+        let critical = 1.95 / 20_000_f64.sqrt();
+        assert!(distance(&sample) < critical);
+        let stretched: Vec<f64> = sample.iter().map(|z| 1.1 * z).collect();
+        assert!(distance(&stretched) > critical);
+    }
+
+    #[test]
+    fn every_law_has_the_variance_that_it_is_said_to_have() {
+        for law in LAWS {
+            for count in [1, 5, 40] {
+                let mut rng = ChaCha12Rng::seed_from_u64(8);
+                let square = |_| unit_noise(law, count, &mut rng).iter().map(|z| z * z).sum::<f64>() / count as f64;
+                let found = (0..20_000).map(square).sum::<f64>() / 20_000.0;
+                // The worst is the ball of one value, whose squares deviate by sqrt(5) of their mean: 1.6 % a deviation.
+                assert!((found / variance(law, count) - 1.0).abs() < 0.065, "{law:?} {count}: {found}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_influences_exceed_the_pointwise_factor() {
+        let alike = |n: usize| vec![1.0; n];
+        let falling = |n: usize| (0..n).map(|i| 0.6_f64.powi(i as i32)).collect::<Vec<f64>>();
+        let half = |n: usize| [vec![1.0], vec![0.5; n - 1]].concat();
+        for law in LAWS {
+            for (count, influences) in [
+                (1, alike(1)),
+                (2, alike(2)),
+                (2, half(2)),
+                (3, alike(3)),
+                (6, falling(6)),
+                (20, alike(20)),
+                (20, half(20)),
+                (20, [vec![1.0], vec![0.0; 19]].concat()),
+            ] {
+                let length = influences.iter().map(|a| a * a).sum::<f64>().sqrt();
+                let width = pointwise(law, count) * length;
+                let mut rng = ChaCha12Rng::seed_from_u64(31);
+                let mut noises: Vec<f64> = (0..20_000)
+                    .map(|_| unit_noise(law, count, &mut rng).iter().zip(&influences).map(|(z, a)| z * a).sum())
+                    .map(f64::abs)
+                    .collect();
+                noises.sort_by(f64::total_cmp);
+                let covered = noises.partition_point(|noise| *noise <= width);
+                // Three deviations of a count of 19,000.
+                assert!(covered > 19_000 - 93, "{law:?} {influences:?}: {covered}");
+                let too_wide = width / noises[19_000];
+                assert!(too_wide < 1.21, "{law:?} {influences:?}: {too_wide}");
+                if law != Law::DiscreteCube || influences == alike(20) {
+                    assert!(too_wide < 1.1, "{law:?} {influences:?}: {too_wide}");
+                }
+                // Noise 30 % larger is found out wherever the width is not a fifth too large.
+                let louder = noises.partition_point(|noise| 1.3 * noise <= width);
+                assert!(louder < 18_900, "{law:?} {influences:?}: {louder}");
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! How far the noise can move a released function at one point.
+
+use crate::synopsis::bernstein::{MAX_ORDER, Operator, basis};
+use crate::synopsis::description::{Axis, Basis};
+use crate::synopsis::newton::{Newton, dot};
+use crate::synopsis::noise::pointwise;
+use crate::synopsis::{Error, Synopsis, unit_point};
+
+/// The pointwise band of a synopsis, ready for many points.
+///
+/// At any one point, not at all of them at once, the noise is within the half-width with 95 % probability. Like the simultaneous
+/// band it covers the noise and not the approximation.
+#[derive(Clone, Debug)]
+pub struct Pointwise {
+    axes: Vec<Axis>,
+    /// The band is so many times the length of the influences.
+    factor: f64,
+    influences: Influences,
+}
+
+#[derive(Clone, Debug)]
+enum Influences {
+    Lattice { operator: Operator, degree: u32, order: u32 },
+    Affine,
+    Kernel(Newton),
+}
+
+impl Synopsis {
+    /// Half the width of the band at one point alone, at the recommended order. For many points use [`Synopsis::pointwise`].
+    pub fn pointwise_half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        self.pointwise(self.description.order)?.half_width(point)
+    }
+
+    /// The pointwise band of an order.
+    pub fn pointwise(&self, order: u32) -> Result<Pointwise, Error> {
+        if !(1..=MAX_ORDER).contains(&order) {
+            return Err(Error::Order { order });
+        }
+        let (about, shape) = (&self.description, self.description.shape());
+        let influences = match &shape.basis {
+            Basis::Bernstein => {
+                let operator = Operator::new(shape.dimensions, shape.degree);
+                Influences::Lattice { operator, degree: shape.degree, order }
+            }
+            Basis::Affine => Influences::Affine,
+            Basis::Kernel(basis) => Influences::Kernel(Newton::on(basis)),
+            Basis::Cosine { .. } => return Err(Error::NoFunction),
+        };
+        let simulated = || about.noise.scale * pointwise(about.noise.law, shape.values());
+        let factor = about.band.pointwise.unwrap_or_else(simulated);
+        Ok(Pointwise { axes: about.domain.clone(), factor, influences })
+    }
+}
+
+impl Pointwise {
+    pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        let point = unit_point(&self.axes, point)?;
+        let influences = match &self.influences {
+            Influences::Lattice { operator, degree, order } => {
+                let bases: Vec<Vec<f64>> = point.iter().map(|x| basis(*degree, *x)).collect();
+                operator.influence(&bases, *order)
+            }
+            Influences::Affine => std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)).collect(),
+            Influences::Kernel(newton) => newton.at(&point),
+        };
+        Ok(self.factor * dot(&influences, &influences).sqrt())
+    }
+}
