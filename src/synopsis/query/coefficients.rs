@@ -96,7 +96,7 @@ pub(super) fn coefficients(dimensions: usize, t: usize, grid: Grid, f: impl Fn(&
 /// How many nodes of an axis are looked at: what a moment has the patience for.
 pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
     let wanted = match dimensions {
-        1 => (4 * t).clamp(256, 2048),
+        1 => (4 * t).clamp(1024, 2048),
         2 => (4 * t).clamp(64, 256),
         _ => (4 * t).clamp(24, 48),
     };

@@ -60,8 +60,8 @@ pub enum Approximation {
     /// Its Chebyshev series, cut off: for smooth functions next to the best.
     #[default]
     Chebyshev,
-    /// The paper's, with the generalised Jackson kernel for this smoothness `K`, from 1: high frequencies count less, so
-    /// there is less noise and more truncation.
+    /// The paper's, with the generalised Jackson kernel for this smoothness `K`, from 1: its truncation error
+    /// falls as `t^-K` for every such function, and is larger for those that are smoother.
     Jackson { smoothness: u32 },
 }
 

@@ -96,8 +96,11 @@ impl Symmetric {
     }
 
     /// `P[|X| > x] = 1 - (2 / pi) integral_0^inf phi(u) sin(u x) / u du`. Even steps of `h` fold the law into
-    /// `2 pi / h`, 160 deviations: beyond that there is nothing.
+    /// `2 pi / h`, 160 deviations: beyond half of that there is nothing.
     fn exceeds(&self, x: f64) -> f64 {
+        if x > DEVIATIONS {
+            return 0.0;
+        }
         let term = |(k, part): (usize, &f64)| part * ((k as f64 + 0.5) * Self::STEP * x).sin();
         1.0 - 2.0 / PI * Self::STEP * self.0.iter().enumerate().map(term).sum::<f64>()
     }
