@@ -113,16 +113,14 @@ fn questions_of_every_kind_are_answered_within_their_truncation() {
 }
 
 #[test]
-fn the_papers_coefficients_answer_too_with_less_noise_and_more_truncation() {
+fn the_papers_coefficients_answer_too_with_more_truncation() {
     let records = records(1, 1_000);
     let synopsis = Window::new(1, 24, &records, Law::DiscreteLaplace, "1").exact();
     let f = |x: &[f64]| (2.0 * x[0]).exp() / 8.0;
     let [plain, jackson] = [Approximation::Chebyshev, Approximation::Jackson { smoothness: 2 }]
         .map(|by| synopsis.answer(&Query::function(f).by(by)).unwrap());
     assert!((jackson.sum - total(&records, f)).abs() <= jackson.truncation.error + 0.1);
-    assert!(
-        jackson.noise.deviation < plain.noise.deviation && jackson.truncation.per_record > plain.truncation.per_record
-    );
+    assert!(jackson.truncation.per_record > plain.truncation.per_record);
     assert!(jackson.truncation.per_record < 0.02, "{jackson:?}");
 }
 
