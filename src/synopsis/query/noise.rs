@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn noise_is_as_large_as_claimed_and_within_its_half_width_as_often() {
-        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball] {
+        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball, Law::DiscreteGaussian] {
             for weights in cases() {
                 let [above, variance] = drawn(law, &weights, 1.0);
                 // Four deviations of a count of 2,000, and of a variance with heavy tails.
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_half_width_30_percent_too_small_is_noticed() {
-        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball] {
+        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball, Law::DiscreteGaussian] {
             assert!(cases().iter().all(|weights| drawn(law, weights, 0.7)[0] > 0.08));
         }
     }
