@@ -97,7 +97,7 @@ pub(super) fn coefficients(dimensions: usize, t: usize, grid: Grid, f: impl Fn(&
 pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
     let wanted = match dimensions {
         1 => (4 * t).clamp(1024, 2048),
-        2 => (4 * t).clamp(64, 256),
+        2 => (4 * t).clamp(128, 256),
         _ => (4 * t).clamp(24, 48),
     };
     wanted.max(2 * t)
