@@ -18,6 +18,7 @@ use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
 type Record = Vec<f64>;
+type Question = Box<dyn Fn(&[f64]) -> f64>;
 
 /// On the domain `[-1, 1]^d`: some in a heap, some anywhere, some at the border.
 fn records(axes: usize, count: usize) -> Vec<Record> {
@@ -170,13 +171,13 @@ fn a_synopsis_of_moments_is_no_function_and_says_where_to_ask() {
 
 /// Functions whose derivatives up to the order `K` are at most 1, and that are no smoother: powers that begin somewhere, and
 /// waves, in some direction.
-fn family(axes: usize, smoothness: u32) -> Vec<Box<dyn Fn(&[f64]) -> f64>> {
+fn family(axes: usize, smoothness: u32) -> Vec<Question> {
     let factorial: f64 = (1..=smoothness).map(f64::from).product();
     let directions: Vec<Vec<f64>> = match axes {
         1 => vec![vec![1.0]],
         _ => vec![vec![1.0, 0.0], vec![0.6, 0.8], vec![-0.8, 0.6]],
     };
-    let mut family: Vec<Box<dyn Fn(&[f64]) -> f64>> = Vec::new();
+    let mut family: Vec<Question> = Vec::new();
     for direction in directions {
         for c in [-0.7, -0.35, 0.0, 0.3, 0.55, 0.8] {
             let along = move |x: &[f64], d: &[f64]| x.iter().zip(d).map(|(x, d)| x * d).sum::<f64>() - c;
@@ -190,7 +191,7 @@ fn family(axes: usize, smoothness: u32) -> Vec<Box<dyn Fn(&[f64]) -> f64>> {
 }
 
 /// Mean over releases of the worst error of a mean over the family.
-fn worst(window: &Window, records: &[Record], family: &[Box<dyn Fn(&[f64]) -> f64>], by: Approximation) -> f64 {
+fn worst(window: &Window, records: &[Record], family: &[Question], by: Approximation) -> f64 {
     const RELEASES: u8 = 12;
     let (n, exact): (f64, Vec<f64>) = (records.len() as f64, family.iter().map(|f| total(records, f)).collect());
     let releases: Vec<Synopsis> = (0..RELEASES).map(|seed| window.release(seed)).collect();

@@ -49,8 +49,11 @@ pub struct Query<'a> {
     grid: Grid,
 }
 
+/// Of a point in natural units.
+type Closure<'a> = dyn Fn(&[f64]) -> f64 + 'a;
+
 enum Function<'a> {
-    Closure(Box<dyn Fn(&[f64]) -> f64 + 'a>),
+    Closure(Box<Closure<'a>>),
     Expression(Pointwise),
 }
 
