@@ -232,7 +232,7 @@ fn each_rule_has_its_message() {
             FLIGHTS,
             "order = 4",
             "order = 4\nexpected_records = 300",
-            "release.expected_records: bears on nothing: degree and order are fixed",
+            "release.expected_records: bears on nothing: noise, degree and order are fixed",
         ),
         (
             FLIGHTS,
