@@ -70,12 +70,6 @@ impl Newton {
         forward(&self.factor, &values)
     }
 
-    /// The power function's square: what part of `K(y, y)` the points leave unexplained.
-    pub fn rest(&self, y: &[f64]) -> f64 {
-        let n = self.at(y);
-        (self.basis.kernel.value(y, y) - dot(&n, &n)).max(0.0)
-    }
-
     /// `L' a`: the coordinates of `sum_i a_i K(., p_i)`.
     pub fn coordinates(&self, coefficients: &[f64]) -> Vec<f64> {
         let mut coordinates = vec![0.0; self.count()];
@@ -178,7 +172,8 @@ mod tests {
     #[test]
     fn enough_points_explain_everything_and_few_do_not() {
         let kernel = PointKernel::Gaussian { precision: vec![vec![1.0 / 0.3_f64.powi(2)]] };
-        let largest = |newton: &Newton| line(100).iter().map(|y| newton.rest(y)).fold(0.0, f64::max);
+        let rest = |n: Vec<f64>| 1.0 - dot(&n, &n);
+        let largest = |newton: &Newton| line(100).iter().map(|y| rest(newton.at(y))).fold(0.0, f64::max);
         let all = Newton::among(&kernel, &line(101), 101);
         assert!(all.count() < 20 && largest(&all) < 1e-8, "{}", all.count());
         assert!(largest(&Newton::among(&kernel, &line(101), 3)) > 1e-2);
