@@ -1,7 +1,7 @@
 //! What an exact draw costs, beside the random words alone.
 
 use bernstream::mechanism::calibrate::Scale;
-use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator};
+use bernstream::mechanism::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const DRAWS: usize = 10_000;
@@ -18,6 +18,22 @@ fn draws(c: &mut Criterion) {
         let laplace = DiscreteLaplace::new(Scale::new(units).expect("a scale"));
         group.bench_function(BenchmarkId::new("discrete Laplace, scale", units), |b| {
             b.iter(|| laplace.fill(&mut generator, &mut values));
+        });
+    }
+    for units in [16, 1 << 40, 16 * ((1 << 41) + 12_345)] {
+        let gaussian = DiscreteGaussian::new(Scale::new(units).expect("a scale"));
+        group.bench_function(BenchmarkId::new("discrete Gaussian, sigma", units), |b| {
+            b.iter(|| gaussian.fill(&mut generator, &mut values));
+        });
+    }
+    group.finish();
+
+    let mut group = c.benchmark_group("ball");
+    for (units, coordinates) in [(1 << 40, 32), (1 << 40, 141), (Scale::LARGEST, 141)] {
+        group.throughput(Throughput::Elements(coordinates as u64));
+        let ball = RoundedBall::new(Scale::new(units).expect("a scale"));
+        group.bench_function(BenchmarkId::new(format!("scale {units}, coordinates"), coordinates), |b| {
+            b.iter(|| ball.fill(&mut generator, &mut values[..coordinates]));
         });
     }
     group.finish();

@@ -35,7 +35,8 @@ fn benchmarks(criterion: &mut Criterion) {
         });
     }
     let line = Shape { dimensions: 1, degree: 40, basis: Basis::Bernstein };
-    criterion.bench_function("band/1-D k=40 h=2", |bencher| bencher.iter(|| Band::simulate(&line, Law::DiscreteLaplace, 2)));
+    criterion
+        .bench_function("band/1-D k=40 h=2", |bencher| bencher.iter(|| Band::simulate(&line, Law::DiscreteLaplace, 2)));
 }
 
 criterion_group! { name = benches; config = Criterion::default().sample_size(20); targets = benchmarks }

@@ -21,7 +21,8 @@
 //!
 //! Papers, by the key used in docstrings: `[AR17]` Alda and Rubinstein, The Bernstein Mechanism, AAAI 2017;
 //! `[RA17]` Rubinstein and Alda, Pain-Free Random Differential Privacy with Sensitivity Sampling, ICML 2017;
-//! `[CKS20]` Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020.
+//! `[CKS20]` Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020;
+//! `[WFZW13]` Wang, Fan, Zhang and Wang, Efficient Algorithm for Privately Releasing Smooth Queries, NIPS 2013.
 #![deny(unsafe_code)]
 
 pub mod clock;

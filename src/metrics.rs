@@ -1,6 +1,8 @@
 //! Every metric: one struct, names and help texts; the only user of the `prometheus` crate.
 
-use prometheus::{Encoder, Gauge, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use prometheus::{Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+
+use crate::mechanism::price::Price;
 
 /// How much the metrics tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +30,9 @@ pub struct Metrics {
     pub withheld: IntCounter,
     pub published: IntCounter,
     pub closed_until: Gauge,
-    pub spent: Gauge,
-    pub total: Gauge,
-    pub used: Gauge,
+    spent: Parts,
+    total: Parts,
+    used: Gauge,
     pub noise_scale: Gauge,
     pub ledger_entries: IntGauge,
     pub ready: IntGauge,
@@ -44,6 +46,37 @@ pub struct Operator {
     pub records: IntCounterVec,
     pub batches: IntCounter,
     pub seconds_to_seal: Gauge,
+}
+
+/// The parts that a price can have; only those of the budget in use are ever shown.
+#[derive(Clone, Debug)]
+struct Parts {
+    epsilon: GaugeVec,
+    delta: GaugeVec,
+    rho: GaugeVec,
+}
+
+impl Parts {
+    fn new(registry: &Registry, what: &str, help: &str) -> Result<Self, prometheus::Error> {
+        // A gauge without labels that is not shown before it is set.
+        let part = |part: &str| {
+            let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), &[])?;
+            registry.register(Box::new(gauge.clone())).map(|()| gauge)
+        };
+        Ok(Parts { epsilon: part("epsilon")?, delta: part("delta")?, rho: part("rho")? })
+    }
+
+    fn set(&self, price: Price) {
+        let set = |gauge: &GaugeVec, value| gauge.with_label_values::<&str>(&[]).set(value);
+        match price {
+            Price::Pure(epsilon) => set(&self.epsilon, epsilon.to_f64()),
+            Price::Approximate { epsilon, delta } => {
+                set(&self.epsilon, epsilon.to_f64());
+                set(&self.delta, delta.to_f64());
+            }
+            Price::Concentrated(rho) => set(&self.rho, rho.to_f64()),
+        }
+    }
 }
 
 impl Metrics {
@@ -88,15 +121,25 @@ impl Metrics {
                 "closed_until_timestamp_seconds",
                 "end of the newest window that was closed",
             )?)?,
-            spent: add(Gauge::new("privacy_epsilon_spent", "spent in the newest block charged")?)?,
-            total: add(Gauge::new("privacy_epsilon_limit", "total of every block")?)?,
-            used: add(Gauge::new("privacy_budget_used_ratio", "spent of total in the newest block charged")?)?,
+            spent: Parts::new(&registry, "spent", "spent in the newest block charged")?,
+            total: Parts::new(&registry, "limit", "total of every block")?,
+            used: add(Gauge::new(
+                "privacy_budget_used_ratio",
+                "spent of total in the newest block charged, the larger part",
+            )?)?,
             noise_scale: add(Gauge::new("noise_scale", "scale of the noise, in units of the synopsis")?)?,
             ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
             ready: whole(IntGauge::new("ready", "1 while the worker is ready")?)?,
             operator,
             registry,
         })
+    }
+
+    /// What the newest block charged has spent, of what.
+    pub fn show_budget(&self, spent: Price, total: Price) {
+        self.spent.set(spent);
+        self.total.set(total);
+        self.used.set(spent.share_of(total));
     }
 
     /// The text that Prometheus scrapes.

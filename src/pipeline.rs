@@ -24,8 +24,8 @@ use crate::clock::Timestamp;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closing, Ledger};
 use crate::mechanism;
-use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::noise::Generator;
+use crate::mechanism::price::Price;
 use crate::metrics::Metrics;
 use crate::pipeline::news::{Figures, News, Outcome};
 use crate::sink::Sink;
@@ -363,7 +363,7 @@ impl Releasing<'_> {
     }
 
     /// What the window costs each block that it meets; nothing where one of them cannot pay.
-    fn quote(&self, window: Span) -> Option<Vec<(Span, Epsilon)>> {
+    fn quote(&self, window: Span) -> Option<Vec<(Span, Price)>> {
         let blocks = self.plan.blocks.spans_meeting(window);
         let touched: Vec<_> = blocks.map(|block| (block, self.ledger.spent(block))).collect();
         accountant::quote(&touched, self.plan.price, self.plan.total).ok()?;
@@ -377,7 +377,7 @@ impl Releasing<'_> {
         key: Option<&str>,
         window: Span,
         published: Timestamp,
-        charges: &[(Span, Epsilon)],
+        charges: &[(Span, Price)],
     ) -> Description {
         let plan = self.plan;
         let blocks = charges.iter().map(|(block, price)| Charge {
@@ -402,7 +402,7 @@ impl Releasing<'_> {
 
     /// Shows in the metrics what an earlier run left, no earlier than it is due.
     fn recall(&mut self) -> Result<(), Error> {
-        self.metrics.total.set(self.plan.total.to_f64());
+        self.metrics.show_budget(self.plan.total.zero(), self.plan.total);
         self.metrics.noise_scale.set(self.plan.description().noise.scale);
         let backfill = self.ledger.genesis().backfill_until;
         let Plan { rules, publication, .. } = self.plan;

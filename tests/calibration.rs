@@ -31,8 +31,11 @@ fn with(text: &str, old: &str, new: &str) -> String {
 /// The scale of the noise, and what the synopsis says of it.
 fn noise(text: &str) -> (f64, Calibrated, String) {
     let settings = Settings::parse(text, "f").unwrap();
-    let band =
-        settings.release.orders().try_map(|order| Ok::<_, ()>(Band::simulate(&settings.shape(), settings.release.law, *order))).unwrap();
+    let band = settings
+        .release
+        .orders()
+        .try_map(|order| Ok::<_, ()>(Band::simulate(&settings.shape(), settings.release.body.law(), *order)))
+        .unwrap();
     let plan = settings.plan(&band, true).unwrap();
     let description = plan.ways.first().descriptions.first();
     (description.noise.scale, description.noise.calibrated, description.privacy.in_words.clone())

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
-use bernstream::mechanism::{Laplace, Law};
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::choice::{Bandwidth, Change, Order, Remainder};
 use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::price::Price;
+use bernstream::mechanism::{Laplace, Law};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::description::Choice;
@@ -361,7 +362,7 @@ fn every_window_is_charged_for_its_choices_and_says_what_it_chose() {
         let bytes = fs::read(path).expect("a synopsis");
         let synopsis = Synopsis::open(&bytes).expect("a synopsis");
         let about = synopsis.description();
-        assert_eq!(about.privacy.price, price("0.2"));
+        assert_eq!(about.privacy.price, Price::Pure(price("0.2")));
         assert!(about.privacy.in_words.contains("each window and key makes from its own records"));
         let [
             Choice::Bandwidths { taken, candidates, price: of_bandwidths },

@@ -79,15 +79,26 @@ fn commented_functions() -> Vec<String> {
     blocks
 }
 
+/// The reference with another function; moments have no lattice.
+fn releasing(function: &str) -> String {
+    let text = with(include_str!("../config/reference.toml"), "[release.density]\nbandwidths = [10]\n", function);
+    match function.contains("[release.moments]") {
+        true => with(&with(&text, "\ndegree = 40\n", "\n"), "\norder = 2\n", "\n"),
+        false => text,
+    }
+}
+
 #[test]
 fn every_function_of_the_reference_can_be_released() {
-    let reference = include_str!("../config/reference.toml");
     let functions = commented_functions();
     let names: Vec<&str> =
         functions.iter().filter_map(|text| text.split_once("[release.")?.1.split(']').next()).collect();
-    assert_eq!(names, ["regression", "bayes", "bayes", "machine", "machine", "logistic", "expression", "expression"]);
+    assert_eq!(
+        names,
+        ["regression", "bayes", "bayes", "machine", "machine", "logistic", "moments", "expression", "expression"]
+    );
     for function in functions {
-        let text = with(reference, "[release.density]\nbandwidths = [10]\n", &function);
+        let text = releasing(&function);
         assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
     }
 }
@@ -99,7 +110,7 @@ fn every_function_of_the_readme_can_be_released() {
     let functions: Vec<&str> = blocks.filter(|block| block.contains("[release.")).collect();
     assert!(functions.len() >= 5);
     for function in functions {
-        let text = with(include_str!("../config/reference.toml"), "[release.density]\nbandwidths = [10]\n", function);
+        let text = releasing(function);
         assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
     }
 }
@@ -503,6 +514,141 @@ fn each_rule_has_its_message() {
     assert!(faults(&tiny)[0].contains("cells"), "{:?}", faults(&tiny));
 }
 
+/// The flights with these lines for the total and the price.
+fn budget(total: &str, price: &str) -> String {
+    let text = with(FLIGHTS, "epsilon = 1.0\n\n", &format!("{total}\n\n"));
+    with(&text, "epsilon = 1.0\ndegree", &format!("{price}\ndegree"))
+}
+
+#[test]
+fn a_price_is_of_the_kind_of_its_total() {
+    let cases = [
+        // The total, the price, where it is told, and what.
+        ("", "epsilon = 0.5", "[privacy]", "privacy: has neither `epsilon` nor `rho`"),
+        ("delta = 1e-9", "epsilon = 0.5", "[privacy]", "privacy.epsilon: missing"),
+        (
+            "epsilon = 1.0\nrho = 0.125",
+            "epsilon = 0.5",
+            "0.125",
+            "privacy.rho: is a kind of its own: a budget has `epsilon`, `epsilon` and `delta`, or `rho`",
+        ),
+        ("rho = -0.125", "rho = 0.1", "-0.125", "privacy.rho: must be above 0"),
+        ("epsilon = 1.0\ndelta = 1.5", "epsilon = 0.5", "1.5", "privacy.delta: 1.5 promises nothing: must be below 1"),
+        (
+            "epsilon = 1.0\ndelta = 1e-19",
+            "epsilon = 0.5",
+            "1e-19",
+            "privacy.delta: 0.0000000000000000001 has more than 18 decimals",
+        ),
+        ("epsilon = 1.0", "", "[release]", "release.epsilon: missing"),
+        (
+            "epsilon = 1.0",
+            "epsilon = 0.5\ndelta = 1e-9",
+            "1e-9",
+            "release.delta: [privacy] has `epsilon` alone, a pure budget: it pays for no delta",
+        ),
+        (
+            "epsilon = 1.0",
+            "epsilon = 0.5\nrho = 0.125",
+            "0.125",
+            "release.rho: [privacy] has `epsilon`, which pays for no rho",
+        ),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.5\nrho = 0.125",
+            "0.125",
+            "release.rho: [privacy] has `epsilon`, which pays for no rho",
+        ),
+        ("epsilon = 1.0\ndelta = 1e-9", "delta = 1e-10", "[release]", "release.epsilon: missing"),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.625\ndelta = 1e-8",
+            "0.625",
+            "release.epsilon: the price of one window, (epsilon 0.625, delta 0.00000001), is more than privacy.epsilon and \
+             privacy.delta, (epsilon 1, delta 0.000000001)",
+        ),
+        (
+            "rho = 0.5",
+            "rho = 0.125\ndelta = 1e-9",
+            "1e-9",
+            "release.delta: [privacy] has `rho`, which pays for no delta",
+        ),
+        ("rho = 0.5", "rho = 0.125\nepsilon = 0.1", "[release]", "release: has both `rho` and `epsilon`"),
+        ("rho = 0.5", "", "[release]", "release: has neither `rho` nor `epsilon`"),
+        (
+            "rho = 0.5",
+            "rho = 0.625",
+            "0.625",
+            "release.rho: the price of one window, rho 0.625, is more than privacy.rho, rho 0.5",
+        ),
+        (
+            "rho = 0.375",
+            "epsilon = 1.0",
+            "1.0",
+            "release.epsilon: the price of one window, rho 0.462117157261, is more than privacy.rho, rho 0.375",
+        ),
+    ];
+    for (total, price, place, told) in cases {
+        let text = budget(total, price);
+        let at = text.find(place).unwrap();
+        let (line, column) =
+            (text[..at].matches('\n').count() + 1, at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1);
+        assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{total} {price}");
+    }
+}
+
+#[test]
+fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
+    let settings = |total: &str, price: &str| Settings::parse(&budget(total, price), "f").unwrap();
+    let pure = settings("epsilon = 1.0", "epsilon = 0.5");
+    assert!(pure.normalised.contains(r#""total":"1""#) && pure.normalised.contains(r#""price":"0.5""#));
+    assert!(!pure.normalised.contains("delta") && !pure.normalised.contains("rho"));
+    let cases = [
+        ("epsilon = 1.0", "epsilon = 0.5", "0.5", r#""total":"1""#),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.5",
+            "(epsilon 0.5, delta 0)",
+            r#""total":{"delta":"0.000000001","epsilon":"1"}"#,
+        ),
+        (
+            "epsilon = 1.0\ndelta = 1e-8",
+            "epsilon = 0.5",
+            "(epsilon 0.5, delta 0)",
+            r#""total":{"delta":"0.00000001","epsilon":"1"}"#,
+        ),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.5\ndelta = 1e-10",
+            "(epsilon 0.5, delta 0.0000000001)",
+            r#""price":{"delta":"#,
+        ),
+        ("rho = 0.5", "rho = 0.125", "rho 0.125", r#""total":{"rho":"0.5"}"#),
+        ("rho = 0.5", "epsilon = 0.5", "rho 0.122459331202", r#""epsilon":"0.5""#),
+        // The same rho, and another way to pay it.
+        ("rho = 0.5", "rho = 0.122459331202", "rho 0.122459331202", r#""price":{"rho":"0.122459331202"}"#),
+    ];
+    let all = cases.map(|(total, price, paid, said)| {
+        let settings = settings(total, price);
+        assert_eq!(settings.release.window_price().to_string(), paid);
+        assert!(settings.normalised.contains(said), "{said}: {}", settings.normalised);
+        settings.digest()
+    });
+    assert_eq!(std::collections::BTreeSet::from(all).len(), all.len());
+    // What noise of pure differential privacy takes for it: 0.5 tanh(0.25) = 0.12245933120...
+    let epsilon = |total, price| settings(total, price).release.payment.epsilon().to_f64();
+    assert_eq!(epsilon("rho = 0.5", "epsilon = 0.5"), 0.5);
+    assert!((epsilon("rho = 0.5", "rho = 0.122459331202") - 0.5).abs() < 1e-11);
+    assert_eq!(epsilon("epsilon = 1.0\ndelta = 1e-9", "epsilon = 0.5\ndelta = 1e-10"), 0.5);
+    // Choices are of pure differential privacy, and cost what that costs.
+    let chosen = with(
+        &budget("rho = 0.5", "rho = 0.125"),
+        "order = 4",
+        "private_order = { epsilon = 0.1, candidates = [1, 2] }",
+    );
+    assert_eq!(Settings::parse(&chosen, "f").unwrap().release.window_price().to_string(), "rho 0.129995837496");
+}
+
 #[test]
 fn what_is_not_toml_is_told_with_its_line() {
     assert_eq!(faults("pipeline = \"flights\"\n[input\ntime = 3\n")[0].split(": ").next(), Some("f:2:7"));
@@ -673,4 +819,25 @@ fn the_private_choices_of_the_reference_are_sound() {
     for text in [order, both] {
         assert_eq!(faults(&text), Vec::<String>::new());
     }
+}
+
+#[test]
+fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
+    let moments = include_str!("../config/summary.toml");
+    let says = |old: &str, new: &str| faults(&with(moments, old, new)).join("\n");
+    let lattice = says("noise = \"cube\"", "degree = 3");
+    assert!(lattice.contains("moments have no lattice"), "{lattice}");
+    assert!(says("noise = \"cube\"", "noise = \"ball\"").contains("kernel points"));
+    assert!(says("frequencies = 12", "frequencies = 259").contains("from 1 to 258"));
+    assert!(says("frequencies = 12", "frequencies = 0").contains("frequencies"));
+    assert!(says("frequencies = 12", "").contains("frequencies"));
+    assert!(says("frequencies = 12", "smoothness = 4").contains("expected_records: missing"));
+    assert!(says("noise = \"cube\"", "expected_records = 9000").contains("bears on nothing"));
+    let label = "label = { column = \"x\", above = 15 }\n\n[release.moments]";
+    assert!(says("[release.moments]", label).contains("moments have no label"));
+    let smooth = with(moments, "frequencies = 12", "smoothness = 4");
+    let smooth = with(&smooth, "noise = \"cube\"", "noise = \"auto\"\nexpected_records = 9000");
+    let settings = Settings::parse(&smooth, "f").unwrap();
+    assert_eq!(settings.shape().values(), 9_usize.pow(2));
+    assert_eq!(settings.release.order, 1);
 }

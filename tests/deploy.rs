@@ -55,12 +55,14 @@ fn the_commands_of_the_readme_work() {
                 run += 1;
             }
             // With a broker: in tests/flights.rs; without: in tests/functions.rs. The demonstration: in tests/demo.rs. The tests: this.
-            ["bernstream", "produce" | "ledger" | "run" | "evaluate", ..] | ["cargo", "run", ..] | ["tests/run"] => {
+            ["bernstream", "produce" | "ledger" | "run" | "evaluate" | "query", ..]
+            | ["cargo", "run", ..]
+            | ["tests/run"] => {
                 run += 1;
             }
             [] => {}
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 11, "{commands:?}");
+    assert_eq!(run, 13, "{commands:?}");
 }

@@ -50,6 +50,15 @@ impl Window {
 
 /// Every complete record of the flights, by the start of its window.
 fn records(settings: &Settings) -> BTreeMap<Timestamp, Vec<Row>> {
+    chosen(settings, None)
+}
+
+/// Those from one airport.
+fn flights_of(settings: &Settings, origin: &str) -> BTreeMap<Timestamp, Vec<Row>> {
+    chosen(settings, Some(origin))
+}
+
+fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<Row>> {
     let file = File::open("tests/data/flights.parquet").expect("the data");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet").build().expect("a reader");
     let mut records: BTreeMap<Timestamp, Vec<Row>> = BTreeMap::new();
@@ -61,7 +70,12 @@ fn records(settings: &Settings) -> BTreeMap<Timestamp, Vec<Row>> {
             column.as_primitive::<Float64Type>().clone()
         };
         let columns: Vec<_> = settings.columns.values.iter().map(number).collect();
-        for row in (0..batch.num_rows()).filter(|row| columns.iter().all(|column| column.is_valid(*row))) {
+        let origins = cast(batch.column_by_name("origin").expect("origins"), &DataType::Utf8).expect("text");
+        let origins = origins.as_string::<i32>().clone();
+        let is_chosen = |row: &usize| {
+            columns.iter().all(|column| column.is_valid(*row)) && origin.is_none_or(|o| origins.value(*row) == o)
+        };
+        for row in (0..batch.num_rows()).filter(is_chosen) {
             let start = settings.windows.grid.span_of(Timestamp::from_micros(times.value(row))).start;
             records.entry(start).or_default().push(columns.iter().map(|column| column.value(row)).collect());
         }
@@ -186,4 +200,49 @@ fn the_density_of_delay_and_hour_shows_the_evening() {
         evenings += usize::from(window.at(&[30.0, 19.0]) > window.at(&[30.0, 8.0]));
     }
     assert!(evenings >= 46, "half an hour late is an evening's delay in {evenings} weeks");
+}
+
+#[test]
+fn moments_answer_questions_about_delays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inside = |place: &str| format!("\"{}/{place}/", folder.path().display());
+    let text = fs::read_to_string("config/summary.toml").expect("the example");
+    let text = text.replace("\"out/", &inside("out")).replace("\"ledger/", &inside("ledger"));
+    let settings = Settings::parse(&text, "summary").expect("a configuration");
+    let configuration = folder.path().join("bernstream.toml");
+    fs::write(&configuration, text).expect("written");
+    bernstream(&["run".as_ref(), configuration.as_ref()]);
+    let file = folder.path().join("out/summary/flights/delays/EWR/2013-05-21T050000Z.arrows");
+    let question = "exp(-(dep_delay/30)^2) * arr_delay";
+    let ask = |more: &[&OsStr]| bernstream(&[&["query".as_ref(), file.as_os_str(), question.as_ref()], more].concat());
+    let text = ask(&[]);
+    assert!(
+        text.contains("noise within") && text.contains("truncation at most") && text.contains("(proved)"),
+        "{text}"
+    );
+    let answer: serde_json::Value = serde_json::from_str(&ask(&["--json".as_ref()])).expect("JSON");
+    let number = |path: &str| {
+        answer.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{path}: {answer}"))
+    };
+
+    let synopsis = Synopsis::open(&fs::read(&file).expect("read")).expect("a synopsis");
+    let about = synopsis.description();
+    let mut flights = flights_of(&settings, "EWR");
+    let records = flights.remove(&about.window.start).expect("a window");
+    let clamped = |row: &Row| {
+        let natural = |(x, axis): (&f64, &bernstream::synopsis::description::Axis)| x.clamp(axis.min, axis.max);
+        row.iter().zip(&about.domain).map(natural).collect::<Vec<f64>>()
+    };
+    let exact: f64 = records.iter().map(clamped).map(|x| (-(x[0] / 30.0).powi(2)).exp() * x[1]).sum();
+    // Five times what is exceeded once in twenty: noise, and what the moments do not hold.
+    let limit = 5.0 * number("/answer/noise/half_width") + number("/answer/truncation/error");
+    assert!((number("/answer/sum") - exact).abs() < limit, "{exact} {answer}");
+    let mean = exact / records.len() as f64;
+    let limit = 5.0 * number("/answer/mean/noise/half_width") + number("/answer/truncation/per_record");
+    assert!((number("/answer/mean/value") - mean).abs() < limit, "{mean} {answer}");
+    assert!((number("/answer/truncation/records") / records.len() as f64 - 1.0).abs() < 0.2, "{answer}");
+
+    let output = Command::new(env!("CARGO_BIN_EXE_bernstream")).arg("evaluate").arg(&file).output().expect("it runs");
+    let refused = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && refused.contains("bernstream query"), "{refused}");
 }

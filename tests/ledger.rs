@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::rc::Rc;
 
 use bernstream::ledger::{Error, Ledger, Row, exists};
-use bernstream::mechanism::calibrate::Epsilon;
+use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho};
+use bernstream::mechanism::price::Price;
 use bernstream::sink::deliver::{self, step};
 use bernstream::source::Positions;
 use bernstream::window::grid::Span;
@@ -58,7 +59,7 @@ fn a_ledger_that_is_opened_again_says_the_same() {
     assert_eq!(ledger.next_window(), at(240));
     assert_eq!(ledger.spent(block(0)), price(10));
     assert_eq!(ledger.spent(block(1)), price(5));
-    assert_eq!(ledger.spent(block(2)), Epsilon::ZERO);
+    assert_eq!(ledger.spent(block(2)), price(0));
     assert_eq!(ledger.ends(), &Positions([(0, 99)].into()));
     assert_eq!(ledger.unpublished().unwrap(), 4);
     drop(ledger);
@@ -87,6 +88,50 @@ fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_chang
     }
     assert_eq!(view(&ledger), before);
     ledger.pay(next).unwrap();
+}
+
+/// A price of every kind, in tenths of `[1, 0.000001]`: only one has the second part.
+fn kinds(first: u64, second: u64) -> [Price; 3] {
+    let epsilon = Epsilon::from_trillionths(first * 100_000_000_000);
+    let delta = Delta::from_quintillionths(second * 100_000_000_000);
+    [
+        Price::Pure(epsilon),
+        Price::Approximate { epsilon, delta },
+        Price::Concentrated(Rho::from_trillionths(first * 100_000_000_000)),
+    ]
+}
+
+#[test]
+fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
+    for (kind, total) in kinds(10, 10).into_iter().enumerate() {
+        let folder = folder();
+        let begun = bernstream::ledger::Genesis { total, ..genesis(at(0), "w", None) };
+        let mut ledger = Ledger::create(&params(folder.path()), begun).unwrap();
+        let paying = |ledger: &Ledger, price| {
+            let closing = closing(ledger, &["EWR"], 1, 1);
+            bernstream::ledger::Closing { charges: vec![(closing.charges[0].0, price)], ..closing }
+        };
+        ledger.pay(paying(&ledger, kinds(4, 7)[kind])).unwrap();
+        let before = view(&ledger);
+        let mut wrong: Vec<Price> = (0..3).filter(|other| *other != kind).map(|other| kinds(1, 1)[other]).collect();
+        wrong.extend([kinds(7, 0)[kind], kinds(0, 0)[kind]]);
+        wrong.extend((kind == 1).then(|| kinds(1, 4)[kind]));
+        for wrong in wrong {
+            let refused = ledger.pay(paying(&ledger, wrong));
+            assert!(matches!(refused, Err(Error::Refused { .. })), "{total} {wrong}: {refused:?}");
+        }
+        assert_eq!(view(&ledger), before);
+        ledger.pay(paying(&ledger, kinds(6, 3)[kind])).unwrap();
+        assert_eq!(ledger.spent(block(0)), total);
+        let before = view(&ledger);
+        drop(ledger);
+        assert_eq!(view(&Ledger::open(&params(folder.path())).unwrap()), before);
+        // The table of what was spent is compared in every part.
+        let parts = ["'1'", "'(epsilon 1, delta 0.000001)'", "'rho 1'"][kind];
+        let less = ["'0.9'", "'(epsilon 1, delta 0.0000009)'", "'rho 0.9'"][kind];
+        edit(folder.path(), &format!("UPDATE spent SET epsilon = {less} WHERE epsilon = {parts}"));
+        assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Damaged { .. })));
+    }
 }
 
 #[test]
@@ -200,6 +245,28 @@ fn an_edit_of_any_row_is_noticed() {
 fn link(before: &[u8], sequence: u64, salt: &[u8], body: &str) -> Vec<u8> {
     let parts = [b"bernstream ledger row 1\n", before, &sequence.to_be_bytes(), salt, body.as_bytes()].concat();
     Sha256::digest(parts).to_vec()
+}
+
+/// Exported by the program that knew pure prices only, with the first two days of `config/files.toml`.
+#[test]
+fn rows_and_settings_of_older_ledgers_are_what_they_were() {
+    let mut before = vec![0; 32];
+    for line in include_str!("data/ledger-of-pure-prices.jsonl").lines() {
+        let stored: serde_json::Value = serde_json::from_str(line).unwrap();
+        let row: Row = serde_json::from_value(stored["row"].clone()).unwrap();
+        let hex = |text: &str| -> Vec<u8> {
+            (0..64).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+        };
+        let [salt, digest] = ["salt", "digest"].map(|field| hex(stored[field].as_str().unwrap()));
+        // What this program writes has the digest of what that one wrote.
+        before = link(&before, stored["sequence"].as_u64().unwrap(), &salt, &serde_json::to_string(&row).unwrap());
+        assert_eq!(before, digest);
+        if let Row::Genesis(genesis) = row {
+            let text = include_str!("../config/files.toml").replace("2014-01-01T05", "2013-01-03T05");
+            assert_eq!(bernstream::config::Settings::parse(&text, "f").unwrap().normalised, genesis.settings);
+            assert_eq!(genesis.total, price(10));
+        }
+    }
 }
 
 #[test]
@@ -467,8 +534,8 @@ fn assert_whole(folder: &Path, announced: Option<&str>) {
     }
     // Every closed window is charged, exactly once.
     let closed = u64::try_from(ledger.next_window().micros() / 3_600_000_000).unwrap();
-    let spent: u64 = ledger.blocks().map(|(_, spent)| spent.trillionths()).sum();
-    assert_eq!(spent, closed * price(2).trillionths());
+    let spent = ledger.blocks().map(|(_, spent)| spent).fold(price(0), |sum, spent| sum.checked_add(spent).unwrap());
+    assert_eq!(spent, price(2 * closed));
     let released = ledger.rows().unwrap().iter().filter(|row| matches!(row.row, Row::Window(_))).count();
     assert_eq!(u64::try_from(released).unwrap(), closed);
 }

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use bernstream::mechanism::calibrate::Scale;
-use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator};
-use bernstream::mechanism::{Cube, Laplace};
+use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator, permute_and_flip};
+use bernstream::mechanism::{Cube, Laplace, Selection};
 use bernstream::target::{Exact, Sensitivity};
 
 #[path = "support/statistics.rs"]
@@ -239,6 +239,66 @@ fn the_odds_of_neighbours_under_a_cube_are_those_of_the_price() {
     assert!(small > 1.02, "{small}");
 }
 
+/// The probabilities of permute-and-flip, over every order.
+fn choices(utilities: &[i128], scale: f64) -> Vec<f64> {
+    fn take(left: &[usize], utilities: &[i128], scale: f64, weight: f64, law: &mut [f64]) {
+        let best = utilities.iter().max().unwrap();
+        for index in left {
+            let (taken, weight) = ((-((best - utilities[*index]) as f64) / scale).exp(), weight / left.len() as f64);
+            law[*index] += weight * taken;
+            let rest: Vec<usize> = left.iter().copied().filter(|other| other != index).collect();
+            take(&rest, utilities, scale, weight * (1.0 - taken), law);
+        }
+    }
+    let mut law = vec![0.0; utilities.len()];
+    take(&(0..utilities.len()).collect::<Vec<_>>(), utilities, scale, 1.0, &mut law);
+    law
+}
+
+#[test]
+fn one_of_many_functions_is_chosen_with_the_odds_of_its_utility() {
+    let utilities: Vec<i128> = (0..20).map(|i| (i * 7 % 5) * 1_000 - 9_000).collect();
+    // Twenty in four ranks of five equals each: of one rank all are as likely.
+    let few = [-1_000, -976, -904, -904, -952];
+    let law = choices(&few, 48.0);
+    let misfit = |scale: u64| {
+        let (scale, mut generator) = (Scale::new(scale).unwrap(), Generator::frozen([71; 32]));
+        let mut bins: Vec<(f64, f64)> = law.iter().map(|p| (0.0, 100_000.0 * p)).collect();
+        (0..100_000).for_each(|_| bins[permute_and_flip(scale, &few, &mut generator)].0 += 1.0);
+        bins.iter().map(|(o, e)| (o - e).powi(2) / e).sum::<f64>()
+    };
+    // The quantile of 4 degrees of freedom at 10^-9.
+    assert!(misfit(48) < 47.6, "{}", misfit(48));
+    assert!(misfit(64) > 47.6 && misfit(32) > 47.6);
+    let mut generator = Generator::frozen([72; 32]);
+    let choice = Selection::calibrated(1, "100".parse().unwrap()).unwrap();
+    let best = (0..200).map(|_| choice.choose(&Exact::new(utilities.clone()), &mut generator));
+    assert!(best.filter(|index| utilities[*index] == utilities[2]).count() > 190);
+    assert_eq!(choice.choose(&Exact::new(vec![]), &mut generator), 0);
+    assert_eq!(choice.choose(&Exact::new(vec![i128::MIN, i128::MAX]), &mut generator), 1);
+}
+
+/// Every way to move four utilities by as much as a unit may: no index tells more than the price, one nearly as much.
+#[test]
+fn the_odds_of_neighbours_under_a_choice_are_those_of_the_price() {
+    let largest = |scale: f64| {
+        let mut odds: f64 = 0.0;
+        for base in [[0; 4], [0, 40, 80, 120], [300, 0, 0, 0]] {
+            for ways in 0..81 {
+                let moved: Vec<i128> =
+                    (0..4_usize).map(|i| base[i] + 40 * (ways / 3_i128.pow(i as u32) % 3 - 1)).collect();
+                let (before, after) = (choices(&base, scale), choices(&moved, scale));
+                odds = before.iter().zip(&after).map(|(p, q)| (p / q).ln().abs()).fold(odds, f64::max);
+            }
+        }
+        odds
+    };
+    let scale = Selection::calibrated(40, "1.00000001".parse().unwrap()).unwrap().scale().units() as f64;
+    let (found, less) = (largest(scale), largest(0.7 * scale));
+    println!("a price of 1: {found:.4}, with 30 % less noise {less:.4}");
+    assert!((0.9..=1.000_000_011).contains(&found) && less > 1.1, "{found} {less}");
+}
+
 #[test]
 fn a_lost_sign_and_a_doubled_zero_are_found_out() {
     let right = draws(112, 9, DRAWS);
@@ -316,8 +376,12 @@ fn only_the_mechanism_opens_exact_values() {
         }
     }
     openers.sort();
-    assert_eq!(openers.len(), 2, "{openers:?}");
-    assert!(openers[0].ends_with("mechanism/choice.rs") && openers[1].ends_with("mechanism/mod.rs"), "{openers:?}");
+    let expected = ["ball.rs", "choice.rs", "gaussian.rs", "mod.rs", "selection.rs"];
+    assert_eq!(openers.len(), expected.len(), "{openers:?}");
+    assert!(
+        openers.iter().zip(expected).all(|(path, name)| path.ends_with(Path::new("mechanism").join(name))),
+        "{openers:?}"
+    );
 }
 
 #[test]

@@ -67,6 +67,34 @@ fn headers_are_cloud_events_and_name_the_window_and_its_price() {
 }
 
 #[test]
+fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
+    let about = |definition: &str, price: &str| -> Description {
+        let text = include_str!("../src/synopsis/example.json")
+            .replace("\"pure epsilon\"", definition)
+            .replace(r#""price": "0.5""#, &format!(r#""price": {price}"#))
+            .replace(r#""spent": "0.5", "total": "1""#, &format!(r#""spent": {price}, "total": {price}"#));
+        serde_json::from_str(&text).unwrap()
+    };
+    let (pure, both, rho) = (r#""0.5""#, r#"{"epsilon":"0.5","delta":"0.000000001"}"#, r#"{"rho":"0.01"}"#);
+    let cases: [(&str, &str, &[(&str, &str)]); 3] = [
+        (r#""pure epsilon""#, pure, &[("epsilon", "0.5")]),
+        (r#""epsilon-delta""#, both, &[("approximate_dp_epsilon", "0.5"), ("approximate_dp_delta", "0.000000001")]),
+        (r#""zero-concentrated""#, rho, &[("zcdp_rho", "0.01")]),
+    ];
+    for (definition, price, expected) in cases {
+        let synopsis = Synopsis::new(about(definition, price), vec![0.0; 3]).unwrap();
+        let sealed = synopsis.seal().unwrap();
+        let told: Vec<_> = sealed.headers[7..sealed.headers.len() - 2].to_vec();
+        assert_eq!(told, expected.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>());
+        assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
+        for wrong in [pure, both, rho].into_iter().filter(|wrong| *wrong != price) {
+            let error = Synopsis::new(about(definition, wrong), vec![0.0; 3]).unwrap_err().to_string();
+            assert!(error.contains("its prices are not those of its definition"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn without_a_key_neither_message_key_nor_subject_has_one() {
     let sealed = Synopsis::new(Description { key: None, ..description() }, vec![0.0; 3]).unwrap().seal().unwrap();
     assert_eq!(sealed.key, "flights");

@@ -19,7 +19,7 @@ use bernstream::ledger::witness::file::FileWitness;
 use bernstream::ledger::witness::kafka::{KafkaWitness, Params as WitnessParams};
 use bernstream::ledger::witness::{self, Claim, Witness};
 use bernstream::ledger::{Error, Ledger, exists};
-use bernstream::mechanism::calibrate::Epsilon;
+use bernstream::mechanism::price::Price;
 use bernstream::sink::deliver::{self, step};
 use bernstream::sink::{self, kafka::KafkaSink};
 use bernstream::source::topic;
@@ -57,11 +57,11 @@ struct Model {
     workers: [Option<Ledger>; 2],
     copies: Vec<Vec<u8>>,
     /// What was drawn for, by its bytes: window and price.
-    paid: BTreeMap<Vec<u8>, (Span, Epsilon)>,
+    paid: BTreeMap<Vec<u8>, (Span, Price)>,
     checked: usize,
     versions: BTreeMap<(Timestamp, String), Vec<u8>>,
     released: BTreeSet<Span>,
-    block_costs: BTreeMap<Span, u64>,
+    block_costs: BTreeMap<Span, Price>,
 }
 
 fn grid(minutes: u64) -> Grid {
@@ -148,7 +148,7 @@ impl Model {
         let (block, cost) = closing.charges[0];
         let bytes = closing.sealed[0].bytes.clone();
         let (window, ends) = (closing.window, closing.ends.clone());
-        if ledger.spent(block).checked_add(cost).unwrap() > price(10) {
+        if !ledger.spent(block).checked_add(cost).unwrap().is_within(price(10)) {
             ledger.withhold(window, ends).unwrap();
         } else {
             ledger.pay(closing).unwrap();
@@ -238,9 +238,9 @@ impl Model {
                 return Err(format!("two versions of the window that starts at {}", window.start));
             }
             if self.released.insert(*window) {
-                let cost_so_far = self.block_costs.entry(grid(120).span_of(window.start)).or_default();
-                *cost_so_far += cost.trillionths();
-                if *cost_so_far > price(10).trillionths() {
+                let cost_so_far = self.block_costs.entry(grid(120).span_of(window.start)).or_insert(price(0));
+                *cost_so_far = cost_so_far.checked_add(*cost).unwrap();
+                if !cost_so_far.is_within(price(10)) {
                     return Err(format!("the block of the window that starts at {} is overspent", window.start));
                 }
             }

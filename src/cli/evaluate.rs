@@ -107,6 +107,7 @@ impl From<Error> for Failure {
                 Failure::Unavailable(text)
             }
             Error::NoDensity
+            | Error::Synopsis(synopsis::Error::NoFunction)
             | Error::Synopsis(synopsis::Error::OutsideDomain { .. } | synopsis::Error::Dimensions { .. }) => {
                 Failure::Configuration(text)
             }
@@ -139,7 +140,7 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     let read = || match path == Path::new("-") {
         true => {
             let mut bytes = Vec::new();
@@ -212,7 +213,7 @@ fn class(classifier: &Classifier, score: f64, half_width: f64) -> String {
 
 /// To a hundredth of the noise or finer: more digits say nothing.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 17")]
-fn above_noise(x: f64, half_width: f64) -> f64 {
+pub(super) fn above_noise(x: f64, half_width: f64) -> f64 {
     let decimals = (2.0 - half_width.log10().floor()).clamp(0.0, 17.0) as usize;
     // Zero has no sign.
     format!("{x:.decimals$}").parse().unwrap_or(x) + 0.0
@@ -256,6 +257,7 @@ fn guarantee(about: &Description) -> String {
     let definition = match &privacy.definition {
         Definition::PureEpsilon => String::new(),
         random @ Definition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
+        other => format!("{other}, {}: ", privacy.price),
     };
     let choice = |choice: &Choice| format!("\nchosen privately from the records of this window and key: {choice}");
     let choices: String = about.choices.iter().map(choice).collect();

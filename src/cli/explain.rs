@@ -6,18 +6,23 @@ use std::path::PathBuf;
 use crate::accountant;
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
+use crate::config::body::Coordinates;
 use crate::config::{self, Settings, Unit, auto, guarantee};
-use crate::mechanism::calibrate::Epsilon;
-use crate::mechanism::{Law, Mechanism};
+use crate::mechanism::Law;
+use crate::mechanism::calibrate::{Epsilon, Rho};
+use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
 use crate::synopsis::{bernstein, predict};
 use crate::target::marginals::BINS;
-use crate::target::{self, Basis, Sensitivity, Shape};
+use crate::target::whitened::Points;
+use crate::target::{self, Basis, KernelBasis, Sensitivity, Shape};
 use crate::window::grid::Span;
 
 /// Windows that the budget is followed through; a block of more is shown up to here.
 const MOST_WINDOWS: usize = 100_000;
+/// Candidates that are worse than the best by more than this are counted, not shown.
+const MOST_TIMES: f64 = 5.0;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -41,7 +46,7 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     if let Some(table) = &settings.release.auto {
         section(
             &mut text,
-            "Choice of degree and order",
+            "Choice of noise and size",
             &choice(table, settings.release.private_order.is_some(), &settings.function.quantity),
         );
     }
@@ -71,8 +76,6 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
 struct Plan<'s> {
     settings: &'s Settings,
     sensitivity: Sensitivity,
-    /// What the noise is calibrated to; the same but for comparisons.
-    calibrated: Sensitivity,
     /// The most that one unit changes one value, in grid units.
     sup: f64,
     band: Band,
@@ -83,11 +86,11 @@ impl<'s> Plan<'s> {
         let (target, adjacency) = (&settings.function.target, settings.privacy.adjacency);
         let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
-        let sensitivity = settings.release.law.sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
-        let calibrated = settings.sensitivity(&settings.function, settings.release.calibration).map_err(unbounded)?;
+        let sensitivity =
+            settings.release.body.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
-        let band = Band::simulate(&settings.shape(), settings.release.law, settings.release.order);
-        Ok(Plan { settings, sensitivity, calibrated, sup, band })
+        let band = Band::simulate(&settings.shape(), settings.release.body.law(), settings.release.order);
+        Ok(Plan { settings, sensitivity, sup, band })
     }
 
     fn lattice(&self) -> String {
@@ -108,13 +111,13 @@ impl<'s> Plan<'s> {
 
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
-        let together = match self.settings.release.law {
+        let together = match self.settings.release.body.law() {
             Law::DiscreteLaplace => "all values together",
             Law::DiscreteCube => "any one value",
-            Law::Ball | Law::DiscreteGaussian => "the values in the 2-norm",
+            Law::Ball | Law::DiscreteGaussian => "the 2-norm of all values together",
         };
         let how_often = match &self.settings.privacy.definition {
-            Definition::PureEpsilon => String::new(),
+            Definition::PureEpsilon | Definition::Approximate | Definition::Concentrated => String::new(),
             Definition::Random(random) => format!(
                 ", but for gamma = {} of the pairs of neighbours of the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
@@ -129,7 +132,7 @@ impl<'s> Plan<'s> {
                 self.settings.function.quantity
             ),
         ];
-        if self.settings.release.law == Law::DiscreteLaplace && self.settings.shape().basis == Basis::Bernstein {
+        if self.settings.release.body.law() == Law::DiscreteLaplace && self.settings.shape().basis == Basis::Bernstein {
             let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
             lines.push(format!(
                 "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this \
@@ -140,7 +143,7 @@ impl<'s> Plan<'s> {
     }
 
     fn noise(&self) -> Result<Vec<String>, Failure> {
-        let scale = self.scale(self.settings.release.price)?;
+        let scale = self.scale(self.settings.release.payment.own())?;
         let quantity = &self.settings.function.quantity;
         let (middle, corner) = self.half_widths(scale);
         let natural = |units: f64| show(self.in_natural_units(units));
@@ -149,7 +152,7 @@ impl<'s> Plan<'s> {
         Ok(vec![
             format!(
                 "{} noise of scale {} grid units = {} {quantity}",
-                self.settings.release.law,
+                self.settings.release.body.law(),
                 show(scale),
                 natural(scale)
             ),
@@ -171,17 +174,14 @@ impl<'s> Plan<'s> {
 
     /// Half, the same and twice the price.
     fn prices(&self) -> Vec<String> {
-        let price = self.settings.release.price.trillionths();
-        let mut lines = vec![format!(
-            "{:<14} {:<34} {}",
-            "epsilon", "scale (largest effects of a unit)", "95 % error in the middle"
-        )];
-        for price in [(price / 2).max(1), price, price.saturating_mul(2)].map(Epsilon::from_trillionths) {
+        let mut lines =
+            vec![format!("{:<34} {:<34} {}", "price", "scale (largest effects of a unit)", "95 % error in the middle")];
+        for price in around(self.settings.release.payment.own()) {
             // Half a price that is just possible may not be.
             let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
             let (scale, middle) = (show(scale / self.sup), show(middle / self.sup));
-            lines.push(format!("{:<14} {scale:<34} {middle}", price.to_string()));
+            lines.push(format!("{:<34} {scale:<34} {middle}", price.to_string()));
         }
         lines
     }
@@ -192,6 +192,14 @@ impl<'s> Plan<'s> {
         else {
             return Vec::new();
         };
+        if let Basis::Kernel(KernelBasis { kernel, points }) = self.settings.shape().basis {
+            let power =
+                Points::choose(kernel, self.settings.shape().dimensions, points.len()).map_or(1.0, |p| p.power());
+            return vec![format!(
+                "without noise, a synopsis of one record is off by at most {} % of its peak",
+                show(100.0 * power)
+            )];
+        }
         let widths = self.settings.windows.axes.iter().map(|axis| axis.max - axis.min);
         let in_cube: Vec<f64> = bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
         let shares = predict::approximation(&in_cube, self.settings.shape().degree, &[self.settings.release.order]);
@@ -205,9 +213,9 @@ impl<'s> Plan<'s> {
     }
 
     /// In grid units.
-    fn scale(&self, price: Epsilon) -> Result<f64, Failure> {
-        let noise = Mechanism::calibrated(self.settings.release.law, self.calibrated, price)
-            .map_err(|e| Failure::Configuration(e.to_string()))?;
+    fn scale(&self, price: Price) -> Result<f64, Failure> {
+        let noise = self.settings.mechanism_at(&self.settings.function, price);
+        let noise = noise.map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(float(noise.scale().units()))
     }
 
@@ -228,25 +236,46 @@ impl<'s> Plan<'s> {
     }
 }
 
-/// What `auto` looked at: the best order of each degree.
+/// Half, the same and twice the price; a delta stays.
+fn around(price: Price) -> [Price; 3] {
+    let of = |count: u64| [(count / 2).max(1), count, count.saturating_mul(2)];
+    match price {
+        Price::Pure(epsilon) => of(epsilon.trillionths()).map(|count| Price::Pure(Epsilon::from_trillionths(count))),
+        Price::Approximate { epsilon, delta } => of(epsilon.trillionths())
+            .map(|count| Price::Approximate { epsilon: Epsilon::from_trillionths(count), delta }),
+        Price::Concentrated(rho) => {
+            of(rho.trillionths()).map(|count| Price::Concentrated(Rho::from_trillionths(count)))
+        }
+    }
+}
+
+/// What was looked at: of each body the best, and of a lattice the best order of each degree.
 fn choice(table: &auto::Table, is_private: bool, quantity: &str) -> Vec<String> {
     let mut lines = vec![
         format!(
             "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
             table.expected_records
         ),
-        format!("  {:<8} {:<6} {:<8} {:<10} {:<14} sum", "degree", "order", "values", "noise", "approximation"),
+        format!("  {:<9} {:<18} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
     ];
-    lines.extend(table.candidates.iter().map(|candidate| {
+    let shown = |candidate: &&auto::Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
+    lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
         let mark = if *candidate == table.best { "*" } else { " " };
-        let auto::Candidate { degree, order, values, noise, approximation } = candidate;
-        let [noise, approximation, sum] = [*noise, *approximation, candidate.error()].map(show);
-        format!("{mark} {degree:<8} {order:<6} {values:<8} {noise:<10} {approximation:<14} {sum}")
+        let auto::Candidate { body, on, order, values, expected } = candidate;
+        let on = match on {
+            Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
+            Coordinates::Points { most } => format!("{most} points"),
+        };
+        let [noise, approximation, both] = [expected.noise, expected.approximation, expected.error].map(show);
+        format!("{mark} {body:<9} {on:<18} {values:<8} {noise:<10} {approximation:<14} {both}")
     }));
-    let auto::Candidate { degree, order, .. } = table.best;
-    let order =
-        if is_private { "; the order is each window's own".to_owned() } else { format!(" and order = {order}") };
-    lines.push(format!("* is taken; to keep it whatever later versions would take, write degree = {degree}{order}"));
+    let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
+    if left_out > 0 {
+        lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
+    }
+    let own = if is_private { "; the order is each window's own" } else { "" };
+    let written = table.best.written();
+    lines.push(format!("* is taken; to keep it whatever later versions would take, write {written}{own}"));
     lines
 }
 
@@ -293,10 +322,10 @@ fn budget(settings: &Settings) -> Vec<String> {
             Some(end) => format!("the budget lasts to the end of the grid, {end}"),
             None => "the budget lasts for ever".to_owned(),
         };
-        let unused = total.saturating_sub(price);
+        let unused = total.checked_sub(price).filter(|unused| !unused.is_zero());
         let mut lines =
             vec![format!("every window is a block of its own and is charged {price} of {total}, once: {lasts}")];
-        if unused > Epsilon::ZERO {
+        if let Some(unused) = unused {
             lines.push(format!("{unused} of a block is never used: the price of a window could be {total}"));
         }
         return lines;
@@ -317,7 +346,7 @@ struct Course {
     block: Span,
     windows: usize,
     paid: usize,
-    spent: Epsilon,
+    spent: Price,
     /// The start of the first window that is not published.
     exhausted: Option<Timestamp>,
 }
@@ -338,19 +367,20 @@ fn follow(settings: &Settings) -> Vec<Course> {
     let (windows, blocks) = (settings.windows.grid, settings.blocks);
     let first = blocks.span_of(windows.origin());
     let shown = [first, blocks.after(first)];
+    let nothing = settings.privacy.total.zero();
     let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
     let spans = std::iter::successors(Some(windows.span_of(windows.origin())), |window| Some(windows.after(*window)));
     let is_within =
         |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
     for window in spans.take_while(is_within).take(MOST_WINDOWS) {
-        let touched: Vec<(Span, Epsilon)> = blocks
+        let touched: Vec<(Span, Price)> = blocks
             .spans_meeting(window)
-            .map(|block| (block, courses.get(&block).map_or(Epsilon::ZERO, |course| course.spent)))
+            .map(|block| (block, courses.get(&block).map_or(nothing, |course| course.spent)))
             .collect();
         let quoted =
             accountant::quote(&touched, settings.release.window_price(), settings.privacy.total).unwrap_or_default();
         for (block, _) in touched {
-            let new = Course { block, windows: 0, paid: 0, spent: Epsilon::ZERO, exhausted: None };
+            let new = Course { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
             let course = courses.entry(block).or_insert(new);
             course.windows += 1;
             match quoted.iter().find(|(charged, _)| *charged == block) {

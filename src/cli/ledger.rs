@@ -9,12 +9,13 @@ use clap::{Args, Subcommand};
 use crate::cli::parts::{NotOpen, genesis, input_id, open_sink, open_witness};
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings, normalised};
+use crate::config::{Input, Output, Settings, guarantee, normalised};
 use crate::ledger::beginning::Asked;
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
 use crate::ledger::witness::{self, Witness};
 use crate::ledger::{self, Genesis, Head, Ledger, Message, Outcome, Paid, Row};
+use crate::mechanism::price::Price;
 use crate::sink;
 use crate::source::{self, topic};
 use crate::synopsis::{Sealed, Synopsis};
@@ -159,12 +160,13 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         rows.iter().filter(|stored| matches!(&stored.row, Row::Window(row) if outcome(&row.outcome))).count()
     };
     let mut text = String::new();
-    let mut lines = vec![
-        format!("{} of {}, begun {}", genesis.ledger, settings.pipeline, genesis.created),
-        promised(genesis),
+    let mut lines =
+        vec![format!("{} of {}, begun {}", genesis.ledger, settings.pipeline, genesis.created), promised(genesis)];
+    lines.extend(meaning(genesis.total));
+    lines.extend([
         format!("first window {}, next window {}", genesis.first, ledger.next_window()),
         format!("newest row {}, digest {}", ledger.head().sequence, ledger.head().digest),
-    ];
+    ]);
     lines.extend(genesis.backfill_until.map(|until| format!("past windows take what was sent until {until}")));
     lines.extend(genesis.previous.map(|head| format!("follows the ledger that ended with row {}", head.sequence)));
     section(&mut text, "Ledger", &lines);
@@ -181,7 +183,12 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         .map(|(block, spent)| format!("{} - {}  {spent} of {}", block.start, block.end, genesis.total))
         .collect();
     if !blocks.is_empty() {
-        section(&mut text, "Newest blocks: epsilon spent of the total", &blocks);
+        let parts = match genesis.total {
+            Price::Pure(_) => "epsilon",
+            Price::Approximate { .. } => "epsilon and delta",
+            Price::Concentrated(_) => "rho",
+        };
+        section(&mut text, &format!("Newest blocks: {parts} spent of the total"), &blocks);
     }
     print!("{text}");
     Ok(())
@@ -192,6 +199,19 @@ fn promised(genesis: &Genesis) -> String {
     match normalised::definition(&genesis.settings) {
         Some(definition) => definition.to_string(),
         None => "a definition that this program does not know".to_owned(),
+    }
+}
+
+/// What totals promise that are not pure.
+fn meaning(total: Price) -> Vec<String> {
+    let promise = format!(
+        "what is promised of a block is its total, {total}; what it has spent is a promise of its own only where no price was \
+         changed for what earlier windows showed"
+    );
+    match total {
+        Price::Pure(_) => Vec::new(),
+        Price::Approximate { .. } => vec![promise],
+        Price::Concentrated(rho) => vec![promise, guarantee::implied(rho)],
     }
 }
 

@@ -8,6 +8,7 @@ pub mod explain;
 pub mod ledger;
 pub mod parts;
 pub mod produce;
+pub mod query;
 pub mod run;
 pub mod sample;
 
@@ -36,6 +37,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Evaluate a synopsis, from a file or a topic, in natural units.
     Evaluate(evaluate::Arguments),
+    /// Ask a synopsis of moments what a smooth function adds up to over the records.
+    Query(query::Arguments),
     /// Sample a sensitivity on a public prior, for random differential privacy.
     Sample(sample::Arguments),
     /// Look after the privacy ledger.
@@ -81,6 +84,7 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Query(arguments) => query::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::Produce(arguments) => produce::run(&arguments),

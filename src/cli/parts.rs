@@ -128,7 +128,7 @@ pub fn input_id(settings: &Settings) -> Result<String, NotOpen> {
 /// A ledger speaks of one configuration and one input.
 fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
     let theirs = normalised::definition(&genesis.settings);
-    if theirs.as_ref().is_none_or(|theirs| theirs.is_random() != settings.privacy.definition.is_random()) {
+    if theirs.as_ref().is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition)) {
         let theirs = theirs.map_or("something that this program does not know".to_owned(), |theirs| theirs.to_string());
         return Err(refused(format!(
             "the ledger in {} speaks of {theirs}, the configuration of {}: they do not add up, so each has a ledger of its own; begin a new one in another folder with `bernstream ledger init`",
@@ -140,8 +140,8 @@ fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
         let changes = normalised::differences(&genesis.settings, &settings.normalised).join("\n  ");
         let pin = match &settings.release.auto {
             Some(table) => format!(
-                "\n\"auto\" takes degree {} and order {} today: write the ledger's own in its place to keep them",
-                table.best.degree, table.best.order
+                "\n\"auto\" takes {} today: write the ledger's own in its place to keep it",
+                table.best.written()
             ),
             None => String::new(),
         };

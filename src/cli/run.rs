@@ -152,7 +152,7 @@ pub fn bands(settings: &Settings) -> Candidates<Band> {
 
 fn band(settings: &Settings, order: u32) -> Band {
     let shape = settings.shape();
-    let law = settings.release.law;
+    let law = settings.release.body.law();
     // All that the band follows from, in a name.
     let about = serde_json::json!([env!("CARGO_PKG_VERSION"), shape.dimensions, shape.degree, shape.basis, law, order]);
     let digest: String = Sha256::digest(about.to_string()).iter().take(12).map(|byte| format!("{byte:02x}")).collect();

@@ -1,11 +1,10 @@
-//! `degree = "auto"`, `order = "auto"`: the pair with the smallest predicted error, from public quantities only.
+//! `noise`, `degree`, `order`, `points`: what is left to be chosen is what makes the predicted error smallest, from public
+//! quantities only.
 //!
-//! Predicted error = noise + approximation, both the largest over the domain, in natural units:
-//! * noise: the mean sup of the order-`h` polynomial of the noise that the release's price buys at that degree,
-//!   simulated ([`predict::noise`]): measured operator norms, not `2^h - 1`;
-//! * approximation: of a bump, measured ([`predict::approximation`]) where `[AR17]` theorem 3 gives a rate only. Half of
-//!   the expected records make one cluster as wide as the function's own smoothing, wherever the polynomial follows it
-//!   worst; the other half lie evenly and cost nothing.
+//! Predicted is the mean of the largest error over the domain, in natural units, simulated with the noise that the release's
+//! price buys ([`predict`]): measured operator norms, not `2^h - 1`, and where `[AR17]` theorem 3 gives a rate only, the
+//! error on a function. That function is a bump: half of the expected records make one cluster as wide as the function's own
+//! smoothing, anywhere in the domain; the other half lie evenly and cost nothing.
 //!
 //! Why a bump: records that lie evenly need no degree at all, records all in one place need no bandwidth. A bandwidth is
 //! chosen no wider than what is to be seen, so that is how fine the records are taken to be.
@@ -17,30 +16,39 @@
 use std::thread;
 
 use crate::config::Function;
-use crate::mechanism::calibrate::Epsilon;
-use crate::mechanism::{Law, Mechanism};
+use crate::config::body::{Body, Coordinates};
+use crate::mechanism::Mechanism;
+use crate::mechanism::price::Price;
 use crate::synopsis::description::{Classifier, Density, Method, Regression, Smoothing, Target};
-use crate::synopsis::predict;
+use crate::synopsis::predict::{self, Bump, Expected};
 use crate::target::machine::Kernel;
-use crate::target::{Adjacency, Basis, Shape};
+use crate::target::whitened::Points;
+use crate::target::{Adjacency, Basis, KernelBasis, Shape};
 use crate::window::Axis;
 
 /// The degrees that are looked at, where [`is_quick`] allows.
 const DEGREES: [u32; 14] = [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 const ORDERS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
+/// The numbers of kernel points that are looked at.
+const POINTS: [u32; 36] = [
+    1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128, 144,
+    160, 192, 224, 256, 320, 384, 512,
+];
 /// Multiplications of one step of the operator: what a start has the patience for.
 const WORK: usize = 300_000;
 
 /// What is asked for, and what it is to be judged by.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
+    pub bodies: &'a [Body],
     /// A fixed degree, or those of the list.
     pub degree: Option<u32>,
     /// Fixed orders, ascending, or those of the list.
     pub orders: Option<Vec<u32>>,
+    /// A fixed number of kernel points, or those of the list.
+    pub points: Option<u32>,
     pub expected_records: u64,
-    pub law: Law,
-    pub price: Epsilon,
+    pub price: Price,
     pub terms: Terms,
     pub axes: &'a [Axis],
 }
@@ -52,32 +60,41 @@ pub struct Terms {
     pub contributions: u32,
     /// The most values that a message holds.
     pub most_values: usize,
+    /// What a unit may lose in its block.
+    pub total: Price,
 }
 
 /// What was looked at, and what was taken.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub expected_records: u64,
-    /// The best order of each degree, by degree.
+    /// By body, then by size; of a lattice the best order of each degree.
     pub candidates: Vec<Candidate>,
     /// Taken.
     pub best: Candidate,
 }
 
-/// One pair, with its predicted errors in natural units.
+/// One way to release, with its predicted errors in natural units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
-    pub degree: u32,
+    pub body: Body,
+    pub on: Coordinates,
+    /// 1 where there is no lattice.
     pub order: u32,
     /// How many values a synopsis has.
     pub values: usize,
-    pub noise: f64,
-    pub approximation: f64,
+    pub expected: Expected,
 }
 
 impl Candidate {
-    pub fn error(&self) -> f64 {
-        self.noise + self.approximation
+    /// The keys that ask for it.
+    pub fn written(&self) -> String {
+        match self.on {
+            Coordinates::Lattice { degree } => {
+                format!("noise = \"{}\", degree = {degree} and order = {}", self.body, self.order)
+            }
+            Coordinates::Points { most } => format!("noise = \"{}\" and points = {most}", self.body),
+        }
     }
 }
 
@@ -92,55 +109,103 @@ pub fn first_degree() -> u32 {
 }
 
 impl Search<'_> {
-    /// The best pair; `None` where no candidate can be built, drawn and sent. `build` gives the function for a degree.
-    pub fn choose(&self, build: impl Fn(u32) -> Option<Function>) -> Option<Table> {
-        let degrees = self.degree.map_or(DEGREES.to_vec(), |degree| vec![degree]);
-        let mut functions: Vec<Function> = degrees.into_iter().filter_map(build).collect();
+    /// The best candidate; `None` where none can be built, drawn and sent. `build` gives the function for what it is put on.
+    pub fn choose(&self, build: impl Fn(Coordinates) -> Option<Function>) -> Option<Table> {
+        let (on_points, on_lattices): (Vec<Body>, Vec<Body>) = self.bodies.iter().partition(|body| body.is_on_points());
+        let degrees = match (on_lattices.is_empty(), self.degree) {
+            (true, _) => Vec::new(),
+            (_, Some(degree)) => vec![degree],
+            (_, None) => DEGREES.to_vec(),
+        };
+        let lattice = |degree| {
+            let on = Coordinates::Lattice { degree };
+            Some((on, build(on)?))
+        };
+        let mut lattices: Vec<(Coordinates, Function)> = degrees.into_iter().filter_map(lattice).collect();
         // An affine function is the same whatever degree is asked for.
-        functions.dedup_by_key(|function| function.target.shape());
+        lattices.dedup_by_key(|(_, function)| function.target.shape());
+        let sizes = self.points.map_or(POINTS.to_vec(), |points| vec![points]);
+        // As many points as a function can have: a table that would be too large has fewer.
+        let largest = || sizes.iter().rev().find_map(|most| build(Coordinates::Points { most: *most }));
+        let pointed = if on_points.is_empty() { None } else { largest() };
         let judged: Vec<Vec<Candidate>> = thread::scope(|scope| {
-            let workers: Vec<_> = functions.iter().map(|function| scope.spawn(|| self.judge(function))).collect();
+            let (on_lattices, on_points, sizes) = (&on_lattices, &on_points, &sizes);
+            let lattices =
+                lattices.iter().map(|(on, function)| scope.spawn(move || self.on_lattice(on_lattices, *on, function)));
+            let pointed =
+                pointed.iter().map(|function| scope.spawn(move || self.on_points(on_points, sizes, function)));
+            let workers: Vec<_> = lattices.chain(pointed).collect();
             workers.into_iter().map(|worker| worker.join().unwrap_or_default()).collect()
         });
-        // The first of equals: the smallest message, then the lowest order.
-        let least =
-            |candidates: &[Candidate]| candidates.iter().copied().min_by(|a, b| a.error().total_cmp(&b.error()));
-        let candidates: Vec<Candidate> = judged.iter().filter_map(|orders| least(orders)).collect();
-        let best = least(&candidates)?;
+        let mut candidates: Vec<Candidate> = judged.into_iter().flatten().collect();
+        candidates.sort_by_key(|candidate| candidate.body);
+        // The first of equals: the smallest message of the simplest body.
+        let best = candidates.iter().copied().min_by(|a, b| a.expected.error.total_cmp(&b.expected.error))?;
         Some(Table { expected_records: self.expected_records, candidates, best })
     }
 
-    /// Every order of one function; none where it cannot be drawn or sent.
-    fn judge(&self, function: &Function) -> Vec<Candidate> {
+    /// The best order of each body on one lattice; none where it cannot be drawn or sent.
+    fn on_lattice(&self, bodies: &[Body], on: Coordinates, function: &Function) -> Vec<Candidate> {
         let shape = function.target.shape();
-        let Terms { adjacency, contributions, most_values } = self.terms;
-        if shape.values() > most_values || !is_quick(&shape) {
+        if shape.values() > self.terms.most_values || !is_quick(&shape) {
             return Vec::new();
         }
-        let sensitivity = self.law.sensitivity(&*function.target, adjacency, contributions);
-        let Some(mechanism) = sensitivity.ok().and_then(|s| Mechanism::calibrated(self.law, s, self.price).ok()) else {
-            return Vec::new();
-        };
         let orders = match shape.basis {
             Basis::Bernstein => self.orders.clone().unwrap_or(ORDERS.to_vec()),
             _ => vec![1],
         };
+        let Some(bump) = self.bump(function) else { return Vec::new() };
+        let best = |body: &Body| {
+            let scale = self.scale(*body, function)?;
+            let expected = match shape.basis {
+                Basis::Bernstein => predict::on_lattice(&shape, body.law(), scale, &orders, &bump),
+                _ => predict::noise(&shape, body.law(), &orders)
+                    .into_iter()
+                    .map(|noise| Expected { noise: noise * scale, approximation: 0.0, error: noise * scale })
+                    .collect(),
+            };
+            let candidates = orders.iter().zip(expected).map(|(order, expected)| Candidate {
+                body: *body,
+                on,
+                order: *order,
+                values: shape.values(),
+                expected,
+            });
+            candidates.min_by(|a, b| a.expected.error.total_cmp(&b.expected.error))
+        };
+        bodies.iter().filter_map(best).collect()
+    }
+
+    /// Every number of points of one function, which has the most; none where it cannot be drawn or sent.
+    fn on_points(&self, bodies: &[Body], sizes: &[u32], function: &Function) -> Vec<Candidate> {
+        let Basis::Kernel(KernelBasis { kernel, points }) = function.target.shape().basis else { return Vec::new() };
+        let most = points.len().min(self.terms.most_values);
+        let counts: Vec<usize> = sizes.iter().map(|count| *count as usize).filter(|count| *count <= most).collect();
+        let (Some(bump), Ok(points)) = (self.bump(function), Points::choose(kernel, self.axes.len(), most)) else {
+            return Vec::new();
+        };
+        let of_body = |body: &Body| -> Vec<Candidate> {
+            let Some(scale) = self.scale(*body, function) else { return Vec::new() };
+            let expected = predict::on_points(&points, body.law(), scale, &counts, &bump);
+            let candidate = |(count, expected): (&usize, Expected)| Candidate {
+                body: *body,
+                on: Coordinates::Points { most: u32::try_from(*count).unwrap_or(u32::MAX) },
+                order: 1,
+                values: *count,
+                expected,
+            };
+            counts.iter().zip(expected).map(candidate).collect()
+        };
+        bodies.iter().flat_map(of_body).collect()
+    }
+
+    /// The scale of the noise, in natural units.
+    fn scale(&self, body: Body, function: &Function) -> Option<f64> {
+        let Terms { adjacency, contributions, .. } = self.terms;
+        let change = body.law().sensitivity(&*function.target, adjacency, contributions).ok()?;
+        let mechanism = Mechanism::calibrated(body.law(), change, function.target.shape().values(), self.price).ok()?;
         #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
-        let scale = mechanism.scale().units() as f64 * function.unit;
-        let Some((widths, height)) = self.bump(function) else { return Vec::new() };
-        let approximation = match shape.basis {
-            Basis::Bernstein => predict::approximation(&widths, shape.degree, &orders),
-            _ => vec![0.0],
-        };
-        let errors = predict::noise(&shape, self.law, &orders).into_iter().zip(approximation);
-        let candidate = |(order, (noise, share)): (u32, (f64, f64))| Candidate {
-            degree: shape.degree,
-            order,
-            values: shape.values(),
-            noise: noise * scale,
-            approximation: share * height,
-        };
-        orders.into_iter().zip(errors).map(candidate).collect()
+        Some(mechanism.scale().units() as f64 * function.unit)
     }
 
     /// How fine what is fitted is taken to be, in the unit cube: as its kernel, or half the domain.
@@ -154,9 +219,9 @@ impl Search<'_> {
         vec![width; self.axes.len()]
     }
 
-    /// The bump that the polynomial must follow: its standard deviations in the unit cube, and its height.
+    /// The bump that the release must follow, in the unit cube and natural units.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
-    fn bump(&self, function: &Function) -> Option<(Vec<f64>, f64)> {
+    fn bump(&self, function: &Function) -> Option<Bump> {
         let records = self.expected_records as f64;
         let widths =
             |lengths: &[f64]| lengths.iter().zip(self.axes).map(|(b, axis)| b / (axis.max - axis.min)).collect();
@@ -186,11 +251,12 @@ impl Search<'_> {
             Target::Classifier(Classifier { method, .. }) => (self.smoothing(method), 1.0),
             Target::Probability(Classifier { method, .. }) => (self.smoothing(method), 0.5),
             // Nothing is known of its shape: a bump of half the domain.
+            Target::Moments(_) => return None,
             Target::Sum(_) => (vec![0.25; self.axes.len()], crowd),
         };
         // Two Gaussians on top of each other: the cluster, and the smoothing, each as wide as the other.
         let lowered = height * 0.5_f64.powf(smoothing.len() as f64 / 2.0);
-        Some((smoothing.iter().map(|b| b * 2.0_f64.sqrt()).collect(), lowered))
+        Some(Bump { widths: smoothing.iter().map(|b| b * 2.0_f64.sqrt()).collect(), height: lowered })
     }
 }
 

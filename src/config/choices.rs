@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
+use crate::config::body::LARGEST_ORDER;
 use crate::config::document::Document;
 use crate::config::plan::Error;
-use crate::config::release::{self, Ground};
+use crate::config::release::Ground;
 use crate::config::sections::Found;
 use crate::config::{Function, file, forms, functions};
 use crate::mechanism::calibrate::Epsilon;
@@ -107,8 +108,9 @@ pub(super) fn bandwidths(
     let lengths: Vec<Vec<f64>> = lengths.into_iter().map(|list| Ok(list?.into_inner())).collect::<Found<_>>()?;
     let in_cube: Vec<Vec<f64>> =
         lengths.iter().map(|list| list.iter().zip(ground.widths()).map(|(b, width)| b / width).collect()).collect();
-    let family = Density::family(&in_cube, ground.degree)
-        .map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
+    let degree = ground.degree(document, &place)?;
+    let family =
+        Density::family(&in_cube, degree).map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
     let function = |(density, lengths): (Density, Vec<f64>)| {
         functions::intensity(ground, Arc::new(density), Smoothing::Bandwidths(lengths))
     };
@@ -123,9 +125,9 @@ pub(super) fn orders(document: &mut Document<'_>, table: Spanned<file::PrivateOr
     let price = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
     let candidates = document.required(&place, "candidates", written.candidates, |candidates| {
         let candidates = several(candidates)?;
-        let is_known = |order: &u32| (1..=release::LARGEST_ORDER).contains(order);
+        let is_known = |order: &u32| (1..=LARGEST_ORDER).contains(order);
         if !candidates.iter().all(is_known) || !candidates.is_sorted_by(|a, b| a < b) {
-            return Err(format!("must ascend, from 1 to {}", release::LARGEST_ORDER));
+            return Err(format!("must ascend, from 1 to {}", LARGEST_ORDER));
         }
         Candidates::from_vec(candidates).ok_or_else(String::new)
     });

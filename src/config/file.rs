@@ -107,6 +107,8 @@ pub struct Privacy {
     pub unit: Field<Unit>,
     pub adjacency: Field<Adjacency>,
     pub epsilon: Field<f64>,
+    pub delta: Field<f64>,
+    pub rho: Field<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -142,8 +144,11 @@ pub struct ReplaceOne {
 pub struct Release {
     pub name: Field<String>,
     pub epsilon: Field<f64>,
+    pub delta: Field<f64>,
+    pub rho: Field<f64>,
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
+    pub points: Field<Auto<u32>>,
     pub private_order: Field<PrivateOrder>,
     pub expected_records: Field<u64>,
     pub noise: Field<Noise>,
@@ -156,6 +161,7 @@ pub struct Release {
     pub machine: Field<Machine>,
     pub logistic: Field<Logistic>,
     pub expression: Field<Expression>,
+    pub moments: Field<Moments>,
     pub sampled: Field<Sampled>,
 }
 
@@ -165,6 +171,10 @@ pub struct Release {
 pub enum Noise {
     Laplace,
     Cube,
+    Ball,
+    Gaussian,
+    GaussianProcess,
+    Auto,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -288,6 +298,14 @@ pub struct Logistic {
 pub enum Score {
     Linear,
     Sigmoid,
+}
+
+/// `[release.moments]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moments {
+    pub frequencies: Field<u32>,
+    pub smoothness: Field<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::clock::Timestamp;
 use crate::config::file::Time;
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
 
 /// The longest name that Kafka takes for a topic.
 const LONGEST_NAME: usize = 249;
 
-/// Far above every use, and far below what [`Epsilon`] holds.
-const LARGEST_EPSILON: f64 = 1000.0;
+/// Far above every use, and far below what [`Epsilon`] and [`Rho`] hold.
+const LARGEST_PRICE: f64 = 1000.0;
 
 /// A name that Kafka takes for a topic, so that topics, keys and files can carry it.
 pub fn name(text: String) -> Result<String, String> {
@@ -66,16 +66,35 @@ pub fn time(written: Time) -> Result<Timestamp, String> {
 
 /// A price or total, exact: the shortest decimal that reads back as the same number.
 pub fn epsilon(number: f64) -> Result<Epsilon, String> {
+    amount(number)?.parse().map_err(|_| format!("{number} has more than 12 decimals"))
+}
+
+/// As [`epsilon`].
+pub fn rho(number: f64) -> Result<Rho, String> {
+    amount(number)?.parse().map_err(|_| format!("{number} has more than 12 decimals"))
+}
+
+/// As [`epsilon`], below 1.
+pub fn delta(number: f64) -> Result<Delta, String> {
+    let decimal = amount(number)?;
+    if number >= 1.0 {
+        return Err(format!("{number} promises nothing: must be below 1"));
+    }
+    decimal.parse().map_err(|_| format!("{number} has more than 18 decimals"))
+}
+
+/// The decimal of a number that can be a price.
+fn amount(number: f64) -> Result<String, String> {
     if !number.is_finite() {
         return Err(format!("{number} is no price"));
     }
     if number <= 0.0 {
         return Err("must be above 0".to_owned());
     }
-    if number > LARGEST_EPSILON {
-        return Err(format!("{number} protects nobody: must be at most {LARGEST_EPSILON}"));
+    if number > LARGEST_PRICE {
+        return Err(format!("{number} protects nobody: must be at most {LARGEST_PRICE}"));
     }
-    number.to_string().parse().map_err(|_| format!("{number} has more than 12 decimals"))
+    Ok(number.to_string())
 }
 
 /// A number that is neither NaN nor infinite.
@@ -117,6 +136,18 @@ mod tests {
         for wrong in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY, 1e-13, 1e30] {
             assert!(epsilon(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_delta_is_below_1_and_finer_than_an_epsilon() {
+        for (written, meant) in [(1e-18, 1), (1e-9, 1_000_000_000), (0.1, 100_000_000_000_000_000)] {
+            assert_eq!(delta(written).unwrap().quintillionths(), meant);
+        }
+        for wrong in [0.0, -1e-9, 1.0, 2.0, f64::NAN, f64::INFINITY, 1e-19] {
+            assert!(delta(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(rho(0.005).unwrap().trillionths(), 5_000_000_000);
+        assert!(rho(1e-13).is_err() && rho(1001.0).is_err());
     }
 
     #[test]

@@ -5,20 +5,24 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
+use crate::config::body::Coordinates;
 use crate::config::document::Document;
 use crate::config::file::{self, Field};
-use crate::config::release::{Ground, Labelled};
+use crate::config::release::{Ground, Labelled, Planned};
 use crate::config::sections::Found;
 use crate::config::{Function, choices, forms};
 use crate::synopsis::description::{self, Classifier, Clip, Method, Regression, Smoothing};
+use crate::synopsis::query::{self, MOST_SMOOTHNESS};
 use crate::target::bayes::gaussian::GaussianBayes;
 use crate::target::bayes::kernel::KernelBayes;
 use crate::target::covariance::CovarianceDensity;
 use crate::target::density::Density;
 use crate::target::expression::{self, Formula, Variable};
 use crate::target::logistic::{Logistic, Score};
-use crate::target::machine::{self, Kernel, Machine};
+use crate::target::machine::{self, Kernel, KernelMachine, Machine};
+use crate::target::moments::{self, Moments};
 use crate::target::regression::Regression as PriestleyChao;
+use crate::target::whitened::KernelDensity;
 use crate::target::{self, Target};
 use crate::window::{Axis, Label};
 
@@ -42,8 +46,15 @@ pub fn density(
     let (target, kernel) = match (written.bandwidths, written.covariance) {
         (bandwidths, None) => {
             let bandwidths = per_axis(document, ground, place, "bandwidths", bandwidths)?;
-            let target = Density::new(&in_unit_cube(&bandwidths, ground), ground.degree);
-            (built(document, &bandwidths.span(), target)?, Smoothing::Bandwidths(bandwidths.into_inner()))
+            let in_cube = in_unit_cube(&bandwidths, ground);
+            let place = bandwidths.span();
+            let target = match ground.on {
+                Coordinates::Lattice { degree } => built(document, &place, Density::new(&in_cube, degree))?,
+                Coordinates::Points { most } => {
+                    built(document, &place, KernelDensity::diagonal(&in_cube, most as usize))?
+                }
+            };
+            (target, Smoothing::Bandwidths(bandwidths.into_inner()))
         }
         (None, Some(covariance)) => {
             let place = covariance.span();
@@ -57,7 +68,13 @@ pub fn density(
                 let size = widths.len();
                 return Err(document.fault(place, format!("must be a matrix of {size} rows and columns"), ""));
             }
-            (built(document, &place, CovarianceDensity::new(&in_cube, ground.degree))?, Smoothing::Covariance(rows))
+            let target = match ground.on {
+                Coordinates::Lattice { degree } => built(document, &place, CovarianceDensity::new(&in_cube, degree))?,
+                Coordinates::Points { most } => {
+                    built(document, &place, KernelDensity::covariance(&in_cube, most as usize))?
+                }
+            };
+            (target, Smoothing::Covariance(rows))
         }
         (Some(_), Some(_)) => {
             return Err(document.not_one_of(place.clone(), &["bandwidths", "covariance"], true));
@@ -96,7 +113,7 @@ pub fn regression(
         return Err(document.fault(place.clone(), what, "use [release.machine] for more"));
     };
     let width = axis.max - axis.min;
-    let target = PriestleyChao::new(bandwidth / width, ground.degree, gap / width, max_records);
+    let target = PriestleyChao::new(bandwidth / width, ground.degree(document, place)?, gap / width, max_records);
     let target = built(document, place, target)?;
     let method = Method::PriestleyChao { bandwidth, gap, max_records };
     Ok(expected_number(ground, column, bounds, method, target))
@@ -112,13 +129,13 @@ pub fn bayes(
     let (target, method) = match (written.bandwidths, written.min_deviations) {
         (bandwidths @ Some(_), None) => {
             let bandwidths = per_axis(document, ground, place, "bandwidths", bandwidths)?;
-            let target = KernelBayes::new(&in_unit_cube(&bandwidths, ground), ground.degree);
+            let target = KernelBayes::new(&in_unit_cube(&bandwidths, ground), ground.degree(document, place)?);
             let target = built(document, &bandwidths.span(), target)?;
             (target, Method::KernelBayes { bandwidths: bandwidths.into_inner() })
         }
         (None, deviations @ Some(_)) => {
             let deviations = per_axis(document, ground, place, "min_deviations", deviations)?;
-            let target = GaussianBayes::new(&in_unit_cube(&deviations, ground), ground.degree);
+            let target = GaussianBayes::new(&in_unit_cube(&deviations, ground), ground.degree(document, place)?);
             let target = built(document, &deviations.span(), target)?;
             (target, Method::GaussianBayes { min_deviations: deviations.into_inner() })
         }
@@ -164,9 +181,12 @@ pub fn machine(
     let landmarks = landmarks.map(Spanned::into_inner);
     let (column, label) = label?;
     let loss = loss.into_inner();
-    let (dimensions, degree) = (ground.axes.len(), ground.degree);
-    let settings = machine::Settings { kernel, loss, c, records, dimensions, degree, landmarks };
-    let target = built(document, place, Machine::new(settings))?;
+    let dimensions = ground.axes.len();
+    let settings = |degree| machine::Settings { kernel, loss, c, records, dimensions, degree, landmarks };
+    let target = match ground.on {
+        Coordinates::Lattice { degree } => built(document, place, Machine::new(settings(degree)))?,
+        Coordinates::Points { most } => built(document, place, KernelMachine::new(settings(1), most as usize))?,
+    };
     let method = Method::KernelMachine { loss, kernel, c, max_records: records, landmarks };
     Ok(match label {
         Ok(bounds) => expected_number(ground, column, bounds, method, target),
@@ -190,7 +210,8 @@ pub fn logistic(
     let (column, above) = label?;
     let (written, c, max_records) = (score_of?.into_inner(), c?.into_inner(), max_records?.into_inner());
     let is_linear = matches!(written, file::Score::Linear);
-    let score_of = if is_linear { Score::Linear } else { Score::Sigmoid { degree: ground.degree } };
+    let degree = ground.degree(document, place)?;
+    let score_of = if is_linear { Score::Linear } else { Score::Sigmoid { degree } };
     let target = built(document, place, Logistic::new(ground.axes.len(), c, max_records, score_of))?;
     let method = Method::Logistic { c, max_records };
     let unit = target.unit();
@@ -222,7 +243,7 @@ pub fn expression(
         Labelled { column, label: Label::Above(_) } => expression::Label::Class(column.clone()),
     });
     let clip = written.clip.map(|table| clip(document, table)).transpose()?;
-    let formula = Formula::new(text.get_ref(), &axes, label.as_ref(), ground.degree);
+    let formula = Formula::new(text.get_ref(), &axes, label.as_ref(), ground.degree(document, place)?);
     let (place, target) = match &clip {
         Some(clip) => {
             let Clip { sup, sum } = *clip.get_ref();
@@ -237,6 +258,52 @@ pub fn expression(
         meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
         quantity: "of the sum".to_owned(),
         about: description::Target::Sum(description::Sum { expression: text, clip }),
+        unit: target.unit(),
+        offset: 0.0,
+        target,
+    })
+}
+
+pub fn moments(
+    document: &mut Document<'_>,
+    ground: &Ground<'_>,
+    place: &Range<usize>,
+    written: file::Moments,
+) -> Found<Function> {
+    if let Some(label) = ground.label {
+        return Err(document.fault(label.span(), "moments have no label: every column is an axis", "leave it out"));
+    }
+    let axes = ground.axes.len();
+    let (frequencies, place) = match (written.frequencies, written.smoothness) {
+        (frequencies @ Some(_), None) => {
+            let frequencies = document.required(place, "frequencies", frequencies, forms::count)?;
+            (*frequencies.get_ref(), frequencies.span())
+        }
+        (None, smoothness @ Some(_)) => {
+            let smoothness = document.required(place, "smoothness", smoothness, |smoothness| match smoothness {
+                1..=MOST_SMOOTHNESS => Ok(smoothness),
+                _ => Err(format!("must be from 1 to {MOST_SMOOTHNESS}")),
+            })?;
+            // A price that is at fault has been told.
+            let chosen = ground.planned.map_or(1, |planned| {
+                let Planned { records, epsilon } = planned;
+                query::frequencies(axes, *smoothness.get_ref(), records, epsilon, moments::most_frequencies(axes))
+            });
+            (chosen, smoothness.span())
+        }
+        (both, _) => {
+            return Err(document.not_one_of(place.clone(), &["frequencies", "smoothness"], both.is_some()));
+        }
+    };
+    let target = built(document, &place, Moments::new(axes, frequencies))?;
+    Ok(Function {
+        meaning: format!(
+            "sums over the records of products of cosines of the angles of {}, {frequencies} an axis, the first the number of \
+             records: ask `bernstream query` what any smooth function adds up to",
+            ground.per()
+        ),
+        quantity: "of a sum of cosines over the records".to_owned(),
+        about: description::Target::Moments(description::Moments { frequencies }),
         unit: target.unit(),
         offset: 0.0,
         target,

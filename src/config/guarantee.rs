@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use crate::clock::micros;
-use crate::config::{Input, Settings, Unit};
+use crate::config::{Calibration, Input, Release, Settings, Unit};
+use crate::mechanism::Law;
+use crate::mechanism::calibrate::{Delta, Rho};
+use crate::mechanism::price::Price;
 use crate::metrics::Detail;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::{Definition, Random};
@@ -19,19 +22,23 @@ const EVERYTHING: &str = "everything that is ever published, retries and restart
 pub fn promise(settings: &Settings) -> Vec<String> {
     let (total, price) = (settings.privacy.total, settings.release.window_price());
     let mut lines = match &settings.privacy.definition {
-        Definition::PureEpsilon => vec![pure(settings)],
         Definition::Random(random) => self::random(settings, random),
+        _ => plain(settings),
     };
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
     lines.push(format!("A window costs {price}{keys}."));
     let release = &settings.release;
+    lines.extend(pure_noise(release));
     for (choice, paid) in [
         ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
         ("order", release.private_order.as_ref().map(|choice| choice.price)),
     ] {
-        if let Some(paid) = paid {
+        if let Some(epsilon) = paid {
+            let (paid, pure) =
+                (total.of_pure(epsilon), format!(", of pure differential privacy with epsilon = {epsilon}"));
+            let pure = if matches!(total, Price::Concentrated(_)) { &pure } else { "" };
             lines.push(format!(
-                "Of that, {paid} pays for the choice of the {choice}, which each window and key makes from its own records."
+                "Of that, {paid} pays for the choice of the {choice}{pure}, which each window and key makes from its own records."
             ));
         }
     }
@@ -54,23 +61,74 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     lines
 }
 
-fn pure(settings: &Settings) -> String {
-    let total = settings.privacy.total;
-    match (&settings.privacy.unit, settings.privacy.adjacency) {
-        (Unit::Record, Adjacency::AddRemove) => format!(
-            "One record more or less changes the probability of {EVERYTHING}, by at most a factor of exp({total}): pure \
-             differential privacy of records with epsilon = {total}."
+/// A guarantee of one of the three kinds, and what it means.
+fn plain(settings: &Settings) -> Vec<String> {
+    let (who, changes, of, hidden) = match (&settings.privacy.unit, settings.privacy.adjacency) {
+        (Unit::Record, Adjacency::AddRemove) => ("One record more or less".to_owned(), "changes", "records", ""),
+        (Unit::Record, Adjacency::ReplaceOne) => (
+            "Other values in one record".to_owned(),
+            "change",
+            "the values of records",
+            " That a record is there, its time and its key are not hidden.",
         ),
-        (Unit::Record, Adjacency::ReplaceOne) => format!(
-            "Other values in one record change the probability of {EVERYTHING}, by at most a factor of exp({total}): pure \
-             differential privacy of the values of records with epsilon = {total}. That a record is there, its time and its key are \
-             not hidden."
-        ),
-        (Unit::User { column, per, .. }, _) => format!(
-            "All records of one user ({column}) in one period of {} more or less change the probability of {EVERYTHING}, \
-             by at most a factor of exp({total}): pure differential privacy of a user's period with epsilon = {total}.",
-            crate::clock::show(*per)
-        ),
+        (Unit::User { column, per, .. }, _) => {
+            let per = crate::clock::show(*per);
+            let who = format!("All records of one user ({column}) in one period of {per} more or less");
+            (who, "change", "a user's period", "")
+        }
+    };
+    match settings.privacy.total {
+        Price::Pure(epsilon) => vec![format!(
+            "{who} {changes} the probability of {EVERYTHING}, by at most a factor of exp({epsilon}): pure differential privacy of \
+             {of} with epsilon = {epsilon}.{hidden}"
+        )],
+        Price::Approximate { epsilon, delta } => vec![
+            format!(
+                "{who} {changes} the probability that {EVERYTHING}, is in a set of outcomes, whichever set that is, to at most \
+                 exp({epsilon}) times as much plus {delta}: approximate, (epsilon, delta)-differential privacy of {of} with epsilon = \
+                 {epsilon} and delta = {delta}.{hidden}"
+            ),
+            "Delta is room for outcomes that the factor does not hold for, those that give a unit away among them: it should be \
+             far below one over the number of units."
+                .to_owned(),
+        ],
+        Price::Concentrated(rho) => vec![
+            format!(
+                "{who} {changes} the probabilities of {EVERYTHING}, by a Renyi divergence of at most {rho} a for every order a > 1, \
+                 either way: zero-concentrated differential privacy of {of} with rho = {rho}.{hidden}"
+            ),
+            implied(rho),
+        ],
+    }
+}
+
+/// What a rho means as (epsilon, delta): `rho + 2 sqrt(rho ln(1 / delta))` [BS16, proposition 1.3], rounded up to show.
+pub fn implied(rho: Rho) -> String {
+    let rho = rho.to_f64();
+    let at = |delta: f64| ((rho + 2.0 * (rho * (1.0 / delta).ln()).sqrt()) * 1e3 + 1e-6).ceil() / 1e3;
+    format!(
+        "A rho implies (epsilon, delta)-differential privacy for every delta, with epsilon = rho + 2 sqrt(rho ln(1 / delta)): of \
+         this total, epsilon = {} at delta = 1e-6, or {} at delta = 1e-9.",
+        at(1e-6),
+        at(1e-9)
+    )
+}
+
+/// What noise of pure differential privacy takes of a price of another kind.
+fn pure_noise(release: &Release) -> Option<String> {
+    let epsilon = release.payment.epsilon();
+    match (release.body.law(), release.payment.price()) {
+        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_)) => Some(format!(
+            "Its noise is of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon tanh(epsilon / 2)."
+        )),
+        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Approximate { delta, .. })
+            if delta > Delta::ZERO && release.calibration == Calibration::Tight =>
+        {
+            Some(format!(
+                "Its noise is of pure differential privacy with epsilon = {epsilon} and makes no use of the delta."
+            ))
+        }
+        _ => None,
     }
 }
 
@@ -261,6 +319,29 @@ mod tests {
         let regression = "bandwidth = 150\ngap = 10\nmax_records = 500";
         let text = format!("{before}\n{label}\n[release.regression]\n{regression}\n[output.kafka]{after}");
         assert!(shows(&text));
+    }
+
+    #[test]
+    fn every_kind_of_budget_says_what_it_means() {
+        let promise = |total: &str, price: &str| {
+            let text = USERS.replace("epsilon = 1.0", total).replace("epsilon = 0.04", price);
+            promise(&Settings::parse(&text, "test").unwrap()).join(" ")
+        };
+        let said = promise("epsilon = 1.0\ndelta = 1e-7", "epsilon = 0.04");
+        for words in ["to at most exp(1) times as much plus 0.0000001", "A window costs (epsilon 0.04, delta 0)"] {
+            assert!(said.starts_with("All records of one user") && said.contains(words), "{said}");
+        }
+        assert!(!said.contains("makes no use of the delta"), "{said}");
+        let said = promise("rho = 0.5", "epsilon = 0.04");
+        // 0.5 + 2 sqrt(0.5 ln 1e6) = 5.7565... and 0.5 + 2 sqrt(0.5 ln 1e9) = 6.9378...
+        for words in ["Renyi divergence of at most 0.5 a", "epsilon = 5.757 at delta = 1e-6, or 6.938 at delta = 1e-9"]
+        {
+            assert!(said.contains(words), "{said}");
+        }
+        assert!(
+            said.contains("A window costs rho 0.00079989") && said.contains("epsilon = 0.04, which costs"),
+            "{said}"
+        );
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The configuration: the file as written ([`file`]) becomes the settings as used ([`Settings`]), which cannot be wrong.
 
 pub mod auto;
+pub mod body;
+pub mod budget;
 pub mod choices;
 pub mod document;
 pub mod file;
@@ -22,13 +24,16 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::config::body::Body;
+use crate::config::budget::Payment;
 use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
 use crate::config::document::Document;
 pub use crate::config::document::Faults;
 pub use crate::config::plan::Error;
-use crate::mechanism::Law;
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::calibrate::Delta;
 use crate::mechanism::choice::Candidates;
+use crate::mechanism::price::Price;
+use crate::mechanism::{Laplace, Law, Mechanism};
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
 use crate::synopsis::description::{self, Definition};
@@ -77,7 +82,7 @@ pub struct Privacy {
     pub records_per_window: Option<u64>,
     pub definition: Definition,
     /// The most that a unit may lose in its block.
-    pub total: Epsilon,
+    pub total: Price,
 }
 
 /// Who is protected.
@@ -106,11 +111,11 @@ impl Unit {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub name: String,
-    /// The price of the function's noise.
-    pub price: Epsilon,
+    /// What pays for the function's noise.
+    pub payment: Payment,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
-    pub law: Law,
+    pub body: Body,
     pub calibration: Calibration,
     /// How degree and order were chosen, where the file says `auto`.
     pub auto: Option<auto::Table>,
@@ -139,16 +144,34 @@ impl Calibration {
             Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
         }
     }
+
+    /// The mechanism for `target` at a price. The papers' takes its `lambda_delta` where the price has a delta.
+    pub fn mechanism(
+        self,
+        target: &dyn Target,
+        law: Law,
+        privacy: &Privacy,
+        price: Price,
+    ) -> Result<Mechanism, plan::Error> {
+        let (change, values) = (self.sensitivity(target, law, privacy)?, target.shape().values());
+        Ok(match (self, price) {
+            (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
+                let sup = change.0.div_ceil(values as u64);
+                Mechanism::Laplace(Laplace::advanced(sup, values, epsilon, delta)?)
+            }
+            _ => Mechanism::calibrated(law, change, values, price)?,
+        })
+    }
 }
 
 impl Release {
     /// What one window costs: the function, and every choice.
-    pub fn window_price(&self) -> Epsilon {
+    pub fn window_price(&self) -> Price {
         let choices = [
             self.private_bandwidths.as_ref().map(|choice| choice.price),
             self.private_order.as_ref().map(|choice| choice.price),
         ];
-        choices.into_iter().flatten().fold(self.price, Epsilon::saturating_add)
+        choices.into_iter().flatten().fold(self.payment.price(), Price::with_pure)
     }
 
     /// Every order that a window can have.

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
+use crate::config::body::Body;
+use crate::config::budget::Payment;
 use crate::config::{Calibration, Input, Settings, Unit};
-use crate::mechanism::Law;
+use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
@@ -52,7 +54,7 @@ pub fn json(settings: &Settings) -> String {
         },
         "release": {
             "name": release.name,
-            "price": release.price,
+            "price": release.payment.price(),
             "degree": settings.shape().degree,
             "order": release.order,
             "domain": domain,
@@ -71,11 +73,17 @@ pub fn json(settings: &Settings) -> String {
         },
     });
     // Only where they are not the default: what older ledgers say stays as it is.
-    if release.law != Law::DiscreteLaplace {
-        normalised["release"]["noise"] = json!(release.law);
+    if release.body != Body::Laplace {
+        normalised["release"]["noise"] = json!(release.body);
+    }
+    if release.body.is_on_points() {
+        normalised["release"]["points"] = json!(settings.shape().values());
     }
     if release.calibration == Calibration::Paper {
         normalised["release"]["scale"] = json!("paper");
+    }
+    if let Payment::Converted(epsilon) = release.payment {
+        normalised["release"]["epsilon"] = json!(epsilon);
     }
     if let definition @ Definition::Random(_) = &privacy.definition {
         normalised["ledger"]["definition"] = json!(definition);
@@ -96,9 +104,10 @@ pub fn json(settings: &Settings) -> String {
 /// What a ledger with these settings speaks of; `None` where they say something that this program does not know.
 pub fn definition(settings: &str) -> Option<Definition> {
     let settings: Value = serde_json::from_str(settings).ok()?;
-    match settings.get("ledger")?.get("definition") {
+    let ledger = settings.get("ledger")?;
+    match ledger.get("definition") {
         Some(definition) => serde_json::from_value(definition.clone()).ok(),
-        None => Some(Definition::PureEpsilon),
+        None => serde_json::from_value::<Price>(ledger.get("total")?.clone()).ok().map(Definition::of),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::config::{Calibration, Function, Input, Settings, Unit, guarantee};
 use crate::mechanism::choice::Candidates;
+use crate::mechanism::price::Price;
 use crate::mechanism::{self, Mechanism};
 use crate::pipeline::{Plan, Publication, Way};
 use crate::synopsis::band::Band;
@@ -28,14 +29,14 @@ impl Settings {
 
     /// What a unit can change in one of the functions, by one or the other bound, in the norm of the release's noise.
     pub fn sensitivity(&self, function: &Function, calibration: Calibration) -> Result<Sensitivity, target::Error> {
-        calibration.sensitivity(&*function.target, self.release.law, &self.privacy)
+        calibration.sensitivity(&*function.target, self.release.body.law(), &self.privacy)
     }
 
     /// What the noise of one of the functions is calibrated to, for people to read.
     pub fn calibrated(&self, function: &Function) -> Result<Calibrated, Error> {
         Ok(match (self.release.calibration, &self.privacy.definition) {
-            (Calibration::Tight, Definition::PureEpsilon) => Calibrated::Tight,
             (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
+            (Calibration::Tight, _) => Calibrated::Tight,
             (Calibration::Paper, _) => {
                 let bounds = [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(function, which));
                 let [paper, tight] = bounds;
@@ -47,8 +48,12 @@ impl Settings {
 
     /// The mechanism for one of the functions that a window can have.
     pub fn mechanism_of(&self, function: &Function) -> Result<Mechanism, Error> {
-        let change = self.sensitivity(function, self.release.calibration)?;
-        Ok(Mechanism::calibrated(self.release.law, change, self.release.price)?)
+        self.mechanism_at(function, self.release.payment.own())
+    }
+
+    /// What the mechanism for a function would be at another price.
+    pub fn mechanism_at(&self, function: &Function, price: Price) -> Result<Mechanism, Error> {
+        Ok(self.release.calibration.mechanism(&*function.target, self.release.body.law(), &self.privacy, price)?)
     }
 
     /// The plan. `bands` are those of the noise in units of its scale, one for each order that a window can have;

@@ -6,28 +6,27 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::config::auto::{self, Search, Terms};
+use crate::config::body::{Asked, Body, Coordinates, Keys};
+use crate::config::budget::{self, Amounts, Payment};
 use crate::config::choices::{self, PrivateBandwidths, PrivateOrder};
 use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
 use crate::config::{Calibration, Function, file, forms, functions};
-use crate::mechanism::calibrate::Epsilon;
-use crate::mechanism::{Law, Mechanism};
+use crate::mechanism::Mechanism;
 use crate::target::Basis;
 use crate::window::{Axis, Label, Outside};
-
-/// The orders for which the evaluation was checked (privacy-math, section 2).
-pub(super) const LARGEST_ORDER: u32 = 200;
 
 /// `[release]`
 pub struct Stage {
     pub name: String,
-    pub price: Spanned<Epsilon>,
-    pub degree: Spanned<u32>,
+    pub payment: Spanned<Payment>,
+    /// What decides how long a message is.
+    pub size: Range<usize>,
     pub order: u32,
     pub auto: Option<auto::Table>,
     pub private_order: Option<Spanned<PrivateOrder>>,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
-    pub law: Law,
+    pub body: Body,
     /// With its place where it is written.
     pub calibration: Option<Spanned<Calibration>>,
     /// Those of the axes, then that of the label.
@@ -44,7 +43,16 @@ pub(super) struct Ground<'a> {
     pub axes: &'a [Axis],
     pub columns: &'a [String],
     pub label: Option<&'a Spanned<Labelled>>,
-    pub degree: u32,
+    pub on: Coordinates,
+    /// For moments that choose how many they are.
+    pub planned: Option<Planned>,
+}
+
+/// What a number of moments is chosen for.
+#[derive(Clone, Copy)]
+pub(super) struct Planned {
+    pub records: u64,
+    pub epsilon: f64,
 }
 
 /// A label and its column.
@@ -62,6 +70,17 @@ impl Ground<'_> {
         self.widths().product()
     }
 
+    /// The degree of the lattice; a fault where the function must be put on kernel points and cannot.
+    pub fn degree(&self, document: &mut Document<'_>, place: &Range<usize>) -> Found<u32> {
+        match self.on {
+            Coordinates::Lattice { degree } => Ok(degree),
+            Coordinates::Points { .. } => {
+                let what = "is not a function of a kernel's space: kernel points are for densities and kernel machines";
+                Err(document.fault(place.clone(), what, "take noise = \"laplace\" or \"cube\""))
+            }
+        }
+    }
+
     /// The columns of the axes, in words.
     pub fn per(&self) -> String {
         self.columns.join(" and ")
@@ -72,34 +91,30 @@ impl Ground<'_> {
 pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms: Found<Terms>) -> Found<Stage> {
     let (place, written) = (table.span(), table.into_inner());
     let name = document.required(&place, "name", written.name, forms::name);
-    let price = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
-    let degree = document.required(&place, "degree", written.degree, |degree| match degree {
-        file::Auto::Fixed(degree) => forms::count(degree).map(Some),
-        file::Auto::Auto(_) => Ok(None),
-    });
-    let private_order = match (&written.order, written.private_order) {
-        (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
-        (_, private) => private.map(|table| choices::orders(document, table)).transpose(),
+    let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
+    let payment = budget::payment(document, &place, amounts, terms.ok().map(|terms| terms.total));
+    let keys = Keys {
+        noise: written.noise,
+        degree: written.degree,
+        order: written.order,
+        private_order: written.private_order,
+        points: written.points,
     };
-    let order = match &private_order {
-        // The first of the candidates stands for all.
-        Ok(Some(private)) => Ok(Spanned::new(private.span(), Some(*private.get_ref().candidates.first()))),
-        Err(reported) => Err(*reported),
-        Ok(None) => document.required(&place, "order", written.order, |order| match order {
-            file::Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
-            file::Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
-            file::Auto::Auto(_) => Ok(None),
-        }),
+    let asked = match &written.moments {
+        Some(_) => Asked::of_moments(document, &place, keys, payment.as_ref().ok().map(Spanned::get_ref)),
+        None => Asked::read(document, &place, keys, payment.as_ref().ok().map(Spanned::get_ref)),
     };
     let expected = document.optional(written.expected_records, forms::count);
-    let expected = expected.and_then(|expected| expectation(document, &place, &degree, &order, expected));
-    let law = match written.noise.map(Spanned::into_inner) {
-        None | Some(file::Noise::Laplace) => Law::DiscreteLaplace,
-        Some(file::Noise::Cube) => Law::DiscreteCube,
+    // Moments choose their number by themselves: nothing is left to search for.
+    let (expected, records) = match (&written.moments, expected) {
+        (Some(moments), Ok(expected)) => (Ok(None), of_moments(document, &place, moments.get_ref(), expected)?),
+        (None, Ok(expected)) => (expectation(document, &place, &asked, expected), None),
+        (_, Err(reported)) => (Err(reported), None),
     };
+    let is_laplace = asked.as_ref().is_ok_and(|asked| asked.bodies == [Body::Laplace]);
     let calibration = document.optional(written.scale, |scale| match scale {
         file::Scale::Tight => Ok(Calibration::Tight),
-        file::Scale::Paper if law == Law::DiscreteLaplace => Ok(Calibration::Paper),
+        file::Scale::Paper if is_laplace => Ok(Calibration::Paper),
         file::Scale::Paper => Err("\"paper\" is Laplace noise: leave out one of `scale` and `noise`".to_owned()),
     });
     let domain = document.required(&place, "domain", written.domain, |axes| match axes.len() {
@@ -120,6 +135,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         ("machine", written.machine.map(Written::Machine)),
         ("logistic", written.logistic.map(Written::Logistic)),
         ("expression", written.expression.map(Written::Expression)),
+        ("moments", written.moments.map(Written::Moments)),
     ];
     let known = targets.each_ref().map(|(name, _)| *name);
     let (names, mut found): (Vec<&str>, Vec<Written>) =
@@ -129,7 +145,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         (Some(_), several) => Err(document.not_one_of(place, several, true)),
         (None, _) => Err(document.not_one_of(place, &known, false)),
     };
-    let (axes, label, degree, target) = (axes?, label?, degree?, target?);
+    let (axes, label, asked, target) = (axes?, label?, asked?, target?);
     let (columns, axes): (Vec<String>, Vec<Axis>) = axes.into_iter().unzip();
     if let Some(label) = &label
         && columns.contains(&label.get_ref().column)
@@ -137,55 +153,61 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         let what = format!("{} is an axis already", label.get_ref().column);
         return Err(document.fault(label.span(), what, "a label is another column: what is to be told from the axes"));
     }
-    let build = |document: &mut Document<'_>, degree| {
-        let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), degree };
+    let epsilon = payment.as_ref().ok().map(|payment| payment.get_ref().epsilon().to_f64());
+    let planned = records.zip(epsilon).map(|(records, epsilon)| Planned { records, epsilon });
+    let build = |document: &mut Document<'_>, on| {
+        let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), on, planned };
         target.clone().settle(document, &ground)
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
-    let function = build(document, degree.get_ref().unwrap_or(auto::first_degree()));
-    let (name, price, order, expected, private_order) = (name?, price?, order?, expected?, private_order?);
+    let function = build(document, first(&asked));
+    let (name, payment, expected) = (name?, payment?, expected?);
     let mut function = function?;
-    if let Some(orders) = &private_order {
+    if let Some(orders) = &asked.private_order {
         choices::can_be_chosen(document, orders, &function.get_ref().target.shape())?;
     }
     if function.get_ref().target.shape().basis == Basis::Affine {
-        is_one(document, "degree", &degree)?;
-        is_one(document, "order", &order)?;
+        is_one(document, "degree", &asked.degree)?;
+        is_one(document, "order", &asked.order)?;
     }
-    let found = match expected {
-        None => None,
-        Some(expected_records) => {
-            let (degree, fixed) = (*degree.get_ref(), order.get_ref().map(|order| vec![order]));
-            let private = private_order.as_ref().map(Spanned::get_ref);
-            let orders = private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect()));
-            let price = *price.get_ref();
-            let search = Search { degree, orders, expected_records, law, price, terms: terms?, axes: &axes };
-            // Tried in a clone: a degree that cannot be built is no candidate.
-            let trial = document.clone();
-            let is_quick = |function: &Function| private.is_none_or(|orders| orders.is_quick(&function.target.shape()));
-            let built =
-                |degree| build(&mut trial.clone(), degree).ok().map(Spanned::into_inner).filter(|f| is_quick(f));
-            let found = search.choose(built).ok_or_else(|| no_choice(document, &order, &function, &search))?;
-            function = build(document, found.best.degree)?;
-            Some(found)
-        }
-    };
-    let fixed = |fixed: &Spanned<Option<u32>>, chosen: Option<u32>| fixed.get_ref().or(chosen).unwrap_or(1);
+    let mut found = None;
+    if let Some(expected_records) = expected {
+        let private = asked.private_order.as_ref().map(Spanned::get_ref);
+        let fixed = Asked::fixed(&asked.order).map(|order| vec![order]);
+        let search = Search {
+            bodies: &asked.bodies,
+            degree: Asked::fixed(&asked.degree),
+            orders: private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect())),
+            points: Asked::fixed(&asked.points),
+            expected_records,
+            price: payment.get_ref().own(),
+            terms: terms?,
+            axes: &axes,
+        };
+        // Tried in a clone: what cannot be built is no candidate.
+        let trial = document.clone();
+        let is_quick = |function: &Function| private.is_none_or(|orders| orders.is_quick(&function.target.shape()));
+        let built = |on| build(&mut trial.clone(), on).ok().map(Spanned::into_inner).filter(|f| is_quick(f));
+        let table = search.choose(built).ok_or_else(|| no_choice(document, &asked, &function, &search))?;
+        function = build(document, table.best.on)?;
+        found = Some(table);
+    }
     let best = found.as_ref().map(|found| found.best);
-    let order = fixed(&order, best.map(|best| best.order));
-    let degree = Spanned::new(degree.span(), fixed(&degree, best.map(|best| best.degree)));
-    let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), degree: *degree.get_ref() };
+    let order = Asked::fixed(&asked.order).or(best.map(|best| best.order)).unwrap_or(1);
+    let body = best.map(|best| best.body).or(asked.bodies.first().copied()).unwrap_or(Body::Laplace);
+    let on = best.map_or(first(&asked), |best| best.on);
+    let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), on, planned };
     let private_bandwidths = target.private_bandwidths(document, &ground).transpose()?;
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
         name: name.into_inner(),
-        price,
-        degree,
+        payment,
+        size: asked.place,
         order,
-        law,
+        body,
         calibration: calibration?,
         auto: found,
-        private_order,
+        private_order: asked.private_order,
         private_bandwidths,
         columns: columns.into_iter().chain(label_column).collect(),
         axes,
@@ -195,56 +217,83 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     })
 }
 
-/// The expected number of records: given where something is left to `auto`, and nowhere else.
+/// What is built first: what is asked for, or the least of what is looked at.
+fn first(asked: &Asked) -> Coordinates {
+    match asked.bodies.iter().all(|body| body.is_on_points()) {
+        true => Coordinates::Points { most: Asked::fixed(&asked.points).unwrap_or(1) },
+        false => Coordinates::Lattice { degree: Asked::fixed(&asked.degree).unwrap_or(auto::first_degree()) },
+    }
+}
+
+/// The expected number of records: given where something is left to be chosen, and nowhere else.
 fn expectation(
     document: &mut Document<'_>,
     place: &Range<usize>,
-    degree: &Found<Spanned<Option<u32>>>,
-    order: &Found<Spanned<Option<u32>>>,
+    asked: &Found<Asked>,
     expected: Option<Spanned<u64>>,
 ) -> Found<Option<u64>> {
-    let [degree, order] = [degree, order].map(|found| found.as_ref().map(|found| found.get_ref().is_none()));
-    let is_auto = degree.map_err(|reported| *reported)? | order.map_err(|reported| *reported)?;
+    let is_open = asked.as_ref().map_err(|reported| *reported)?.is_open();
     match expected {
-        Some(expected) if is_auto => Ok(Some(expected.into_inner())),
-        None if is_auto => Err(document.missing(place.clone(), "expected_records")),
+        Some(expected) if is_open => Ok(Some(expected.into_inner())),
+        None if is_open => Err(document.missing(place.clone(), "expected_records")),
         Some(expected) => Err(document.fault(
             expected.span(),
-            "bears on nothing: degree and order are fixed",
-            r#"leave it out, or write degree = "auto" or order = "auto""#,
+            "bears on nothing: noise, degree and order are fixed",
+            r#"leave it out, or leave something to "auto""#,
         )),
         None => Ok(None),
     }
 }
 
+/// The same for moments: given with a smoothness, and nowhere else.
+fn of_moments(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: &file::Moments,
+    expected: Option<Spanned<u64>>,
+) -> Found<Option<u64>> {
+    match (&written.smoothness, expected) {
+        (Some(_), Some(expected)) => Ok(Some(expected.into_inner())),
+        (Some(_), None) => Err(document.missing(place.clone(), "expected_records")),
+        (None, Some(expected)) => {
+            let what = "bears on nothing: the number of frequencies is fixed";
+            Err(document.fault(expected.span(), what, "leave it out, or give a smoothness in place of frequencies"))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
 /// A linear score has no lattice to choose: what is written must say so.
-fn is_one(document: &mut Document<'_>, name: &str, written: &Spanned<Option<u32>>) -> Found<()> {
-    match written.get_ref() {
-        None | Some(1) => Ok(()),
-        Some(_) => {
+fn is_one(document: &mut Document<'_>, name: &str, written: &Option<Spanned<Option<u32>>>) -> Found<()> {
+    match written {
+        Some(written) if written.get_ref().is_some_and(|count| count != 1) => {
             let what = "must be 1: a linear score is exact at degree 1 and order 1";
             Err(document.fault(written.span(), what, format!("write {name} = 1, or score = \"sigmoid\"")))
         }
+        _ => Ok(()),
     }
 }
 
 /// Why `auto` found nothing.
 fn no_choice(
     document: &mut Document<'_>,
-    order: &Spanned<Option<u32>>,
+    asked: &Asked,
     function: &Spanned<Function>,
     search: &Search<'_>,
 ) -> Reported {
     let target = &function.get_ref().target;
+    let place = asked.order.as_ref().map_or(asked.place.clone(), Spanned::span);
     if !auto::is_quick(&target.shape()) {
         let what = r#""auto" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
-        return document.fault(order.span(), what, "give the order too, or take a smaller degree");
+        return document.fault(place, what, "give the order too, or take a smaller degree");
     }
-    let Search { law, price, terms, .. } = *search;
+    let Search { price, terms, .. } = *search;
+    let law = asked.bodies.first().map_or(Body::Laplace, |body| *body).law();
     let sensitivity = law.sensitivity(&**target, terms.adjacency, terms.contributions).map_err(|e| e.to_string());
-    match sensitivity.and_then(|s| Mechanism::calibrated(law, s, price).map_err(|e| e.to_string())) {
+    let values = target.shape().values();
+    match sensitivity.and_then(|s| Mechanism::calibrated(law, s, values, price).map_err(|e| e.to_string())) {
         Err(why) => document.fault(function.span(), why, ""),
-        Ok(_) => document.fault(order.span(), "no lattice fits into a message", "publish to files"),
+        Ok(_) => document.fault(place, "no lattice fits into a message", "publish to files"),
     }
 }
 
@@ -257,6 +306,7 @@ enum Written {
     Machine(Spanned<file::Machine>),
     Logistic(Spanned<file::Logistic>),
     Expression(Spanned<file::Expression>),
+    Moments(Spanned<file::Moments>),
 }
 
 impl Written {
@@ -280,6 +330,7 @@ impl Written {
             Written::Machine(table) => settled(document, ground, table, functions::machine),
             Written::Logistic(table) => settled(document, ground, table, functions::logistic),
             Written::Expression(table) => settled(document, ground, table, functions::expression),
+            Written::Moments(table) => settled(document, ground, table, functions::moments),
         }
     }
 }

@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use toml::Spanned;
 
+use crate::config::body::Body;
 use crate::config::document::{Document, Faults};
 use crate::config::release::Stage;
 use crate::config::sections::Found;
 use crate::config::{Privacy, Unit, file, forms, normalised, settle};
-use crate::mechanism::{Laplace, Law};
+use crate::mechanism::Laplace;
 use crate::synopsis::description::{self, Definition, PriorColumn, Random};
 use crate::target::Sensitivity;
 use crate::target::sampled::{Change, Clipped, Neighbours, SampledTarget};
@@ -113,9 +114,9 @@ pub fn settle(document: &mut Document<'_>, stage: &mut Stage, privacy: &mut Priv
         return Err(document.fault(digest.span(), what, hint));
     }
     let Study { neighbours, plan, range, prior, .. } = study;
-    let scale = match Laplace::calibrated(Sensitivity(change.sum), *stage.price.get_ref()) {
+    let scale = match Laplace::calibrated(Sensitivity(change.sum), stage.payment.get_ref().epsilon()) {
         Ok(mechanism) => mechanism.scale().units(),
-        Err(error) => return Err(document.fault(stage.price.span(), error.to_string(), "")),
+        Err(error) => return Err(document.fault(stage.payment.span(), error.to_string(), "")),
     };
     #[expect(clippy::cast_precision_loss, reason = "rounded up to a tenth, far above the error")]
     let epsilon_at_worst =
@@ -163,13 +164,18 @@ fn study(
         let what = "a sampled sensitivity protects single records, not all records of a user";
         return Err(document.fault(place, what, "take privacy.unit = \"record\", or leave out [release.sampled]"));
     }
+    if privacy.definition != Definition::PureEpsilon {
+        let what =
+            format!("a sampled sensitivity is for a pure budget, and [privacy] speaks of {}", privacy.definition);
+        return Err(document.fault(place, what, "give [privacy] `epsilon` alone, or leave out [release.sampled]"));
+    }
     let choices =
         [stage.private_order.as_ref().map(Spanned::span), stage.private_bandwidths.as_ref().map(Spanned::span)];
     if let Some(choice) = choices.into_iter().flatten().next() {
         let what = "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
         return Err(document.fault(choice, what, "leave out one of the two"));
     }
-    if stage.law != Law::DiscreteLaplace {
+    if stage.body != Body::Laplace {
         let what = "what is sampled is the change in the 1-norm: it is for Laplace noise";
         return Err(document.fault(place, what, "leave out `noise`, or leave out [release.sampled]"));
     }

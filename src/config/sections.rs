@@ -9,6 +9,7 @@ use std::time::Duration;
 use toml::Spanned;
 
 use crate::clock::Timestamp;
+use crate::config::budget::{self, Amounts};
 use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field};
 use crate::config::{Input, Output, Privacy, Unit, forms};
@@ -188,7 +189,8 @@ pub fn schedule(
 
 pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Found<Privacy> {
     let (place, written) = (table.span(), table.into_inner());
-    let total = document.required(&place, "epsilon", written.epsilon, forms::epsilon);
+    let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
+    let total = budget::total(document, &place, amounts);
     let unit = document.required(&place, "unit", written.unit, Ok);
     let is_user = unit.as_ref().is_ok_and(|unit| matches!(unit.get_ref(), file::Unit::User(_)));
     let unit = unit.and_then(|unit| match unit.into_inner() {
@@ -211,8 +213,8 @@ pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Fo
         }
     });
     let (adjacency, records_per_window) = adjacency?;
-    let definition = Definition::PureEpsilon;
-    Ok(Privacy { unit: unit?, adjacency, records_per_window, definition, total: total?.into_inner() })
+    let (unit, total) = (unit?, total?);
+    Ok(Privacy { unit, adjacency, records_per_window, definition: Definition::of(total), total })
 }
 
 fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Found<Unit> {

@@ -15,9 +15,8 @@ use crate::config::sections::{self, Schedule};
 use crate::config::{
     Calibration, Function, Input, Output, Privacy, Release, Settings, Unit, message_bytes, most_values, normalised,
 };
-use crate::mechanism::Mechanism;
-use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::Candidates;
+use crate::mechanism::price::Price;
 use crate::metrics::Detail;
 use crate::source::Columns;
 use crate::source::topic::Broker;
@@ -40,6 +39,7 @@ pub(super) fn ground(
         adjacency: privacy.adjacency,
         contributions: privacy.unit.contributions(),
         most_values: if to_kafka { most_values(MESSAGE_LIMIT) } else { usize::MAX },
+        total: privacy.total,
     });
     let release = document.required(&ROOT, "release", release, Ok);
     (privacy, release.and_then(|t| release::release(document, t, terms)))
@@ -116,9 +116,9 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         privacy,
         release: Release {
             name: release.name,
-            price: release.price.into_inner(),
+            payment: release.payment.into_inner(),
             order: release.order,
-            law: release.law,
+            body: release.body,
             auto: release.auto,
             private_order: release.private_order.map(Spanned::into_inner),
             private_bandwidths: release.private_bandwidths.map(Spanned::into_inner),
@@ -136,17 +136,22 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     Ok(settings)
 }
 
-fn can_pay_once(document: &mut Document<'_>, total: Epsilon, release: &Stage) {
+fn can_pay_once(document: &mut Document<'_>, total: Price, release: &Stage) {
     let choices = [
         release.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
         release.private_order.as_ref().map(|choice| choice.get_ref().price),
     ];
-    let price = choices.into_iter().flatten().fold(*release.price.get_ref(), Epsilon::saturating_add);
-    if total < price {
-        let own = release.price.get_ref();
-        let parts = if price == *own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
-        let what = format!("the price of one window, {price}{parts}, is more than privacy.epsilon, {total}");
-        document.fault(release.price.span(), what, "no window could ever be paid for");
+    let own = release.payment.get_ref().price();
+    let price = choices.into_iter().flatten().fold(own, Price::with_pure);
+    if !price.is_within(total) {
+        let keys = match total {
+            Price::Pure(_) => "privacy.epsilon",
+            Price::Approximate { .. } => "privacy.epsilon and privacy.delta",
+            Price::Concentrated(_) => "privacy.rho",
+        };
+        let parts = if price == own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
+        let what = format!("the price of one window, {price}{parts}, is more than {keys}, {total}");
+        document.fault(release.payment.span(), what, "no window could ever be paid for");
     }
 }
 
@@ -162,14 +167,15 @@ fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage)
     let functions =
         release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone());
     for function in functions.iter() {
-        let sensitivity = match sensitivity(document, function, privacy, release) {
-            Ok(sensitivity) => sensitivity,
-            Err(_) => return,
-        };
-        let noise = match Mechanism::calibrated(release.law, sensitivity, *release.price.get_ref()) {
+        if sensitivity(document, function, privacy, release).is_err() {
+            return;
+        }
+        let calibration = release.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+        let price = release.payment.get_ref().own();
+        let noise = match calibration.mechanism(&*function.target, release.body.law(), privacy, price) {
             Ok(noise) => noise,
             Err(error) => {
-                document.fault(release.price.span(), error.to_string(), "");
+                document.fault(release.payment.span(), error.to_string(), "");
                 return;
             }
         };
@@ -189,13 +195,13 @@ fn sensitivity(
     privacy: &Privacy,
     release: &Stage,
 ) -> Result<Sensitivity, Reported> {
-    let ours = Calibration::Tight.sensitivity(&*function.target, release.law, privacy);
+    let ours = Calibration::Tight.sensitivity(&*function.target, release.body.law(), privacy);
     let ours = ours.map_err(|error| document.fault(release.function.span(), error.to_string(), ""))?;
     match &release.calibration {
         None => Ok(ours),
         Some(calibration) => calibration
             .get_ref()
-            .sensitivity(&*function.target, release.law, privacy)
+            .sensitivity(&*function.target, release.body.law(), privacy)
             .map_err(|error| document.fault(calibration.span(), error.to_string(), "")),
     }
 }
@@ -214,7 +220,7 @@ fn fits_a_message(document: &mut Document<'_>, output: &sections::Outlet, releas
     let bytes = message_bytes(release.function.get_ref().target.shape().values());
     if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
         let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
-        document.fault(release.degree.span(), what, "take a smaller degree, or publish to files");
+        document.fault(release.size.clone(), what, "take a smaller degree or fewer points, or publish to files");
     }
 }
 

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock::Timestamp;
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
 use crate::source::Positions;
 use crate::synopsis::Sealed;
 use crate::window::grid::Span;
@@ -125,8 +125,8 @@ pub struct Genesis {
     pub created: Timestamp,
     /// The normalised privacy settings; a worker with others must not use this ledger.
     pub settings: String,
-    /// What a unit may cost a block, over everything.
-    pub total: Epsilon,
+    /// What a unit may cost a block, over everything. Every price of the ledger is of its kind.
+    pub total: Price,
     /// The start of the first window that this ledger may release.
     pub first: Timestamp,
     /// Windows whose cut would be earlier take records up to here (message timestamps).
@@ -155,7 +155,7 @@ pub enum Outcome {
     Released {
         publish_at: Timestamp,
         /// What each block that the window touches was charged.
-        charges: Vec<(Span, Epsilon)>,
+        charges: Vec<(Span, Price)>,
         /// One a group key.
         messages: Vec<Message>,
     },
@@ -189,10 +189,10 @@ pub(super) fn headers_as_json(headers: &[(String, String)]) -> String {
 pub(super) struct Account {
     pub next_window: Timestamp,
     pub ends: Positions,
-    pub spent: BTreeMap<Span, Epsilon>,
+    pub spent: BTreeMap<Span, Price>,
     /// No later block was charged, here or by the ledgers that this one follows.
     pub last_block_end: Timestamp,
-    total: Epsilon,
+    total: Price,
 }
 
 impl Account {
@@ -206,8 +206,13 @@ impl Account {
         }
     }
 
+    /// What `block` was charged so far.
+    pub fn spent(&self, block: Span) -> Price {
+        self.spent.get(&block).copied().unwrap_or(self.total.zero())
+    }
+
     /// What the charged blocks will have spent after `row`, or why the row may not follow.
-    pub fn quote(&self, row: &Closed) -> Result<Vec<(Span, Epsilon)>, String> {
+    pub fn quote(&self, row: &Closed) -> Result<Vec<(Span, Price)>, String> {
         let window = row.window;
         if window.start != self.next_window || window.end <= window.start {
             let (start, end, next) = (window.start, window.end, self.next_window);
@@ -217,24 +222,27 @@ impl Account {
         let is_joined = charges.windows(2).all(|pair| matches!(pair, [a, b] if a.0.end == b.0.start));
         let is_covered = charges.first().is_some_and(|(block, _)| block.start <= window.start)
             && charges.last().is_some_and(|(block, _)| block.end >= window.end);
-        let is_paid = charges.iter().all(|(block, price)| block.start < block.end && *price > Epsilon::ZERO);
+        let is_paid = charges.iter().all(|(block, price)| block.start < block.end && !price.is_zero());
         if !(is_joined && is_covered && is_paid) {
             return Err("the charges are not a price for every block that the window touches".into());
         }
         if messages.is_empty() {
             return Err("a released window has no message".into());
         }
-        let charge = |(block, price): &(Span, Epsilon)| {
-            let spent = self.spent.get(block).copied().unwrap_or_default();
-            let sum = spent.checked_add(*price).filter(|sum| *sum <= self.total);
-            let left = || format!("the block that starts at {} has spent {spent} of {}", block.start, self.total);
+        let charge = |(block, price): &(Span, Price)| {
+            let spent = self.spent(*block);
+            let sum = spent.checked_add(*price).filter(|sum| sum.is_within(self.total));
+            let left = || {
+                let total = self.total;
+                format!("the block that starts at {} has spent {spent} of {total} and cannot pay {price}", block.start)
+            };
             sum.map(|sum| (*block, sum)).ok_or_else(left)
         };
         charges.iter().map(charge).collect()
     }
 
     /// Takes `row` into account; `spent` is what [`quote`](Self::quote) said.
-    pub fn close(&mut self, row: &Closed, spent: Vec<(Span, Epsilon)>) {
+    pub fn close(&mut self, row: &Closed, spent: Vec<(Span, Price)>) {
         self.next_window = row.window.end;
         self.ends = row.ends.clone();
         for (block, sum) in spent {
@@ -247,13 +255,14 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mechanism::calibrate::Epsilon;
 
     fn span(start: i64, end: i64) -> Span {
         Span { start: Timestamp::from_micros(start), end: Timestamp::from_micros(end) }
     }
 
-    fn price(tenths: u64) -> Epsilon {
-        Epsilon::from_trillionths(tenths * 100_000_000_000)
+    fn price(tenths: u64) -> Price {
+        Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
     }
 
     fn genesis() -> Genesis {
@@ -270,7 +279,7 @@ mod tests {
         }
     }
 
-    fn released(window: Span, charges: &[(Span, Epsilon)]) -> Closed {
+    fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
         let sealed = Sealed { key: "k".into(), headers: vec![], bytes: vec![1] };
         let outcome = Outcome::Released {
             publish_at: window.end,
@@ -329,14 +338,14 @@ mod tests {
     fn a_release_pays_for_every_block_that_it_touches() {
         let account = Account::new(&genesis());
         let p = price(1);
-        let cases: [(&[(Span, Epsilon)], bool); 8] = [
+        let cases: [(&[(Span, Price)], bool); 8] = [
             (&[(span(0, 10), p)], true),
             (&[(span(-5, 5), p), (span(5, 15), p)], true),
             (&[], false),
             (&[(span(0, 9), p)], false),
             (&[(span(1, 10), p)], false),
             (&[(span(-5, 5), p), (span(6, 15), p)], false),
-            (&[(span(0, 10), Epsilon::ZERO)], false),
+            (&[(span(0, 10), Price::Pure(Epsilon::ZERO))], false),
             (&[(span(0, 12), p), (span(12, 11), p)], false),
         ];
         for (charges, is_fine) in cases {
@@ -354,8 +363,10 @@ mod tests {
             account.close(&row, spent);
         }
         assert_eq!(account.spent[&day], price(10));
-        assert!(account.quote(&released(span(20, 30), &[(day, Epsilon::from_trillionths(1))])).is_err());
-        assert!(account.quote(&released(span(20, 30), &[(day, Epsilon::from_trillionths(u64::MAX))])).is_err());
+        assert!(account.quote(&released(span(20, 30), &[(day, Price::Pure(Epsilon::from_trillionths(1)))])).is_err());
+        assert!(
+            account.quote(&released(span(20, 30), &[(day, Price::Pure(Epsilon::from_trillionths(u64::MAX)))])).is_err()
+        );
         let withheld = Closed { window: span(20, 30), ends: Positions::default(), outcome: Outcome::Withheld };
         assert_eq!(account.quote(&withheld), Ok(vec![]));
         assert_eq!(account.last_block_end, day.end);

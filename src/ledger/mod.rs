@@ -27,7 +27,7 @@ pub use self::chain::{Closed, Digest, Genesis, Head, Message, Outcome, Row};
 use self::store::Entry;
 use self::witness::Claim;
 use crate::clock::Timestamp;
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
 use crate::source::Positions;
 use crate::synopsis::Sealed;
 use crate::window::grid::Span;
@@ -47,7 +47,7 @@ pub struct Closing {
     pub window: Span,
     pub publish_at: Timestamp,
     /// The price, for each block that the window touches, in order.
-    pub charges: Vec<(Span, Epsilon)>,
+    pub charges: Vec<(Span, Price)>,
     /// Where its records ended in the input.
     pub ends: Positions,
     /// One message a key.
@@ -166,12 +166,12 @@ impl Ledger {
     }
 
     /// What `block` was charged so far.
-    pub fn spent(&self, block: Span) -> Epsilon {
-        self.account.spent.get(&block).copied().unwrap_or_default()
+    pub fn spent(&self, block: Span) -> Price {
+        self.account.spent(block)
     }
 
     /// Every block that was charged, in order, and what it has spent.
-    pub fn blocks(&self) -> impl DoubleEndedIterator<Item = (Span, Epsilon)> {
+    pub fn blocks(&self) -> impl DoubleEndedIterator<Item = (Span, Price)> {
         self.account.spent.iter().map(|(block, spent)| (*block, *spent))
     }
 

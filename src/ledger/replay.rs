@@ -8,7 +8,7 @@ use super::Error;
 use super::chain::{Account, Closed, Digest, Genesis, Head, Message, Outcome, Row};
 use super::store::{self, Entry};
 use crate::clock::Timestamp;
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
 /// What the rows add up to.
@@ -120,7 +120,7 @@ fn check_spent(transaction: &Transaction<'_>, file: &Path, account: &Account) ->
         Ok((Span { start, end }, row.get::<_, String>(2)?))
     });
     let stored: Vec<_> = stored.map_err(sqlite)?.collect::<Result<_, _>>().map_err(sqlite)?;
-    let expected = account.spent.iter().map(|(block, spent): (&Span, &Epsilon)| (*block, spent.to_string()));
+    let expected = account.spent.iter().map(|(block, spent): (&Span, &Price)| (*block, spent.to_string()));
     if stored.into_iter().eq(expected) {
         return Ok(());
     }

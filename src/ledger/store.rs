@@ -1,7 +1,8 @@
 //! The file: its tables, its lock, and what can be wrong with it.
 //!
 //! `ledger.sqlite` holds `rows` (the chain), `spent` (what the rows add up to, block by block) and `outbox` (the messages
-//! and whether they are known to be published). What is assumed of the medium: local block storage on which `fsync` means it.
+//! and whether they are known to be published). Its column `epsilon` has a price of any kind, in words that are compared and
+//! never read. What is assumed of the medium: local block storage on which `fsync` means it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};

@@ -52,12 +52,7 @@ impl Epsilon {
 
 impl fmt::Display for Epsilon {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, part) = (self.0 / 1_000_000_000_000, self.0 % 1_000_000_000_000);
-        let digits = format!("{part:012}");
-        match digits.trim_end_matches('0') {
-            "" => write!(f, "{whole}"),
-            digits => write!(f, "{whole}.{digits}"),
-        }
+        f.write_str(&decimal(self.0, Self::PLACES))
     }
 }
 
@@ -66,14 +61,9 @@ impl FromStr for Epsilon {
 
     /// Plain decimal with at most twelve places after the point, not negative.
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is not a plain decimal number with at most 12 places, such as 0.5");
-        let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-        let is_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
-        if !is_digits(whole) || !is_digits(part) || part.len() > Self::PLACES {
-            return Err(wrong());
-        }
-        let digits = format!("{whole}{part:0<12}");
-        digits.parse().map(Epsilon).map_err(|_| wrong())
+        count(text, Self::PLACES).map(Epsilon).ok_or_else(|| {
+            format!("'{text}' is not a plain decimal number with at most {} places, such as 0.5", Self::PLACES)
+        })
     }
 }
 
@@ -88,6 +78,170 @@ impl TryFrom<String> for Epsilon {
     fn try_from(text: String) -> Result<Self, String> {
         text.parse()
     }
+}
+
+/// A price or budget in zero-concentrated differential privacy (`[BS16]`), exact: a whole number of 10^-12.
+///
+/// The Renyi divergence of every order `a > 1` is at most `a rho`; prices add up as those of [`Epsilon`] do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Rho(u64);
+
+impl Rho {
+    pub const ZERO: Rho = Rho(0);
+    const PLACES: usize = 12;
+
+    pub const fn from_trillionths(count: u64) -> Self {
+        Rho(count)
+    }
+
+    pub const fn trillionths(self) -> u64 {
+        self.0
+    }
+
+    pub fn checked_add(self, other: Rho) -> Option<Rho> {
+        self.0.checked_add(other.0).map(Rho)
+    }
+
+    /// `self + other`, the largest price where it would be more.
+    #[must_use]
+    pub fn saturating_add(self, other: Rho) -> Rho {
+        Rho(self.0.saturating_add(other.0))
+    }
+
+    /// `self - other`, zero where `other` is more.
+    #[must_use]
+    pub fn saturating_sub(self, other: Rho) -> Rho {
+        Rho(self.0.saturating_sub(other.0))
+    }
+
+    /// For display and prediction only; nothing that is charged or drawn uses it.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+}
+
+impl fmt::Display for Rho {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&decimal(self.0, Self::PLACES))
+    }
+}
+
+impl FromStr for Rho {
+    type Err = String;
+
+    /// Plain decimal with at most twelve places after the point, not negative.
+    fn from_str(text: &str) -> Result<Self, String> {
+        count(text, Self::PLACES).map(Rho).ok_or_else(|| {
+            format!("'{text}' is not a plain decimal number with at most {} places, such as 0.5", Self::PLACES)
+        })
+    }
+}
+
+impl From<Rho> for String {
+    fn from(rho: Rho) -> String {
+        rho.to_string()
+    }
+}
+
+impl TryFrom<String> for Rho {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// The `delta` of (epsilon, delta)-differential privacy, exact: a whole number of 10^-18.
+///
+/// The promise of `epsilon` may fail with at most this probability; 1 and more promise nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Delta(u64);
+
+impl Delta {
+    pub const ZERO: Delta = Delta(0);
+    const PLACES: usize = 18;
+
+    pub const fn from_quintillionths(count: u64) -> Self {
+        Delta(count)
+    }
+
+    pub const fn quintillionths(self) -> u64 {
+        self.0
+    }
+
+    pub fn checked_add(self, other: Delta) -> Option<Delta> {
+        self.0.checked_add(other.0).map(Delta)
+    }
+
+    /// `self + other`, the largest delta where it would be more.
+    #[must_use]
+    pub fn saturating_add(self, other: Delta) -> Delta {
+        Delta(self.0.saturating_add(other.0))
+    }
+
+    /// `self - other`, zero where `other` is more.
+    #[must_use]
+    pub fn saturating_sub(self, other: Delta) -> Delta {
+        Delta(self.0.saturating_sub(other.0))
+    }
+
+    /// For display and prediction only; nothing that is charged or drawn uses it.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+    pub fn to_f64(self) -> f64 {
+        self.0 as f64 / 1e18
+    }
+}
+
+impl fmt::Display for Delta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&decimal(self.0, Self::PLACES))
+    }
+}
+
+impl FromStr for Delta {
+    type Err = String;
+
+    /// Plain decimal with at most eighteen places after the point, not negative.
+    fn from_str(text: &str) -> Result<Self, String> {
+        count(text, Self::PLACES).map(Delta).ok_or_else(|| {
+            format!("'{text}' is not a plain decimal number with at most {} places, such as 0.000001", Self::PLACES)
+        })
+    }
+}
+
+impl From<Delta> for String {
+    fn from(delta: Delta) -> String {
+        delta.to_string()
+    }
+}
+
+impl TryFrom<String> for Delta {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// `count` units of `10^-places`, as plain decimal.
+fn decimal(count: u64, places: usize) -> String {
+    let digits = format!("{count:0width$}", width = places + 1);
+    let (whole, part) = digits.split_at(digits.len() - places);
+    match part.trim_end_matches('0') {
+        "" => whole.to_owned(),
+        part => format!("{whole}.{part}"),
+    }
+}
+
+/// How many units of `10^-places` the plain decimal is; `None` where it is none, finer, or too large.
+fn count(text: &str, places: usize) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(part) || part.len() > places {
+        return None;
+    }
+    format!("{whole}{part:0<places$}").parse().ok()
 }
 
 /// The scale `s` of discrete Laplace noise, in grid units: `P[Z = z]` is proportional to `exp(-|z| / s)`.
@@ -138,6 +292,23 @@ mod tests {
         let ten = (0..10).try_fold(Epsilon::ZERO, |sum, _| sum.checked_add(tenth));
         assert_eq!(ten, Some("1".parse().unwrap()));
         assert_eq!(ten.unwrap().to_string(), "1");
+    }
+
+    #[test]
+    fn amounts_are_read_and_written_in_their_own_units() {
+        assert_eq!("0.000000000001".parse(), Ok(Rho::from_trillionths(1)));
+        assert_eq!("0.000000000000000001".parse(), Ok(Delta::from_quintillionths(1)));
+        assert_eq!(Rho::from_trillionths(12_500_000_000_000).to_string(), "12.5");
+        assert_eq!(Delta::from_quintillionths(1_000_000_000_000).to_string(), "0.000001");
+        assert_eq!(Delta::from_quintillionths(u64::MAX).to_string(), "18.446744073709551615");
+        assert_eq!(Delta::ZERO.to_string(), "0");
+        for wrong in ["", ".5", "5.", "-1", "1e-6", "0.0000000000000", "19000000"] {
+            assert!(wrong.parse::<Rho>().is_err(), "{wrong}");
+        }
+        for wrong in ["", "1e-6", "0.0000000000000000001", "19"] {
+            let message = wrong.parse::<Delta>().unwrap_err();
+            assert!(message.contains("at most 18 places"), "{message}");
+        }
     }
 
     #[test]

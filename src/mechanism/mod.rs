@@ -1,8 +1,13 @@
 //! From exact to noisy: the only door.
 
+mod advanced;
+mod ball;
 pub mod calibrate;
 pub mod choice;
+mod gaussian;
 pub mod noise;
+mod selection;
+pub mod price;
 
 use std::fmt;
 
@@ -10,8 +15,12 @@ use rand::rngs::SysError;
 use serde::{Deserialize, Serialize};
 
 use crate::target::{self, Adjacency, Exact, Sensitivity, Target};
-use calibrate::{Epsilon, Scale};
+pub use ball::Ball;
+use calibrate::{Delta, Epsilon, Rho, Scale};
+pub use gaussian::Gaussian;
 use noise::{DiscreteCube, DiscreteLaplace, Generator};
+use price::Price;
+pub use selection::Selection;
 
 /// Noisy lattice values in grid units: safe to publish once paid for. Only a mechanism makes one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,10 +42,10 @@ pub enum Law {
     /// `P[noise = z] ~ exp(-max_i |z_i| / s)`, for the sup norm.
     #[serde(rename = "discrete cube")]
     DiscreteCube,
-    /// `exp(-||z||_2 / s)`, rounded, for the 2-norm.
+    /// `exp(-||x||_2 / s)` on the real vectors, rounded to whole numbers, for the 2-norm.
     #[serde(rename = "rounded ball")]
     Ball,
-    /// `P[noise = z] ~ exp(-||z||_2^2 / 2 s^2)`, for the 2-norm.
+    /// `P[noise = z] ~ exp(-sum_i z_i^2 / 2 s^2)`, for the 2-norm; no pure differential privacy.
     #[serde(rename = "discrete gaussian")]
     DiscreteGaussian,
 }
@@ -75,15 +84,25 @@ impl Law {
 pub enum Mechanism {
     Laplace(Laplace),
     Cube(Cube),
+    Ball(Ball),
+    Gaussian(Gaussian),
 }
 
 impl Mechanism {
-    /// `change` is [`Law::sensitivity`].
-    pub fn calibrated(law: Law, change: Sensitivity, price: Epsilon) -> Result<Self, Error> {
+    /// For `values` values; `change` is [`Law::sensitivity`]. Laws of pure differential privacy take what a price pays of that
+    /// kind; Gaussian noise has no pure price.
+    pub fn calibrated(law: Law, change: Sensitivity, values: usize, price: Price) -> Result<Self, Error> {
         match law {
-            Law::DiscreteLaplace => Laplace::calibrated(change, price).map(Mechanism::Laplace),
-            Law::DiscreteCube => Cube::calibrated(change.0, price).map(Mechanism::Cube),
-            Law::Ball | Law::DiscreteGaussian => Err(Error::NoMechanism { law }),
+            Law::DiscreteLaplace => Laplace::calibrated(change, price.pure()).map(Mechanism::Laplace),
+            Law::DiscreteCube => Cube::calibrated(change.0, price.pure()).map(Mechanism::Cube),
+            Law::Ball => Ball::calibrated(change.0, price.pure()).map(Mechanism::Ball),
+            Law::DiscreteGaussian => match price {
+                Price::Pure(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
+                Price::Approximate { epsilon, delta } => {
+                    Gaussian::for_epsilon_delta(change.0, values, epsilon, delta).map(Mechanism::Gaussian)
+                }
+                Price::Concentrated(rho) => Gaussian::for_rho(change.0, rho).map(Mechanism::Gaussian),
+            },
         }
     }
 
@@ -91,6 +110,8 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(_) => Law::DiscreteLaplace,
             Mechanism::Cube(_) => Law::DiscreteCube,
+            Mechanism::Ball(_) => Law::Ball,
+            Mechanism::Gaussian(_) => Law::DiscreteGaussian,
         }
     }
 
@@ -99,6 +120,8 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(laplace) => laplace.scale(),
             Mechanism::Cube(cube) => cube.scale(),
+            Mechanism::Ball(ball) => ball.scale(),
+            Mechanism::Gaussian(gaussian) => gaussian.scale(),
         }
     }
 
@@ -108,6 +131,8 @@ impl Mechanism {
         match self {
             Mechanism::Laplace(laplace) => laplace.release(exact, generator),
             Mechanism::Cube(cube) => cube.release(exact, generator),
+            Mechanism::Ball(ball) => ball.release(exact, generator),
+            Mechanism::Gaussian(gaussian) => gaussian.release(exact, generator),
         }
     }
 }
@@ -184,8 +209,6 @@ pub enum Error {
     Entropy(#[from] SysError),
     #[error("a price of 0 buys nothing: give the release an epsilon above 0")]
     NoPrice,
-    #[error("no mechanism draws {law} noise yet")]
-    NoMechanism { law: Law },
     #[error("a sensitivity of 0 cannot be right: every record has some effect")]
     NoSensitivity,
     #[error(
@@ -193,4 +216,13 @@ pub enum Error {
          raise epsilon or lower the number of records a unit may contribute"
     )]
     TooMuchNoise { price: Epsilon },
+    #[error(
+        "a rho of {rho} is so low that the noise would exceed 2^56 grid units, millions of times what a record adds: raise \
+         rho or lower the number of records a unit may contribute"
+    )]
+    TooMuchGaussianNoise { rho: Rho },
+    #[error(
+        "a delta of {delta} is no promise that Gaussian noise can keep: give one above 0 and below 1, such as 0.000001"
+    )]
+    NoPromise { delta: Delta },
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::Health;
 use crate::clock::Timestamp;
 use crate::ledger::{self, Closed, Ledger};
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
 use crate::metrics::Metrics;
 
 /// The figures of the ledger: the schedule and the budget, nothing of the records.
@@ -18,7 +18,7 @@ pub struct Figures {
     rows: u64,
     closed_until: Timestamp,
     /// In the newest block charged.
-    spent: Option<Epsilon>,
+    spent: Option<Price>,
 }
 
 impl Figures {
@@ -27,13 +27,12 @@ impl Figures {
         Figures { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent }
     }
 
-    pub fn show(self, total: Epsilon, metrics: &Metrics) {
+    pub fn show(self, total: Price, metrics: &Metrics) {
         metrics.ledger_entries.set(i64::try_from(self.rows).unwrap_or(i64::MAX));
         #[expect(clippy::cast_precision_loss, reason = "a time to show")]
         metrics.closed_until.set(self.closed_until.micros() as f64 / 1e6);
         if let Some(spent) = self.spent {
-            metrics.spent.set(spent.to_f64());
-            metrics.used.set(spent.to_f64() / total.to_f64());
+            metrics.show_budget(spent, total);
         }
     }
 }
@@ -84,7 +83,7 @@ impl News {
     }
 
     /// Tells what is due.
-    pub fn tell(&mut self, now: Timestamp, total: Epsilon, metrics: &Metrics, health: &Health) {
+    pub fn tell(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) {
         while let Some((_, outcome, figures)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
             match outcome {
                 Outcome::Released => metrics.released.inc(),
@@ -97,14 +96,14 @@ impl News {
 }
 
 /// What the newest block had spent after `newest[at]`, the later rows of `newest` not yet charged.
-fn spent_after(ledger: &Ledger, newest: &[Closed], at: usize) -> Option<Epsilon> {
+fn spent_after(ledger: &Ledger, newest: &[Closed], at: usize) -> Option<Price> {
     let charges = |closed: &Closed| match &closed.outcome {
         ledger::Outcome::Released { charges, .. } => charges.clone(),
         ledger::Outcome::Withheld => Vec::new(),
     };
     let block = newest.get(at..)?.iter().find_map(|closed| charges(closed).last().map(|(block, _)| *block))?;
-    let later = newest.iter().take(at).flat_map(charges).filter(|(charged, _)| *charged == block);
-    Some(later.fold(ledger.spent(block), |spent, (_, price)| spent.saturating_sub(price)))
+    let mut later = newest.iter().take(at).flat_map(charges).filter(|(charged, _)| *charged == block);
+    later.try_fold(ledger.spent(block), |spent, (_, price)| spent.checked_sub(price))
 }
 
 #[cfg(test)]
@@ -112,6 +111,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    use crate::mechanism::calibrate::Epsilon;
     use crate::metrics::Detail;
     use crate::source::Positions;
     use crate::synopsis::Sealed;
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn how_long_a_window_took_does_not_show_before_it_is_due() {
         let at = |second: i64| Timestamp::from_micros(second * 1_000_000);
-        let total = Epsilon::from_trillionths(1_000_000_000_000);
+        let total = Price::Pure(Epsilon::from_trillionths(1_000_000_000_000));
         let watch = |paid: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
             let health = Health::default();
@@ -129,7 +129,7 @@ mod tests {
             (0..20)
                 .map(|second| {
                     if second == paid {
-                        let spent = Some(Epsilon::from_trillionths(100_000_000_000));
+                        let spent = Some(Price::Pure(Epsilon::from_trillionths(100_000_000_000)));
                         news.add(at(10), Outcome::Released, Figures { rows: 2, closed_until: at(5), spent });
                     }
                     news.tell(at(second), total, &metrics, &health);
@@ -149,7 +149,7 @@ mod tests {
     fn a_restart_shows_no_window_before_it_is_due() {
         let at = |minute: i64| Timestamp::from_micros(minute * 60_000_000);
         let hour = |n: i64| Span { start: at(60 * n), end: at(60 * n + 60) };
-        let tenths = |n: u64| Epsilon::from_trillionths(n * 100_000_000_000);
+        let tenths = |n: u64| Price::Pure(Epsilon::from_trillionths(n * 100_000_000_000));
         let folder = tempfile::tempdir().unwrap();
         let params = ledger::Params { path: folder.path().to_path_buf(), keep_published: Duration::from_secs(1) };
         let genesis = ledger::Genesis {
@@ -224,7 +224,7 @@ mod tests {
             news.add(at(window), outcome, Figures { rows: 1, closed_until: at(window), spent: None });
         }
         for (now, counts, is_spent) in [(0, [0, 0], false), (1, [1, 0], false), (2, [1, 1], true), (9, [2, 1], false)] {
-            news.tell(at(now), Epsilon::from_trillionths(1), &metrics, &health);
+            news.tell(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
             assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
             assert_eq!(health.spent.load(Relaxed), is_spent);
         }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::clock::Timestamp;
-use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::{self, Candidates};
 use crate::mechanism::noise::Generator;
+use crate::mechanism::price::Price;
 use crate::mechanism::{Mechanism, Noisy};
 use crate::synopsis::description::Description;
 use crate::target::{Basis, Exact, Target};
@@ -24,9 +24,9 @@ pub struct Plan {
     pub bandwidth: Option<choice::Bandwidth>,
     pub ways: Candidates<Way>,
     /// The price of one window, choices and all, for every block that it meets.
-    pub price: Epsilon,
+    pub price: Price,
     /// What a block may spend in all.
-    pub total: Epsilon,
+    pub total: Price,
     pub publication: Publication,
 }
 

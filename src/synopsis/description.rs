@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 pub use crate::mechanism::Law;
 use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
 use crate::target::machine::{Kernel, Loss};
 use crate::target::{Adjacency, Shape, sampler};
@@ -73,6 +74,8 @@ pub enum Target {
     /// The probability of the class above the threshold.
     Probability(Classifier),
     Sum(Sum),
+    /// Cosine moments of the records, to be asked what smooth functions add up to: [`crate::synopsis::query`].
+    Moments(Moments),
 }
 
 /// A kernel density, Gaussian kernel.
@@ -137,6 +140,12 @@ pub struct Sum {
     pub clip: Option<Clip>,
 }
 
+/// How many frequencies each axis has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moments {
+    pub frequencies: u32,
+}
+
 /// The most that a record adds, either sign: at any lattice point, and over all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Clip {
@@ -197,13 +206,14 @@ pub struct Privacy {
     /// The guarantee in words: who is protected, against what, and by how much.
     pub in_words: String,
     pub adjacency: Adjacency,
-    /// Price of this window.
-    pub price: Epsilon,
+    /// Price of this window, in the kind of the definition.
+    pub price: Price,
     /// Every block that this window charged, after the charge.
     pub blocks: Vec<Charge>,
 }
 
-/// A private choice: what was taken, of what, and what of the window's price it cost.
+/// A private choice, of pure differential privacy: what was taken, of what, and the epsilon that is part of the window's
+/// price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
@@ -227,23 +237,48 @@ impl fmt::Display for Choice {
 pub enum Definition {
     #[serde(rename = "pure epsilon")]
     PureEpsilon,
+    /// (epsilon, delta).
+    #[serde(rename = "epsilon-delta")]
+    Approximate,
+    /// rho.
+    #[serde(rename = "zero-concentrated")]
+    Concentrated,
     /// Less: the noise is made for a sensitivity that was sampled.
     #[serde(rename = "random")]
     Random(Random),
 }
 
 impl Definition {
+    /// That of a budget with this total.
+    pub fn of(total: Price) -> Self {
+        match total {
+            Price::Pure(_) => Definition::PureEpsilon,
+            Price::Approximate { .. } => Definition::Approximate,
+            Price::Concentrated(_) => Definition::Concentrated,
+        }
+    }
+
     /// In a word.
     pub fn name(&self) -> &'static str {
         match self {
             Definition::PureEpsilon => "pure epsilon",
+            Definition::Approximate => "epsilon-delta",
+            Definition::Concentrated => "zero-concentrated",
             Definition::Random(_) => "random",
         }
     }
 
-    /// Whether it is less than plain differential privacy.
-    pub fn is_random(&self) -> bool {
-        matches!(self, Definition::Random(_))
+    /// Whether budgets of the two add up: the kinds are the same, and so is whether the guarantee is plain.
+    pub fn is_kind_of(&self, other: &Definition) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// Whether a price of this kind is what such a guarantee costs.
+    fn is_paid_by(&self, price: Price) -> bool {
+        match self {
+            Definition::Random(_) => Definition::of(price) == Definition::PureEpsilon,
+            plain => Definition::of(price) == *plain,
+        }
     }
 }
 
@@ -251,6 +286,8 @@ impl fmt::Display for Definition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Definition::PureEpsilon => f.write_str("pure differential privacy"),
+            Definition::Approximate => f.write_str("approximate, (epsilon, delta)-differential privacy"),
+            Definition::Concentrated => f.write_str("zero-concentrated differential privacy"),
             Definition::Random(Random { gamma, .. }) => write!(f, "RANDOM differential privacy, gamma = {gamma}"),
         }
     }
@@ -295,8 +332,8 @@ pub enum Unit {
 pub struct Charge {
     pub start: Timestamp,
     pub end: Timestamp,
-    pub spent: Epsilon,
-    pub total: Epsilon,
+    pub spent: Price,
+    pub total: Price,
 }
 
 /// A simultaneous band for the noise, in the units of the values: with probability `level` the noise at `x` is within
@@ -381,6 +418,11 @@ impl Description {
         }
         if (self.noise.calibrated == Calibrated::Sampled) != matches!(self.privacy.definition, Definition::Random(_)) {
             return Err("its noise and its definition of privacy do not fit".to_owned());
+        }
+        let Privacy { definition, price, blocks, .. } = &self.privacy;
+        let mut prices = std::iter::once(price).chain(blocks.iter().flat_map(|block| [&block.spent, &block.total]));
+        if !prices.all(|price| definition.is_paid_by(*price)) {
+            return Err("its prices are not those of its definition of privacy".to_owned());
         }
         if let Definition::Random(random) = &self.privacy.definition
             && !(random.gamma > 0.0 && random.gamma < 1.0)

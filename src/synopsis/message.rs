@@ -13,6 +13,7 @@ use arrow::ipc::writer::StreamWriter;
 use arrow::ipc::{MessageHeader, root_as_message};
 use arrow::record_batch::RecordBatch;
 
+use crate::mechanism::price::Price;
 use crate::synopsis::description::{Basis, Definition, Description};
 use crate::synopsis::{Error, Sealed, Synopsis};
 
@@ -39,13 +40,14 @@ impl Synopsis {
             ("ce_time", about.published.to_string()),
         ];
         headers.extend(about.key.clone().map(|key| ("ce_subject", key)));
-        let price = about.privacy.price.to_string();
-        // Under a name of its own, so that nobody takes it for plain differential privacy.
-        match &about.privacy.definition {
-            Definition::PureEpsilon => headers.push(("epsilon", price)),
-            Definition::Random(random) => {
-                headers.extend([("random_dp_epsilon", price), ("random_dp_gamma", random.gamma.to_string())]);
-            }
+        // Under names of their own, so that nobody takes them for pure differential privacy.
+        match (about.privacy.price, &about.privacy.definition) {
+            (price, Definition::Random(random)) => headers
+                .extend([("random_dp_epsilon", price.to_string()), ("random_dp_gamma", random.gamma.to_string())]),
+            (Price::Pure(epsilon), _) => headers.push(("epsilon", epsilon.to_string())),
+            (Price::Approximate { epsilon, delta }, _) => headers
+                .extend([("approximate_dp_epsilon", epsilon.to_string()), ("approximate_dp_delta", delta.to_string())]),
+            (Price::Concentrated(rho), _) => headers.push(("zcdp_rho", rho.to_string())),
         }
         headers
             .extend([("window_start", about.window.start.to_string()), ("window_end", about.window.end.to_string())]);

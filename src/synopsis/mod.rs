@@ -37,6 +37,7 @@ pub mod pointwise;
 mod posterior;
 pub mod proper;
 pub mod predict;
+pub mod query;
 
 use arrow::error::ArrowError;
 
@@ -133,6 +134,12 @@ pub enum Error {
     OutsideDomain { column: String, value: f64, min: f64, max: f64 },
     #[error("it holds moments of the records, not a function of a point: put a question to it with `bernstream query`")]
     NoFunction,
+    #[error("it holds a function of a point, not moments of the records: use `bernstream evaluate`")]
+    NoMoments,
+    #[error("the question has no finite answer at {at:?}: it must be a number everywhere in the domain")]
+    NotANumber { at: Vec<f64> },
+    #[error(transparent)]
+    Expression(#[from] crate::target::expression::Error),
     #[error("order {order} is not from 1 to {MAX_ORDER}")]
     Order { order: u32 },
     #[error("the values of this synopsis cannot be read by {by}")]

@@ -153,8 +153,7 @@ mod tests {
         let coefficients: Vec<f64> = (0..8).map(|i| f64::from(i * i % 5) - 2.0).collect();
         let coordinates = newton.coordinates(&coefficients);
         for y in line(17) {
-            let as_sum: f64 =
-                newton.basis.points.iter().zip(&coefficients).map(|(p, a)| a * kernel.value(&y, p)).sum();
+            let as_sum: f64 = newton.basis.points.iter().zip(&coefficients).map(|(p, a)| a * kernel.value(&y, p)).sum();
             assert!((dot(&same.at(&y), &coordinates) - as_sum).abs() < 1e-9, "{y:?}");
         }
         let back = newton.coefficients(&coordinates);

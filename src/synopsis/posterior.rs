@@ -208,7 +208,7 @@ fn prior(about: &Description) -> Option<PointKernel> {
         },
         Target::Regression(regression) => &regression.method,
         Target::Classifier(classifier) | Target::Probability(classifier) => &classifier.method,
-        Target::Sum(_) => return None,
+        Target::Sum(_) | Target::Moments(_) => return None,
     };
     match method {
         Method::KernelMachine { kernel: Kernel::Gaussian { bandwidth }, .. } => {

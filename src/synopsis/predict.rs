@@ -1,7 +1,7 @@
 //! What noise and approximation to expect of a degree and an order, before there are records. Everything here is public.
 
-use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
 
 use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
@@ -10,6 +10,7 @@ use crate::synopsis::evaluator::midpoints;
 use crate::synopsis::newton::dot;
 use crate::synopsis::noise::unit_noise;
 use crate::synopsis::posterior::Error;
+use crate::target::whitened::Points;
 use crate::target::{Basis, PointKernel, Shape};
 
 /// Draws behind a mean: its standard error is about 2 %, far below what separates two degrees.
@@ -96,9 +97,139 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
     worst
 }
 
+/// What is assumed of a function: a Gaussian bump somewhere in the domain.
+#[derive(Clone, Debug)]
+pub struct Bump {
+    /// Its standard deviations, in the unit cube.
+    pub widths: Vec<f64>,
+    pub height: f64,
+}
+
+/// The errors to expect of a release: each the mean of the largest over the domain, in the units of the scale.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Expected {
+    /// By the noise alone.
+    pub noise: f64,
+    /// By what the form of the function cannot follow, alone.
+    pub approximation: f64,
+    /// By both.
+    pub error: f64,
+}
+
+/// What to expect of noise with this scale on a lattice, at each of `orders`, which must ascend, where a [`Bump`] lies
+/// anywhere in the domain.
+///
+/// A figure to plan with: few draws, looked at on a grid. The same for the same arguments.
+pub fn on_lattice(shape: &Shape, law: Law, scale: f64, orders: &[u32], bump: &Bump) -> Vec<Expected> {
+    let points = Grid::new(bump, 2 * shape.degree);
+    let lattice = Grid { axes: shape.dimensions, along: places(shape.degree) };
+    let (operator, at_points) = (Operator::new(shape.dimensions, shape.degree), Bases::at(shape.degree, &points.along));
+    let mut sums = vec![Expected::default(); orders.len()];
+    for draw in 0..DRAWS {
+        let mut rng = stream(draw);
+        let noise: Vec<f64> = unit_noise(law, shape.values(), &mut rng).iter().map(|z| scale * z).collect();
+        let place = bump.place(&mut rng);
+        let exact = points.values(bump, &place);
+        let noises = operator.at_orders(&noise, orders);
+        let bumps = operator.at_orders(&lattice.values(bump, &place), orders);
+        for ((sum, noise), bump) in sums.iter_mut().zip(noises).zip(bumps) {
+            let noise = at_points.evaluate(&noise, shape.dimensions);
+            let bias: Vec<f64> =
+                at_points.evaluate(&bump, shape.dimensions).iter().zip(&exact).map(|(a, b)| a - b).collect();
+            sum.add(&noise, &bias);
+        }
+    }
+    sums
+}
+
+/// What to expect of noise with this scale on the whitened coordinates of each of `counts`, which must ascend, of `points`.
+pub fn on_points(points: &Points, law: Law, scale: f64, counts: &[usize], bump: &Bump) -> Vec<Expected> {
+    let grid = Grid::new(bump, 0).points();
+    let newton: Vec<Vec<f64>> = grid.iter().map(|y| points.coordinates(y)).collect();
+    let mut sums = vec![Expected::default(); counts.len()];
+    for draw in 0..DRAWS {
+        let mut rng = stream(draw);
+        let place = bump.place(&mut rng);
+        let at_points: Vec<f64> = points.basis().points.iter().map(|p| bump.at(&place, p)).collect();
+        let coordinates = points.whiten(&at_points);
+        let exact: Vec<f64> = grid.iter().map(|y| bump.at(&place, y)).collect();
+        for (sum, count) in sums.iter_mut().zip(counts) {
+            let noise: Vec<f64> = unit_noise(law, *count, &mut rng).iter().map(|z| scale * z).collect();
+            let along = |c: &[f64], row: &[f64]| -> f64 { c.iter().zip(row).take(*count).map(|(a, b)| a * b).sum() };
+            let noise: Vec<f64> = newton.iter().map(|row| along(&noise, row)).collect();
+            let bias: Vec<f64> = newton.iter().zip(&exact).map(|(row, f)| along(&coordinates, row) - f).collect();
+            sum.add(&noise, &bias);
+        }
+    }
+    sums
+}
+
+impl Expected {
+    fn add(&mut self, noise: &[f64], bias: &[f64]) {
+        let sup =
+            |values: &mut dyn Iterator<Item = f64>| values.fold(0.0_f64, |sup, x| sup.max(x.abs())) / DRAWS as f64;
+        self.noise += sup(&mut noise.iter().copied());
+        self.approximation += sup(&mut bias.iter().copied());
+        self.error += sup(&mut noise.iter().zip(bias).map(|(a, b)| a + b));
+    }
+}
+
+impl Bump {
+    fn place(&self, rng: &mut ChaCha12Rng) -> Vec<f64> {
+        self.widths.iter().map(|_| rng.random()).collect()
+    }
+
+    fn at(&self, place: &[f64], y: &[f64]) -> f64 {
+        let square = |((y, d), width): ((&f64, &f64), &f64)| ((y - d) / width).powi(2);
+        self.height * (-y.iter().zip(place).zip(&self.widths).map(square).sum::<f64>() / 2.0).exp()
+    }
+}
+
+/// The same points on every axis.
+struct Grid {
+    axes: usize,
+    along: Vec<f64>,
+}
+
+impl Grid {
+    /// At least so many cells an axis, and four to the bump's narrowest width where that is not too many.
+    fn new(bump: &Bump, cells: u32) -> Self {
+        let narrowest = bump.widths.iter().fold(1.0_f64, |a, b| a.min(*b));
+        let most = [600, 96, 24][bump.widths.len().clamp(1, 3) - 1];
+        // A cast from a float saturates.
+        let cells = cells.max((4.0 / narrowest).ceil() as u32).clamp(16, most);
+        Grid { axes: bump.widths.len(), along: places(cells) }
+    }
+
+    fn points(&self) -> Vec<Vec<f64>> {
+        (0..self.axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
+            points.iter().flat_map(|p| self.along.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
+        })
+    }
+
+    fn values(&self, bump: &Bump, place: &[f64]) -> Vec<f64> {
+        place.iter().zip(&bump.widths).fold(vec![bump.height], |product, (d, width)| {
+            let axis: Vec<f64> = self.along.iter().map(|y| (-((y - d) / width).powi(2) / 2.0).exp()).collect();
+            product.iter().flat_map(|p| axis.iter().map(move |x| p * x)).collect()
+        })
+    }
+}
+
+fn places(cells: u32) -> Vec<f64> {
+    (0..=cells).map(|j| f64::from(j) / f64::from(cells)).collect()
+}
+
+fn stream(draw: u64) -> ChaCha12Rng {
+    let mut rng = ChaCha12Rng::seed_from_u64(SEED);
+    rng.set_stream(draw);
+    rng
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::PointKernel;
+    use crate::target::machine::Kernel;
 
     #[test]
     fn the_mean_noise_is_that_of_the_band() {
@@ -131,6 +262,21 @@ mod tests {
         let together = approximation(&[0.1], 20, &[1, 2, 5, 9]);
         for (order, worst) in [1, 2, 5, 9].into_iter().zip(together) {
             assert_eq!(approximation(&[0.1], 20, &[order]), [worst]);
+        }
+    }
+
+    /// The privacy mathematics, section 11: a kernel machine on the plane with so many eigenfunctions. Points are as good
+    /// within a few per cent.
+    #[test]
+    fn the_noise_on_kernel_points_is_nearly_that_of_eigenfunctions() {
+        for (bandwidth, count, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
+            let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
+            let points = Points::choose(kernel, 2, count).unwrap();
+            let bump = Bump { widths: vec![bandwidth; 2], height: 1.0 };
+            let found = on_points(&points, Law::Ball, 1.0, &[count / 2, count], &bump);
+            println!("{bandwidth}: {found:?}");
+            assert!((found[1].noise / expected - 1.0).abs() < 0.25, "{bandwidth}: {found:?}");
+            assert!(found[0].noise < found[1].noise && found[0].approximation > found[1].approximation);
         }
     }
 }

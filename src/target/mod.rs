@@ -10,10 +10,12 @@ mod lattice;
 pub mod logistic;
 pub mod machine;
 pub mod marginals;
+pub mod moments;
 mod quadratic;
 pub mod regression;
 pub mod sampled;
 pub mod sampler;
+pub mod whitened;
 
 use std::fmt;
 
@@ -237,6 +239,10 @@ pub enum Error {
          widen the bandwidths or narrow the domain"
     )]
     Cells { cells: u128 },
+    #[error(
+        "{frequencies} frequencies on {axes} axes are not from 1 to {most}: the more there are, the more noise each has"
+    )]
+    Frequencies { frequencies: u32, axes: usize, most: u32 },
     #[error("a covariance matrix has 2 or 3 rows, each as long, and is symmetric")]
     Matrix,
     #[error(
@@ -273,6 +279,13 @@ pub enum Error {
     Power { power: u32, most: u32 },
     #[error("C is {c}: it must lie between 0.000001 and 1000000")]
     Weight { c: f64 },
+    #[error("a kernel on public points takes 1 to {most} points, not {points}")]
+    KernelPoints { points: usize, most: usize },
+    #[error(
+        "{points} kernel points on a histogram of {cells} cells make a table of more than {most} numbers: take fewer \
+         points, or widen the bandwidths"
+    )]
+    Table { points: usize, cells: usize, most: usize },
     #[error("a window must keep at least one record: raise the number of records")]
     NoRecords,
     #[error(

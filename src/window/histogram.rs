@@ -4,6 +4,7 @@
 //! is an integer, so the state does not depend on the order of the records. Memory depends on the grid alone and no
 //! record is kept.
 
+use std::f64::consts::PI;
 use std::fmt;
 
 /// Grains that one record deposits, always and exactly.
@@ -45,11 +46,21 @@ impl Place {
     }
 }
 
-/// The fine grid: nodes `j / M`, `j = -1 ..= M + 1`, on each axis of the unit cube.
+/// The fine grid: nodes `j / M`, `j = -1 ..= M + 1`, on each axis of the unit cube, or of its angles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
     /// `M`, one an axis, 1 to 3 axes.
     per_axis: Vec<u32>,
+    measure: Measure,
+}
+
+/// What the nodes are evenly spaced in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Measure {
+    /// The coordinate `x`.
+    Length,
+    /// Its angle `arccos(2 x - 1)`, in half turns: from 0 where `x` is 1 to 1 where it is 0.
+    Angle,
 }
 
 impl Nodes {
@@ -57,7 +68,13 @@ impl Nodes {
     pub fn new(per_axis: &[u32]) -> Option<Self> {
         let possible = (1..=3).contains(&per_axis.len()) && per_axis.iter().all(|m| (1..=u32::MAX / STEPS).contains(m));
         let cells = per_axis.iter().try_fold(1_usize, |product, m| product.checked_mul(*m as usize + 3))?;
-        (possible && cells <= MOST_CELLS).then(|| Nodes { per_axis: per_axis.to_vec() })
+        (possible && cells <= MOST_CELLS).then(|| Nodes { per_axis: per_axis.to_vec(), measure: Measure::Length })
+    }
+
+    /// The same, but evenly spaced in the angle of each coordinate: node `j` is where `arccos(2 x - 1)` is `pi j / M`. Those
+    /// outside of the cube are the mirror images of their neighbours inside.
+    pub fn of_angles(per_axis: &[u32]) -> Option<Self> {
+        Some(Nodes { measure: Measure::Angle, ..Nodes::new(per_axis)? })
     }
 
     /// `M`, one an axis.
@@ -82,6 +99,10 @@ impl Nodes {
     pub fn place(&self, x: &[f64]) -> Place {
         let mut place = Place([0; 3]);
         for ((coordinate, m), x) in place.0.iter_mut().zip(&self.per_axis).zip(x) {
+            let x = match self.measure {
+                Measure::Length => *x,
+                Measure::Angle => (2.0 * x - 1.0).clamp(-1.0, 1.0).acos() / PI,
+            };
             let last = m * STEPS;
             // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
             *coordinate = ((x * f64::from(last) + 0.5) as u32).min(last);
@@ -245,6 +266,24 @@ mod tests {
         }
         let largest = Nodes::new(&[u32::MAX / STEPS]).unwrap();
         assert_eq!(deposited(&largest, &[1.0]).cells.iter().sum::<u64>(), GRAINS);
+    }
+
+    #[test]
+    fn angles_run_from_the_upper_end_of_an_axis_to_the_lower_one() {
+        let nodes = Nodes::of_angles(&[4]).unwrap();
+        let eighth = PI / 8.0;
+        for (x, place) in [
+            (1.0, 0),
+            (0.5, 2048),
+            (0.0, 4096),
+            ((1.0 + eighth.cos()) / 2.0, 512),
+            (2.0, 0),
+            (-1.0, 4096),
+            (f64::INFINITY, 0),
+            (f64::NAN, 0),
+        ] {
+            assert_eq!(nodes.place(&[x]), Place([place, 0, 0]), "{x}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use bernstream::clock::Timestamp;
 use bernstream::ledger::witness::{self, Claim, Witness, fold};
 use bernstream::ledger::{Closing, Genesis, Head, Ledger, Paid, Params, new_id};
 use bernstream::mechanism::calibrate::Epsilon;
+use bernstream::mechanism::price::Price;
 use bernstream::sink::{self, Sink};
 use bernstream::source::Positions;
 use bernstream::synopsis::Sealed;
@@ -34,8 +35,8 @@ pub fn block(n: i64) -> Span {
     Span { start: at(120 * n), end: at(120 * n + 120) }
 }
 
-pub fn price(tenths: u64) -> Epsilon {
-    Epsilon::from_trillionths(tenths * 100_000_000_000)
+pub fn price(tenths: u64) -> Price {
+    Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
 }
 
 pub fn params(folder: &Path) -> Params {

@@ -1,4 +1,5 @@
 //! One false-alarm rate for every statistical test, and the quantiles that belong to it.
+#![allow(dead_code, reason = "each test uses some of it")]
 
 /// How often a test alarms on a correct sampler, over seeds. Seeds are fixed, so a test that passes keeps passing.
 pub const FALSE_ALARM: f64 = 1e-9;

@@ -10,10 +10,17 @@ use rand::{Rng, SeedableRng};
 use super::Error;
 use super::calibrate::Scale;
 
+pub mod ball;
 pub mod cube;
+mod flip;
+pub mod gaussian;
 pub mod laplace;
+mod real;
 
+pub use ball::RoundedBall;
 pub use cube::DiscreteCube;
+pub use flip::permute_and_flip;
+pub use gaussian::DiscreteGaussian;
 pub use laplace::DiscreteLaplace;
 
 /// A source of secret random words. One fresh generator a window release; a word is never used twice.

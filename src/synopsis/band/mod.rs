@@ -118,7 +118,15 @@ impl Band {
             if exceeds(middle) > 1.0 - LEVEL { low = middle } else { high = middle }
         }
         let weights = vec![1.0];
-        Band { level: LEVEL, half_width: high, weights, pointwise: f64::NAN, draws: 0, expected_sup: count, norm: count }
+        Band {
+            level: LEVEL,
+            half_width: high,
+            weights,
+            pointwise: f64::NAN,
+            draws: 0,
+            expected_sup: count,
+            norm: count,
+        }
     }
 
     /// The band for `noise`, in its units.

@@ -29,12 +29,14 @@
 mod bound;
 mod interval;
 mod parse;
+mod pointwise;
 
 use std::fmt;
 use std::sync::Arc;
 
 use self::interval::{Interval, SIDES};
 use self::parse::Tree;
+pub use self::pointwise::Pointwise;
 use super::{Adjacency, Basis, Exact, Sensitivity, Shape, Target};
 use crate::window::keep::{Feature, Keep, Record, State};
 

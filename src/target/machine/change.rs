@@ -65,10 +65,13 @@ impl Claim {
     pub fn new(values: usize, sum: f64, sup: f64, error: f64) -> Self {
         let sup = sup + 2.0 * error;
         let sum = sum + 2.0 * error * values as f64;
-        let unit = sup / UNITS;
-        // Casts saturate. One unit more than the ceiling covers the division.
-        let whole = |change: f64| (change / unit * (1.0 + 1e-12)).ceil() as u128;
-        Claim { unit, sum: whole(sum) + values as u128, sup: whole(sup) + 1 }
+        let claim = Claim { unit: sup / UNITS, sum: 0, sup: 0 };
+        Claim { sum: claim.units(sum) + values as u128, sup: claim.units(sup) + 1, ..claim }
+    }
+
+    /// A change in grid units, before rounding is added. Casts saturate; the factor covers the division.
+    pub fn units(&self, change: f64) -> u128 {
+        (change / self.unit * (1.0 + 1e-12)).ceil() as u128
     }
 
     pub fn sensitivity(&self, contributions: u32) -> Result<Sensitivity, Error> {

@@ -9,6 +9,7 @@
 //! norm is at most 1, and on a product kernel's axis its column sum at most that of the kernel; longer ones are
 //! shortened.
 
+use super::super::whitened::points::{Newton, inner};
 use super::kernel::{Kernel, Lattice, up};
 
 /// The features are cut where every landmark keeps less than this of `K(z, z)`.
@@ -61,12 +62,17 @@ impl Map {
 
     /// The features of a record at `x`.
     pub fn features(&self, x: &[f64], features: &mut [f32]) {
+        features.iter_mut().zip(self.at(x)).for_each(|(single, feature)| *single = feature as f32);
+    }
+
+    /// The features at a point where a function is asked for.
+    pub fn at(&self, x: &[f64]) -> Vec<f64> {
         let mut product = vec![1.0];
         for (factor, x) in self.factors.iter().zip(x.chunks(x.len() / self.factors.len())) {
             let inner = factor.features(x);
             product = product.iter().flat_map(|outer| inner.iter().map(move |inner| outer * inner)).collect();
         }
-        features.iter_mut().zip(product).for_each(|(single, feature)| *single = feature as f32);
+        product
     }
 
     /// `<w, phi(p)>` for all lattice points, row-major.
@@ -140,35 +146,10 @@ impl Factor {
 /// A Cholesky factor of the landmarks' Gram matrix in the order of the largest rests, and the landmarks in that order.
 fn factored(kernel: Kernel, lattice: &Lattice) -> (Vec<[f64; 3]>, Vec<Vec<f64>>) {
     let points: Vec<[f64; 3]> = lattice.points().collect();
-    let value = |x: &[f64; 3], y: &[f64; 3]| kernel.value(&x[..lattice.axes], &y[..lattice.axes]);
-    let mut rest: Vec<f64> = points.iter().map(|p| value(p, p)).collect();
-    // What the landmarks so far explain of every point.
-    let mut explained = vec![Vec::new(); points.len()];
-    let mut landmarks = Vec::new();
-    let mut rows = Vec::new();
-    for _ in 0..points.len() {
-        let largest = rest.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
-        let Some((pivot, left)) = largest.filter(|(_, left)| **left > REST).map(|(pivot, left)| (pivot, left.sqrt()))
-        else {
-            break;
-        };
-        let mut row: Vec<f64> = explained[pivot].clone();
-        for ((point, explained), rest) in points.iter().zip(&mut explained).zip(&mut rest) {
-            let next = (value(&points[pivot], point) - inner(&row, explained)) / left;
-            *rest -= next * next;
-            explained.push(next);
-        }
-        row.push(left);
-        rest[pivot] = 0.0;
-        landmarks.push(points[pivot]);
-        rows.push(row);
-    }
-    (landmarks, rows)
-}
-
-/// The inner product, as far as both go.
-fn inner(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    let value = |x: usize, y: usize| kernel.value(&points[x][..lattice.axes], &points[y][..lattice.axes]);
+    let newton = Newton::new(points.len(), value, points.len(), REST);
+    let rows = newton.factor().map(<[f64]>::to_vec).collect();
+    (newton.order.iter().map(|at| points[*at]).collect(), rows)
 }
 
 #[cfg(test)]

@@ -31,9 +31,11 @@ mod landmarks;
 pub mod loss;
 pub(in crate::target) mod solver;
 pub(in crate::target) mod space;
+pub mod whitened;
 
 pub use kernel::Kernel;
 pub use loss::Loss;
+pub use whitened::KernelMachine;
 
 use super::{Adjacency, Basis, Cost, Error, Exact, Sensitivity, Shape, Target};
 use crate::window::keep::{Keep, Record, State};
@@ -115,26 +117,45 @@ impl Machine {
 
     /// Lattice values before they are rounded.
     fn values(&self, records: &[Record]) -> Vec<f64> {
-        let axes = self.settings.dimensions;
+        let Settings { kernel, dimensions, .. } = self.settings;
+        match Minimiser::of(&self.settings, self.map.as_ref(), &self.problem, records) {
+            Minimiser::Features(weights) => self.map.as_ref().map_or_else(Vec::new, |map| map.values(&weights)),
+            Minimiser::Kernels(terms) => {
+                let mut values = vec![0.0; self.lattice.len()];
+                let mut row = Vec::new();
+                for (b, place) in terms {
+                    kernel.row(&place[..dimensions], &self.lattice, &mut row);
+                    values.iter_mut().zip(&row).for_each(|(value, k)| *value += b * k);
+                }
+                values
+            }
+        }
+    }
+}
+
+/// The minimiser of one window, to within the solver's tolerance.
+enum Minimiser {
+    /// `sum_i b_i K(x_i, .)`.
+    Kernels(Vec<(f64, [f64; 3])>),
+    /// `<w, phi(.)>`.
+    Features(Vec<f64>),
+}
+
+impl Minimiser {
+    /// At most `m` records.
+    fn of(settings: &Settings, map: Option<&Map>, problem: &Problem, records: &[Record]) -> Self {
+        let Settings { kernel, loss, dimensions: axes, .. } = *settings;
         let x = |record: &Record| [record.x(0), record.x(1), record.x(2)];
-        let labels: Vec<f64> = records.iter().map(|record| self.settings.loss.label(record.label())).collect();
-        if let Some(map) = &self.map {
+        let labels: Vec<f64> = records.iter().map(|record| loss.label(record.label())).collect();
+        if let Some(map) = map {
             let write = |i: usize, row: &mut [f32]| map.features(&x(&records[i])[..axes], row);
             let features = Features::new(records.len(), map.width(), write);
-            let b = self.problem.solve(&features, &labels);
-            return map.values(&features.weights(&b));
+            return Minimiser::Features(features.weights(&problem.solve(&features, &labels)));
         }
-        let kernel = self.settings.kernel;
         let places: Vec<[f64; 3]> = records.iter().map(x).collect();
         let gram = Gram::new(records.len(), |i, j| kernel.value(&places[i][..axes], &places[j][..axes]));
-        let b = self.problem.solve(&gram, &labels);
-        let mut values = vec![0.0; self.lattice.len()];
-        let mut row = Vec::new();
-        for (b, place) in b.iter().zip(&places).filter(|(b, _)| **b != 0.0) {
-            kernel.row(&place[..axes], &self.lattice, &mut row);
-            values.iter_mut().zip(&row).for_each(|(value, k)| *value += b * k);
-        }
-        values
+        let b = problem.solve(&gram, &labels);
+        Minimiser::Kernels(b.into_iter().zip(places).filter(|(b, _)| *b != 0.0).collect())
     }
 }
 

@@ -26,9 +26,7 @@ use std::f64::consts::PI;
 use super::super::density::{check_bandwidths, nodes};
 use super::super::lattice::{UNITS_A_PEAK, rounded, times};
 use super::super::quadratic::Form;
-use super::super::{
-    Adjacency, Basis, Error, Exact, PointKernel, Sensitivity, Shape, Target, covariance, root,
-};
+use super::super::{Adjacency, Basis, Error, Exact, PointKernel, Sensitivity, Shape, Target, covariance, root};
 use super::Points;
 use crate::window::histogram::{GRAINS, Nodes};
 use crate::window::keep::{Keep, State};
@@ -80,18 +78,22 @@ impl KernelDensity {
         let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 }).collect();
         let matrix: Vec<Vec<f64>> = (0..bandwidths.len()).map(row).collect();
         let form = Form::new(&matrix).ok_or(Error::NotPositiveDefinite)?;
-        KernelDensity::on(nodes(bandwidths)?, &matrix, &form, most)
+        KernelDensity::on(bandwidths, &matrix, &form, most)
     }
 
     /// `matrix` is `H` in units of the cube's width, two or three rows, symmetric and positive definite, variances at most 1.
     pub fn covariance(matrix: &[Vec<f64>], most: usize) -> Result<Self, Error> {
         let form = covariance::checked(matrix)?;
         let widths: Vec<f64> = form.inverse().iter().enumerate().map(|(i, row)| row[i].powf(-0.5)).collect();
-        KernelDensity::on(nodes(&widths)?, matrix, &form, most)
+        KernelDensity::on(&widths, matrix, &form, most)
     }
 
-    fn on(nodes: Nodes, matrix: &[Vec<f64>], form: &Form, most: usize) -> Result<Self, Error> {
+    /// `widths` are those of the kernel along the axes.
+    fn on(widths: &[f64], matrix: &[Vec<f64>], form: &Form, most: usize) -> Result<Self, Error> {
         let axes = matrix.len();
+        // More cells cost little where a kernel is wide, and the outermost, which no record fills, lie less far apart.
+        let widest = if axes < 3 { 0.25 } else { 1.0 };
+        let nodes = nodes(&widths.iter().map(|width| width.min(widest)).collect::<Vec<f64>>())?;
         // What the deposit gives to the variances, taken away once and twice.
         let narrowed = |times: f64| -> Result<Form, Error> {
             let mut narrowed = matrix.to_vec();
@@ -221,9 +223,8 @@ impl Norms {
         let pairs = (table.len() / count).pow(2).saturating_mul(count) / 2;
         // Then no distance squared, four times that at most, passes 2^64.
         if pairs <= MOST_COMPARED && squared < 1 << 62 {
-            let distance = |a: &[i32], b: &[i32]| -> u64 {
-                a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum()
-            };
+            let distance =
+                |a: &[i32], b: &[i32]| -> u64 { a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum() };
             let widest = columns().enumerate().flat_map(|(i, a)| columns().take(i).map(move |b| distance(a, b))).max();
             farthest = root(u128::from(widest.unwrap_or(0))).max(longest);
         }
@@ -250,4 +251,85 @@ fn tabulated(kernel: &PointKernel, points: &Points, nodes: &Nodes) -> Vec<i32> {
         table.extend(points.whiten(&values).into_iter().map(|entry| (entry * f64::from(ONE)).round() as i32));
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::histogram::Histogram;
+
+    fn squared(a: &[i32], b: &[i32]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>()
+    }
+
+    #[test]
+    fn norms_are_those_of_all_columns_and_all_pairs() {
+        for (bandwidths, most) in [(&[0.05][..], 12), (&[0.3], 16), (&[1.0], 10), (&[0.3, 0.4], 20)] {
+            let density = KernelDensity::diagonal(bandwidths, most).unwrap();
+            let count = density.points.count();
+            let none = vec![0; count];
+            let columns: Vec<&[i32]> = density.table.chunks_exact(count).collect();
+            let length = columns.iter().map(|a| squared(a, &none)).fold(0.0, f64::max).sqrt();
+            let pairs = columns.iter().flat_map(|a| columns.iter().map(|b| squared(a, b)));
+            let widest = pairs.fold(0.0, f64::max).sqrt().max(length);
+            let Norms { longest, farthest, sum, sup } = density.norms;
+            let near = |claimed: u64, found: f64| (claimed as f64 - found).abs() <= 1.0 + found * 1e-12;
+            assert!(near(longest, length) && near(farthest, widest), "{bandwidths:?}: {:?}", density.norms);
+            assert!(sup <= longest && longest <= sum && sum <= longest * root(count as u128));
+            // About 1, as in the mathematics, and the bound without a look at the pairs holds.
+            assert!((length / f64::from(ONE) - 1.0).abs() < 0.1, "{length}");
+            let apart = KernelDensity::apart(&density.points, 1.001);
+            println!("{bandwidths:?}: longest {length}, widest {widest}, without a look {apart}");
+            assert!(apart >= farthest, "{apart} {farthest}");
+        }
+    }
+
+    /// Too many pairs to look at: nearly the distance of two kernels that share nothing, far less than twice a length.
+    #[test]
+    fn a_narrow_kernel_in_the_plane_is_bounded_without_a_look_at_the_pairs() {
+        let density = KernelDensity::diagonal(&[0.05, 0.05], 300).unwrap();
+        let Norms { longest, farthest, .. } = density.norms;
+        let ratio = farthest as f64 / f64::from(ONE);
+        assert!(ratio > 1.4142 && ratio < 1.4150, "{ratio}");
+        let count = density.points.count();
+        let columns: Vec<&[i32]> = density.table.chunks_exact(count).collect();
+        let some = columns.iter().step_by(7).flat_map(|a| columns.iter().step_by(11).map(|b| squared(a, b)));
+        let found = some.fold(0.0, f64::max).sqrt();
+        println!("found {found} of {farthest}, longest {longest}");
+        assert!(found <= farthest as f64 && found > 0.9 * farthest as f64, "{found} {farthest}");
+    }
+
+    #[test]
+    fn a_full_histogram_does_not_wrap() {
+        for bandwidths in [&[0.2][..], &[0.2, 0.3], &[0.4, 0.5, 0.6]] {
+            let density = KernelDensity::diagonal(bandwidths, 20).unwrap();
+            let mut full = Histogram::new(&density.nodes);
+            full.cells.fill(u64::MAX);
+            let first = density.evaluate(&State::Histogram(full)).reveal()[0];
+            let column: i128 =
+                density.table.iter().step_by(density.points.count()).map(|entry| i128::from(*entry)).sum();
+            assert_eq!(first, rounded(column * i128::from(u64::MAX), SHIFT));
+        }
+    }
+
+    /// Why "absent" counts among the columns: where all cells but those around one record are full, the record that goes
+    /// took nothing along when it came.
+    #[test]
+    fn next_to_full_cells_a_replacement_counts_like_an_addition() {
+        let density = KernelDensity::diagonal(&[1.0], 10).unwrap();
+        let mut full = Histogram::new(&density.nodes);
+        full.cells.fill(u64::MAX);
+        let middle = full.cells.len() / 2;
+        full.cells[middle - 1..=middle + 1].fill(0);
+        let side = |x: f64| {
+            let mut histogram = full.clone();
+            histogram.deposit(&density.nodes, density.nodes.place(&[x]));
+            density.evaluate(&State::Histogram(histogram))
+        };
+        let (near, far) = (side((middle - 1) as f64 / f64::from(density.nodes.per_axis()[0])), side(0.0));
+        let changes = near.reveal().iter().zip(far.reveal()).map(|(a, b)| (a - b) as f64);
+        let found = changes.map(|z| z * z).sum::<f64>().sqrt();
+        let claimed = density.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap() as f64;
+        assert!(found <= claimed && found > 0.97 * claimed, "{found} {claimed}");
+    }
 }

@@ -39,9 +39,8 @@ impl Points {
             return Err(Error::KernelPoints { points: most, most: MOST_POINTS });
         }
         let grid = grid(&kernel, axes);
-        let newton = Newton::on(&kernel, &grid, most);
-        let factor: Vec<&[f64]> = newton.order.iter().enumerate().map(|(i, at)| &newton.rows[*at][..=i]).collect();
-        let rows = inverse(&factor);
+        let newton = Newton::new(grid.len(), |x, y| kernel.value(&grid[x], &grid[y]), most, REST);
+        let rows = inverse(newton.factor());
         let points = newton.order.iter().map(|at| grid[*at].clone()).collect();
         Ok(Points { basis: KernelBasis { kernel, points }, rows, powers: newton.powers })
     }
@@ -67,7 +66,7 @@ impl Points {
 
     /// `M v`: the whitened coordinates of a function with the values `v` at the points.
     pub fn whiten(&self, values: &[f64]) -> Vec<f64> {
-        self.rows.iter().map(|row| row.iter().zip(values).map(|(m, v)| m * v).sum()).collect()
+        self.rows.iter().map(|row| inner(row, values)).collect()
     }
 
     /// `M k_P(y)`: the coordinates of `K(y, .)`, which are also the values at `y` of the functions that they count.
@@ -101,17 +100,17 @@ impl Points {
     pub fn stretch(&self) -> f64 {
         let KernelBasis { kernel, points } = &self.basis;
         let d = points.len();
-        // Row `i` of `M K`, entry by entry, against the rows of `M`.
+        let row = |p: &Vec<f64>| -> Vec<f64> { points.iter().map(|q| kernel.value(p, q)).collect() };
+        let gram: Vec<Vec<f64>> = points.iter().map(row).collect();
         let mut off = 0.0;
         for (i, row) in self.rows.iter().enumerate() {
-            let mut product = vec![0.0; d];
-            for (m, p) in row.iter().zip(points) {
-                product.iter_mut().zip(points).for_each(|(sum, q)| *sum += m * kernel.value(p, q));
+            // Row `i` of `M K`, and its products with the rows of `M` up to its own: `M K M'` is symmetric.
+            let mut product = vec![0.0; i + 1];
+            for (m, of_gram) in row.iter().zip(&gram) {
+                product.iter_mut().zip(of_gram).for_each(|(sum, k)| *sum += m * k);
             }
-            for (j, other) in self.rows.iter().enumerate() {
-                let entry: f64 = product.iter().zip(other).map(|(a, b)| a * b).sum();
-                off += (entry - f64::from(u8::from(i == j))).powi(2);
-            }
+            off += 2.0 * self.rows[..i].iter().map(|other| inner(other, &product).powi(2)).sum::<f64>();
+            off += (inner(row, &product) - 1.0).powi(2);
         }
         let each = self.error() + (2 * d + 8) as f64 * ROUNDING;
         (1.0 + off.sqrt() + each * self.spread().powi(2)).sqrt() * (1.0 + 1e-9)
@@ -143,40 +142,34 @@ impl Points {
     }
 }
 
-/// Newton's basis of a kernel on a public grid: what the points explain, one after the other.
-#[derive(Clone, Debug)]
-pub struct Newton {
-    /// The points, as indices of the grid.
-    order: Vec<usize>,
-    /// `L^-1 k_P(y)`, one row for each `y` of the grid.
-    pub rows: Vec<Vec<f64>>,
-    /// The largest value on the grid of the power function, for 0 to `d` points.
-    pub powers: Vec<f64>,
+/// Newton's basis of a kernel on some places: what the chosen ones explain of all, one after the other.
+pub(in crate::target) struct Newton {
+    /// The chosen places, by their index.
+    pub order: Vec<usize>,
+    /// `L^-1 k_P(y)`, one row for each place.
+    rows: Vec<Vec<f64>>,
+    /// The largest value of the power function on the places, for 0 to `d` chosen ones.
+    powers: Vec<f64>,
 }
 
 impl Newton {
-    /// As [`Points::choose`].
-    pub fn new(kernel: &PointKernel, axes: usize, most: usize) -> Result<Self, Error> {
-        let kernel = checked(kernel.clone(), axes)?;
-        Ok(Newton::on(&kernel, &grid(&kernel, axes), most.min(MOST_POINTS)))
-    }
-
-    fn on(kernel: &PointKernel, grid: &[Vec<f64>], most: usize) -> Self {
-        let mut rests: Vec<f64> = grid.iter().map(|y| kernel.value(y, y)).collect();
-        let mut newton = Newton { order: Vec::new(), rows: vec![Vec::new(); grid.len()], powers: Vec::new() };
-        let least = REST * rests.iter().copied().fold(0.0, f64::max);
+    /// At most `most` of `places` places, chosen while the largest rest is more than `rest` of the largest `K(y, y)`.
+    pub fn new(places: usize, value: impl Fn(usize, usize) -> f64, most: usize, rest: f64) -> Self {
+        let mut rests: Vec<f64> = (0..places).map(|y| value(y, y)).collect();
+        let mut newton = Newton { order: Vec::new(), rows: vec![Vec::new(); places], powers: Vec::new() };
+        let least = rest * rests.iter().copied().fold(0.0, f64::max);
         loop {
             // The first of equals.
-            let largest = |best: (usize, f64), (at, rest): (usize, &f64)| if *rest > best.1 { (at, *rest) } else { best };
-            let (pivot, rest) = rests.iter().enumerate().fold((0, 0.0), largest);
+            let larger =
+                |best: (usize, f64), (at, rest): (usize, &f64)| if *rest > best.1 { (at, *rest) } else { best };
+            let (pivot, rest) = rests.iter().enumerate().fold((0, 0.0), larger);
             newton.powers.push(rest.sqrt());
             if newton.order.len() == most || rest <= least {
                 return newton;
             }
             let row = newton.rows[pivot].clone();
-            for ((y, explained), left) in grid.iter().zip(&mut newton.rows).zip(&mut rests) {
-                let along: f64 = row.iter().zip(explained.iter()).map(|(a, b)| a * b).sum();
-                let next = (kernel.value(&grid[pivot], y) - along) / rest.sqrt();
+            for ((y, explained), left) in newton.rows.iter_mut().enumerate().zip(&mut rests) {
+                let next = (value(pivot, y) - inner(&row, explained)) / rest.sqrt();
                 *left = (*left - next * next).max(0.0);
                 explained.push(next);
             }
@@ -184,6 +177,16 @@ impl Newton {
             newton.order.push(pivot);
         }
     }
+
+    /// The rows of `L`.
+    pub fn factor(&self) -> impl Iterator<Item = &[f64]> {
+        self.order.iter().enumerate().map(|(i, at)| &self.rows[*at][..=i])
+    }
+}
+
+/// The inner product, as far as both go.
+pub(in crate::target) fn inner(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 /// Refuses a kernel that is none on the unit cube of `axes` axes.
@@ -221,9 +224,9 @@ fn grid(kernel: &PointKernel, axes: usize) -> Vec<Vec<f64>> {
 }
 
 /// The inverse of a lower triangular matrix; row `i` has `i + 1` numbers.
-fn inverse(factor: &[&[f64]]) -> Vec<Vec<f64>> {
-    let mut rows: Vec<Vec<f64>> = Vec::with_capacity(factor.len());
-    for (i, of_factor) in factor.iter().enumerate() {
+fn inverse<'a>(factor: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f64>> {
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    for (i, of_factor) in factor.enumerate() {
         let mut row = vec![0.0; i + 1];
         row[i] = 1.0;
         for (weight, other) in of_factor.iter().zip(&rows) {
@@ -233,4 +236,99 @@ fn inverse(factor: &[&[f64]]) -> Vec<Vec<f64>> {
         rows.push(row);
     }
     rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaussian(bandwidths: &[f64]) -> PointKernel {
+        let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(-2) } else { 0.0 }).collect();
+        PointKernel::Gaussian { precision: (0..bandwidths.len()).map(row).collect() }
+    }
+
+    fn kernels() -> Vec<(PointKernel, usize, usize)> {
+        let machine = PointKernel::Machine;
+        vec![
+            (gaussian(&[0.1]), 1, 12),
+            (gaussian(&[1.0]), 1, 7),
+            (gaussian(&[0.3, 0.2]), 2, 30),
+            (PointKernel::Gaussian { precision: vec![vec![30.0, -27.0], vec![-27.0, 30.0]] }, 2, 12),
+            (machine(machine::Kernel::Gaussian { bandwidth: 0.4 }), 3, 40),
+            (machine(machine::Kernel::Laplacian { bandwidth: 0.2 }), 1, 50),
+            (machine(machine::Kernel::Polynomial { power: 4 }), 2, 15),
+            (machine(machine::Kernel::Linear), 3, 4),
+        ]
+    }
+
+    #[test]
+    fn a_point_more_leaves_less_and_the_first_points_stay() {
+        for (kernel, axes, most) in kernels() {
+            let points = Points::choose(kernel.clone(), axes, most).unwrap();
+            assert_eq!((points.count(), points.axes()), (most, axes), "{kernel:?}");
+            assert!(points.powers.windows(2).all(|pair| pair[1] <= pair[0] + 1e-9), "{:?}", points.powers);
+            let fewer = Points::choose(kernel, axes, most / 2).unwrap();
+            assert_eq!(fewer.basis.points, points.basis.points[..most / 2]);
+            assert_eq!(fewer.rows, points.rows[..most / 2]);
+        }
+        // The first of equals: a corner, then the one opposite.
+        let points = Points::choose(gaussian(&[0.3]), 1, 2).unwrap();
+        assert_eq!(points.basis.points, [[0.0], [1.0]]);
+    }
+
+    #[test]
+    fn a_kernel_of_finite_rank_has_no_more_points() {
+        for (kernel, axes, rank) in [
+            (machine::Kernel::Linear, 2, 3),
+            (machine::Kernel::Polynomial { power: 3 }, 1, 4),
+            (machine::Kernel::Polynomial { power: 3 }, 2, 10),
+        ] {
+            let points = Points::choose(PointKernel::Machine(kernel), axes, 100).unwrap();
+            assert_eq!(points.count(), rank, "{kernel:?}");
+            assert!(points.power() < 1e-5);
+        }
+        // A wide Gaussian is nearly so.
+        let points = Points::choose(gaussian(&[1.0]), 1, 100).unwrap();
+        assert!((6..10).contains(&points.count()) && points.power() <= 1e-5, "{}", points.count());
+    }
+
+    /// Functions are sums of kernels, so both norms are known.
+    #[test]
+    fn coordinates_are_no_longer_than_the_function_and_those_at_a_point_are_its_kernel() {
+        for (kernel, axes, most) in kernels() {
+            let points = Points::choose(kernel.clone(), axes, most).unwrap();
+            let stretch = points.stretch();
+            assert!((1.0..1.001).contains(&stretch), "{kernel:?}: {stretch}");
+            let at =
+                |i: usize| -> Vec<f64> { (0..axes).map(|a| ((i * 37 + a * 61 + 11) % 97) as f64 / 97.0).collect() };
+            for i in 0..20 {
+                let terms = [(1.0, at(i)), (-0.7, at(i + 1)), (0.4, at(i + 2))];
+                let f = |y: &[f64]| -> f64 { terms.iter().map(|(b, x)| b * kernel.value(x, y)).sum() };
+                let norm = terms.iter().map(|(b, x)| b * f(x)).sum::<f64>().sqrt();
+                let values: Vec<f64> = points.basis.points.iter().map(|p| f(p)).collect();
+                let c = points.whiten(&values);
+                let length = c.iter().map(|c| c * c).sum::<f64>().sqrt();
+                assert!(length <= norm * stretch + 1e-6, "{kernel:?}: {length} {norm}");
+                // The kernel's coefficients are the same function as the coordinates, and are off by the power function.
+                let (y, a) = (at(i + 3), points.coefficients(&c));
+                let by_kernel: f64 = points.basis.points.iter().zip(&a).map(|(p, a)| a * kernel.value(&y, p)).sum();
+                let by_newton: f64 = points.coordinates(&y).iter().zip(&c).map(|(n, c)| n * c).sum();
+                assert!((by_kernel - by_newton).abs() < 1e-4, "{kernel:?}: {by_kernel} {by_newton}");
+                let off = (by_newton - f(&y)).abs();
+                assert!(off <= norm * points.power() * 1.05 + 1e-4, "{kernel:?}: {off} {}", points.power());
+            }
+        }
+    }
+
+    #[test]
+    fn errors_at_the_points_are_bounded() {
+        let points = Points::choose(gaussian(&[0.3]), 1, 12).unwrap();
+        let largest = (0..64_u32)
+            .map(|signs| {
+                let e: Vec<f64> = (0..12).map(|i| if signs >> (i % 6) & 1 == 1 { 1.0 } else { -1.0 }).collect();
+                points.whiten(&e).iter().map(|c| c * c).sum::<f64>().sqrt()
+            })
+            .fold(0.0, f64::max);
+        assert!(largest <= points.spread() && points.spread() > 1000.0, "{largest} {}", points.spread());
+    }
 }

@@ -1,0 +1,171 @@
+//! `bernstream query`: what a function adds up to over the records of a synopsis that holds their moments.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::cli::{Failure, evaluate};
+use crate::synopsis::description::Description;
+use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
+use crate::synopsis::{self, Synopsis};
+
+/// Answers what a smooth function adds up to over the records of a window and key, and its mean.
+///
+/// The function is an expression such as 'exp(-x^2) * y'. Its variables are the columns of the synopsis, in natural units; a
+/// name that is no single word stands in double quotes. There are + - * / ^, abs cos exp ln max min sin sqrt tanh, pi and
+/// parentheses. Any number of questions costs no privacy.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Arguments {
+    /// A synopsis message; `-` reads standard input
+    file: PathBuf,
+    /// The function
+    #[arg(allow_hyphen_values = true, value_name = "EXPRESSION")]
+    function: String,
+    /// Use the paper's coefficients for functions of this smoothness, not those of Chebyshev
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SMOOTHNESS)))]
+    jackson: Option<u32>,
+    /// Find the coefficients on a sparse grid of this level, not on all nodes
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=14))]
+    sparse: Option<u32>,
+    /// Print the answer as JSON, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let synopsis = Synopsis::open(&evaluate::read(&arguments.file)?).map_err(evaluate::Error::from)?;
+    let answer = ask(&synopsis, arguments).map_err(failure)?;
+    let mut out = io::stdout().lock();
+    let printed = match arguments.json {
+        true => {
+            let about = synopsis.description();
+            let window = json!({ "start": about.window.start, "end": about.window.end });
+            let context = json!({
+                "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window,
+                "function": arguments.function, "answer": answer,
+            });
+            writeln!(out, "{context:#}")
+        }
+        false => write!(out, "{}", words(&answer, &arguments.function, synopsis.description())),
+    };
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(evaluate::Error::Print(error).into()),
+        _ => Ok(()),
+    }
+}
+
+fn ask(synopsis: &Synopsis, arguments: &Arguments) -> Result<Answer, synopsis::Error> {
+    let approximation =
+        arguments.jackson.map_or_else(Approximation::default, |smoothness| Approximation::Jackson { smoothness });
+    let grid = arguments.sparse.map_or_else(Grid::default, |level| Grid::Sparse { level });
+    synopsis.answer(&Query::expression(&arguments.function, synopsis)?.by(approximation).on(grid))
+}
+
+/// A wrong question is for whoever asked to change.
+fn failure(error: synopsis::Error) -> Failure {
+    match error {
+        synopsis::Error::Damaged(_) => Failure::Other(error.to_string()),
+        _ => Failure::Configuration(error.to_string()),
+    }
+}
+
+fn words(answer: &Answer, function: &str, about: &Description) -> String {
+    let Answer { sum, noise, truncation, mean } = answer;
+    let misses = if truncation.is_proved { "proved" } else { "seen on a fine grid, not proved" };
+    let mut text = format!("sum of {function}: {}\n{}", digits(*sum, noise.half_width), within(noise));
+    text += &format!(
+        "  truncation at most {}: {} a record ({misses}), times the {} records released\n",
+        short(truncation.error),
+        short(truncation.per_record),
+        truncation.records.round()
+    );
+    match mean {
+        Some(mean) => {
+            text += &format!("mean: {}\n{}", digits(mean.value, mean.noise.half_width), within(&mean.noise));
+            text += &format!("  truncation at most {}\n", short(truncation.per_record));
+        }
+        None => text += "mean: none, the noise leaves too little of the number of records\n",
+    }
+    let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
+    let simulated = if about.synthetic { "; the records were simulated" } else { "" };
+    let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
+    text += &format!("\n{release} of {pipeline}{key}, {} to {}{simulated}\n", window.start, window.end);
+    text + &format!("{}\n", about.privacy.in_words)
+}
+
+fn within(noise: &NoiseError) -> String {
+    let percent = noise.level * 100.0;
+    let (half_width, deviation) = (short(noise.half_width), short(noise.deviation));
+    format!("  noise within {half_width} with {percent} % probability (standard deviation {deviation})\n")
+}
+
+/// To a hundredth of the noise: more digits say nothing.
+fn digits(x: f64, half_width: f64) -> f64 {
+    evaluate::above_noise(x, half_width)
+}
+
+/// Two digits.
+fn short(x: f64) -> f64 {
+    format!("{x:.1e}").parse().unwrap_or(x)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::synopsis::query;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn arguments(words: &[&str]) -> Arguments {
+        Command::try_parse_from([&["query", "file"], words].concat()).unwrap().arguments
+    }
+
+    #[test]
+    fn an_answer_tells_noise_and_truncation_apart() {
+        let synopsis = query::example();
+        // A thousand records at 75: the synopsis holds four frequencies, and a cubic needs no more.
+        let cubic = ask(&synopsis, &arguments(&["(dep_delay / 75)^3"])).unwrap();
+        assert!((cubic.sum - 1000.0).abs() < 1e-9 && (cubic.mean.unwrap().value - 1.0).abs() < 1e-9, "{cubic:?}");
+        assert!(cubic.truncation.per_record < 1e-3 && cubic.truncation.is_proved, "{cubic:?}");
+        let text = words(&cubic, "(dep_delay / 75)^3", synopsis.description());
+        assert!(
+            text.starts_with("sum of (dep_delay / 75)^3: 1000\n  noise within ") && text.contains("(proved)"),
+            "{text}"
+        );
+        let wave = ask(&synopsis, &arguments(&["-sin(dep_delay)"])).unwrap();
+        assert!(wave.truncation.per_record > 0.9, "{wave:?}");
+    }
+
+    #[test]
+    fn a_wrong_question_is_refused_in_words() {
+        let says = |question: &str| failure(ask(&query::example(), &arguments(&[question])).unwrap_err()).to_string();
+        assert!(says("dep_delya").contains("'dep_delya' is unknown: there are dep_delay"), "{}", says("dep_delya"));
+        assert!(
+            says("1 / (dep_delay - 75)").contains("no finite answer at [75.0]"),
+            "{}",
+            says("1 / (dep_delay - 75)")
+        );
+        let function: Description = serde_json::from_str(include_str!("../synopsis/example.json")).unwrap();
+        let function = Synopsis::new(function, vec![0.0; 3]).unwrap();
+        let refused = ask(&function, &arguments(&["dep_delay"])).unwrap_err().to_string();
+        assert!(refused.contains("use `bernstream evaluate`"), "{refused}");
+    }
+
+    #[test]
+    fn coefficients_can_be_chosen() {
+        let synopsis = query::example();
+        let sum = |words: &[&str]| ask(&synopsis, &arguments(words)).unwrap();
+        let (plain, jackson) = (sum(&["exp(dep_delay/50)"]), sum(&["exp(dep_delay/50)", "--jackson", "2"]));
+        assert!(jackson.noise.deviation < plain.noise.deviation);
+        assert!(jackson.truncation.per_record > plain.truncation.per_record);
+        let sparse = sum(&["exp(dep_delay/50)", "--sparse", "8"]);
+        assert!((sparse.sum - plain.sum).abs() < 1e-6, "{} {}", sparse.sum, plain.sum);
+    }
+}

@@ -1,0 +1,51 @@
+//! An expression of a point alone: what is asked of a synopsis, where an expression elsewhere is what is released of records.
+
+use super::Error;
+use super::interval::{Interval, SIDES, Slope};
+use super::parse::Tree;
+
+/// An expression such as `exp(-x^2) * y` of the columns of a domain, in natural units.
+#[derive(Clone, Debug)]
+pub struct Pointwise(Tree);
+
+impl Pointwise {
+    /// `names` are the columns, one to three.
+    pub fn parse(text: &str, names: &[String]) -> Result<Self, Error> {
+        Tree::parse(text, names).map(Pointwise)
+    }
+
+    pub fn value(&self, point: &[f64]) -> f64 {
+        self.0.evaluate(point)
+    }
+
+    /// The least and the most of the derivative along each axis, anywhere in the box of these sides; `None` where interval
+    /// arithmetic proves nothing.
+    pub fn slopes(&self, sides: &[[f64; 2]]) -> Option<Vec<[f64; 2]>> {
+        let variable = |(axis, [lo, hi]): (usize, &[f64; 2])| Slope::variable(Interval::new(*lo, *hi), axis);
+        let variables: Vec<Slope> = sides.iter().take(SIDES).enumerate().map(variable).collect();
+        let slope: Slope = self.0.evaluate(&variables);
+        let found = slope.slopes.iter().take(sides.len());
+        let is_proved = slope.value.fault.is_none() && found.clone().all(|side| side.fault.is_none());
+        is_proved.then(|| found.map(|side| [side.lo, side.hi]).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes_hold_everywhere_in_the_box() {
+        let names = ["x", "y"].map(String::from);
+        let f = Pointwise::parse("exp(-x^2) * y", &names).unwrap();
+        assert!((f.value(&[1.0, 2.0]) - 2.0 * (-1.0_f64).exp()).abs() < 1e-15);
+        let slopes = f.slopes(&[[0.5, 1.0], [2.0, 3.0]]).unwrap();
+        for (x, y) in [(0.5, 2.0), (0.7, 2.5), (1.0, 3.0), (0.5, 3.0)] {
+            let bump = (-x * x as f64).exp();
+            for (derivative, [lo, hi]) in [-2.0 * x * bump * y, bump].into_iter().zip(&slopes) {
+                assert!((*lo..=*hi).contains(&derivative), "{x} {y}: {derivative}");
+            }
+        }
+        assert!(Pointwise::parse("ln(x)", &names).unwrap().slopes(&[[0.0, 1.0], [0.0, 1.0]]).is_none());
+    }
+}
