@@ -54,7 +54,8 @@ impl Window {
     /// The largest error over the domain.
     fn error(&self, synopsis: &Synopsis, by: impl Into<By>) -> f64 {
         let evaluator = synopsis.evaluator(by).expect("a reading");
-        let error = |i: u32| (evaluator.evaluate(&[f64::from(i) / 300.0]).unwrap() - self.at(f64::from(i) / 300.0)).abs();
+        let error =
+            |i: u32| (evaluator.evaluate(&[f64::from(i) / 300.0]).unwrap() - self.at(f64::from(i) / 300.0)).abs();
         (0..=300).map(error).fold(0.0, f64::max)
     }
 }

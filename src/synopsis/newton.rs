@@ -8,7 +8,7 @@ const REST: f64 = 1e-10;
 
 /// Public points `p_1, ..., p_d` of a kernel, and `L`, `K_PP = L L'`. The functions `n(y) = L^-1 k_P(y)` are orthonormal in the
 /// kernel's space, so a function with the coordinates `c` is `c' n(y)`, of norm `||c||_2`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Newton {
     pub basis: KernelBasis,
     /// Row `i` of `L` has `i + 1` numbers.

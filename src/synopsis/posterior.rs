@@ -40,7 +40,8 @@ impl Smooth {
             Some(kernel) => vec![kernel],
             None => LENGTHS.iter().map(|length| gaussian(&vec![length.powi(2); shape.dimensions])).collect(),
         };
-        let fit = |kernel: PointKernel| Model::new(&shape, &kernel, values).map(|model| (model.likeliest(noise), model));
+        let fit =
+            |kernel: PointKernel| Model::new(&shape, &kernel, values).map(|model| (model.likeliest(noise), model));
         let best = fits.into_iter().filter_map(fit).reduce(|a, b| if b.0.evidence > a.0.evidence { b } else { a });
         best.map(|(fit, model)| Smooth::new(model, fit, noise, about.offset))
     }

@@ -63,10 +63,7 @@ impl Band {
             Basis::Affine if law == Law::DiscreteLaplace => Band::affine(shape.dimensions),
             // Largest at a corner, where it is the sum of the absolute values.
             Basis::Affine => Band::of_values(law, shape.values(), |z| z.iter().map(|z| z.abs()).sum()),
-            Basis::Cosine { .. } => {
-                let largest = |z: &[f64]| z.iter().fold(0.0_f64, |largest, z| largest.max(z.abs()));
-                Band { norm: 1.0, ..Band::of_values(law, shape.values(), largest) }
-            }
+            Basis::Cosine { .. } => Band::of_each(law, shape.values()),
             Basis::Bernstein => {
                 let plan = lattice::Plan::new(shape.dimensions, shape.degree, law, order);
                 let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm());
@@ -78,6 +75,12 @@ impl Band {
             }
         };
         Band { pointwise: pointwise(law, shape.values()), ..band }
+    }
+
+    /// The band of `count` released values themselves, all at once.
+    pub fn of_each(law: Law, count: usize) -> Band {
+        let largest = |z: &[f64]| z.iter().fold(0.0_f64, |largest, z| largest.max(z.abs()));
+        Band { norm: 1.0, pointwise: pointwise(law, count), ..Band::of_values(law, count, largest) }
     }
 
     /// Where the sup is a function of the noisy values themselves.
