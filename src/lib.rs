@@ -22,7 +22,14 @@
 //! Papers, by the key used in docstrings: `[AR17]` Alda and Rubinstein, The Bernstein Mechanism, AAAI 2017;
 //! `[RA17]` Rubinstein and Alda, Pain-Free Random Differential Privacy with Sensitivity Sampling, ICML 2017;
 //! `[CKS20]` Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020;
-//! `[WFZW13]` Wang, Fan, Zhang and Wang, Efficient Algorithm for Privately Releasing Smooth Queries, NIPS 2013.
+//! `[WFZW13]` Wang, Fan, Zhang and Wang, Efficient Algorithm for Privately Releasing Smooth Queries, NIPS 2013;
+//! `[BS16]` Bun and Steinke, Concentrated Differential Privacy, TCC 2016;
+//! `[DMNS06]` Dwork, McSherry, Nissim and Smith, Calibrating Noise to Sensitivity, TCC 2006;
+//! `[DKMMN06]` Dwork, Kenthapadi, McSherry, Mironov and Naor, Our Data, Ourselves, EUROCRYPT 2006;
+//! `[KOV15]` Kairouz, Oh and Viswanath, The Composition Theorem for Differential Privacy, ICML 2015;
+//! `[RRUV16]` Rogers, Roth, Ullman and Vadhan, Privacy Odometers and Filters, NeurIPS 2016;
+//! `[FZ21]` Feldman and Zrnic, Individual Privacy Accounting via a Renyi Filter, NeurIPS 2021;
+//! `[WRRW23]` Whitehouse, Ramdas, Rogers and Wu, Fully Adaptive Composition in Differential Privacy, ICML 2023.
 #![deny(unsafe_code)]
 
 pub mod clock;
