@@ -26,6 +26,7 @@
 //! # }
 //! ```
 
+pub mod approximation;
 pub mod band;
 pub mod bernstein;
 pub mod description;

@@ -77,6 +77,17 @@ impl Band {
         Band { pointwise: pointwise(law, shape.values()), ..band }
     }
 
+    /// [`Band::expected_sup`] from so many draws of noise on kernel functions, from more of it elsewhere: to plan with.
+    pub(super) fn expect(shape: &Shape, law: Law, draws: u32) -> f64 {
+        match &shape.basis {
+            Basis::Kernel(basis) => {
+                let plan = kernel::Plan::new(basis, shape.dimensions, law);
+                (0..draws).map(|draw| plan.sup(SEED, draw).plain).sum::<f64>() / f64::from(draws)
+            }
+            _ => Band::simulate(shape, law, 1).expected_sup,
+        }
+    }
+
     /// The band of `count` released values themselves, all at once.
     pub fn of_each(law: Law, count: usize) -> Band {
         let largest = |z: &[f64]| z.iter().fold(0.0_f64, |largest, z| largest.max(z.abs()));
