@@ -8,6 +8,7 @@ use rdkafka::error::KafkaError;
 use crate::cli::Failure;
 use crate::cli::newest::Topic;
 use crate::cli::reading::{Reading, Width};
+use crate::synopsis::approximation::ApproximationBand;
 use crate::synopsis::description::{Choice, Classifier, Definition, Density, Description, Target};
 use crate::synopsis::{self, Evaluator, Synopsis};
 
@@ -120,8 +121,11 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         serde_json::to_writer_pretty(&mut out, synopsis.description())?;
         return Ok(writeln!(out)?);
     }
-    let Printed { divisor, band } = table(&synopsis, arguments, &mut out)?;
+    let Printed { divisor, band, approximation } = table(&synopsis, arguments, &mut out)?;
     eprintln!("\n{}", what(synopsis.description(), divisor));
+    if let Some(off) = approximation {
+        eprintln!("approximation: off by at most {off:.3e} at these points, if the function is as smooth as declared");
+    }
     eprintln!("{}", guarantee(synopsis.description(), &band, arguments.pointwise));
     Ok(())
 }
@@ -192,7 +196,12 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
     let class = if matches!(about.target, Target::Classifier(_)) { ",class" } else { "" };
     writeln!(out, "{},value{bounds}{class}", columns(about))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
-    Ok(Printed { divisor, band })
+    let bound = synopsis.approximation().filter(|_| arguments.by == Reading::Bernstein && order == about.order);
+    let largest = |bound: ApproximationBand| {
+        let widths = points(about, arguments).into_iter().map(|point| bound.half_width(&point));
+        widths.collect::<Result<Vec<f64>, _>>().map(|widths| widths.into_iter().fold(0.0, f64::max) / by)
+    };
+    Ok(Printed { divisor, band, approximation: bound.map(largest).transpose()? })
 }
 
 fn cumulative(
@@ -212,7 +221,7 @@ fn cumulative(
     }
     writeln!(out, "{},value", columns(about))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
-    Ok(Printed { divisor: Divisor::Cumulative, band: Width::None })
+    Ok(Printed { divisor: Divisor::Cumulative, band: Width::None, approximation: None })
 }
 
 fn columns(about: &Description) -> String {
@@ -223,6 +232,8 @@ fn columns(about: &Description) -> String {
 struct Printed {
     divisor: Divisor,
     band: Width,
+    /// The most that the function differs from that of the exact values, where its smoothness is declared.
+    approximation: Option<f64>,
 }
 
 /// The class that a score names, where the noise leaves one to name.
@@ -308,6 +319,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::synopsis::description::Smoothness;
 
     #[derive(Parser)]
     struct Command {
@@ -386,6 +398,20 @@ mod tests {
         // Three bumps of a bandwidth of 10 are far apart: nothing to smooth, and the band is that of the prior.
         assert!(widths("file --at 75 --by posterior").1 > 0.0);
         assert!(printed("file --at 75 --by kernel", [1.0; 3]).unwrap().starts_with("dep_delay,value\n"));
+    }
+
+    #[test]
+    fn the_approximation_is_told_where_a_smoothness_is_declared() {
+        let told = |smoothness: Option<Smoothness>, line: &str| {
+            let about = Description { smoothness, ..example() };
+            let synopsis = Synopsis::new(about, vec![1.0; 3]).unwrap();
+            table(&synopsis, &parse(line).unwrap(), &mut Vec::new()).unwrap().approximation
+        };
+        let declared = || Some(Smoothness::Lipschitz(vec![0.01]));
+        assert_eq!(told(None, "file"), None);
+        assert!(told(declared(), "file").unwrap() > 0.7);
+        assert_eq!(told(declared(), "file --by posterior"), None);
+        assert_eq!(told(declared(), "file --order 3"), None);
     }
 
     #[test]

@@ -2,8 +2,6 @@
 
 mod kernel;
 mod lattice;
-#[cfg(test)]
-mod tests;
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -211,3 +209,6 @@ fn sups(draws: u32, threads: usize, sup: impl Fn(u32) -> Sup + Sync) -> Vec<Sup>
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
 }
+
+#[cfg(test)]
+mod tests;
