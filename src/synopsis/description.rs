@@ -11,6 +11,7 @@ use crate::mechanism::price::Price;
 pub use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
 use crate::target::machine::{Kernel, Loss};
+use crate::target::moments::most_frequencies;
 use crate::target::{Adjacency, Shape, sampler};
 pub use crate::target::{Basis, KernelBasis, PointKernel};
 use crate::window::grid::Span;
@@ -472,9 +473,12 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
                 _ => Ok(()),
             }
         }
-        Basis::Cosine { frequencies } => match frequencies {
-            1..=MAX_DEGREE => Ok(()),
-            _ => Err(format!("{frequencies} frequencies are not within 1..={MAX_DEGREE}")),
-        },
+        Basis::Cosine { frequencies } => {
+            let most = most_frequencies(axes);
+            match (1..=most).contains(frequencies) {
+                true => Ok(()),
+                false => Err(format!("{frequencies} frequencies are not within 1..={most}")),
+            }
+        }
     }
 }
