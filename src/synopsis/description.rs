@@ -8,6 +8,7 @@ use crate::clock::Timestamp;
 pub use crate::mechanism::Law;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::price::Price;
+pub use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
 use crate::target::machine::{Kernel, Loss};
 use crate::target::moments::most_frequencies;
@@ -53,6 +54,9 @@ pub struct Description {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
     pub band: NoiseBand,
+    /// What is declared of the function, and bounds the approximation ([`crate::synopsis::Synopsis::approximation`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smoothness: Option<Smoothness>,
     /// What the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
     /// The operator has accepted that input was deleted before it was read: records may be missing.
@@ -430,9 +434,15 @@ impl Description {
         {
             return Err("its gamma is not between 0 and 1".to_owned());
         }
+        if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self)) {
+            return Err("the smoothness that it declares does not fit its form".to_owned());
+        }
         let band = &self.band;
         if !positive(band.half_width) || band.weights.is_empty() || !band.weights.iter().all(|w| positive(*w)) {
             return Err("its band is not positive".to_owned());
+        }
+        if band.pointwise.is_some_and(|pointwise| !positive(pointwise)) {
+            return Err("its pointwise band is not positive".to_owned());
         }
         if band.weights.len() > MAX_DEGREE as usize + 1 {
             return Err("its band has too many weights".to_owned());
