@@ -146,7 +146,7 @@ impl Settings {
             },
             choices: self.choices(function, order),
             band: band.scaled(&noise),
-            smoothness: None,
+            smoothness: self.release.smoothness.clone(),
             not_protected: guarantee::not_protected(self),
             incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
             digests: Digests {

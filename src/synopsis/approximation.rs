@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::synopsis::bernstein::Operator;
-use crate::synopsis::description::{Axis, Basis, Description};
+use crate::synopsis::description::{Axis, Basis};
 use crate::synopsis::newton::{Newton, dot};
 use crate::synopsis::{Error, Synopsis, unit_point};
 
@@ -51,11 +51,11 @@ enum Bound {
 
 impl Smoothness {
     /// Whether it speaks of these axes and this form, in proper numbers.
-    pub(super) fn fits(&self, about: &Description) -> bool {
+    pub fn fits(&self, axes: usize, basis: &Basis) -> bool {
         let proper = |x: &f64| x.is_finite() && *x > 0.0;
-        match (self, &about.basis) {
+        match (self, basis) {
             (Smoothness::Lipschitz(bounds) | Smoothness::Curvature(bounds), Basis::Bernstein) => {
-                bounds.len() == about.domain.len() && bounds.iter().all(proper)
+                bounds.len() == axes && bounds.iter().all(proper)
             }
             (Smoothness::Norm(norm), Basis::Kernel(_)) => proper(norm),
             _ => false,

@@ -434,7 +434,7 @@ impl Description {
         {
             return Err("its gamma is not between 0 and 1".to_owned());
         }
-        if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self)) {
+        if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis)) {
             return Err("the smoothness that it declares does not fit its form".to_owned());
         }
         let band = &self.band;
