@@ -208,7 +208,7 @@ fn machine_tightness(machine: &KernelMachine, settings: Settings, adjacency: Adj
     let mut starts: Vec<Vec<(Vec<f64>, f64)>> = Vec::new();
     for x in points.iter().take(6).cloned().chain(places(axes, 2, 9)).chain([vec![1.0; axes]]) {
         let far: Vec<f64> = x.iter().map(|x| if *x > 0.5 { 0.0 } else { 1.0 }).collect();
-        let label = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
+        let label = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0 };
         // Alone; beside some that say the same; in a full window whose others say both, where the record is or far away.
         for others in
             [vec![], vec![x.clone(); 3], vec![x.clone(); RECORDS as usize - 1], vec![far; RECORDS as usize - 1]]

@@ -76,10 +76,10 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
         serde_json::from_str(&text).unwrap()
     };
     let (pure, both, rho) = (r#""0.5""#, r#"{"epsilon":"0.5","delta":"0.000000001"}"#, r#"{"rho":"0.01"}"#);
-    let cases: [(&str, &str, &[(&str, &str)]); 3] = [
-        (r#""pure epsilon""#, pure, &[("epsilon", "0.5")]),
-        (r#""epsilon-delta""#, both, &[("approximate_dp_epsilon", "0.5"), ("approximate_dp_delta", "0.000000001")]),
-        (r#""zero-concentrated""#, rho, &[("zcdp_rho", "0.01")]),
+    let cases = [
+        (r#""pure epsilon""#, pure, vec![("epsilon", "0.5")]),
+        (r#""epsilon-delta""#, both, vec![("approximate_dp_epsilon", "0.5"), ("approximate_dp_delta", "0.000000001")]),
+        (r#""zero-concentrated""#, rho, vec![("zcdp_rho", "0.01")]),
     ];
     for (definition, price, expected) in cases {
         let synopsis = Synopsis::new(about(definition, price), vec![0.0; 3]).unwrap();

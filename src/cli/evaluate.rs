@@ -2,21 +2,16 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
-use rdkafka::config::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::cli::Failure;
-use crate::clock::Timestamp;
-use crate::synopsis::band::Band;
+use crate::cli::newest::Topic;
+use crate::cli::reading::{Reading, Width};
+use crate::synopsis::approximation::ApproximationBand;
 use crate::synopsis::description::{Choice, Classifier, Definition, Density, Description, Target};
-use crate::synopsis::{self, Synopsis};
+use crate::synopsis::{self, Evaluator, Synopsis};
 
-/// How long a broker may be silent.
-const PATIENCE: Duration = Duration::from_secs(10);
 const DEFAULT_POINTS: u32 = 25;
 
 /// Prints a synopsis at points of its domain as CSV: coordinates, value, and the band that holds everywhere at once.
@@ -36,37 +31,28 @@ pub struct Arguments {
     /// Order of the Bernstein operator [default: what the synopsis recommends]
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=i64::from(crate::synopsis::bernstein::MAX_ORDER)))]
     order: Option<u32>,
+    /// How the released values become a function
+    #[arg(long, value_enum, default_value_t = Reading::Bernstein)]
+    by: Reading,
+    /// Print a band that holds at any one point, not everywhere at once; narrower
+    #[arg(long)]
+    pointwise: bool,
     /// Divide by the public number of records, or by the released mass where the number is private
     #[arg(long)]
     density: bool,
+    /// Clip at 0 what noise has pushed below, and let the density integrate to 1
+    #[arg(long, requires = "density")]
+    proper: bool,
+    /// Print the part of the records at or below each point of the one axis: it never falls
+    #[arg(long, conflicts_with_all = ["density", "pointwise"])]
+    cumulative: bool,
     /// Print what the synopsis says about itself, as JSON, and nothing else
     #[arg(long)]
     describe: bool,
 }
 
-/// The newest synopsis of a topic.
-#[derive(Clone, Debug, clap::Args)]
-struct Topic {
-    /// Read the newest synopsis of this topic instead of a file
-    #[arg(long, required = false, requires = "brokers")]
-    topic: String,
-    /// Bootstrap servers of the topic's cluster
-    #[arg(long, required = false, requires = "topic")]
-    brokers: String,
-    /// Only synopses of this group key
-    #[arg(long, requires = "topic")]
-    key: Option<String>,
-    /// Only the window that starts at this time, such as 2013-01-01T05:00:00Z
-    #[arg(long, requires = "topic", value_name = "START", value_parser = time)]
-    window: Option<Timestamp>,
-}
-
 #[derive(Clone, Debug)]
 struct Point(Vec<f64>);
-
-fn time(text: &str) -> Result<Timestamp, String> {
-    Timestamp::try_from(text.to_owned())
-}
 
 fn point(text: &str) -> Result<Point, String> {
     let number = |part: &str| part.trim().parse::<f64>().map_err(|_| format!("'{part}' is not a number"));
@@ -86,8 +72,6 @@ pub enum Error {
     Synopsis(#[from] crate::synopsis::Error),
     #[error("this synopsis is no density: leave out --density")]
     NoDensity,
-    #[error("the released mass is {0}, not positive: noise outweighs the records, and there is no density to show")]
-    Mass(f64),
     #[error("cannot reach {brokers}; check the address, and that the broker is up")]
     Broker { brokers: String, source: KafkaError },
     #[error("topic '{topic}' does not exist on {brokers}; check its name")]
@@ -108,9 +92,12 @@ impl From<Error> for Failure {
             }
             Error::NoDensity
             | Error::Synopsis(synopsis::Error::NoFunction)
-            | Error::Synopsis(synopsis::Error::OutsideDomain { .. } | synopsis::Error::Dimensions { .. }) => {
-                Failure::Configuration(text)
-            }
+            | Error::Synopsis(
+                synopsis::Error::OutsideDomain { .. }
+                | synopsis::Error::Dimensions { .. }
+                | synopsis::Error::Reading { .. }
+                | synopsis::Error::NotOneAxis { .. },
+            ) => Failure::Configuration(text),
             _ => Failure::Other(text),
         }
     }
@@ -134,9 +121,12 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         serde_json::to_writer_pretty(&mut out, synopsis.description())?;
         return Ok(writeln!(out)?);
     }
-    let divisor = table(&synopsis, arguments, &mut out)?;
+    let Printed { divisor, band, approximation } = table(&synopsis, arguments, &mut out)?;
     eprintln!("\n{}", what(synopsis.description(), divisor));
-    eprintln!("{}", guarantee(synopsis.description()));
+    if let Some(off) = approximation {
+        eprintln!("approximation: off by at most {off:.3e} at these points, if the function is as smooth as declared");
+    }
+    eprintln!("{}", guarantee(synopsis.description(), &band, arguments.pointwise));
     Ok(())
 }
 
@@ -157,46 +147,93 @@ enum Divisor {
     Nothing,
     Records(u64),
     Mass(f64),
+    /// The mass of what is above 0.
+    Clipped(f64),
+    /// Of all, what is at or below.
+    Cumulative,
 }
 
-fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Result<Divisor, Error> {
+fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Result<Printed, Error> {
     let about = synopsis.description();
     let order = arguments.order.unwrap_or(about.order);
-    let evaluator = synopsis.evaluator(order)?;
+    let evaluator = synopsis.evaluator(arguments.by.at_order(order))?;
+    if arguments.cumulative {
+        return cumulative(about, evaluator, arguments, out);
+    }
     let (divisor, by) = match (arguments.density, &about.target, evaluator.mass()) {
         (false, ..) => (Divisor::Nothing, 1.0),
+        (true, Target::Density(_), _) if arguments.proper => {
+            let mass = evaluator.clone().proper()?.mass();
+            (Divisor::Clipped(mass), mass)
+        }
         (true, Target::Density(Density { divide_by: Some(records), .. }), _) => {
             (Divisor::Records(*records), *records as f64)
         }
         (true, Target::Density(_), mass) if mass > 0.0 => (Divisor::Mass(mass), mass),
-        (true, Target::Density(_), mass) => return Err(Error::Mass(mass)),
+        (true, Target::Density(_), mass) => return Err(synopsis::Error::NoMass { mass }.into()),
         (true, ..) => return Err(Error::NoDensity),
     };
-    // The band in the message is that of its own order; the band of another follows from the noise alone.
-    let band = match order == about.order {
-        true => synopsis.clone(),
-        false => {
-            let band = Band::simulate(&about.shape(), about.noise.law, order).scaled(&about.noise);
-            Synopsis::new(Description { order, band, ..about.clone() }, synopsis.values().to_vec())?
-        }
-    };
+    let band = Width::new(synopsis, arguments.by, arguments.pointwise, order)?;
     // Everything before the first line: a wrong point leaves no half a table.
     let mut rows = Vec::new();
     for point in points(about, arguments) {
-        let (value, half) = (evaluator.evaluate(&point)?, band.half_width(&point)?);
-        let possible = |x: f64| if matches!(about.target, Target::Probability(_)) { x.clamp(0.0, 1.0) } else { x };
-        let values = [value, value - half, value + half].map(|x| above_noise(possible(x) / by, half / by));
-        let mut cells: Vec<String> = point.iter().map(|x| digits(*x)).chain(values).map(|x| x.to_string()).collect();
+        let (value, half) = (evaluator.evaluate(&point)?, band.at(&evaluator, &point)?);
+        let possible = |x: f64| match about.target {
+            Target::Probability(_) => x.clamp(0.0, 1.0),
+            _ if arguments.proper => x.max(0.0),
+            _ => x,
+        };
+        let shown = |x: f64| above_noise(possible(x) / by, half.unwrap_or(value.abs() / 1e3) / by);
+        let values = std::iter::once(value).chain(half.into_iter().flat_map(|half| [value - half, value + half]));
+        let mut cells: Vec<String> =
+            point.iter().map(|x| digits(*x)).chain(values.map(shown)).map(|x| x.to_string()).collect();
         if let Target::Classifier(classifier) = &about.target {
-            cells.push(class(classifier, value, half));
+            cells.push(class(classifier, value, half.unwrap_or(0.0)));
         }
         rows.push(cells.join(","));
     }
-    let columns: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
+    let bounds = if band == Width::None { "" } else { ",lower,upper" };
     let class = if matches!(about.target, Target::Classifier(_)) { ",class" } else { "" };
-    writeln!(out, "{},value,lower,upper{class}", columns.join(","))?;
+    writeln!(out, "{},value{bounds}{class}", columns(about))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
-    Ok(divisor)
+    let bound = synopsis.approximation().filter(|_| arguments.by == Reading::Bernstein && order == about.order);
+    let largest = |bound: ApproximationBand| {
+        let widths = points(about, arguments).into_iter().map(|point| bound.half_width(&point));
+        widths.collect::<Result<Vec<f64>, _>>().map(|widths| widths.into_iter().fold(0.0, f64::max) / by)
+    };
+    Ok(Printed { divisor, band, approximation: bound.map(largest).transpose()? })
+}
+
+fn cumulative(
+    about: &Description,
+    evaluator: Evaluator,
+    by: &Arguments,
+    out: &mut impl Write,
+) -> Result<Printed, Error> {
+    if !matches!(about.target, Target::Density(_)) {
+        return Err(Error::NoDensity);
+    }
+    let function = evaluator.cumulative()?;
+    let mut rows = Vec::new();
+    for point in points(about, by) {
+        let value = above_noise(function.evaluate(&point)?, 1e-2);
+        rows.push(point.iter().map(|x| digits(*x)).chain([value]).map(|x| x.to_string()).collect::<Vec<_>>().join(","));
+    }
+    writeln!(out, "{},value", columns(about))?;
+    rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+    Ok(Printed { divisor: Divisor::Cumulative, band: Width::None, approximation: None })
+}
+
+fn columns(about: &Description) -> String {
+    about.domain.iter().map(|axis| axis.column.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// What was printed beside the values.
+struct Printed {
+    divisor: Divisor,
+    band: Width,
+    /// The most that the function differs from that of the exact values, where its smoothness is declared.
+    approximation: Option<f64>,
 }
 
 /// The class that a score names, where the noise leaves one to name.
@@ -244,16 +281,29 @@ fn what(about: &Description, divisor: Divisor) -> String {
         Divisor::Nothing => String::new(),
         Divisor::Records(n) => format!(", here divided by {n}"),
         Divisor::Mass(mass) => format!(", here divided by the released mass {mass}, whose noise the band leaves out"),
+        Divisor::Clipped(mass) => {
+            format!(", here clipped at 0 and divided by the mass {mass} above it, whose noise the band leaves out")
+        }
+        Divisor::Cumulative => ", here the part of them at or below a point, made to rise from 0 to 1".to_owned(),
     };
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };
     let span = format!("{} to {}", window.start, window.end);
     format!("{release} of {pipeline}{key}, {span}{simulated}\nvalue: {}{divided}", about.meaning)
 }
 
-fn guarantee(about: &Description) -> String {
+fn guarantee(about: &Description, band: &Width, pointwise: bool) -> String {
     let (privacy, percent) = (&about.privacy, about.band.level * 100.0);
-    let band =
-        format!("lower, upper: hold the noise, not the approximation, everywhere at once with {percent} % probability");
+    let noise = "lower, upper: hold the noise, not the approximation";
+    let band = match band {
+        Width::Posterior => {
+            "lower, upper: hold the function at any one point with 95 % probability, where the function is as \
+                             smooth as its kernel"
+                .to_owned()
+        }
+        Width::None => "without a band".to_owned(),
+        _ if pointwise => format!("{noise}, at any one point with 95 % probability"),
+        _ => format!("{noise}, everywhere at once with {percent} % probability"),
+    };
     let definition = match &privacy.definition {
         Definition::PureEpsilon => String::new(),
         random @ Definition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
@@ -264,87 +314,12 @@ fn guarantee(about: &Description) -> String {
     format!("{band}{choices}\n{definition}{}", privacy.in_words)
 }
 
-impl Topic {
-    /// The synopsis of the newest window that matches, and of its copies the last; read from the beginning, outside any
-    /// consumer group.
-    fn newest(&self) -> Result<Synopsis, Error> {
-        let lost = |source| Error::Broker { brokers: self.brokers.clone(), source };
-        let consumer: BaseConsumer = ClientConfig::new()
-            .set("bootstrap.servers", &self.brokers)
-            // librdkafka wants a name to assign partitions by hand; nothing joins or commits.
-            .set("group.id", "bernstream-evaluate")
-            .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
-            .set("auto.offset.reset", "error")
-            .set("allow.auto.create.topics", "false")
-            .create()
-            .map_err(lost)?;
-        let mut ends = self.ends(&consumer)?;
-        let mut newest: Option<Synopsis> = None;
-        let (mut messages, mut unreadable) = (0, 0);
-        let mut heard = Instant::now();
-        while !ends.is_empty() {
-            if let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) {
-                heard = Instant::now();
-                messages += 1;
-                ends.retain(|(partition, end)| *partition != message.partition() || message.offset() + 1 < *end);
-                match Synopsis::open(message.payload().unwrap_or_default()) {
-                    Ok(synopsis) if self.prefers(&synopsis, newest.as_ref()) => newest = Some(synopsis),
-                    Ok(_) => {}
-                    Err(_) => unreadable += 1,
-                }
-            } else {
-                // Positions pass the marks of transactions, which are never delivered.
-                let positions = consumer.position().map_err(lost)?;
-                let position = |partition| positions.find_partition(&self.topic, partition).map(|p| p.offset());
-                ends.retain(|(partition, end)| !matches!(position(*partition), Some(Offset::Offset(at)) if at >= *end));
-            }
-            if heard.elapsed() > PATIENCE {
-                return Err(Error::Silent { topic: self.topic.clone(), brokers: self.brokers.clone() });
-            }
-        }
-        newest.ok_or_else(|| Error::NoMatch { topic: self.topic.clone(), messages, unreadable })
-    }
-
-    /// Assigns every partition that has messages from its beginning, and says where each ends now.
-    fn ends(&self, consumer: &BaseConsumer) -> Result<Vec<(i32, i64)>, Error> {
-        let lost = |source| Error::Broker { brokers: self.brokers.clone(), source };
-        let metadata = consumer.fetch_metadata(Some(&self.topic), PATIENCE).map_err(lost)?;
-        let partitions = metadata.topics().iter().filter(|t| t.name() == self.topic && t.error().is_none());
-        let partitions: Vec<i32> = partitions.flat_map(|topic| topic.partitions()).map(|p| p.id()).collect();
-        if partitions.is_empty() {
-            return Err(Error::NoTopic { topic: self.topic.clone(), brokers: self.brokers.clone() });
-        }
-        let mut assignment = TopicPartitionList::new();
-        let mut ends = Vec::new();
-        for partition in partitions {
-            let (low, high) = consumer.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(lost)?;
-            if low < high {
-                assignment.add_partition_offset(&self.topic, partition, Offset::Offset(low)).map_err(lost)?;
-                ends.push((partition, high));
-            }
-        }
-        consumer.assign(&assignment).map_err(lost)?;
-        Ok(ends)
-    }
-
-    fn prefers(&self, candidate: &Synopsis, newest: Option<&Synopsis>) -> bool {
-        let about = candidate.description();
-        let matches = self.key.as_ref().is_none_or(|key| about.key.as_ref() == Some(key))
-            && self.window.is_none_or(|start| about.window.start == start);
-        let age = |s: &Synopsis| (s.description().window.end, s.description().ledger.sequence);
-        matches && newest.is_none_or(|newest| age(candidate) >= age(newest))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use rdkafka::mocking::MockCluster;
-    use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
     use super::*;
-    use crate::window::grid::Span;
+    use crate::synopsis::description::Smoothness;
 
     #[derive(Parser)]
     struct Command {
@@ -405,7 +380,48 @@ mod tests {
         let csv = printed("file --density --at 75", [2.0, 4.0, 6.0]).unwrap();
         let value: f64 = csv.lines().nth(1).unwrap().split(',').nth(1).unwrap().parse().unwrap();
         assert!((value - 1.0 / 210.0).abs() < 1e-5, "{value}");
-        assert!(matches!(printed("file --density", [-1.0; 3]), Err(Error::Mass(_))));
+        assert!(matches!(printed("file --density", [-1.0; 3]), Err(Error::Synopsis(synopsis::Error::NoMass { .. }))));
+    }
+
+    #[test]
+    fn readings_and_bands_are_asked_for_by_name() {
+        let widths = |line: &str| -> (f64, f64) {
+            let csv = printed(line, [2.0, 9.0, 4.0]).unwrap();
+            let cells: Vec<f64> = csv.lines().nth(1).unwrap().split(',').map(|x| x.parse().unwrap()).collect();
+            (cells[1], cells[3] - cells[1])
+        };
+        let (value, everywhere) = widths("file --at 75");
+        let (same, at_one_point) = widths("file --at 75 --pointwise");
+        assert!(value == same && at_one_point < everywhere, "{at_one_point} {everywhere}");
+        assert_eq!(widths("file --at 80 --by nearest").0, 9.0);
+        assert!(widths("file --at 75 --by nearest --pointwise").1 < widths("file --at 75 --by nearest").1);
+        // Three bumps of a bandwidth of 10 are far apart: nothing to smooth, and the band is that of the prior.
+        assert!(widths("file --at 75 --by posterior").1 > 0.0);
+        assert!(printed("file --at 75 --by kernel", [1.0; 3]).unwrap().starts_with("dep_delay,value\n"));
+    }
+
+    #[test]
+    fn the_approximation_is_told_where_a_smoothness_is_declared() {
+        let told = |smoothness: Option<Smoothness>, line: &str| {
+            let about = Description { smoothness, ..example() };
+            let synopsis = Synopsis::new(about, vec![1.0; 3]).unwrap();
+            table(&synopsis, &parse(line).unwrap(), &mut Vec::new()).unwrap().approximation
+        };
+        let declared = || Some(Smoothness::Lipschitz(vec![0.01]));
+        assert_eq!(told(None, "file"), None);
+        assert!(told(declared(), "file").unwrap() > 0.7);
+        assert_eq!(told(declared(), "file --by posterior"), None);
+        assert_eq!(told(declared(), "file --order 3"), None);
+    }
+
+    #[test]
+    fn a_proper_density_and_a_distribution_are_clipped_and_rise() {
+        let csv = printed("file --density --proper", [9.0, -8.0, 3.0]).unwrap();
+        assert!(!csv.contains(",-"), "{csv}");
+        let csv = printed("file --cumulative --points 40", [9.0, -2.0, 3.0]).unwrap();
+        let values: Vec<f64> = csv.lines().skip(1).map(|l| l.rsplit(',').next().unwrap().parse().unwrap()).collect();
+        assert!(values.is_sorted() && values[0] == 0.0 && values[39] == 1.0, "{csv}");
+        assert!(parse("file --proper").is_err() && parse("file --cumulative --density").is_err());
     }
 
     #[test]
@@ -418,33 +434,5 @@ mod tests {
         }
         assert!(parse("--topic t --brokers b --key K --window 2013-01-01T05:00:00Z").unwrap().topic.is_some());
         assert!(parse("- --at -12.5,3").unwrap().topic.is_none());
-    }
-
-    #[test]
-    fn the_newest_matching_synopsis_is_read_from_a_topic() {
-        let cluster = MockCluster::new(1).unwrap();
-        let brokers = cluster.bootstrap_servers();
-        cluster.create_topic("synopses", 2, 1).unwrap();
-        let producer: BaseProducer = ClientConfig::new().set("bootstrap.servers", &brokers).create().unwrap();
-        // The newest window comes before a late copy of an older one.
-        for (key, day, sequence) in [("JFK", 1, 1), ("LGA", 1, 1), ("JFK", 3, 3), ("JFK", 2, 2)] {
-            let start = Timestamp::parse(&format!("2013-01-0{day}T05:00:00Z")).unwrap();
-            let mut about = Description { key: Some(key.to_owned()), ..example() };
-            about.window = Span { start, end: start.plus(Duration::from_secs(86_400)) };
-            about.ledger.sequence = sequence;
-            let sealed = Synopsis::new(about, vec![0.0; 3]).unwrap().seal().unwrap();
-            producer.send(BaseRecord::to("synopses").key(&sealed.key).payload(&sealed.bytes)).map_err(|e| e.0).unwrap();
-        }
-        producer.send(BaseRecord::to("synopses").key("noise").payload("not one of ours")).map_err(|e| e.0).unwrap();
-        producer.flush(PATIENCE).unwrap();
-
-        let newest = |more: &str| {
-            let line = format!("--topic synopses --brokers {brokers} {more}");
-            parse(&line).unwrap().topic.unwrap().newest().map(|s| s.description().ledger.sequence)
-        };
-        assert_eq!(newest("").unwrap(), 3);
-        assert_eq!(newest("--key LGA").unwrap(), 1);
-        assert_eq!(newest("--key JFK --window 2013-01-02T05:00:00Z").unwrap(), 2);
-        assert!(matches!(newest("--key EWR"), Err(Error::NoMatch { messages: 5, unreadable: 1, .. })));
     }
 }

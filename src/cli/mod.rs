@@ -6,9 +6,11 @@ pub mod demo;
 pub mod evaluate;
 pub mod explain;
 pub mod ledger;
+mod newest;
 pub mod parts;
 pub mod produce;
 pub mod query;
+mod reading;
 pub mod run;
 pub mod sample;
 

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::value::Datetime;
 
+pub use crate::synopsis::approximation::Smoothness;
 pub use crate::target::machine::Loss;
 pub use crate::target::sampler::Law;
 
@@ -151,6 +152,7 @@ pub struct Release {
     pub points: Field<Auto<u32>>,
     pub private_order: Field<PrivateOrder>,
     pub expected_records: Field<u64>,
+    pub smoothness: Field<Smoothness>,
     pub noise: Field<Noise>,
     pub scale: Field<Scale>,
     pub domain: Field<Vec<Spanned<Axis>>>,

@@ -66,6 +66,18 @@ pub const KEYS: &[(&str, &str)] = &[
     ),
     ("release.noise", r#""laplace", "cube", "ball", "gaussian", "gaussian_process" or "auto""#),
     ("release.points", r#"a whole number from 1, such as 24, or "auto": kernel points, in place of degree and order"#),
+    (
+        "release.smoothness",
+        "a table such as { lipschitz = [0.1] }, { curvature = [0.01] } or { norm = 5 }: what you vouch for, an axis each",
+    ),
+    (
+        "release.smoothness.lipschitz",
+        "a list such as [0.1]: how much the function changes along each axis at most, a unit",
+    ),
+    ("release.smoothness.lipschitz[]", "a number above 0, such as 0.1"),
+    ("release.smoothness.curvature", "a list such as [0.01]: the largest second derivative along each axis"),
+    ("release.smoothness.curvature[]", "a number above 0, such as 0.01"),
+    ("release.smoothness.norm", "a number above 0, such as 5: the norm of the function in the space of its kernel"),
     ("release.scale", r#""tight" or "paper""#),
     ("release.domain", r#"a list such as [{ column = "delay", min = -30, max = 180, outside = "clamp" }]"#),
     ("release.domain[]", r#"a table such as { column = "delay", min = -30, max = 180, outside = "clamp" }"#),

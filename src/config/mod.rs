@@ -36,6 +36,7 @@ use crate::mechanism::price::Price;
 use crate::mechanism::{Laplace, Law, Mechanism};
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
+use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::description::{self, Definition};
 use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
 use crate::window::grid::Grid;
@@ -121,6 +122,8 @@ pub struct Release {
     pub auto: Option<auto::Table>,
     /// What every window and key chooses for itself; `order` and the function are then the first candidates.
     pub private_order: Option<PrivateOrder>,
+    /// What the operator vouches for, never checked: the bound on the approximation rests on it, no privacy does.
+    pub smoothness: Option<Smoothness>,
     pub private_bandwidths: Option<PrivateBandwidths>,
     /// From the cut of a window to its publication.
     pub publish_delay: Duration,

@@ -53,7 +53,7 @@ impl Settings {
 
     /// What the mechanism for a function would be at another price.
     pub fn mechanism_at(&self, function: &Function, price: Price) -> Result<Mechanism, Error> {
-        Ok(self.release.calibration.mechanism(&*function.target, self.release.body.law(), &self.privacy, price)?)
+        self.release.calibration.mechanism(&*function.target, self.release.body.law(), &self.privacy, price)
     }
 
     /// The plan. `bands` are those of the noise in units of its scale, one for each order that a window can have;
@@ -146,6 +146,7 @@ impl Settings {
             },
             choices: self.choices(function, order),
             band: band.scaled(&noise),
+            smoothness: self.release.smoothness.clone(),
             not_protected: guarantee::not_protected(self),
             incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
             digests: Digests {

@@ -13,6 +13,7 @@ use crate::config::document::{Document, Reported};
 use crate::config::sections::Found;
 use crate::config::{Calibration, Function, file, forms, functions};
 use crate::mechanism::Mechanism;
+use crate::synopsis::approximation::Smoothness;
 use crate::target::Basis;
 use crate::window::{Axis, Label, Outside};
 
@@ -25,6 +26,7 @@ pub struct Stage {
     pub order: u32,
     pub auto: Option<auto::Table>,
     pub private_order: Option<Spanned<PrivateOrder>>,
+    pub smoothness: Option<Smoothness>,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
     pub body: Body,
     /// With its place where it is written.
@@ -198,6 +200,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let on = best.map_or(first(&asked), |best| best.on);
     let ground = Ground { axes: &axes, columns: &columns, label: label.as_ref(), on, planned };
     let private_bandwidths = target.private_bandwidths(document, &ground).transpose()?;
+    let smoothness = written.smoothness.map(|smoothness| vouched(document, smoothness, &function)).transpose()?;
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
         name: name.into_inner(),
@@ -208,6 +211,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         calibration: calibration?,
         auto: found,
         private_order: asked.private_order,
+        smoothness,
         private_bandwidths,
         columns: columns.into_iter().chain(label_column).collect(),
         axes,
@@ -215,6 +219,20 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         function,
         sampled: written.sampled,
     })
+}
+
+/// A smoothness that the form of the function can make use of.
+fn vouched(
+    document: &mut Document<'_>,
+    smoothness: Spanned<Smoothness>,
+    function: &Spanned<Function>,
+) -> Found<Smoothness> {
+    let shape = function.get_ref().target.shape();
+    if smoothness.get_ref().fits(shape.dimensions, &shape.basis) {
+        return Ok(smoothness.into_inner());
+    }
+    let hint = "numbers above 0, one an axis: `lipschitz` or `curvature` for a lattice; one `norm` for kernel points";
+    Err(document.fault(smoothness.span(), "does not fit the form of the function", hint))
 }
 
 /// What is built first: what is asked for, or the least of what is looked at.

@@ -121,6 +121,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             body: release.body,
             auto: release.auto,
             private_order: release.private_order.map(Spanned::into_inner),
+            smoothness: release.smoothness,
             private_bandwidths: release.private_bandwidths.map(Spanned::into_inner),
             calibration: release.calibration.map_or(Calibration::Tight, Spanned::into_inner),
             publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),

@@ -55,7 +55,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// `B^(h) v = B c_h` with `c_1 = v`, `c_{j+1} = c_j + (v - A c_j)`, where `A` takes lattice values of `f` to lattice
 /// values of `B f`, along each axis in turn. The alternating binomial sum of `[AR17]` is the same operator but loses
 /// every digit near `h = 64`; residual correction does not.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Operator {
     dimensions: usize,
     on_lattice: Bases,
@@ -188,7 +188,7 @@ pub(super) fn nodes(degree: u32, density: u32) -> (Vec<f64>, f64) {
 }
 
 /// The bases at several points of one axis: a matrix with a column a point, stored by rows.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bases {
     columns: usize,
     entries: Vec<f64>,

@@ -8,8 +8,10 @@ use crate::clock::Timestamp;
 pub use crate::mechanism::Law;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::price::Price;
+pub use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
 use crate::target::machine::{Kernel, Loss};
+use crate::target::moments::most_frequencies;
 use crate::target::{Adjacency, Shape, sampler};
 pub use crate::target::{Basis, KernelBasis, PointKernel};
 use crate::window::grid::Span;
@@ -52,6 +54,9 @@ pub struct Description {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<Choice>,
     pub band: NoiseBand,
+    /// What is declared of the function, and bounds the approximation ([`crate::synopsis::Synopsis::approximation`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smoothness: Option<Smoothness>,
     /// What the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
     /// The operator has accepted that input was deleted before it was read: records may be missing.
@@ -429,9 +434,15 @@ impl Description {
         {
             return Err("its gamma is not between 0 and 1".to_owned());
         }
+        if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis)) {
+            return Err("the smoothness that it declares does not fit its form".to_owned());
+        }
         let band = &self.band;
         if !positive(band.half_width) || band.weights.is_empty() || !band.weights.iter().all(|w| positive(*w)) {
             return Err("its band is not positive".to_owned());
+        }
+        if band.pointwise.is_some_and(|pointwise| !positive(pointwise)) {
+            return Err("its pointwise band is not positive".to_owned());
         }
         if band.weights.len() > MAX_DEGREE as usize + 1 {
             return Err("its band has too many weights".to_owned());
@@ -462,9 +473,12 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
                 _ => Ok(()),
             }
         }
-        Basis::Cosine { frequencies } => match frequencies {
-            1..=MAX_DEGREE => Ok(()),
-            _ => Err(format!("{frequencies} frequencies are not within 1..={MAX_DEGREE}")),
-        },
+        Basis::Cosine { frequencies } => {
+            let most = most_frequencies(axes);
+            match (1..=most).contains(frequencies) {
+                true => Ok(()),
+                false => Err(format!("{frequencies} frequencies are not within 1..={most}")),
+            }
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! any order, for ever: that costs no privacy.
 //!
 //! ```
-//! use bernstream::synopsis::Synopsis;
+//! use bernstream::synopsis::{By, Synopsis};
 //!
 //! # fn main() -> Result<(), bernstream::synopsis::Error> {
 //! # use bernstream::synopsis::{band::Band, description::*};
@@ -22,10 +22,16 @@
 //! let evaluator = synopsis.evaluator(synopsis.description().order)?;
 //! let density = evaluator.evaluate(&delay)? / evaluator.mass();
 //! # assert!((density - 1.0 / 210.0).abs() < 1e-12);
+//!
+//! // Smoothed as far as the noise that is known to be on it asks for, with how uncertain that leaves it:
+//! let smooth = synopsis.evaluator(By::Posterior)?;
+//! let (mean, deviation) = (smooth.evaluate(&delay)?, smooth.deviation(&delay)?);
+//! # assert!(mean.is_finite() && deviation.is_some_and(|deviation| deviation > 0.0));
 //! # Ok(())
 //! # }
 //! ```
 
+pub mod approximation;
 pub mod band;
 pub mod bernstein;
 pub mod description;

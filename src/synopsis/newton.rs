@@ -8,7 +8,7 @@ const REST: f64 = 1e-10;
 
 /// Public points `p_1, ..., p_d` of a kernel, and `L`, `K_PP = L L'`. The functions `n(y) = L^-1 k_P(y)` are orthonormal in the
 /// kernel's space, so a function with the coordinates `c` is `c' n(y)`, of norm `||c||_2`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Newton {
     pub basis: KernelBasis,
     /// Row `i` of `L` has `i + 1` numbers.
@@ -68,12 +68,6 @@ impl Newton {
         let values: Vec<f64> =
             self.basis.points.iter().take(self.count()).map(|p| self.basis.kernel.value(y, p)).collect();
         forward(&self.factor, &values)
-    }
-
-    /// The power function's square: what part of `K(y, y)` the points leave unexplained.
-    pub fn rest(&self, y: &[f64]) -> f64 {
-        let n = self.at(y);
-        (self.basis.kernel.value(y, y) - dot(&n, &n)).max(0.0)
     }
 
     /// `L' a`: the coordinates of `sum_i a_i K(., p_i)`.
@@ -177,7 +171,8 @@ mod tests {
     #[test]
     fn enough_points_explain_everything_and_few_do_not() {
         let kernel = PointKernel::Gaussian { precision: vec![vec![1.0 / 0.3_f64.powi(2)]] };
-        let largest = |newton: &Newton| line(100).iter().map(|y| newton.rest(y)).fold(0.0, f64::max);
+        let rest = |n: Vec<f64>| 1.0 - dot(&n, &n);
+        let largest = |newton: &Newton| line(100).iter().map(|y| rest(newton.at(y))).fold(0.0, f64::max);
         let all = Newton::among(&kernel, &line(101), 101);
         assert!(all.count() < 20 && largest(&all) < 1e-8, "{}", all.count());
         assert!(largest(&Newton::among(&kernel, &line(101), 3)) > 1e-2);

@@ -1,7 +1,7 @@
 //! How far the noise can move a released function at one point.
 
 use crate::synopsis::bernstein::{MAX_ORDER, Operator, basis};
-use crate::synopsis::description::{Axis, Basis};
+use crate::synopsis::description::{Axis, Basis, Noise};
 use crate::synopsis::newton::{Newton, dot};
 use crate::synopsis::noise::{pointwise, variance};
 use crate::synopsis::{Error, Synopsis, unit_point};
@@ -10,7 +10,7 @@ use crate::synopsis::{Error, Synopsis, unit_point};
 ///
 /// At any one point, not at all of them at once, the noise is within the half-width with 95 % probability. Like the simultaneous
 /// band it covers the noise and not the approximation.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pointwise {
     axes: Vec<Axis>,
     /// The band is so many times the length of the influences.
@@ -20,7 +20,7 @@ pub struct Pointwise {
     influences: Influences,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 enum Influences {
     Lattice { operator: Operator, degree: u32, order: u32 },
     Affine,
@@ -48,7 +48,7 @@ impl Synopsis {
             Basis::Kernel(basis) => Influences::Kernel(Newton::on(basis)),
             Basis::Cosine { .. } => return Err(Error::NoFunction),
         };
-        let simulated = || about.noise.scale * pointwise(about.noise.law, shape.values());
+        let simulated = || pointwise_value(&about.noise, shape.values());
         let factor = about.band.pointwise.unwrap_or_else(simulated);
         let deviation = about.noise.scale * variance(about.noise.law, shape.values()).sqrt();
         Ok(Pointwise { axes: about.domain.clone(), factor, deviation, influences })
@@ -79,4 +79,9 @@ impl Pointwise {
         };
         Ok(dot(&influences, &influences).sqrt())
     }
+}
+
+/// Half the width of the pointwise band of one of `count` released values itself.
+pub fn pointwise_value(noise: &Noise, count: usize) -> f64 {
+    noise.scale * pointwise(noise.law, count)
 }

@@ -243,3 +243,29 @@ fn lattice(shape: &Shape) -> Vec<Vec<f64>> {
         points.iter().flat_map(|p: &Vec<f64>| axis.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synopsis::description::{Axis, Density};
+
+    #[test]
+    fn the_prior_of_a_density_is_sqrt_2_wider_than_its_kernel_in_widths_of_the_domain() {
+        let mut about: Description = serde_json::from_str(include_str!("example.json")).unwrap();
+        let axis = |width: f64| Axis { column: "x".to_owned(), min: -1.0, max: width - 1.0 };
+        about.domain = vec![axis(10.0), axis(4.0)];
+        let mut prior_of = |kernel: Smoothing| {
+            about.target = Target::Density(Density { kernel, divide_by: None });
+            prior(&about).expect("a kernel")
+        };
+        let diagonal = prior_of(Smoothing::Bandwidths(vec![1.0, 0.8]));
+        let matrix = prior_of(Smoothing::Covariance(vec![vec![1.0, 0.0], vec![0.0, 0.64]]));
+        let tilted = prior_of(Smoothing::Covariance(vec![vec![1.0, 0.5], vec![0.5, 0.64]]));
+        let (x, y) = ([0.3, 0.4], [0.45, 0.7]);
+        // Apart by 1.5 and 1.2 in natural units, twice the variances.
+        let expected = (-(1.5_f64.powi(2) / 2.0 + 1.2_f64.powi(2) / 1.28) / 2.0).exp();
+        assert!((diagonal.value(&x, &y) - expected).abs() < 1e-12);
+        assert!((matrix.value(&x, &y) - expected).abs() < 1e-12);
+        assert!(tilted.value(&x, &y) > expected + 0.01);
+    }
+}

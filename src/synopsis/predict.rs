@@ -18,12 +18,12 @@ const DRAWS: u64 = 64;
 const SEED: u64 = 0x7072_6564_6963_7400;
 
 /// Mean sup over the cube of the order-`h` polynomial of noise with scale 1 on the lattice, for each of `orders`, which must
-/// ascend.
+/// ascend; of every other form, the same for each. Of the nearest points it is [`Band::of_each`]'s.
 ///
 /// A figure to plan with: few draws, looked at on two Chebyshev nodes a degree. The same for the same arguments.
 pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
     if shape.basis != Basis::Bernstein {
-        return vec![Band::simulate(shape, law, 1).expected_sup; orders.len()];
+        return vec![Band::expect(shape, law, DRAWS as u32); orders.len()];
     }
     let operator = Operator::new(shape.dimensions, shape.degree);
     let at_nodes = Bases::at(shape.degree, &nodes(shape.degree, 2).0);

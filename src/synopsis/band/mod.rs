@@ -2,8 +2,6 @@
 
 mod kernel;
 mod lattice;
-#[cfg(test)]
-mod tests;
 
 use std::num::NonZero;
 use std::panic::resume_unwind;
@@ -63,10 +61,7 @@ impl Band {
             Basis::Affine if law == Law::DiscreteLaplace => Band::affine(shape.dimensions),
             // Largest at a corner, where it is the sum of the absolute values.
             Basis::Affine => Band::of_values(law, shape.values(), |z| z.iter().map(|z| z.abs()).sum()),
-            Basis::Cosine { .. } => {
-                let largest = |z: &[f64]| z.iter().fold(0.0_f64, |largest, z| largest.max(z.abs()));
-                Band { norm: 1.0, ..Band::of_values(law, shape.values(), largest) }
-            }
+            Basis::Cosine { .. } => Band::of_each(law, shape.values()),
             Basis::Bernstein => {
                 let plan = lattice::Plan::new(shape.dimensions, shape.degree, law, order);
                 let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm());
@@ -78,6 +73,23 @@ impl Band {
             }
         };
         Band { pointwise: pointwise(law, shape.values()), ..band }
+    }
+
+    /// [`Band::expected_sup`] from so many draws of noise on kernel functions, from more of it elsewhere: to plan with.
+    pub(super) fn expect(shape: &Shape, law: Law, draws: u32) -> f64 {
+        match &shape.basis {
+            Basis::Kernel(basis) => {
+                let plan = kernel::Plan::new(basis, shape.dimensions, law);
+                (0..draws).map(|draw| plan.sup(SEED, draw).plain).sum::<f64>() / f64::from(draws)
+            }
+            _ => Band::simulate(shape, law, 1).expected_sup,
+        }
+    }
+
+    /// The band of `count` released values themselves, all at once.
+    pub fn of_each(law: Law, count: usize) -> Band {
+        let largest = |z: &[f64]| z.iter().fold(0.0_f64, |largest, z| largest.max(z.abs()));
+        Band { norm: 1.0, pointwise: pointwise(law, count), ..Band::of_values(law, count, largest) }
     }
 
     /// Where the sup is a function of the noisy values themselves.
@@ -197,3 +209,6 @@ fn sups(draws: u32, threads: usize, sup: impl Fn(u32) -> Sup + Sync) -> Vec<Sup>
         workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,8 +96,8 @@ pub(super) fn coefficients(dimensions: usize, t: usize, grid: Grid, f: impl Fn(&
 /// How many nodes of an axis are looked at: what a moment has the patience for.
 pub(super) fn resolution(dimensions: usize, t: usize) -> usize {
     let wanted = match dimensions {
-        1 => (4 * t).clamp(256, 2048),
-        2 => (4 * t).clamp(64, 256),
+        1 => (4 * t).clamp(1024, 2048),
+        2 => (4 * t).clamp(128, 256),
         _ => (4 * t).clamp(24, 48),
     };
     wanted.max(2 * t)
@@ -124,7 +124,7 @@ fn sparse(dimensions: usize, t: usize, level: u32, f: impl Fn(&[f64]) -> f64) ->
         else {
             continue;
         };
-        let sign = if below % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = if below.is_multiple_of(2) { 1.0 } else { -1.0 };
         let part = on_even_angles(&level_of, t, &f);
         let weight = sign * choose(dimensions as u64 - 1, below as u64);
         let mut place_of = vec![0; dimensions];
@@ -182,7 +182,7 @@ pub(super) fn jackson(t: usize, smoothness: u32) -> Vec<f64> {
     let rho = |l: usize| power.get(middle + l).copied().unwrap_or(0.0) / power[middle];
     let terms = u64::from(smoothness) + 1;
     let multiplier = |n: usize| -> f64 {
-        let term = |k: u64| (if k % 2 == 0 { -1.0 } else { 1.0 }) * choose(terms, k) * rho(k as usize * n);
+        let term = |k: u64| (if k.is_multiple_of(2) { -1.0 } else { 1.0 }) * choose(terms, k) * rho(k as usize * n);
         (1..=terms).map(term).sum()
     };
     (0..t).map(multiplier).collect()

@@ -49,8 +49,11 @@ pub struct Query<'a> {
     grid: Grid,
 }
 
+/// Of a point in natural units.
+type Closure<'a> = dyn Fn(&[f64]) -> f64 + 'a;
+
 enum Function<'a> {
-    Closure(Box<dyn Fn(&[f64]) -> f64 + 'a>),
+    Closure(Box<Closure<'a>>),
     Expression(Pointwise),
 }
 
@@ -60,8 +63,8 @@ pub enum Approximation {
     /// Its Chebyshev series, cut off: for smooth functions next to the best.
     #[default]
     Chebyshev,
-    /// The paper's, with the generalised Jackson kernel for this smoothness `K`, from 1: high frequencies count less, so
-    /// there is less noise and more truncation.
+    /// The paper's, with the generalised Jackson kernel for this smoothness `K`, from 1: its truncation error
+    /// falls as `t^-K` for every such function, and is larger for those that are smoother.
     Jackson { smoothness: u32 },
 }
 

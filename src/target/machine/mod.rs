@@ -24,6 +24,8 @@
 //! The Gram matrix of more than [`MOST_EXACT`] records is too large. Then the functions are those of public landmarks
 //! (`landmarks.rs`); the argument is the same with `phi(x)' phi(y)` for `K(x, y)`. The linear kernel always has explicit
 //! features.
+//!
+//! [`whitened`] has the same machines without a lattice, for noise in the 2-norm.
 
 pub(in crate::target) mod change;
 pub mod kernel;

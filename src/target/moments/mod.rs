@@ -8,8 +8,8 @@
 //!
 //! Records are deposited on a fine grid that is even in the angle `arccos t` ([`Nodes::of_angles`]); the histogram is
 //! multiplied by one integer table of cosines an axis. The deposit leaves `(sin a / a)^3`, `a = m pi / 2M`, of a cosine, for
-//! which the tables make up. What remains is its aliasing, less than `2.1 (a / pi)^3 + ...` of a record and axis, and the place
-//! rounded to 1/1024 of a cell, which moves an angle by `pi / 2048 M` at most. With `M` cells a grid,
+//! which the tables make up. What remains is its aliasing, up to `2 (a / pi)^3` of a record and axis, and the place rounded to
+//! 1/1024 of a cell, which moves an angle by `pi / 2048 M`. With `M` cells an axis, at most
 //!
 //! ```text
 //! M / t                                     64       32       16        8

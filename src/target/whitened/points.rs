@@ -17,6 +17,9 @@ pub const MOST_POINTS: usize = 1024;
 /// as long as its inverse root, 10^5. What is left out is at most 10^-5 of the norm of a function.
 const REST: f64 = 1e-10;
 
+/// Nor is a point taken with which the floats could stretch a square by more than this ([`Points::stretch`]).
+const MOST_STRETCHED: f64 = 0.01;
+
 /// One unit in the last place, halved.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
 
@@ -42,7 +45,23 @@ impl Points {
         let newton = Newton::new(grid.len(), |x, y| kernel.value(&grid[x], &grid[y]), most, REST);
         let rows = inverse(newton.factor());
         let points = newton.order.iter().map(|at| grid[*at].clone()).collect();
-        Ok(Points { basis: KernelBasis { kernel, points }, rows, powers: newton.powers })
+        let mut points = Points { basis: KernelBasis { kernel, points }, rows, powers: newton.powers };
+        points.keep_what_floats_can();
+        Ok(points)
+    }
+
+    /// Drops the last points where they are too many for [`MOST_STRETCHED`].
+    fn keep_what_floats_can(&mut self) {
+        let error = self.error();
+        let mut square = 0.0;
+        let fits = |(i, sum): (usize, f64)| {
+            square += sum * sum;
+            (error + roundings(i + 1)) * square <= MOST_STRETCHED
+        };
+        let count = self.sums().enumerate().map(fits).take_while(|fits| *fits).count().max(1);
+        self.basis.points.truncate(count);
+        self.rows.truncate(count);
+        self.powers.truncate(count + 1);
     }
 
     /// `d`.
@@ -112,7 +131,7 @@ impl Points {
             off += 2.0 * self.rows[..i].iter().map(|other| inner(other, &product).powi(2)).sum::<f64>();
             off += (inner(row, &product) - 1.0).powi(2);
         }
-        let each = self.error() + (2 * d + 8) as f64 * ROUNDING;
+        let each = self.error() + roundings(d);
         (1.0 + off.sqrt() + each * self.spread().powi(2)).sqrt() * (1.0 + 1e-9)
     }
 
@@ -173,9 +192,16 @@ impl Newton {
     }
 }
 
-/// The inner product, as far as both go.
+/// The inner product, as far as both go; in four lanes, so that a product passes no more roundings than in one go.
 pub(in crate::target) fn inner(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
+    let both = a.len().min(b.len());
+    let ((a, a_rest), (b, b_rest)) = (a[..both].as_chunks::<4>(), b[..both].as_chunks::<4>());
+    let mut lanes = [0.0; 4];
+    for (a, b) in a.iter().zip(b) {
+        lanes.iter_mut().zip(a.iter().zip(b)).for_each(|(lane, (a, b))| *lane += a * b);
+    }
+    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
+    lanes.iter().sum::<f64>() + rest
 }
 
 impl PointKernel {
@@ -228,6 +254,11 @@ fn grid(kernel: &PointKernel, axes: usize) -> Vec<Vec<f64>> {
         let along = |j: u32| f64::from(j) / f64::from(steps);
         points.iter().flat_map(|point| (0..=steps).map(move |j| [&point[..], &[along(j)]].concat())).collect()
     })
+}
+
+/// What an entry of `M K M'` loses relative to the sums of two rows of `M`, for `d` points.
+fn roundings(d: usize) -> f64 {
+    (2 * d + 8) as f64 * ROUNDING
 }
 
 /// The inverse of a lower triangular matrix; row `i` has `i + 1` numbers.
@@ -325,6 +356,22 @@ mod tests {
                 assert!(off <= norm * points.power() * 1.05 + 1e-4, "{kernel:?}: {off} {}", points.power());
             }
         }
+    }
+
+    /// Why sensitivities are read off the numbers in use: rounded at 2^-16, a record's kernel is far longer than 1.
+    #[test]
+    fn a_kernel_that_is_rounded_leaves_the_ball() {
+        let points = Points::choose(gaussian(&[0.3]), 1, 16).unwrap();
+        let longest = |unit: f64| {
+            let length = |y: f64| {
+                let value = |p: &Vec<f64>| (points.basis.kernel.value(p, &[y]) / unit).round() * unit;
+                let values: Vec<f64> = points.basis.points.iter().map(value).collect();
+                points.whiten(&values).iter().map(|c| c * c).sum::<f64>().sqrt()
+            };
+            (0..=100).map(|i| length(f64::from(i) / 100.0)).fold(0.0, f64::max)
+        };
+        let [coarse, fine] = [16, 50].map(|bits| longest(2.0_f64.powi(-bits)));
+        assert!(coarse > 1.2 && (fine - 1.0).abs() < 1e-4, "{coarse} {fine}");
     }
 
     #[test]

@@ -1,0 +1,155 @@
+//! The newest synopsis of a topic.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::{Message, Offset, TopicPartitionList};
+
+use crate::cli::evaluate::Error;
+use crate::clock::Timestamp;
+use crate::synopsis::Synopsis;
+
+/// How long a broker may be silent.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which topic, and which of its synopses.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Topic {
+    /// Read the newest synopsis of this topic instead of a file
+    #[arg(long, required = false, requires = "brokers")]
+    pub topic: String,
+    /// Bootstrap servers of the topic's cluster
+    #[arg(long, required = false, requires = "topic")]
+    pub brokers: String,
+    /// Only synopses of this group key
+    #[arg(long, requires = "topic")]
+    pub key: Option<String>,
+    /// Only the window that starts at this time, such as 2013-01-01T05:00:00Z
+    #[arg(long, requires = "topic", value_name = "START", value_parser = time)]
+    pub window: Option<Timestamp>,
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::try_from(text.to_owned())
+}
+
+impl Topic {
+    /// The synopsis of the newest window that matches, and of its copies the last; read from the beginning, outside any
+    /// consumer group.
+    pub fn newest(&self) -> Result<Synopsis, Error> {
+        let lost = |source| Error::Broker { brokers: self.brokers.clone(), source };
+        let consumer: BaseConsumer = ClientConfig::new()
+            .set("bootstrap.servers", &self.brokers)
+            // librdkafka wants a name to assign partitions by hand; nothing joins or commits.
+            .set("group.id", "bernstream-evaluate")
+            .set("enable.auto.commit", "false")
+            .set("isolation.level", "read_committed")
+            .set("auto.offset.reset", "error")
+            .set("allow.auto.create.topics", "false")
+            .create()
+            .map_err(lost)?;
+        let mut ends = self.ends(&consumer)?;
+        let mut newest: Option<Synopsis> = None;
+        let (mut messages, mut unreadable) = (0, 0);
+        let mut heard = Instant::now();
+        while !ends.is_empty() {
+            if let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) {
+                heard = Instant::now();
+                messages += 1;
+                ends.retain(|(partition, end)| *partition != message.partition() || message.offset() + 1 < *end);
+                match Synopsis::open(message.payload().unwrap_or_default()) {
+                    Ok(synopsis) if self.prefers(&synopsis, newest.as_ref()) => newest = Some(synopsis),
+                    Ok(_) => {}
+                    Err(_) => unreadable += 1,
+                }
+            } else {
+                // Positions pass the marks of transactions, which are never delivered.
+                let positions = consumer.position().map_err(lost)?;
+                let position = |partition| positions.find_partition(&self.topic, partition).map(|p| p.offset());
+                ends.retain(|(partition, end)| !matches!(position(*partition), Some(Offset::Offset(at)) if at >= *end));
+            }
+            if heard.elapsed() > PATIENCE {
+                return Err(Error::Silent { topic: self.topic.clone(), brokers: self.brokers.clone() });
+            }
+        }
+        newest.ok_or_else(|| Error::NoMatch { topic: self.topic.clone(), messages, unreadable })
+    }
+
+    /// Assigns every partition that has messages from its beginning, and says where each ends now.
+    fn ends(&self, consumer: &BaseConsumer) -> Result<Vec<(i32, i64)>, Error> {
+        let lost = |source| Error::Broker { brokers: self.brokers.clone(), source };
+        let metadata = consumer.fetch_metadata(Some(&self.topic), PATIENCE).map_err(lost)?;
+        let partitions = metadata.topics().iter().filter(|t| t.name() == self.topic && t.error().is_none());
+        let partitions: Vec<i32> = partitions.flat_map(|topic| topic.partitions()).map(|p| p.id()).collect();
+        if partitions.is_empty() {
+            return Err(Error::NoTopic { topic: self.topic.clone(), brokers: self.brokers.clone() });
+        }
+        let mut assignment = TopicPartitionList::new();
+        let mut ends = Vec::new();
+        for partition in partitions {
+            let (low, high) = consumer.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(lost)?;
+            if low < high {
+                assignment.add_partition_offset(&self.topic, partition, Offset::Offset(low)).map_err(lost)?;
+                ends.push((partition, high));
+            }
+        }
+        consumer.assign(&assignment).map_err(lost)?;
+        Ok(ends)
+    }
+
+    fn prefers(&self, candidate: &Synopsis, newest: Option<&Synopsis>) -> bool {
+        let about = candidate.description();
+        let matches = self.key.as_ref().is_none_or(|key| about.key.as_ref() == Some(key))
+            && self.window.is_none_or(|start| about.window.start == start);
+        let age = |s: &Synopsis| (s.description().window.end, s.description().ledger.sequence);
+        matches && newest.is_none_or(|newest| age(candidate) >= age(newest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+
+    use super::*;
+    use crate::synopsis::description::Description;
+    use crate::window::grid::Span;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        topic: Topic,
+    }
+
+    #[test]
+    fn the_newest_matching_synopsis_is_read_from_a_topic() {
+        let example: Description = serde_json::from_str(include_str!("../synopsis/example.json")).unwrap();
+        let cluster = MockCluster::new(1).unwrap();
+        let brokers = cluster.bootstrap_servers();
+        cluster.create_topic("synopses", 2, 1).unwrap();
+        let producer: BaseProducer = ClientConfig::new().set("bootstrap.servers", &brokers).create().unwrap();
+        // The newest window comes before a late copy of an older one.
+        for (key, day, sequence) in [("JFK", 1, 1), ("LGA", 1, 1), ("JFK", 3, 3), ("JFK", 2, 2)] {
+            let start = Timestamp::parse(&format!("2013-01-0{day}T05:00:00Z")).unwrap();
+            let mut about = Description { key: Some(key.to_owned()), ..example.clone() };
+            about.window = Span { start, end: start.plus(Duration::from_secs(86_400)) };
+            about.ledger.sequence = sequence;
+            let sealed = Synopsis::new(about, vec![0.0; 3]).unwrap().seal().unwrap();
+            producer.send(BaseRecord::to("synopses").key(&sealed.key).payload(&sealed.bytes)).map_err(|e| e.0).unwrap();
+        }
+        producer.send(BaseRecord::to("synopses").key("noise").payload("not one of ours")).map_err(|e| e.0).unwrap();
+        producer.flush(PATIENCE).unwrap();
+
+        let newest = |more: &str| {
+            let line = format!("--topic synopses --brokers {brokers} {more}");
+            let words = std::iter::once("evaluate").chain(line.split_whitespace());
+            Command::try_parse_from(words).unwrap().topic.newest().map(|s| s.description().ledger.sequence)
+        };
+        assert_eq!(newest("").unwrap(), 3);
+        assert_eq!(newest("--key LGA").unwrap(), 1);
+        assert_eq!(newest("--key JFK --window 2013-01-02T05:00:00Z").unwrap(), 2);
+        assert!(matches!(newest("--key EWR"), Err(Error::NoMatch { messages: 5, unreadable: 1, .. })));
+    }
+}

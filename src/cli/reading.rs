@@ -1,0 +1,75 @@
+//! The ways to read a synopsis, and the bounds that each has.
+
+use crate::synopsis::band::Band;
+use crate::synopsis::description::{Basis, Description};
+use crate::synopsis::pointwise::{Pointwise, pointwise_value};
+use crate::synopsis::{By, Error, Evaluator, Synopsis};
+
+/// How released values become a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Reading {
+    /// As published: on a lattice by the Bernstein operator
+    Bernstein,
+    /// The value of the nearest lattice point
+    Nearest,
+    /// Interpolation by the kernel of the release
+    Kernel,
+    /// Posterior mean of a Gaussian process, given the noise that is known to be on the values
+    Posterior,
+}
+
+impl Reading {
+    pub fn at_order(self, order: u32) -> By {
+        match self {
+            Reading::Bernstein => By::Bernstein(order),
+            Reading::Nearest => By::Nearest,
+            Reading::Kernel => By::Kernel,
+            Reading::Posterior => By::Posterior,
+        }
+    }
+}
+
+/// How far from the value its bounds are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Width {
+    /// Everywhere at once; a synopsis with the band of the order that was asked for.
+    Simultaneous(Box<Synopsis>),
+    /// The same at every point, everywhere at once.
+    Constant(f64),
+    Pointwise(Pointwise),
+    Posterior,
+    None,
+}
+
+impl Width {
+    pub fn new(synopsis: &Synopsis, by: Reading, pointwise: bool, order: u32) -> Result<Self, Error> {
+        let about = synopsis.description();
+        let is_lattice = about.basis == Basis::Bernstein;
+        Ok(match (by, pointwise) {
+            (Reading::Posterior, _) => Width::Posterior,
+            (Reading::Kernel, _) if is_lattice => Width::None,
+            (Reading::Nearest, true) => Width::Constant(pointwise_value(&about.noise, about.shape().values())),
+            (Reading::Nearest, false) => {
+                Width::Constant(Band::of_each(about.noise.law, about.shape().values()).scaled(&about.noise).half_width)
+            }
+            (_, true) => Width::Pointwise(synopsis.pointwise(order)?),
+            // The band in the message is that of its own order; the band of another follows from the noise alone.
+            (_, false) if order == about.order || !is_lattice => Width::Simultaneous(Box::new(synopsis.clone())),
+            (_, false) => {
+                let band = Band::simulate(&about.shape(), about.noise.law, order).scaled(&about.noise);
+                let about = Description { order, band, ..about.clone() };
+                Width::Simultaneous(Box::new(Synopsis::new(about, synopsis.values().to_vec())?))
+            }
+        })
+    }
+
+    pub fn at(&self, evaluator: &Evaluator, point: &[f64]) -> Result<Option<f64>, Error> {
+        Ok(match self {
+            Width::Simultaneous(synopsis) => Some(synopsis.half_width(point)?),
+            Width::Constant(half) => Some(*half),
+            Width::Pointwise(band) => Some(band.half_width(point)?),
+            Width::Posterior => evaluator.deviation(point)?.map(|deviation| 1.96 * deviation),
+            Width::None => None,
+        })
+    }
+}
