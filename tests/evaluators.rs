@@ -1,10 +1,14 @@
 //! One synopsis read in several ways: what smoothing gains and what it rests on, pointwise bands, densities that are densities.
 
+use bernstream::mechanism::Mechanism;
+use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::price::Price;
 use bernstream::synopsis::description::{
     Axis, Basis, Density, Description, KernelBasis, Law, Noise, PointKernel, Smoothing, Smoothness, Target,
 };
 use bernstream::synopsis::{By, Error, Synopsis, predict};
-use bernstream::target::Shape;
+use bernstream::target::whitened::KernelDensity;
+use bernstream::target::{Adjacency, Exact, Sensitivity, Shape, Target as _};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -157,6 +161,46 @@ fn kernel_functions_are_smoothed_too() {
         assert!((width / 7_840.0 - 1.0).abs() < 1e-3, "{width}");
     }
     assert!(smoothed < 0.9 * raw, "{raw} {smoothed}");
+}
+
+/// At the kernel's points, between them and at the ends; noise as the mechanism draws it, and as a target publishes it.
+#[test]
+fn the_standard_error_of_kernel_interpolation_is_that_of_its_noise() {
+    const DRAWS: u32 = 1_500;
+    let density = KernelDensity::diagonal(&[0.06], 15).unwrap();
+    let change = Sensitivity(density.euclidean_sensitivity(Adjacency::AddRemove, 1).unwrap());
+    for (law, price) in [
+        (Law::DiscreteGaussian, Price::Concentrated("0.5".parse().unwrap())),
+        (Law::Ball, Price::Pure("1".parse().unwrap())),
+    ] {
+        let mechanism = Mechanism::calibrated(law, change, 15, price).unwrap();
+        let mut about = Window::new(1, 0, 0.06).about(law, mechanism.scale().units() as f64);
+        (about.degree, about.order, about.basis) = (1, 1, density.shape().basis);
+        let mut generator = Generator::frozen([8; 32]);
+        let places = [0.0, 0.03, 0.5, 0.77, density.points().basis().points[6][0]];
+        let mut seen = [(0.0, 0, 0); 5];
+        // Bands know no values.
+        let band = Synopsis::new(about.clone(), vec![0.0; 15]).unwrap().pointwise(1).unwrap();
+        let stated = places.map(|y| band.deviation(&[y]).unwrap());
+        for _ in 0..DRAWS {
+            let noisy = mechanism.release(&Exact::new(vec![0; 15]), &mut generator);
+            let coefficients = density.publish(noisy.values().iter().map(|c| *c as f64).collect());
+            let synopsis = Synopsis::new(about.clone(), coefficients).unwrap();
+            let evaluator = synopsis.evaluator(By::Kernel).unwrap();
+            for (i, y) in places.iter().enumerate() {
+                let (noise, width) = (evaluator.evaluate(&[*y]).unwrap().abs(), band.half_width(&[*y]).unwrap());
+                let (square, covered, louder) = &mut seen[i];
+                *square += noise * noise / f64::from(DRAWS);
+                *covered += u32::from(noise <= width);
+                *louder += u32::from(1.3 * noise <= width);
+            }
+        }
+        for ((square, covered, louder), stated) in seen.into_iter().zip(stated) {
+            // Six deviations of a count, and of a mean of squares.
+            assert!((1_374..=1_475).contains(&covered) && louder < 1_374, "{law:?}: {covered} {louder}");
+            assert!((square.sqrt() / stated - 1.0).abs() < 0.13, "{law:?}: {} {stated}", square.sqrt());
+        }
+    }
 }
 
 #[test]

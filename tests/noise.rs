@@ -310,7 +310,7 @@ fn a_candidate_is_chosen_by_its_largest_distance_and_at_its_price() {
     assert_eq!(utilities(&exact), [-10, -30, -190, -300]);
     assert_eq!(utilities(&[i128::MIN, 0, i128::MAX]), [-i128::MAX; 4]);
     let scale = Selection::calibrated(40, price).unwrap().scale().units() as f64;
-    let law = |values: &[i128], scale: f64| choices(&utilities(values).try_into().unwrap(), scale);
+    let law = |values: &[i128], scale: f64| choices(&utilities(values), scale);
 
     let mut generator = Generator::frozen([73; 32]);
     let mut counts = [0.0; 4];
