@@ -197,6 +197,9 @@ fn gram_norm(bandwidth: f64, steps: u32, f: impl Fn(f64) -> f64) -> f64 {
     inner(&solved, &solved).sqrt()
 }
 
+/// A function with its largest value and slope.
+type Case<'a> = (&'a str, &'a dyn Fn(f64) -> f64, f64, f64);
+
 #[test]
 fn the_norm_of_sobolev_is_that_of_the_kernel_matrix() {
     let zigzag = |x: f64| 0.1 * (1.0 - 4.0 * ((8.0 * x).fract() - 0.5).abs());
@@ -212,8 +215,7 @@ fn the_norm_of_sobolev_is_that_of_the_kernel_matrix() {
             };
             ((f(0.0).powi(2) + f(1.0).powi(2)) / 2.0 + (0..STEPS).map(term).sum::<f64>()).sqrt()
         };
-        // With the largest value and slope.
-        let functions: [(&str, &dyn Fn(f64) -> f64, f64, f64); 5] = [
+        let functions: [Case; 5] = [
             ("constant", &|_| 0.7, 0.7, 0.0),
             ("line", &|x| 2.0 * x - 1.0, 1.0, 2.0),
             ("zigzag", &zigzag, 0.1, 3.2),

@@ -358,3 +358,25 @@ fn what_cannot_be_answered_says_why() {
     }
     assert_eq!(format!("{online:?}"), "Online(3 points drawn)", "no secret is shown");
 }
+
+/// A grid of 2^24 units to the change, and values that are rounded to it.
+#[test]
+fn many_points_fit_into_the_slack() {
+    let mut generator = Generator::frozen([8; 32]);
+    // In no order, into the widest gaps.
+    let place = |i: u32, turn: f64| (f64::from(i) * turn).fract();
+    let mut drawn = |kernel: &PointKernel, axes: usize, points: u32| {
+        let mut online = online(kernel, axes, 1.0);
+        for i in 0..points {
+            let point = [place(i, 0.618_033_988_7), place(i, 0.754_877_666_2)];
+            online.ask(&point[..axes], &one(0), &mut generator).unwrap();
+        }
+        online.drawn()
+    };
+    assert_eq!(drawn(&laplacian(0.2), 1, 50_000), 50_000);
+    assert_eq!(drawn(&laplacian(0.2), 2, 300), 300);
+    // Smooth kernels know all there is after a few.
+    let few = [(gaussian(0.1), 1), (gaussian(0.2), 2)].map(|(kernel, axes)| drawn(&kernel, axes, 300));
+    println!("{few:?}");
+    assert!(few[0] > 15 && few[1] > 60, "{few:?}");
+}
