@@ -215,11 +215,19 @@ fn panel(scene: &Scene, rows: &[(Vec<(String, f64)>, f64)]) -> Panel {
         is_dashed: method == 4,
         points: EPSILONS.iter().zip(rows).map(|(e, row)| (e.parse().expect("a number"), row.0[method].1)).collect(),
     };
-    let layers = [GREY, BRICK, SKY, GREEN, DARK].into_iter().enumerate().map(line).collect();
+    let mut layers: Vec<Layer> = [GREY, BRICK, SKY, GREEN, DARK].into_iter().enumerate().map(line).collect();
+    if scene.degrees.len() > 1 {
+        layers.push(Layer::Line {
+            name: "papers' scale, k = 20".into(),
+            color: GREY,
+            is_dashed: true,
+            points: EPSILONS.iter().zip(rows).map(|(e, row)| (e.parse().expect("a number"), row.1)).collect(),
+        });
+    }
     let x = Axis { label: "epsilon", range: 0.01..1.0, is_logarithmic: true };
     let (low, high) = rows
         .iter()
-        .flat_map(|row| row.0.iter().map(|(_, error)| *error))
+        .flat_map(|row| row.0.iter().map(|(_, error)| *error).chain([row.1]))
         .fold((f64::INFINITY, 0.0_f64), |(low, high), e| (low.min(e), high.max(e)));
     let y = Axis { label: "mean largest error", range: low / 1.5..high * 1.5, is_logarithmic: true };
     Panel { title: scene.name, x, y, legend: UpperRight, layers }
