@@ -14,7 +14,8 @@ impl Laplace {
     /// `N e0 (exp(e0) - 1) <= price / 2`, and elsewhere the pure scale is taken. It is the smaller one up to
     /// `N = 8 ln(1/delta)` too. [`Gaussian`](super::Gaussian) noise is three to four times smaller at the same guarantee.
     pub fn advanced(sup: u64, values: usize, price: Epsilon, delta: Delta) -> Result<Self, Error> {
-        let pure = Laplace::calibrated(Sensitivity(sup.saturating_mul(values as u64)), price);
+        let all = sup.checked_mul(values as u64).ok_or(Error::TooMuchNoise { price });
+        let pure = all.and_then(|all| Laplace::calibrated(Sensitivity(all), price));
         match part(values, price, delta).map(|part| Laplace::calibrated(Sensitivity(sup), part)) {
             Some(Ok(advanced)) if pure.as_ref().map_or(true, |pure| advanced.scale < pure.scale) => Ok(advanced),
             _ => pure,
@@ -72,6 +73,13 @@ mod tests {
         for delta in ["0", "1"] {
             assert!((scale(500, "0.5", delta) / 1000.0 - 1.0).abs() < 1e-9, "delta {delta}");
         }
+    }
+
+    /// A sum that does not fit must not become the largest that does: an epsilon of 500 would buy far too little noise for it.
+    #[test]
+    fn a_sum_of_changes_that_does_not_fit_is_refused() {
+        let found = Laplace::advanced(1 << 50, 1 << 20, "500".parse().unwrap(), Delta::ZERO);
+        assert!(matches!(found, Err(Error::TooMuchNoise { .. })), "{found:?}");
     }
 
     /// At 121 values and 10^-6 the condition ends at `2 c ln(1 + c/N) = 45.2`, `c = sqrt(2 N ln(1/delta))`.
