@@ -16,9 +16,13 @@ use std::fmt::Write;
 use std::fs;
 
 use bernstream::config::Settings;
+use bernstream::mechanism::choice::Candidates;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::{Laplace, Mechanism};
+use bernstream::synopsis::band::Band;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
+use bernstream::synopsis::description::Description;
+use bernstream::synopsis::{By, Synopsis};
 use bernstream::target::{Basis, Exact, Sensitivity};
 use picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
 use plotters::chart::SeriesLabelPosition::UpperRight;
@@ -28,7 +32,7 @@ use rand_distr::{Distribution, Normal, StandardNormal};
 
 const EPSILONS: [&str; 5] = ["0.01", "0.03", "0.1", "0.3", "1"];
 const ORDERS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-const METHODS: [&str; 5] = ["papers' scale", "Laplace", "cube", "ball", "auto"];
+const METHODS: [&str; 7] = ["papers' scale", "Laplace", "cube", "ball", "auto", "Laplace, smoothed", "auto, smoothed"];
 
 /// A window with what was published about it at best: the exact function on a grid.
 struct Scene {
@@ -182,6 +186,38 @@ impl Release {
     }
 }
 
+/// A description with everything that a reading needs.
+fn description(settings: &Settings) -> Description {
+    let band = Band {
+        level: 0.95,
+        half_width: 1.0,
+        weights: vec![1.0],
+        pointwise: 1.0,
+        draws: 1,
+        expected_sup: 1.0,
+        norm: 1.0,
+    };
+    let plan = settings.plan(&Candidates::new(band, Vec::new()), true).expect("a plan");
+    plan.description().clone()
+}
+
+impl Release {
+    /// The mean sup error of posterior smoothing.
+    fn smoothed(&self, scene: &Scene) -> f64 {
+        let (about, mechanism) = (description(&self.settings), self.settings.mechanism().expect("a mechanism"));
+        let mut generator = Generator::frozen([5; 32]);
+        let mut error = || {
+            let values = self.natural(mechanism.release(&self.exact, &mut generator).values());
+            let synopsis = Synopsis::new(about.clone(), values).expect("a synopsis");
+            let smooth = synopsis.evaluator(By::Posterior).expect("a posterior");
+            let off =
+                |(y, exact): (&Vec<f64>, &f64)| (smooth.evaluate(y).expect("a value") / scene.divisor - exact).abs();
+            scene.grid.iter().zip(&scene.exact).map(off).fold(0.0, f64::max)
+        };
+        (0..scene.repeats / 4).map(|_| error()).sum::<f64>() / (scene.repeats / 4) as f64
+    }
+}
+
 fn least(errors: impl IntoIterator<Item = (String, f64)>) -> (String, f64) {
     errors.into_iter().min_by(|a, b| a.1.total_cmp(&b.1)).expect("some")
 }
@@ -205,17 +241,22 @@ fn row(scene: &Scene, epsilon: &str) -> (Vec<(String, f64)>, f64) {
     let order = auto.settings.release.order;
     let error = auto.errors(scene, auto.settings.mechanism().expect("a mechanism"), &[order])[0];
     let taken = auto.settings.release.auto.as_ref().expect("a table").best.written();
-    (vec![least(papers), at("laplace", 20, false), at("cube", 20, false), ball, (taken, error)], at_20)
+    let laplace = Release::new(scene, epsilon, "degree = 20\norder = 1");
+    let smoothed = [("k 20".to_owned(), laplace.smoothed(scene)), (taken.clone(), auto.smoothed(scene))];
+    let mut row = vec![least(papers), at("laplace", 20, false), at("cube", 20, false), ball, (taken, error)];
+    row.extend(smoothed);
+    (row, at_20)
 }
 
 fn panel(scene: &Scene, rows: &[(Vec<(String, f64)>, f64)]) -> Panel {
     let line = |(method, color): (usize, _)| Layer::Line {
         name: METHODS[method].into(),
         color,
-        is_dashed: method == 4,
+        is_dashed: method > 4,
         points: EPSILONS.iter().zip(rows).map(|(e, row)| (e.parse().expect("a number"), row.0[method].1)).collect(),
     };
-    let mut layers: Vec<Layer> = [GREY, BRICK, SKY, GREEN, DARK].into_iter().enumerate().map(line).collect();
+    let mut layers: Vec<Layer> =
+        [GREY, BRICK, SKY, GREEN, DARK, BRICK, DARK].into_iter().enumerate().map(line).collect();
     if scene.degrees.len() > 1 {
         layers.push(Layer::Line {
             name: "papers' scale, k = 20".into(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cli::{Failure, section};
 use crate::clock::micros;
-use crate::config::{Input, Output, Settings, guarantee, message_bytes};
+use crate::config::{Input, Output, Settings, guarantee, synopsis_bytes};
 use crate::ledger::witness;
 use crate::source;
 use crate::source::files::Files;
@@ -52,7 +52,7 @@ fn summary(settings: &Settings) -> String {
     let points = settings.shape().values();
     let message = format!(
         "{points} values x 8 bytes and about 4 KB of schema and metadata: about {} bytes for each window and key",
-        message_bytes(points)
+        synopsis_bytes(&settings.shape())
     );
     section(&mut text, "Message", &[message]);
     let notes = guarantee::notes(settings);
@@ -204,7 +204,7 @@ fn online(settings: &Settings) -> Vec<Check> {
         }
     }
     if let Output::Kafka { sink, witness } = &settings.output {
-        let bytes = message_bytes(settings.shape().values());
+        let bytes = synopsis_bytes(&settings.shape());
         let make = "`bernstream ledger init` makes it";
         if about(&mut checks, &sink.broker, &sink.topic, make, |topic| output_checks(&sink.topic, topic, bytes)) {
             about(&mut checks, &witness.broker, &witness.topic, make, |topic| witness_checks(witness, topic));

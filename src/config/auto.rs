@@ -179,7 +179,8 @@ impl Search<'_> {
     /// Every number of points of one function, which has the most; none where it cannot be drawn or sent.
     fn on_points(&self, bodies: &[Body], sizes: &[u32], function: &Function) -> Vec<Candidate> {
         let Basis::Kernel(KernelBasis { kernel, points }) = function.target.shape().basis else { return Vec::new() };
-        let most = points.len().min(self.terms.most_values);
+        // Each point stands in the message twice: as a coefficient, and as its coordinates.
+        let most = points.len().min(self.terms.most_values / (1 + 3 * self.axes.len()));
         let counts: Vec<usize> = sizes.iter().map(|count| *count as usize).filter(|count| *count <= most).collect();
         let (Some(bump), Ok(points)) = (self.bump(function), Points::choose(kernel, self.axes.len(), most)) else {
             return Vec::new();
@@ -203,7 +204,13 @@ impl Search<'_> {
     fn scale(&self, body: Body, function: &Function) -> Option<f64> {
         let Terms { adjacency, contributions, .. } = self.terms;
         let change = body.law().sensitivity(&*function.target, adjacency, contributions).ok()?;
-        let mechanism = Mechanism::calibrated(body.law(), change, function.target.shape().values(), self.price).ok()?;
+        let mechanism = Mechanism::calibrated(
+            body.law(),
+            change,
+            function.target.shape().values() * contributions as usize,
+            self.price,
+        )
+        .ok()?;
         #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
         Some(mechanism.scale().units() as f64 * function.unit)
     }

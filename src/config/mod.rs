@@ -157,12 +157,14 @@ impl Calibration {
         price: Price,
     ) -> Result<Mechanism, plan::Error> {
         let (change, values) = (self.sensitivity(target, law, privacy)?, target.shape().values());
+        // A unit of several records can be in as many keys, each with noise of its own.
+        let touched = values.saturating_mul(privacy.unit.contributions() as usize);
         Ok(match (self, price) {
             (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
                 let sup = change.0.div_ceil(values as u64);
                 Mechanism::Laplace(Laplace::advanced(sup, values, epsilon, delta)?)
             }
-            _ => Mechanism::calibrated(law, change, values, price)?,
+            _ => Mechanism::calibrated(law, change, touched, price)?,
         })
     }
 }
@@ -246,8 +248,18 @@ pub fn most_values(bytes: usize) -> usize {
     bytes.saturating_sub(message_bytes(0)) / 8
 }
 
+/// About how long a synopsis of this shape is.
+pub fn synopsis_bytes(shape: &Shape) -> usize {
+    let points = match &shape.basis {
+        // Its points stand in the description, at most 22 characters a coordinate.
+        target::Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
+        _ => 0,
+    };
+    message_bytes(shape.values()) + points
+}
+
 /// About how long a synopsis of `lattice_points` is: eight bytes a coefficient, and its schema and metadata.
-pub fn message_bytes(lattice_points: usize) -> usize {
+fn message_bytes(lattice_points: usize) -> usize {
     8 * lattice_points + 4096
 }
 

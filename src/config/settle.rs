@@ -13,7 +13,7 @@ use crate::config::release::{self, Stage};
 use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
 use crate::config::{
-    Calibration, Function, Input, Output, Privacy, Release, Settings, Unit, message_bytes, most_values, normalised,
+    Calibration, Function, Input, Output, Privacy, Release, Settings, Unit, most_values, normalised, synopsis_bytes,
 };
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
@@ -218,7 +218,7 @@ fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &
 }
 
 fn fits_a_message(document: &mut Document<'_>, output: &sections::Outlet, release: &Stage) {
-    let bytes = message_bytes(release.function.get_ref().target.shape().values());
+    let bytes = synopsis_bytes(&release.function.get_ref().target.shape());
     if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
         let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
         document.fault(release.size.clone(), what, "take a smaller degree or fewer points, or publish to files");

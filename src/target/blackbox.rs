@@ -265,6 +265,11 @@ impl<F: Function> Target for BlackBox<F> {
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, super::Error> {
         self.change(adjacency, contributions).map(|[sup, _]| sup)
     }
+
+    /// The 1-norm's: of a sampled change `sqrt(D1 S)` would fail wherever one of the two does.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, super::Error> {
+        self.sensitivity(adjacency, contributions).map(|sensitivity| sensitivity.0)
+    }
 }
 
 /// Why a caller's function cannot be a target.

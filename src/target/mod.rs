@@ -50,11 +50,12 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// error where no bound holds.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error>;
 
-    /// How much such a unit can change any one value, in grid units.
+    /// How much such a unit can change any one value, in grid units, summed over the keys: cubes are drawn a key apart.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
 
-    /// How much such a unit can change the values in the 2-norm, in grid units: without a bound of the target's own
-    /// `sqrt(D1 S)`, rounded up, because `sum z_i^2 <= max |z_i| sum |z_i|`.
+    /// How much such a unit can change the values in the 2-norm, in grid units, summed over the keys. Without a bound of the
+    /// target's own `sqrt(D1 S)`, rounded up, because `sum z_i^2 <= max |z_i| sum |z_i|`: true where `D1` and `S` hold for all
+    /// neighbours, not where each was sampled.
     fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
         let one = self.sensitivity(adjacency, contributions)?.0;
         let sup = self.sup_sensitivity(adjacency, contributions)?;

@@ -183,4 +183,9 @@ impl Target for SampledTarget {
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, super::Error> {
         self.allows(adjacency, contributions).map(|()| self.change.sup)
     }
+
+    /// The 1-norm's, for which the failures were counted: `sqrt(D1 S)` would fail wherever one of the two does.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, super::Error> {
+        self.sensitivity(adjacency, contributions).map(|sensitivity| sensitivity.0)
+    }
 }
