@@ -43,7 +43,8 @@ pub struct Arguments {
     /// Clip at 0 what noise has pushed below, and let the density integrate to 1
     #[arg(long, requires = "density")]
     proper: bool,
-    /// Print the part of the records at or below each point of the one axis: it never falls
+    /// Print the part of the density at or below each point of the one axis: of the records as the kernel smooths them. It
+    /// never falls
     #[arg(long, conflicts_with_all = ["density", "pointwise"])]
     cumulative: bool,
     /// Print what the synopsis says about itself, as JSON, and nothing else

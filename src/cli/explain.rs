@@ -44,11 +44,7 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Function", std::slice::from_ref(&settings.function.meaning));
     section(&mut text, "Lattice", &[plan.lattice()]);
     if let Some(table) = &settings.release.auto {
-        section(
-            &mut text,
-            "Choice of noise and size",
-            &choice(table, settings.release.private_order.is_some(), &settings.function.quantity),
-        );
+        section(&mut text, "Choice of noise and size", &choice(table, settings));
     }
     let choices = choices(settings)?;
     if !choices.is_empty() {
@@ -58,7 +54,7 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Noise", &plan.noise()?);
     section(&mut text, "Other prices", &plan.prices());
     let mut approximation = plan.approximation();
-    if approximation.is_empty() && settings.shape().basis == Basis::Bernstein {
+    if approximation.is_empty() && settings.shape().basis == Basis::Bernstein && settings.release.auto.is_none() {
         let unknown = "not predicted for this function: the figures above are those of the noise alone";
         approximation.push(unknown.to_owned());
     }
@@ -156,7 +152,10 @@ impl<'s> Plan<'s> {
                 show(scale),
                 natural(scale)
             ),
-            format!("the noise on a value is as large as the largest effect of {} units", units(scale)),
+            format!(
+                "the standard deviation of the noise on a value is the largest effect of {} units",
+                units(scale * predict::deviation(self.settings.release.body.law(), self.settings.shape().values()))
+            ),
             format!(
                 "expected largest error by the noise: {} {quantity}, or {} units",
                 natural(expected),
@@ -250,13 +249,14 @@ fn around(price: Price) -> [Price; 3] {
 }
 
 /// What was looked at: of each body the best, and of a lattice the best order of each degree.
-fn choice(table: &auto::Table, is_private: bool, quantity: &str) -> Vec<String> {
+fn choice(table: &auto::Table, settings: &Settings) -> Vec<String> {
+    let (is_private, quantity) = (settings.release.private_order.is_some(), &settings.function.quantity);
     let mut lines = vec![
         format!(
             "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
             table.expected_records
         ),
-        format!("  {:<9} {:<18} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
+        format!("  {:<17} {:<20} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
     ];
     let shown = |candidate: &&auto::Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
     lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
@@ -267,11 +267,18 @@ fn choice(table: &auto::Table, is_private: bool, quantity: &str) -> Vec<String> 
             Coordinates::Points { most } => format!("{most} points"),
         };
         let [noise, approximation, both] = [expected.noise, expected.approximation, expected.error].map(show);
-        format!("{mark} {body:<9} {on:<18} {values:<8} {noise:<10} {approximation:<14} {both}")
+        format!("{mark} {body:<17} {on:<20} {values:<8} {noise:<10} {approximation:<14} {both}")
     }));
     let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
     if left_out > 0 {
         lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
+    }
+    if matches!(settings.function.about, Target::Sum(_)) {
+        lines.push(
+            "nothing is known of an expression: it is taken for a bump a quarter of the domain wide; one that is finer is \
+             followed far less closely than this says, so give it a degree and an order of your own"
+                .to_owned(),
+        );
     }
     let own = if is_private { "; the order is each window's own" } else { "" };
     let written = table.best.written();

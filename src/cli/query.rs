@@ -72,10 +72,13 @@ fn failure(error: synopsis::Error) -> Failure {
 
 fn words(answer: &Answer, function: &str, about: &Description) -> String {
     let Answer { sum, noise, truncation, mean } = answer;
-    let misses = if truncation.is_proved { "proved" } else { "seen on a fine grid, not proved" };
+    let (most, misses) = match truncation.is_proved {
+        true => ("at most", "proved"),
+        false => ("about", "the largest seen on a fine grid; between its points, as at a pole, it may be any size"),
+    };
     let mut text = format!("sum of {function}: {}\n{}", digits(*sum, noise.half_width), within(noise));
     text += &format!(
-        "  truncation at most {}: {} a record ({misses}), times the {} records released\n",
+        "  truncation {most} {}: {} a record ({misses}), times the {} records released\n",
         short(truncation.error),
         short(truncation.per_record),
         truncation.records.round()
@@ -83,7 +86,7 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
     match mean {
         Some(mean) => {
             text += &format!("mean: {}\n{}", digits(mean.value, mean.noise.half_width), within(&mean.noise));
-            text += &format!("  truncation at most {}\n", short(truncation.per_record));
+            text += &format!("  truncation {most} {}\n", short(truncation.per_record));
         }
         None => text += "mean: none, the noise leaves too little of the number of records\n",
     }

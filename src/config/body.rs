@@ -62,7 +62,7 @@ impl Body {
 impl fmt::Display for Body {
     /// As in the file.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.pad(match self {
             Body::Laplace => "laplace",
             Body::Cube => "cube",
             Body::Ball => "ball",

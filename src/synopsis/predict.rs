@@ -8,7 +8,7 @@ use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::description::Law;
 use crate::synopsis::evaluator::midpoints;
 use crate::synopsis::newton::dot;
-use crate::synopsis::noise::unit_noise;
+use crate::synopsis::noise::{unit_noise, variance};
 use crate::synopsis::posterior::Error;
 use crate::target::whitened::Points;
 use crate::target::{Basis, PointKernel, Shape};
@@ -95,6 +95,11 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
         }
     }
     worst
+}
+
+/// The standard deviation of one of `count` values under noise of scale 1.
+pub fn deviation(law: Law, count: usize) -> f64 {
+    variance(law, count).sqrt()
 }
 
 /// What is assumed of a function: a Gaussian bump somewhere in the domain.
