@@ -4,8 +4,11 @@
 use bernstream::config::Settings;
 use bernstream::config::auto::Candidate;
 use bernstream::config::body::Coordinates;
+use bernstream::mechanism::choice::Candidates;
 use bernstream::mechanism::noise::Generator;
+use bernstream::synopsis::band::Band;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
+use bernstream::synopsis::{By, Synopsis, predict};
 use bernstream::target::Basis;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -208,4 +211,48 @@ fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
         let bad = all.iter().filter(|found| found.2 > 2.0 * best.2).count();
         assert!(3 * bad > all.len(), "{bad} of {}", all.len());
     }
+}
+
+/// What `explain` says of the two readings is what windows give, and at a low price smoothing is worth it.
+#[test]
+fn the_reading_that_is_recommended_is_the_closer_one() {
+    let case = Case { axes: 1, bandwidth: 10.0, records: 300, price: "0.05" };
+    let settings = case.settings("noise = \"laplace\"\ndegree = 24\norder = 2");
+    let table = case.auto("laplace").release.auto.unwrap();
+    let band = Band {
+        level: 0.95,
+        half_width: 1.0,
+        weights: vec![1.0],
+        pointwise: 1.0,
+        draws: 1,
+        expected_sup: 1.0,
+        norm: 1.0,
+    };
+    let plan = settings.plan(&Candidates::new(band, Vec::new()), true).unwrap();
+    let (about, target) = (plan.description(), &settings.function.target);
+    let predicted = predict::readings(about, &table.bump.unwrap(), |noisy| target.publish(noisy)).unwrap();
+    let (keep, mechanism, places) = (target.keep(), settings.mechanism().unwrap(), case.places());
+    let mut found = [0.0; 2];
+    for seed in 0..60 {
+        let records = case.window(seed);
+        let exact = case.exact(&records, &places);
+        let truth = target.evaluate(&keep.state(records.iter().map(|x| keep.record(x, 0.0))));
+        let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
+        let synopsis = Synopsis::new(about.clone(), plan.ways.first().natural(&noisy)).unwrap();
+        for (found, by) in found.iter_mut().zip([By::Bernstein(2), By::Posterior]) {
+            let evaluator = synopsis.evaluator(by).unwrap();
+            let at = |y: &Vec<f64>| evaluator.evaluate(&[-30.0 + 210.0 * y[0]]).unwrap();
+            found_sup(found, &places.iter().map(at).collect::<Vec<f64>>(), &exact);
+        }
+    }
+    println!("predicted {predicted:?}, found {found:?}");
+    for (predicted, found) in predicted.iter().zip(found) {
+        // Sixteen draws, sixty windows, and a bump that is not the windows' own.
+        assert!((0.7..1.4).contains(&(found / predicted)), "{found} {predicted}");
+    }
+    assert!(predicted[1] < 0.8 * predicted[0] && found[1] < 0.8 * found[0], "{predicted:?} {found:?}");
+}
+
+fn found_sup(mean: &mut f64, values: &[f64], exact: &[f64]) {
+    *mean += sup(values, exact) / 60.0;
 }

@@ -10,6 +10,7 @@ use crate::config::body::Coordinates;
 use crate::config::{self, Settings, Unit, auto, guarantee};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Epsilon, Rho};
+use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
@@ -45,6 +46,10 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Lattice", &[plan.lattice()]);
     if let Some(table) = &settings.release.auto {
         section(&mut text, "Choice of noise and size", &choice(table, settings));
+        let readings = readings(table, settings, &plan.band)?;
+        if !readings.is_empty() {
+            section(&mut text, "Readings", &readings);
+        }
     }
     let choices = choices(settings)?;
     if !choices.is_empty() {
@@ -284,6 +289,26 @@ fn choice(table: &auto::Table, settings: &Settings) -> Vec<String> {
     let written = table.best.written();
     lines.push(format!("* is taken; to keep it whatever later versions would take, write {written}{own}"));
     lines
+}
+
+/// Which way to read what is released has the smallest predicted error.
+fn readings(table: &auto::Table, settings: &Settings, band: &Band) -> Result<Vec<String>, Failure> {
+    let plan = settings.plan(&Candidates::new(band.clone(), Vec::new()), false);
+    let plan = plan.map_err(|e| Failure::Configuration(e.to_string()))?;
+    let target = &settings.function.target;
+    let readings =
+        table.bump.as_ref().and_then(|bump| predict::readings(plan.description(), bump, |noisy| target.publish(noisy)));
+    let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
+    let best = match smoothed < published {
+        true => "`bernstream evaluate --by posterior` is expected to be the closer one",
+        false => "`bernstream evaluate` as it is is expected to be the closer one",
+    };
+    let quantity = &settings.function.quantity;
+    Ok(vec![format!(
+        "expected largest error as published {}, smoothed by its posterior {} ({quantity}): {best}",
+        show(published),
+        show(smoothed)
+    )])
 }
 
 /// What each window and key chooses from its own records, and how well it can.

@@ -72,6 +72,8 @@ pub struct Table {
     pub candidates: Vec<Candidate>,
     /// Taken.
     pub best: Candidate,
+    /// What it is judged by.
+    pub bump: Option<Bump>,
 }
 
 /// One way to release, with its predicted errors in natural units.
@@ -141,7 +143,8 @@ impl Search<'_> {
         candidates.sort_by_key(|candidate| candidate.body);
         // The first of equals: the smallest message of the simplest body.
         let best = candidates.iter().copied().min_by(|a, b| a.expected.error.total_cmp(&b.expected.error))?;
-        Some(Table { expected_records: self.expected_records, candidates, best })
+        let bump = build(best.on).and_then(|function| self.bump(&function));
+        Some(Table { expected_records: self.expected_records, candidates, best, bump })
     }
 
     /// The best order of each body on one lattice; none where it cannot be drawn or sent.

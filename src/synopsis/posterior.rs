@@ -7,7 +7,6 @@
 //! In Newton's basis of `K` on points chosen from those of the values, `g = w' n(y)` with independent standard normal `w`,
 //! and the values are `m u + A F w` plus noise: every system to solve has one row a coordinate, few for a smooth kernel.
 
-use crate::mechanism::Law;
 use crate::synopsis::description::{Description, Method, Smoothing, Target};
 use crate::synopsis::newton::{Newton, backward, cholesky, dot, forward};
 use crate::synopsis::noise::variance;
@@ -159,38 +158,6 @@ impl Model {
         let coarse = best((-12..=18).map(|i| f64::from(i) / 2.0).collect()).map_or(0.0, |(exponent, _)| exponent);
         let fine = best((-4..=4).map(|i| coarse + f64::from(i) / 10.0).collect());
         fine.map_or_else(|| self.fit(1.0, noise), |(_, fit)| fit)
-    }
-}
-
-/// How the error of a posterior is distributed where the function is of the prior: for a planner.
-pub(super) struct Error {
-    newton: Newton,
-    factor: Vec<Vec<f64>>,
-    amplitude: f64,
-}
-
-impl Error {
-    /// Noise of `law` and scale 1 on `shape`, a function with the standard deviation `amplitude`; `None` where there is no
-    /// smoothing.
-    pub fn of(shape: &Shape, law: Law, prior: &PointKernel, amplitude: f64) -> Option<Self> {
-        let count = shape.values();
-        let model = Model::new(shape, prior, &vec![0.0; count])?;
-        let fit = model.fit(amplitude.powi(2) / variance(law, count), 1.0);
-        Some(Error { newton: model.newton, factor: fit.factor, amplitude })
-    }
-
-    pub fn count(&self) -> usize {
-        self.newton.count()
-    }
-
-    /// Newton's basis at a point, of whose functions [`Error::coordinates`] are the coefficients.
-    pub fn at(&self, y: &[f64]) -> Vec<f64> {
-        self.newton.at(y)
-    }
-
-    /// The coordinates of one error, from standard normal numbers.
-    pub fn coordinates(&self, normal: &[f64]) -> Vec<f64> {
-        backward(&self.factor, normal).into_iter().map(|x| self.amplitude * x).collect()
     }
 }
 

@@ -5,13 +5,12 @@ use rand::{RngExt, SeedableRng};
 
 use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
+use crate::synopsis::description::Description;
 use crate::synopsis::description::Law;
-use crate::synopsis::evaluator::midpoints;
-use crate::synopsis::newton::dot;
 use crate::synopsis::noise::{unit_noise, variance};
-use crate::synopsis::posterior::Error;
+use crate::synopsis::{By, Synopsis};
 use crate::target::whitened::Points;
-use crate::target::{Basis, PointKernel, Shape};
+use crate::target::{Basis, Shape};
 
 /// Draws behind a mean: its standard error is about 2 %, far below what separates two degrees.
 const DRAWS: u64 = 64;
@@ -38,24 +37,6 @@ pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
         }
     }
     sums.into_iter().map(|sum| sum / DRAWS as f64).collect()
-}
-
-/// Mean sup over the cube of the error of posterior smoothing, noise and approximation together, where the noise has scale 1 and
-/// the function is drawn from the prior: a Gaussian process with the kernel `prior` and the standard deviation `amplitude`, in
-/// units of the noise's scale. `None` where [`crate::synopsis::By::Posterior`] does not apply.
-///
-/// A figure to plan with: few draws, looked at on midpoints, and the noise taken for Gaussian. What `amplitude` stands for must
-/// be public.
-pub fn smoothed(shape: &Shape, law: Law, prior: &PointKernel, amplitude: f64) -> Option<f64> {
-    let error = Error::of(shape, law, prior, amplitude)?;
-    let rows: Vec<Vec<f64>> = midpoints(shape.dimensions).iter().map(|y| error.at(y)).collect();
-    let sup = |draw: u64| {
-        let mut rng = ChaCha12Rng::seed_from_u64(SEED);
-        rng.set_stream(draw);
-        let coordinates = error.coordinates(&unit_noise(Law::DiscreteGaussian, error.count(), &mut rng));
-        rows.iter().map(|n| dot(n, &coordinates).abs()).fold(0.0, f64::max)
-    };
-    Some((0..DRAWS).map(sup).sum::<f64>() / DRAWS as f64)
 }
 
 /// How far the order-`h` polynomial of a Gaussian bump is from the bump, in units of its peak, for each of `orders`, which
@@ -167,6 +148,47 @@ pub fn on_points(points: &Points, law: Law, scale: f64, counts: &[usize], bump: 
         }
     }
     sums
+}
+
+/// What to expect of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
+/// error over the domain where a [`Bump`] lies anywhere. `publish` is that of the target
+/// ([`Target::publish`](crate::target::Target::publish)). `None` where there is no posterior, or too many values.
+pub fn readings(about: &Description, bump: &Bump, publish: impl Fn(Vec<f64>) -> Vec<f64>) -> Option<[f64; 2]> {
+    /// A posterior takes its time.
+    const FEW: u64 = 16;
+    const MOST_VALUES: usize = 450;
+    let shape = about.shape();
+    let points = match &shape.basis {
+        Basis::Kernel(basis) => Some(Points::choose(basis.kernel.clone(), shape.dimensions, basis.points.len()).ok()?),
+        Basis::Bernstein => None,
+        Basis::Affine | Basis::Cosine { .. } => return None,
+    };
+    if shape.values() > MOST_VALUES {
+        return None;
+    }
+    let grid = Grid::new(bump, 2 * shape.degree).points();
+    let lattice = Grid { axes: shape.dimensions, along: places(shape.degree) };
+    let mut means = [0.0; 2];
+    for draw in 0..FEW {
+        let mut rng = stream(draw);
+        let place = bump.place(&mut rng);
+        let exact = match &points {
+            Some(points) => {
+                let values: Vec<f64> = points.basis().points.iter().map(|p| bump.at(&place, p)).collect();
+                points.whiten(&values)
+            }
+            None => lattice.values(bump, &place),
+        };
+        let noise = unit_noise(about.noise.law, exact.len(), &mut rng);
+        let noisy = exact.iter().zip(noise).map(|(f, z)| f + about.noise.scale * z).collect();
+        let synopsis = Synopsis::new(about.clone(), publish(noisy)).ok()?;
+        for (mean, by) in means.iter_mut().zip([By::Bernstein(about.order), By::Posterior]) {
+            let evaluator = synopsis.evaluator(by).ok()?;
+            let off = |y: &Vec<f64>| (evaluator.at(y) - about.offset - bump.at(&place, y)).abs();
+            *mean += grid.iter().map(off).fold(0.0, f64::max) / FEW as f64;
+        }
+    }
+    Some(means)
 }
 
 impl Expected {
