@@ -98,8 +98,10 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
         keep.record(&x, label)
     };
     let values = target.evaluate(&keep.state(records.iter().map(record)));
-    let natural = |value: &i128| settings.function.offset + *value as f64 * settings.function.unit;
-    let values = values.reveal().iter().map(natural).collect();
+    let scaled = values.reveal().iter().map(|value| *value as f64 * settings.function.unit).collect();
+    // What is put on kernel points has its offset in the description.
+    let offset = settings.function.offset - released.description().offset;
+    let values = target.publish(scaled).into_iter().map(|value| offset + value).collect();
     Synopsis::new(released.description().clone(), values).expect("a synopsis")
 }
 

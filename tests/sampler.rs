@@ -138,6 +138,9 @@ fn the_vignettes_regression_is_sampled_and_released() {
     assert!(
         target.sensitivity(Adjacency::AddRemove, 1).is_err() && target.sensitivity(Adjacency::ReplaceOne, 2).is_err()
     );
+    // The failures were counted for the 1-norm: the root of its product with the sup norm would fail wherever one does.
+    let (one, euclidean) = (Adjacency::ReplaceOne, target.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap());
+    assert_eq!(euclidean, target.sensitivity(one, 1).unwrap().0);
     // Fresh pairs: no more than gamma of them change by more. A fifth of 400 is 80.
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let prior = prior();
