@@ -252,15 +252,15 @@ impl Search<'_> {
                 let covered = widths(&[*gap]).iter().map(|gap| gap * records).sum::<f64>().min(1.0);
                 (widths(&[*bandwidth]), (max - min) / 2.0 * covered)
             }
-            // However many the records are, what is expected of a label stays within its bounds, and a score about 1: it can go
-            // from one end to the other.
+            // However many the records are, what is expected of a label stays within its bounds and can go from one end to the
+            // other; a score is about 1.
             Target::Regression(Regression { min, max, method, .. }) => (self.smoothing(method), max - min),
             Target::Classifier(Classifier { method: Method::KernelBayes { bandwidths: lengths }, .. })
             | Target::Classifier(Classifier { method: Method::GaussianBayes { min_deviations: lengths }, .. }) => {
                 (widths(lengths), crowd)
             }
-            Target::Classifier(Classifier { method, .. }) => (self.smoothing(method), 2.0),
-            Target::Probability(Classifier { method, .. }) => (self.smoothing(method), 1.0),
+            Target::Classifier(Classifier { method, .. }) => (self.smoothing(method), 1.0),
+            Target::Probability(Classifier { method, .. }) => (self.smoothing(method), 0.5),
             // Nothing is known of its shape: a bump of half the domain.
             Target::Moments(_) => return None,
             Target::Sum(_) => (vec![0.25; self.axes.len()], crowd),
