@@ -1,10 +1,16 @@
 //! The configuration, through its public face: every file that we ship is sound, every fault is found and told.
 #![cfg(feature = "worker")]
 
+#[path = "support/plan.rs"]
+mod plan;
+
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use bernstream::config::{Settings, Unit};
+use bernstream::config::{Settings, Unit, synopsis_bytes};
+use bernstream::mechanism::{Law, Mechanism};
+use bernstream::synopsis::Synopsis;
+use plan::plan;
 
 const FLIGHTS: &str = include_str!("../config/flights.toml");
 const FILES: &str = include_str!("../config/files.toml");
@@ -232,7 +238,7 @@ fn each_rule_has_its_message() {
             FLIGHTS,
             "order = 4",
             "order = 4\nexpected_records = 300",
-            "release.expected_records: bears on nothing: noise, degree and order are fixed",
+            "release.expected_records: bears on nothing: noise and size are fixed",
         ),
         (
             FLIGHTS,
@@ -840,4 +846,42 @@ fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
     let settings = Settings::parse(&smooth, "f").unwrap();
     assert_eq!(settings.shape().values(), 5_usize.pow(2));
     assert_eq!(settings.release.order, 1);
+}
+
+/// A unit of several records can be in as many keys, and the slack for whole numbers is paid in each: where delta is small it
+/// shows in the scale.
+#[test]
+fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
+    let text = USERS
+        .replace("epsilon = 1.0", "epsilon = 24\ndelta = 1e-15")
+        .replace("epsilon = 0.04", "epsilon = 24\ndelta = 1e-15");
+    let text = text.replacen("degree = ", "noise = \"gaussian\"\ndegree = ", 1);
+    let settings = Settings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
+    let (target, contributions) = (&settings.function.target, settings.privacy.unit.contributions());
+    let law = Law::DiscreteGaussian;
+    let change = law.sensitivity(&**target, settings.privacy.adjacency, contributions).unwrap();
+    let of = |values| Mechanism::calibrated(law, change, values, settings.release.payment.own()).unwrap().scale();
+    let values = target.shape().values();
+    assert!(contributions > 1 && of(values) < of(values * contributions as usize));
+    assert_eq!(settings.mechanism().unwrap().scale(), of(values * contributions as usize));
+}
+
+/// `check` compares with the topic's limit before anything is paid for: no message may be longer than it says.
+#[test]
+fn no_message_is_longer_than_what_is_checked() {
+    for (axes, points) in [(1, 24), (2, 200), (3, 200)] {
+        let axis = |i| format!("{{ column = \"x{i}\", min = 0, max = 1, outside = \"clamp\" }}");
+        let axes_text = (0..axes).map(axis).collect::<Vec<_>>().join(", ");
+        let text = FLIGHTS
+            .replace("degree = 40\norder = 4", &format!("noise = \"ball\"\npoints = {points}"))
+            .replace("{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }", &axes_text)
+            .replace("bandwidths = [10]", &format!("bandwidths = {:?}", vec![[0.02, 0.1, 0.2][axes - 1]; axes]));
+        let settings = Settings::parse(&text, "points").unwrap_or_else(|faults| panic!("{faults}"));
+        let about = plan(&settings).description().clone();
+        let values = vec![-1.0 / 3.0; settings.shape().values()];
+        let bytes = Synopsis::new(about, values).unwrap().seal().unwrap().bytes.len();
+        let said = synopsis_bytes(&settings.shape());
+        println!("{axes} axes, {points} points: {bytes} bytes, at most {said} said");
+        assert!(bytes <= said && said < 2 * bytes + 4096, "{bytes} {said}");
+    }
 }

@@ -10,21 +10,21 @@
 
 #[path = "support/picture.rs"]
 mod picture;
+#[path = "support/plan.rs"]
+mod plan;
 
 use std::f64::consts::PI;
 use std::fmt::Write;
 use std::fs;
 
 use bernstream::config::Settings;
-use bernstream::mechanism::choice::Candidates;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::{Laplace, Mechanism};
-use bernstream::synopsis::band::Band;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
-use bernstream::synopsis::description::Description;
 use bernstream::synopsis::{By, Synopsis};
 use bernstream::target::{Basis, Exact, Sensitivity};
 use picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
+use plan::plan;
 use plotters::chart::SeriesLabelPosition::UpperRight;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -186,25 +186,11 @@ impl Release {
     }
 }
 
-/// A description with everything that a reading needs.
-fn description(settings: &Settings) -> Description {
-    let band = Band {
-        level: 0.95,
-        half_width: 1.0,
-        weights: vec![1.0],
-        pointwise: 1.0,
-        draws: 1,
-        expected_sup: 1.0,
-        norm: 1.0,
-    };
-    let plan = settings.plan(&Candidates::new(band, Vec::new()), true).expect("a plan");
-    plan.description().clone()
-}
-
 impl Release {
     /// The mean sup error of posterior smoothing.
     fn smoothed(&self, scene: &Scene) -> f64 {
-        let (about, mechanism) = (description(&self.settings), self.settings.mechanism().expect("a mechanism"));
+        let (about, mechanism) =
+            (plan(&self.settings).description().clone(), self.settings.mechanism().expect("a mechanism"));
         let mut generator = Generator::frozen([5; 32]);
         let mut error = || {
             let values = self.natural(mechanism.release(&self.exact, &mut generator).values());

@@ -1,15 +1,17 @@
 //! `"auto"`: what is predicted is what is found, and what is taken is nearly the best.
 #![cfg(feature = "worker")]
 
+#[path = "support/plan.rs"]
+mod plan;
+
 use bernstream::config::Settings;
 use bernstream::config::auto::Candidate;
 use bernstream::config::body::Coordinates;
-use bernstream::mechanism::choice::Candidates;
 use bernstream::mechanism::noise::Generator;
-use bernstream::synopsis::band::Band;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::{By, Synopsis, predict};
 use bernstream::target::Basis;
+use plan::plan;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
@@ -219,16 +221,7 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
     let case = Case { axes: 1, bandwidth: 10.0, records: 300, price: "0.05" };
     let settings = case.settings("noise = \"laplace\"\ndegree = 24\norder = 2");
     let table = case.auto("laplace").release.auto.unwrap();
-    let band = Band {
-        level: 0.95,
-        half_width: 1.0,
-        weights: vec![1.0],
-        pointwise: 1.0,
-        draws: 1,
-        expected_sup: 1.0,
-        norm: 1.0,
-    };
-    let plan = settings.plan(&Candidates::new(band, Vec::new()), true).unwrap();
+    let plan = plan(&settings);
     let (about, target) = (plan.description(), &settings.function.target);
     let predicted = predict::readings(about, &table.bump.unwrap(), |noisy| target.publish(noisy)).unwrap();
     let (keep, mechanism, places) = (target.keep(), settings.mechanism().unwrap(), case.places());

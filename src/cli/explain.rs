@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::accountant;
-use crate::cli::{Failure, section};
+use crate::cli::{Failure, candidates, section};
 use crate::clock::Timestamp;
-use crate::config::body::Coordinates;
-use crate::config::{self, Settings, Unit, auto, guarantee};
+use crate::config::{self, Settings, Unit, guarantee};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Epsilon, Rho};
-use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
@@ -22,8 +20,6 @@ use crate::window::grid::Span;
 
 /// Windows that the budget is followed through; a block of more is shown up to here.
 const MOST_WINDOWS: usize = 100_000;
-/// Candidates that are worse than the best by more than this are counted, not shown.
-const MOST_TIMES: f64 = 5.0;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -45,8 +41,8 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     section(&mut text, "Function", std::slice::from_ref(&settings.function.meaning));
     section(&mut text, "Lattice", &[plan.lattice()]);
     if let Some(table) = &settings.release.auto {
-        section(&mut text, "Choice of noise and size", &choice(table, settings));
-        let readings = readings(table, settings, &plan.band)?;
+        section(&mut text, "Choice of noise and size", &candidates::looked_at(table, settings));
+        let readings = candidates::readings(table, settings, &plan.band)?;
         if !readings.is_empty() {
             section(&mut text, "Readings", &readings);
         }
@@ -253,64 +249,6 @@ fn around(price: Price) -> [Price; 3] {
     }
 }
 
-/// What was looked at: of each body the best, and of a lattice the best order of each degree.
-fn choice(table: &auto::Table, settings: &Settings) -> Vec<String> {
-    let (is_private, quantity) = (settings.release.private_order.is_some(), &settings.function.quantity);
-    let mut lines = vec![
-        format!(
-            "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
-            table.expected_records
-        ),
-        format!("  {:<17} {:<20} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
-    ];
-    let shown = |candidate: &&auto::Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
-    lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
-        let mark = if *candidate == table.best { "*" } else { " " };
-        let auto::Candidate { body, on, order, values, expected } = candidate;
-        let on = match on {
-            Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
-            Coordinates::Points { most } => format!("{most} points"),
-        };
-        let [noise, approximation, both] = [expected.noise, expected.approximation, expected.error].map(show);
-        format!("{mark} {body:<17} {on:<20} {values:<8} {noise:<10} {approximation:<14} {both}")
-    }));
-    let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
-    if left_out > 0 {
-        lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
-    }
-    if matches!(settings.function.about, Target::Sum(_)) {
-        lines.push(
-            "nothing is known of an expression: it is taken for a bump a quarter of the domain wide; one that is finer is \
-             followed far less closely than this says, so give it a degree and an order of your own"
-                .to_owned(),
-        );
-    }
-    let own = if is_private { "; the order is each window's own" } else { "" };
-    let written = table.best.written();
-    lines.push(format!("* is taken; to keep it whatever later versions would take, write {written}{own}"));
-    lines
-}
-
-/// Which way to read what is released has the smallest predicted error.
-fn readings(table: &auto::Table, settings: &Settings, band: &Band) -> Result<Vec<String>, Failure> {
-    let plan = settings.plan(&Candidates::new(band.clone(), Vec::new()), false);
-    let plan = plan.map_err(|e| Failure::Configuration(e.to_string()))?;
-    let target = &settings.function.target;
-    let readings =
-        table.bump.as_ref().and_then(|bump| predict::readings(plan.description(), bump, |noisy| target.publish(noisy)));
-    let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
-    let best = match smoothed < published {
-        true => "`bernstream evaluate --by posterior` is expected to be the closer one",
-        false => "`bernstream evaluate` as it is is expected to be the closer one",
-    };
-    let quantity = &settings.function.quantity;
-    Ok(vec![format!(
-        "expected largest error as published {}, smoothed by its posterior {} ({quantity}): {best}",
-        show(published),
-        show(smoothed)
-    )])
-}
-
 /// What each window and key chooses from its own records, and how well it can.
 fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
     let refused = |e: config::Error| Failure::Configuration(e.to_string());
@@ -425,7 +363,7 @@ fn follow(settings: &Settings) -> Vec<Course> {
 }
 
 /// A figure to show: three significant digits, and plain where that is readable.
-fn show(value: f64) -> String {
+pub(super) fn show(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         return "0".to_owned();

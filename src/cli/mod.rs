@@ -1,5 +1,6 @@
 //! The command line: one file a command.
 
+mod candidates;
 mod chart;
 pub mod check;
 pub mod demo;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toml::Spanned;
 
-use crate::config::body::LARGEST_ORDER;
+use crate::config::body::{Coordinates, LARGEST_ORDER};
 use crate::config::document::Document;
 use crate::config::plan::Error;
 use crate::config::release::Ground;
@@ -108,7 +108,10 @@ pub(super) fn bandwidths(
     let lengths: Vec<Vec<f64>> = lengths.into_iter().map(|list| Ok(list?.into_inner())).collect::<Found<_>>()?;
     let in_cube: Vec<Vec<f64>> =
         lengths.iter().map(|list| list.iter().zip(ground.widths()).map(|(b, width)| b / width).collect()).collect();
-    let degree = ground.degree(document, &place)?;
+    let Coordinates::Lattice { degree } = ground.on else {
+        let what = "choose among several kernels, and kernel points come from one";
+        return Err(document.fault(place, what, "give `bandwidths`, or take noise = \"laplace\" or \"cube\""));
+    };
     let family =
         Density::family(&in_cube, degree).map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
     let function = |(density, lengths): (Density, Vec<f64>)| {

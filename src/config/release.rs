@@ -256,7 +256,7 @@ fn expectation(
         None if is_open => Err(document.missing(place.clone(), "expected_records")),
         Some(expected) => Err(document.fault(
             expected.span(),
-            "bears on nothing: noise, degree and order are fixed",
+            "bears on nothing: noise and size are fixed",
             r#"leave it out, or leave something to "auto""#,
         )),
         None => Ok(None),

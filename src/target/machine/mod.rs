@@ -161,6 +161,16 @@ impl Minimiser {
     }
 }
 
+/// What solving takes at most, and the values at so many places.
+fn cost(settings: &Settings, map: Option<&Map>, problem: &Problem, places: usize) -> Cost {
+    let records = u64::from(settings.records);
+    let (entries, bytes) = match map {
+        None => (records * records, records * records * 8),
+        Some(map) => (records * map.width() as u64, records * map.width() as u64 * 4),
+    };
+    Cost { bytes, products: entries.saturating_mul(problem.rounds()).saturating_add(records * places as u64) }
+}
+
 impl Target for Machine {
     fn keep(&self) -> Keep {
         Keep::Records { most: self.settings.records }
@@ -179,13 +189,7 @@ impl Target for Machine {
     }
 
     fn cost(&self) -> Cost {
-        let records = u64::from(self.settings.records);
-        let (entries, bytes) = match &self.map {
-            None => (records * records, records * records * 8),
-            Some(map) => (records * map.width() as u64, records * map.width() as u64 * 4),
-        };
-        let values = records * self.lattice.len() as u64;
-        Cost { bytes, products: entries.saturating_mul(self.problem.rounds()).saturating_add(values) }
+        cost(&self.settings, self.map.as_ref(), &self.problem, self.lattice.len())
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {

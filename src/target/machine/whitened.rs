@@ -25,7 +25,7 @@ use super::landmarks::Map;
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
 use super::{
-    Kernel, Loss, MOST_EXACT, Minimiser, Settings, at_most, checked_features, checked_lattice, checked_weight,
+    Kernel, Loss, MOST_EXACT, Minimiser, Settings, at_most, checked_features, checked_lattice, checked_weight, cost,
 };
 use crate::window::keep::{Keep, Record, State};
 
@@ -160,13 +160,8 @@ impl Target for KernelMachine {
     }
 
     fn cost(&self) -> Cost {
-        let records = u64::from(self.settings.records);
-        let (entries, bytes) = match &self.landmarks {
-            None => (records * records, records * records * 8),
-            Some(Landmarks { map, .. }) => (records * map.width() as u64, records * map.width() as u64 * 4),
-        };
-        let values = records * self.points.count() as u64;
-        Cost { bytes, products: entries.saturating_mul(self.problem.rounds()).saturating_add(values) }
+        let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
+        cost(&self.settings, map, &self.problem, self.points.count())
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {

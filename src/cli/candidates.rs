@@ -1,0 +1,71 @@
+//! What `"auto"` looked at, took, and expects of it, in words.
+
+use crate::cli::Failure;
+use crate::cli::explain::show;
+use crate::config::body::Coordinates;
+use crate::config::{Settings, auto};
+use crate::mechanism::choice::Candidates;
+use crate::synopsis::band::Band;
+use crate::synopsis::description::Target;
+use crate::synopsis::predict;
+
+/// Candidates that are worse than the best by more than this are counted, not shown.
+const MOST_TIMES: f64 = 5.0;
+
+/// What was looked at: of each body the best, and of a lattice the best order of each degree.
+pub fn looked_at(table: &auto::Table, settings: &Settings) -> Vec<String> {
+    let (is_private, quantity) = (settings.release.private_order.is_some(), &settings.function.quantity);
+    let mut lines = vec![
+        format!(
+            "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
+            table.expected_records
+        ),
+        format!("  {:<17} {:<20} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
+    ];
+    let shown = |candidate: &&auto::Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
+    lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
+        let mark = if *candidate == table.best { "*" } else { " " };
+        let auto::Candidate { body, on, order, values, expected } = candidate;
+        let on = match on {
+            Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
+            Coordinates::Points { most } => format!("{most} points"),
+        };
+        let [noise, approximation, both] = [expected.noise, expected.approximation, expected.error].map(show);
+        format!("{mark} {body:<17} {on:<20} {values:<8} {noise:<10} {approximation:<14} {both}")
+    }));
+    let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
+    if left_out > 0 {
+        lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
+    }
+    if matches!(settings.function.about, Target::Sum(_)) {
+        lines.push(
+            "nothing is known of an expression: it is taken for a bump a quarter of the domain wide; one that is finer is \
+             followed far less closely than this says, so give it a degree and an order of your own"
+                .to_owned(),
+        );
+    }
+    let own = if is_private { "; the order is each window's own" } else { "" };
+    let written = table.best.written();
+    lines.push(format!("* is taken; to keep it whatever later versions would take, write {written}{own}"));
+    lines
+}
+
+/// Which way to read what is released has the smallest predicted error.
+pub fn readings(table: &auto::Table, settings: &Settings, band: &Band) -> Result<Vec<String>, Failure> {
+    let plan = settings.plan(&Candidates::new(band.clone(), Vec::new()), false);
+    let plan = plan.map_err(|e| Failure::Configuration(e.to_string()))?;
+    let target = &settings.function.target;
+    let readings =
+        table.bump.as_ref().and_then(|bump| predict::readings(plan.description(), bump, |noisy| target.publish(noisy)));
+    let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
+    let best = match smoothed < published {
+        true => "`bernstream evaluate --by posterior` is expected to be the closer one",
+        false => "`bernstream evaluate` as it is is expected to be the closer one",
+    };
+    let quantity = &settings.function.quantity;
+    Ok(vec![format!(
+        "expected largest error as published {}, smoothed by its posterior {} ({quantity}): {best}",
+        show(published),
+        show(smoothed)
+    )])
+}

@@ -1,0 +1,19 @@
+//! The plan of settings, its bands taken for 1: for what does not look at bands, which take their time.
+
+use bernstream::config::Settings;
+use bernstream::mechanism::choice::Candidates;
+use bernstream::pipeline::Plan;
+use bernstream::synopsis::band::Band;
+
+pub fn plan(settings: &Settings) -> Plan {
+    let band = Band {
+        level: 0.95,
+        half_width: 1.0,
+        weights: vec![1.0],
+        pointwise: 1.0,
+        draws: 1,
+        expected_sup: 1.0,
+        norm: 1.0,
+    };
+    settings.plan(&Candidates::new(band, Vec::new()), true).expect("a plan")
+}
