@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use bernstream::config::{Settings, Unit, synopsis_bytes};
+use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::{Law, Mechanism};
 use bernstream::synopsis::Synopsis;
 use plan::plan;
@@ -883,5 +884,28 @@ fn no_message_is_longer_than_what_is_checked() {
         let said = synopsis_bytes(&settings.shape());
         println!("{axes} axes, {points} points: {bytes} bytes, at most {said} said");
         assert!(bytes <= said && said < 2 * bytes + 4096, "{bytes} {said}");
+    }
+}
+
+/// A label's middle stands in the description where there is no lattice that could carry it: both forms tell the same label.
+#[test]
+fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
+    let text = include_str!("../config/flights-arrival.toml").replace("epsilon = 1.0", "epsilon = 1000");
+    let told = |size: &str| {
+        let text = text.replace("degree = 5\norder = 2", size);
+        let settings = Settings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
+        let (plan, target) = (plan(&settings), settings.function.target.clone());
+        let keep = target.keep();
+        // An arrival 0.3 of its range above the middle everywhere.
+        let exact = target.evaluate(&keep.state((0..400).map(|i| keep.record(&[f64::from(i) / 399.0], 0.3))));
+        let noisy = settings.mechanism().unwrap().release(&exact, &mut Generator::frozen([3; 32]));
+        let synopsis = Synopsis::new(plan.description().clone(), plan.ways.first().natural(&noisy)).unwrap();
+        [0.0, 45.0, 100.0].map(|delay| synopsis.evaluate(&[delay]).unwrap())
+    };
+    let (lattice, points) = (told("degree = 12\norder = 40"), told("noise = \"ball\"\npoints = 10"));
+    println!("{lattice:?} {points:?}");
+    for (lattice, points) in lattice.iter().zip(points) {
+        // The range is 210 minutes around 45.
+        assert!((lattice - points).abs() < 1.0 && points > 46.0, "{lattice} {points}");
     }
 }
