@@ -33,7 +33,8 @@ pub struct Metrics {
     spent: Parts,
     total: Parts,
     used: Gauge,
-    pub noise_scale: Gauge,
+    /// One a release.
+    pub noise_scale: GaugeVec,
     pub ledger_entries: IntGauge,
     pub ready: IntGauge,
     /// Only with [`Detail::Operator`].
@@ -127,7 +128,12 @@ impl Metrics {
                 "privacy_budget_used_ratio",
                 "spent of total in the newest block charged, the larger part",
             )?)?,
-            noise_scale: add(Gauge::new("noise_scale", "scale of the noise, in units of the synopsis")?)?,
+            noise_scale: {
+                let about = Opts::new("noise_scale", "scale of the noise, in units of the synopsis");
+                let scales = GaugeVec::new(about, &["release"])?;
+                registry.register(Box::new(scales.clone()))?;
+                scales
+            },
             ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
             ready: whole(IntGauge::new("ready", "1 while the worker is ready")?)?,
             operator,

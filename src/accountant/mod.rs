@@ -13,6 +13,8 @@
 //! The keys of one window partition its records and cost its price once. A window that straddles two blocks reads
 //! units of both and charges both.
 
+use std::collections::BTreeMap;
+
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
@@ -26,24 +28,36 @@ pub struct Exhausted {
     pub total: Price,
 }
 
-/// What the blocks have spent once a release at `price` has charged every one of them.
+/// What a block pays for one window, and has spent then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    pub block: Span,
+    pub price: Price,
+    pub spent: Price,
+}
+
+/// What a window costs each block that it charges, in the order of the blocks.
 ///
-/// `touched` are all blocks that the release's window meets, with what each has spent before. Refused as a whole, for
-/// the first block that cannot pay: a release that only some of its blocks have paid for is not private for the others.
-/// A price of another kind than the total pays for nothing.
-pub fn quote(touched: &[(Span, Price)], price: Price, total: Price) -> Result<Vec<(Span, Price)>, Exhausted> {
-    touched
-        .iter()
-        .map(|&(block, spent)| match spent.checked_add(price) {
-            Some(sum) if sum.is_within(total) => Ok((block, sum)),
-            _ => Err(Exhausted { block, spent, price, total }),
-        })
-        .collect()
+/// `prices` are those of every release, for every block that what it speaks of meets; `spent` says what a block has spent
+/// before. Refused as a whole, for the first block that cannot pay: a release that only some of its blocks have paid for is
+/// not private for the others. A price of another kind than the total pays for nothing.
+pub fn quote(
+    prices: impl IntoIterator<Item = (Span, Price)>,
+    spent: impl Fn(Span) -> Price,
+    total: Price,
+) -> Result<Vec<Charged>, Exhausted> {
+    let mut blocks: BTreeMap<Span, Charged> = BTreeMap::new();
+    for (block, price) in prices {
+        let charged = blocks.entry(block).or_insert(Charged { block, price: total.zero(), spent: spent(block) });
+        let refused = Exhausted { block, spent: charged.spent, price, total };
+        charged.price = charged.price.checked_add(price).ok_or(refused.clone())?;
+        charged.spent = charged.spent.checked_add(price).filter(|sum| sum.is_within(total)).ok_or(refused)?;
+    }
+    Ok(blocks.into_values().collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -90,10 +104,10 @@ mod tests {
         let mut spent: BTreeMap<Span, Price> = BTreeMap::new();
         let mut released = Vec::new();
         for &(window, price) in releases {
-            let touched: Vec<_> =
-                charged(window).into_iter().map(|b| (b, spent.get(&b).copied().unwrap_or(total.zero()))).collect();
-            if let Ok(sums) = quote(&touched, price, total) {
-                spent.extend(sums);
+            let prices = charged(window).into_iter().map(|block| (block, price));
+            let quoted = quote(prices, |block| spent.get(&block).copied().unwrap_or(total.zero()), total);
+            if let Ok(quoted) = quoted {
+                spent.extend(quoted.into_iter().map(|quoted| (quoted.block, quoted.spent)));
                 released.push((window, price));
             }
         }
@@ -163,8 +177,13 @@ mod tests {
         let first = blocks.span_of(Timestamp::from_micros(0));
         let second = blocks.after(first);
         let [one, two, three, four] = [1, 2, 3, 4].map(|count| price(0, [count, 0]));
-        assert_eq!(quote(&[(first, one), (second, three)], one, four), Ok(vec![(first, two), (second, four)]));
-        let refused = quote(&[(first, one), (second, four)], one, four).unwrap_err();
+        let quoted = |spent: [Price; 2]| {
+            let spent = move |block| if block == first { spent[0] } else { spent[1] };
+            quote([(first, one), (second, one)], spent, four)
+        };
+        let charged = |block, spent| Charged { block, price: one, spent };
+        assert_eq!(quoted([one, three]), Ok(vec![charged(first, two), charged(second, four)]));
+        let refused = quoted([one, four]).unwrap_err();
         assert_eq!(refused, Exhausted { block: second, spent: four, price: one, total: four });
         assert!(refused.to_string().contains("has spent 0.000000000004 of 0.000000000004"));
     }
@@ -173,7 +192,7 @@ mod tests {
     fn either_part_of_a_total_refuses_and_so_does_another_kind() {
         let block = grid(0, 10).span_of(Timestamp::from_micros(0));
         let total = price(1, [4, 4]);
-        let is_paid = |spent, cost| quote(&[(block, price(1, spent))], cost, total).is_ok();
+        let is_paid = |spent, cost| quote([(block, cost)], |_| price(1, spent), total).is_ok();
         assert!(is_paid([1, 1], price(1, [3, 3])));
         assert!(!is_paid([1, 1], price(1, [4, 0])));
         assert!(!is_paid([1, 1], price(1, [1, 4])));
@@ -181,13 +200,26 @@ mod tests {
     }
 
     #[test]
+    fn releases_of_one_window_add_up_in_each_block() {
+        let blocks = grid(0, 10);
+        let first = blocks.span_of(Timestamp::from_micros(0));
+        let second = blocks.after(first);
+        let p = |count| price(0, [count, 0]);
+        // One release speaks of both blocks, the other of the second alone.
+        let quoted = quote([(first, p(1)), (second, p(1)), (second, p(2))], |_| p(1), p(4)).unwrap();
+        let charged = |block, price, spent| Charged { block, price: p(price), spent: p(spent) };
+        assert_eq!(quoted, [charged(first, 1, 2), charged(second, 3, 4)]);
+        assert!(quote([(second, p(1)), (second, p(2))], |_| p(2), p(4)).is_err());
+    }
+
+    #[test]
     fn a_sum_that_overflows_is_refused() {
         let block = grid(0, 10).span_of(Timestamp::from_micros(0));
         for kind in 0..3 {
             let most = price(kind, [u64::MAX; 2]);
-            assert!(quote(&[(block, most)], price(kind, [1, 0]), most).is_err());
+            assert!(quote([(block, price(kind, [1, 0]))], |_| most, most).is_err());
         }
         let most = price(1, [u64::MAX; 2]);
-        assert!(quote(&[(block, most)], price(1, [0, 1]), most).is_err());
+        assert!(quote([(block, price(1, [0, 1]))], |_| most, most).is_err());
     }
 }

@@ -30,7 +30,8 @@ impl Synopsis {
     pub fn seal(&self) -> Result<Sealed, Error> {
         let about = &self.description;
         let bytes = encode(about, &self.values).map_err(Error::Encode)?;
-        let suffix = about.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        let key = about.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        let suffix = format!("/{}{key}", about.release);
         let mut headers = vec![
             ("content-type", CONTENT_TYPE.to_owned()),
             ("ce_specversion", "1.0".to_owned()),

@@ -54,6 +54,11 @@ impl Grid {
         Span { start: span.end, end: span.end.plus(self.length) }
     }
 
+    /// The start of the span that lies `count` spans before `span`.
+    pub fn before(&self, span: Span, count: u32) -> Timestamp {
+        span.start.minus(self.length.saturating_mul(count))
+    }
+
     /// Every span that meets `span`, in order.
     pub fn spans_meeting(&self, span: Span) -> impl Iterator<Item = Span> + use<> {
         let grid = *self;
