@@ -184,6 +184,7 @@ impl<'de> Deserialize<'de> for Releases {
 #[serde(deny_unknown_fields)]
 pub struct Release {
     pub name: Field<String>,
+    pub windows: Field<Over>,
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
@@ -205,6 +206,15 @@ pub struct Release {
     pub expression: Field<Expression>,
     pub moments: Field<Moments>,
     pub sampled: Field<Sampled>,
+}
+
+/// What a release speaks of.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    Tumbling,
+    Hopping(Spanned<String>),
+    Cumulative(Spanned<String>),
 }
 
 /// The law of the noise.
