@@ -66,7 +66,7 @@ impl Settings {
         };
         Ok(Plan {
             rules: self.windows.clone(),
-            blocks: self.blocks,
+            blocks: self.blocks.into(),
             bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
             ways: self.functions().try_map(|function| self.way(function, bands, is_synthetic))?,
             price: self.release.window_price(),

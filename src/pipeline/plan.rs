@@ -11,15 +11,15 @@ use crate::mechanism::{Mechanism, Noisy};
 use crate::synopsis::description::Description;
 use crate::target::{Basis, Exact, Target};
 use crate::window::Rules;
-use crate::window::grid::{Grid, Span};
+use crate::window::grid::{Blocks, Span};
 use crate::window::keep::State;
 
 /// What is released, and for what price. All of it is public.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rules: Rules,
-    /// The grid of the privacy blocks: a release charges every block that its window meets.
-    pub blocks: Grid,
+    /// The privacy blocks: a release charges every block that its window meets.
+    pub blocks: Blocks,
     /// The private choice of a bandwidth, where there is one: it says which of `ways` a window and key takes.
     pub bandwidth: Option<choice::Bandwidth>,
     pub ways: Candidates<Way>,
