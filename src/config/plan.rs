@@ -141,6 +141,7 @@ impl Settings {
                 unit: self.unit_description(),
                 in_words: guarantee::promise(self).join(" "),
                 adjacency: self.privacy.adjacency,
+                implies: None,
                 price: self.release.window_price(),
                 blocks: Vec::new(),
             },

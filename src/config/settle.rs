@@ -149,6 +149,7 @@ fn can_pay_once(document: &mut Document<'_>, total: Price, release: &Stage) {
             Price::Pure(_) => "privacy.epsilon",
             Price::Approximate { .. } => "privacy.epsilon and privacy.delta",
             Price::Concentrated(_) => "privacy.rho",
+            Price::Slots(_) => "privacy.windows",
         };
         let parts = if price == own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
         let what = format!("the price of one window, {price}{parts}, is more than {keys}, {total}");

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 pub use crate::mechanism::Law;
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::calibrate::{Delta, Epsilon};
 use crate::mechanism::price::Price;
 pub use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
@@ -211,10 +211,20 @@ pub struct Privacy {
     /// The guarantee in words: who is protected, against what, and by how much.
     pub in_words: String,
     pub adjacency: Adjacency,
+    /// What the totals imply as (epsilon, delta), where it was worked out beforehand. Of a declared plan it is the guarantee.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub implies: Option<Implied>,
     /// Price of this window, in the kind of the definition.
     pub price: Price,
     /// Every block that this window charged, after the charge.
     pub blocks: Vec<Charge>,
+}
+
+/// (epsilon, delta)-differential privacy of everything that is ever charged to a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Implied {
+    pub epsilon: Epsilon,
+    pub delta: Delta,
 }
 
 /// A private choice, of pure differential privacy: what was taken, of what, and the epsilon that is part of the window's
@@ -248,18 +258,25 @@ pub enum Definition {
     /// rho.
     #[serde(rename = "zero-concentrated")]
     Concentrated,
+    /// Every release is Gaussian noise: rho, of which `sqrt(2 rho)` is the `mu` of Gaussian differential privacy.
+    #[serde(rename = "gaussian")]
+    Gaussian,
+    /// A plan that was declared before any of it was released: [`Privacy::implies`], of all its windows together.
+    #[serde(rename = "declared plan")]
+    Planned,
     /// Less: the noise is made for a sensitivity that was sampled.
     #[serde(rename = "random")]
     Random(Random),
 }
 
 impl Definition {
-    /// That of a budget with this total.
+    /// That of a budget with this total, where nothing more is known of what it is spent on.
     pub fn of(total: Price) -> Self {
         match total {
             Price::Pure(_) => Definition::PureEpsilon,
             Price::Approximate { .. } => Definition::Approximate,
             Price::Concentrated(_) => Definition::Concentrated,
+            Price::Slots(_) => Definition::Planned,
         }
     }
 
@@ -269,6 +286,8 @@ impl Definition {
             Definition::PureEpsilon => "pure epsilon",
             Definition::Approximate => "epsilon-delta",
             Definition::Concentrated => "zero-concentrated",
+            Definition::Gaussian => "gaussian",
+            Definition::Planned => "declared plan",
             Definition::Random(_) => "random",
         }
     }
@@ -282,6 +301,7 @@ impl Definition {
     fn is_paid_by(&self, price: Price) -> bool {
         match self {
             Definition::Random(_) => Definition::of(price) == Definition::PureEpsilon,
+            Definition::Gaussian => Definition::of(price) == Definition::Concentrated,
             plain => Definition::of(price) == *plain,
         }
     }
@@ -293,6 +313,8 @@ impl fmt::Display for Definition {
             Definition::PureEpsilon => f.write_str("pure differential privacy"),
             Definition::Approximate => f.write_str("approximate, (epsilon, delta)-differential privacy"),
             Definition::Concentrated => f.write_str("zero-concentrated differential privacy"),
+            Definition::Gaussian => f.write_str("Gaussian differential privacy"),
+            Definition::Planned => f.write_str("(epsilon, delta)-differential privacy of a declared plan"),
             Definition::Random(Random { gamma, .. }) => write!(f, "RANDOM differential privacy, gamma = {gamma}"),
         }
     }
@@ -428,6 +450,9 @@ impl Description {
         let mut prices = std::iter::once(price).chain(blocks.iter().flat_map(|block| [&block.spent, &block.total]));
         if !prices.all(|price| definition.is_paid_by(*price)) {
             return Err("its prices are not those of its definition of privacy".to_owned());
+        }
+        if *definition == Definition::Planned && self.privacy.implies.is_none() {
+            return Err("it does not say what epsilon and delta its plan has".to_owned());
         }
         if let Definition::Random(random) = &self.privacy.definition
             && !(random.gamma > 0.0 && random.gamma < 1.0)

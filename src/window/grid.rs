@@ -186,7 +186,8 @@ mod tests {
     #[test]
     fn a_unit_for_ever_has_one_block_that_every_window_meets_and_none_after_it() {
         let hours = grid(0, 3600);
-        for time in [Timestamp::EARLIEST, at(0), at(1_767_225_600), Timestamp::LATEST.minus(Duration::from_secs(7200))] {
+        for time in [Timestamp::EARLIEST, at(0), at(1_767_225_600), Timestamp::LATEST.minus(Duration::from_secs(7200))]
+        {
             let window = hours.first_from(time);
             assert_eq!(Blocks::Forever.spans_meeting(window).collect::<Vec<_>>(), [Span::ALL]);
             assert!(Span::ALL.start <= window.start && window.end <= Span::ALL.end);
