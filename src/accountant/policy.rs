@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_year_of_hours_is_divided_evenly_and_over_when_it_is_over() {
         let policy = Policy::Horizon { share: pure("1"), windows: some(8760) };
-        assert_eq!((policy.price(0), policy.price(8759)), (Some(pure("0.00011415525")), Some(pure("0.00011415525"))));
+        assert_eq!((policy.price(0), policy.price(8759)), (Some(pure("0.000114155251")), Some(pure("0.000114155251"))));
         assert_eq!((policy.price(8760), policy.price(u64::MAX)), (None, None));
         assert_eq!(policy.lasts(pure("1"), None, always), Some(8760));
         // Of a day it is but a part.
