@@ -128,8 +128,8 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         drop(ledger);
         assert_eq!(view(&Ledger::open(&params(folder.path())).unwrap()), before);
         // The table of what was spent is compared in every part.
-        let parts = ["'1'", "'(epsilon 1, delta 0.000001)'", "'rho 1'"][kind];
-        let less = ["'0.9'", "'(epsilon 1, delta 0.0000009)'", "'rho 0.9'"][kind];
+        let parts = ["'1'", "'(epsilon 1, delta 0.000001)'", "'rho 1'", "'10 windows of the plan'"][kind];
+        let less = ["'0.9'", "'(epsilon 1, delta 0.0000009)'", "'rho 0.9'", "'9 windows of the plan'"][kind];
         edit(folder.path(), &format!("UPDATE spent SET epsilon = {less} WHERE epsilon = {parts}"));
         assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Damaged { .. })));
     }
