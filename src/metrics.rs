@@ -55,6 +55,7 @@ struct Parts {
     epsilon: GaugeVec,
     delta: GaugeVec,
     rho: GaugeVec,
+    windows: GaugeVec,
 }
 
 impl Parts {
@@ -64,7 +65,7 @@ impl Parts {
             let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), &[])?;
             registry.register(Box::new(gauge.clone())).map(|()| gauge)
         };
-        Ok(Parts { epsilon: part("epsilon")?, delta: part("delta")?, rho: part("rho")? })
+        Ok(Parts { epsilon: part("epsilon")?, delta: part("delta")?, rho: part("rho")?, windows: part("windows")? })
     }
 
     fn set(&self, price: Price) {
@@ -76,6 +77,8 @@ impl Parts {
                 set(&self.delta, delta.to_f64());
             }
             Price::Concentrated(rho) => set(&self.rho, rho.to_f64()),
+            #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+            Price::Slots(count) => set(&self.windows, count as f64),
         }
     }
 }

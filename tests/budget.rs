@@ -243,6 +243,7 @@ fn lost(claimed: Price, epsilons: &[f64]) -> f64 {
             };
             (1..60).map(|i| at(1.0 + 1e-3 * 1.2_f64.powi(i))).fold(0.0, f64::max) / rho.to_f64()
         }
+        Price::Slots(_) => unreachable!("a plan is judged as a whole"),
     }
 }
 
@@ -252,7 +253,7 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
         Price::Approximate { .. } => {
             Price::Approximate { epsilon: epsilon.parse().unwrap(), delta: LEAK.to_string().parse().unwrap() }
         }
-        total => total.of_pure(epsilon.parse().unwrap()),
+        total => total.of_pure(epsilon.parse().unwrap()).unwrap(),
     };
     let totals = [
         Price::Pure("1".parse().unwrap()),

@@ -13,6 +13,8 @@
 //! The keys of one window partition its records and cost its price once. A window that straddles two blocks reads
 //! units of both and charges both.
 
+pub mod policy;
+
 use std::collections::BTreeMap;
 
 use crate::mechanism::price::Price;
@@ -73,21 +75,14 @@ mod tests {
     /// The parts of a price, in their units.
     type Parts = [u64; 2];
 
-    /// A price of one of the three kinds; only one of them has two parts.
+    /// A price of one of the four kinds; only one of them has two parts.
     fn price(kind: usize, [first, second]: Parts) -> Price {
         let epsilon = Epsilon::from_trillionths(first);
         match kind {
             0 => Price::Pure(epsilon),
             1 => Price::Approximate { epsilon, delta: Delta::from_quintillionths(second) },
-            _ => Price::Concentrated(Rho::from_trillionths(first)),
-        }
-    }
-
-    fn parts(price: Price) -> Parts {
-        match price {
-            Price::Pure(epsilon) => [epsilon.trillionths(), 0],
-            Price::Approximate { epsilon, delta } => [epsilon.trillionths(), delta.quintillionths()],
-            Price::Concentrated(rho) => [rho.trillionths(), 0],
+            2 => Price::Concentrated(Rho::from_trillionths(first)),
+            _ => Price::Slots(first),
         }
     }
 
@@ -119,7 +114,7 @@ mod tests {
         let mut lost: BTreeMap<Span, BTreeMap<Span, Parts>> = BTreeMap::new();
         for time in times.map(Timestamp::from_micros) {
             for &(window, price) in released.iter().filter(|(window, _)| window.start <= time && time < window.end) {
-                lost.entry(blocks.span_of(time)).or_default().insert(window, parts(price));
+                lost.entry(blocks.span_of(time)).or_default().insert(window, price.parts());
             }
         }
         let most = |part: fn(&Parts) -> u64| lost.values().map(|paid| paid.values().map(part).sum()).max().unwrap_or(0);
@@ -130,7 +125,7 @@ mod tests {
         /// Windows of any length over blocks of any length, straddling included, with prices that change.
         #[test]
         fn the_worst_unit_never_loses_more_than_the_total(
-            kind in 0_usize..3, origin in -9i64..9, window in 1u64..9, block in 1u64..12, total in [1u64..20, 1u64..20],
+            kind in 0_usize..4, origin in -9i64..9, window in 1u64..9, block in 1u64..12, total in [1u64..20, 1u64..20],
             prices in prop::collection::vec([1u64..8, 0u64..8], 12),
         ) {
             let (windows, blocks) = (grid(origin, window), grid(origin, block));
@@ -140,15 +135,15 @@ mod tests {
             let total = price(kind, total);
             let (released, spent) = run(&releases, total, |window| blocks.spans_meeting(window).collect());
             let worst = worst_unit(&released, blocks, -20..140);
-            prop_assert!(worst[0] <= parts(total)[0] && worst[1] <= parts(total)[1]);
+            prop_assert!(worst[0] <= total.parts()[0] && worst[1] <= total.parts()[1]);
             // Nothing is given away either: what the blocks were charged is what their units lost.
-            let most = |part: usize| spent.values().map(|spent| parts(*spent)[part]).max().unwrap_or_default();
+            let most = |part: usize| spent.values().map(|spent| spent.parts()[part]).max().unwrap_or_default();
             prop_assert_eq!(worst, [most(0), most(1)]);
             // And what was withheld did not fit into one part or the other.
             for (window, price) in releases.iter().filter(|release| !released.contains(release)) {
                 let is_full = blocks.spans_meeting(*window).any(|block| {
-                    let [a, b] = parts(spent.get(&block).copied().unwrap_or(total.zero()));
-                    a + parts(*price)[0] > parts(total)[0] || b + parts(*price)[1] > parts(total)[1]
+                    let [a, b] = spent.get(&block).copied().unwrap_or(total.zero()).parts();
+                    a + price.parts()[0] > total.parts()[0] || b + price.parts()[1] > total.parts()[1]
                 });
                 prop_assert!(is_full);
             }
@@ -215,7 +210,7 @@ mod tests {
     #[test]
     fn a_sum_that_overflows_is_refused() {
         let block = grid(0, 10).span_of(Timestamp::from_micros(0));
-        for kind in 0..3 {
+        for kind in 0..4 {
             let most = price(kind, [u64::MAX; 2]);
             assert!(quote([(block, price(kind, [1, 0]))], |_| most, most).is_err());
         }

@@ -127,11 +127,11 @@ impl<'s> Plan<'s> {
             Law::Ball | Law::DiscreteGaussian => "the 2-norm of all values together",
         };
         let how_often = match &self.settings.privacy.definition {
-            Definition::PureEpsilon | Definition::Approximate | Definition::Concentrated => String::new(),
             Definition::Random(random) => format!(
                 ", but for gamma = {} of the pairs of neighbours of the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
             ),
+            _ => String::new(),
         };
         let mut lines = vec![
             format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
@@ -259,6 +259,7 @@ fn around(price: Price) -> [Price; 3] {
         Price::Concentrated(rho) => {
             of(rho.trillionths()).map(|count| Price::Concentrated(Rho::from_trillionths(count)))
         }
+        Price::Slots(count) => of(count).map(Price::Slots),
     }
 }
 

@@ -60,9 +60,9 @@ fn release(settings: &Settings, release: &Release) -> Vec<String> {
         ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
         ("order", release.private_order.as_ref().map(|choice| choice.price)),
     ] {
-        if let Some(epsilon) = paid {
-            let (paid, pure) =
-                (total.of_pure(epsilon), format!(", of pure differential privacy with epsilon = {epsilon}"));
+        // What a window of a plan chooses was declared with the plan.
+        if let Some((epsilon, paid)) = paid.and_then(|epsilon| Some((epsilon, total.of_pure(epsilon)?))) {
+            let pure = format!(", of pure differential privacy with epsilon = {epsilon}");
             let pure = if matches!(total, Price::Concentrated(_)) { &pure } else { "" };
             lines.push(format!(
                 "Of that, {paid} pays for the choice of the {choice}{pure}, which each window and key makes from its own records."
@@ -111,6 +111,8 @@ fn plain(settings: &Settings) -> Vec<String> {
             ),
             implied(rho),
         ],
+        // Part of what a plan says for itself, with the epsilon and delta that it implies.
+        Price::Slots(_) => Vec::new(),
     }
 }
 

@@ -84,7 +84,7 @@ impl Settings {
         };
         Ok(Plan {
             rules: self.windows.clone(),
-            blocks: self.blocks,
+            blocks: self.blocks.into(),
             releases: self.releases.iter().map(release).collect::<Result<_, Error>>()?,
             total: self.privacy.total,
             publication,
@@ -145,6 +145,7 @@ impl Settings {
                 unit: self.unit_description(),
                 in_words: guarantee::promise(self).join(" "),
                 adjacency: self.privacy.adjacency,
+                implies: None,
                 price: release.window_price(),
                 blocks: Vec::new(),
             },

@@ -196,6 +196,7 @@ fn can_pay(document: &mut Document<'_>, total: Price, before: Price, release: &S
             Price::Pure(_) => "privacy.epsilon",
             Price::Approximate { .. } => "privacy.epsilon and privacy.delta",
             Price::Concentrated(_) => "privacy.rho",
+            Price::Slots(_) => "privacy.windows",
         };
         let parts = if price == own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
         let others = if before.is_zero() { String::new() } else { format!(" and {before} for the releases before it") };

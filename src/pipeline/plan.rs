@@ -10,7 +10,7 @@ use crate::mechanism::price::Price;
 use crate::mechanism::{Mechanism, Noisy};
 use crate::synopsis::description::Description;
 use crate::target::{Basis, Exact, Target};
-use crate::window::grid::{Grid, Span};
+use crate::window::grid::{Blocks, Span};
 use crate::window::keep::State;
 use crate::window::{Form, Rules};
 
@@ -18,8 +18,8 @@ use crate::window::{Form, Rules};
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rules: Rules,
-    /// The grid of the privacy blocks: a release charges every block that its window meets.
-    pub blocks: Grid,
+    /// The privacy blocks: a release charges every block that its window meets.
+    pub blocks: Blocks,
     /// Never empty. A window pays for all of them or for none.
     pub releases: Vec<Release>,
     /// What a block may spend in all.

@@ -49,6 +49,7 @@ impl Synopsis {
             (Price::Approximate { epsilon, delta }, _) => headers
                 .extend([("approximate_dp_epsilon", epsilon.to_string()), ("approximate_dp_delta", delta.to_string())]),
             (Price::Concentrated(rho), _) => headers.push(("zcdp_rho", rho.to_string())),
+            (Price::Slots(count), _) => headers.push(("plan_windows", count.to_string())),
         }
         headers
             .extend([("window_start", about.window.start.to_string()), ("window_end", about.window.end.to_string())]);
