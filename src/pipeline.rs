@@ -352,7 +352,7 @@ impl Releasing<'_> {
             let synopsis = Synopsis::new(description, way.natural(&noisy))?;
             sealed.push(synopsis.seal()?);
         }
-        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed })?;
+        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states: Vec::new() })?;
         info!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
