@@ -194,7 +194,10 @@ fn the_norms_of_the_columns_are_those_that_were_computed_elsewhere() {
     for (over, squares) in [(1, 1 << 20), (2, 1_284_581_u128), (24, 2_215_346), (128, 2_868_670), (512, 3_415_853)] {
         let fir = Fir::over(over);
         assert_eq!(fir.norm_squared(), squares << 44);
-        assert_eq!(fir.coefficients().iter().map(|c| c.unsigned_abs() as u128 * c.unsigned_abs() as u128).sum::<u128>(), squares);
+        assert_eq!(
+            fir.coefficients().iter().map(|c| c.unsigned_abs() as u128 * c.unsigned_abs() as u128).sum::<u128>(),
+            squares
+        );
     }
     for (over, fine) in [
         (3, vec![16_777_216, 7_935_283, 5_629_842, -2_662_801, 314_863, 744_619]),
@@ -212,8 +215,11 @@ fn naive(panes: usize) -> f64 {
 
 #[test]
 fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
-    let single = |law, price| Mechanism::calibrated(law, Sensitivity(1 << 30), 1, price).unwrap().scale().units() as f64;
-    let mut table = String::from("panes  cumulative, Gaussian       Laplace, tree      (root mean square error over that of independent noise)\n");
+    let single =
+        |law, price| Mechanism::calibrated(law, Sensitivity(1 << 30), 1, price).unwrap().scale().units() as f64;
+    let mut table = String::from(
+        "panes  cumulative, Gaussian       Laplace, tree      (root mean square error over that of independent noise)\n",
+    );
     let mut last = f64::NAN;
     for panes in [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16384] {
         let cumulative = |law, price| {
@@ -239,11 +245,15 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
         writeln!(
             table,
             "{panes:5}  {error:.3} / {:.3} = {:.4}, worst {worst:.3}   {of_tree:.3} = {:.4}",
-            naive(panes), error / naive(panes), of_tree / naive(panes)
+            naive(panes),
+            error / naive(panes),
+            of_tree / naive(panes)
         )
         .unwrap();
         // What the research found for the best tree.
-        for (at, most) in [(16, 2.92), (64, 5.22), (128, 6.32), (256, 7.66), (512, 9.20), (1024, 10.76), (2048, 12.25), (4096, 13.97)] {
+        for (at, most) in
+            [(16, 2.92), (64, 5.22), (128, 6.32), (256, 7.66), (512, 9.20), (1024, 10.76), (2048, 12.25), (4096, 13.97)]
+        {
             assert!(panes != at || (0.99..1.001).contains(&(of_tree / most)), "{panes}: {of_tree}");
         }
     }
@@ -259,7 +269,8 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
             assert!((said / expected - 1.0).abs() < 1e-6, "{over} {t}: {said} {expected}");
         }
         at_24 = if over == 24 { error / (over as f64).sqrt() } else { at_24 };
-        writeln!(table, "{over:5}  {error:.4} / {:.3} = {:.4}", (over as f64).sqrt(), error / (over as f64).sqrt()).unwrap();
+        writeln!(table, "{over:5}  {error:.4} / {:.3} = {:.4}", (over as f64).sqrt(), error / (over as f64).sqrt())
+            .unwrap();
     }
     println!("{table}");
     let target = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
@@ -295,7 +306,8 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
         let found = variance_found(&series, values, steps, 3);
         // Sums of normal variables are chi-square; fourth moments of Laplace noise are up to twice as large.
         let freedom = values as f64 / if law == laplace { 2.5 } else { 1.0 };
-        let range = chi_square_quantile(freedom, -TWO_SIDED) / freedom..chi_square_quantile(freedom, TWO_SIDED) / freedom;
+        let range =
+            chi_square_quantile(freedom, -TWO_SIDED) / freedom..chi_square_quantile(freedom, TWO_SIDED) / freedom;
         println!("{over:?} {law} after {steps}: variance {found:.3} of what is said, {range:.3?} allowed");
         assert!(range.contains(&found), "{over:?} {law}: {found}");
         assert!(!range.contains(&(found * 1.3 * 1.3)), "30 % more would be found out");
@@ -389,5 +401,64 @@ fn bytes_that_are_damaged_or_of_another_series_are_refused() {
         assert!(matches!(State::from_bytes(series, &[2, 3]), Err(Error::StateVersion { version: 2 })));
         let shown = format!("{state:?} {:?}", series.correlation().memory(3));
         assert!(shown.starts_with("State(3 values, step 5)") && shown.contains("vectors, step 0"), "{shown}");
+    }
+}
+
+/// An adversary who knows the streams, all that is published and the best test for it. A lower bound on the epsilon beside
+/// `delta` that holds but once in 10^6 seeds.
+fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 {
+    const PANES: usize = 24;
+    const RUNS: u64 = 3000;
+    let column = column(series.correlation(), PANES);
+    let mut generator = Generator::frozen([seed; 32]);
+    // The likelihood ratio grows with `sum_t c_t z_t`, `z = C w`, and `w` is what is published less what is known.
+    let mut statistic = |change: i128| {
+        let (mut state, mut before, mut sum) = (series.begin(1), 0, 0.0);
+        let mut noisy = Vec::new();
+        for t in 0..PANES {
+            let pane = Exact::new(vec![if t == 0 { change } else { 0 }]);
+            let published = series.step(&pane, &mut state, &mut generator).values()[0];
+            noisy.push((published - before) as f64);
+            before = published;
+            let fresh: f64 = (0..=t).map(|k| column[k] * noisy[t - k]).sum();
+            sum += column[t] * fresh;
+        }
+        sum
+    };
+    let squares: f64 = column.iter().map(|c| c * c).sum();
+    let threshold = change as f64 * squares * 1.4;
+    let mut count = |change: i128| (0..RUNS).filter(|_| statistic(change) > threshold).count() as f64 / RUNS as f64;
+    let (with, without) = (count(change), count(0));
+    // Hoeffding for both counts: no law is assumed.
+    let margin = ((2.0 / 1e-6_f64).ln() / (2.0 * RUNS as f64)).sqrt();
+    ((with - margin - delta) / (without + margin)).ln()
+}
+
+#[test]
+fn an_adversary_learns_no_more_than_the_price_from_all_releases_together() {
+    let of = |claimed| series(Over::Cumulative, Law::DiscreteGaussian, claimed, 1, approximate("1", "0.01"), 64);
+    let found = epsilon_at_least(&of(1 << 30), 1 << 30, 0.01, 8);
+    let third = epsilon_at_least(&of((1 << 30) / 3), 1 << 30, 0.01, 9);
+    println!("audit: epsilon is at least {found:.3} of 1, and {third:.3} with a third of the noise");
+    assert!(found <= 1.0 && third > 1.0, "{found} {third}");
+    assert!(found > 0.1, "the audit sees something: {found}");
+}
+
+#[test]
+fn a_series_that_cannot_be_is_refused_in_words() {
+    let of =
+        |over, law, change, price| Series::calibrated(over, law, Sensitivity(change), 1, 1, price, 100).unwrap_err();
+    let gaussian = Law::DiscreteGaussian;
+    for (error, words) in [
+        (of(Over::Hopping { panes: 0 }, gaussian, 1, rho("1")), "a window of 0 panes"),
+        (of(Over::Hopping { panes: 2049 }, Law::Ball, 1, pure("1")), "take 1 to 2048"),
+        (of(LAST_24, gaussian, 0, rho("1")), "sensitivity of 0"),
+        (of(LAST_24, gaussian, 1, rho("0")), "price of 0"),
+        (of(Over::Cumulative, gaussian, 1, pure("1")), "delta of 0 is no promise"),
+        (of(Over::Cumulative, gaussian, u64::MAX, rho("1")), "too large for a series"),
+        (of(Over::Cumulative, gaussian, 1 << 60, rho("0.1")), "rho of 0.0999"),
+        (of(Over::Cumulative, Law::DiscreteLaplace, 1, pure("0")), "price of 0"),
+    ] {
+        assert!(error.to_string().contains(words), "{error}");
     }
 }

@@ -38,7 +38,13 @@ const ROUNDING: u64 = 1024;
 ///
 /// `|fresh' - fresh|` over all panes is at most `D2 |c| + drift sqrt(longest values)` by Minkowski. The changes of several
 /// panes add up to at most their number times that, and so does what is paid, but for the square: a root of `panes` more.
-pub(super) fn calibrate(change: u64, values: usize, panes: u32, price: Price, spread: &Spread) -> Result<Guarded, Error> {
+pub(super) fn calibrate(
+    change: u64,
+    values: usize,
+    panes: u32,
+    price: Price,
+    spread: &Spread,
+) -> Result<Guarded, Error> {
     let most = spread.most.min(MOST_DRAWS / values.max(1) as u64).max(1);
     let least = spread.least.min(most);
     let squared = BigUint::from(change).pow(2) * panes.max(1) * spread.norm_squared;
@@ -64,9 +70,7 @@ pub(super) fn calibrate(change: u64, values: usize, panes: u32, price: Price, sp
 /// need `2^-20 rho + (2^20 + 2) 2^-61`.
 fn gaussian(change: u64, panes: u64, values: usize, price: Price) -> Result<Gaussian, mechanism::Error> {
     match price {
-        Price::Pure(_) => {
-            Err(mechanism::Error::NoPromise { delta: mechanism::calibrate::Delta::ZERO })
-        }
+        Price::Pure(_) => Err(mechanism::Error::NoPromise { delta: mechanism::calibrate::Delta::ZERO }),
         Price::Concentrated(rho) => {
             let whole = rho.trillionths();
             let rest = whole.saturating_sub(whole.div_ceil(1 << 20) + 1);

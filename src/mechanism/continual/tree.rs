@@ -65,15 +65,15 @@ impl Tree {
     ) -> Vec<i128> {
         let mut node = draw();
         let (mut change, mut whole) = (node.clone(), leaf + 1);
-        for level in 0..self.levels() {
-            open[level].iter_mut().zip(&node).for_each(|(sum, noise)| *sum += noise);
-            if !whole.is_multiple_of(self.branching) || level + 1 == self.levels() {
+        for (sum, above) in open.iter_mut().zip(1..) {
+            sum.iter_mut().zip(&node).for_each(|(sum, noise)| *sum += noise);
+            if !whole.is_multiple_of(self.branching) || above == self.levels() {
                 break;
             }
             whole /= self.branching;
-            let own = i128::from(self.weights[level + 1]);
+            let own = i128::from(self.weights[above]);
             node = draw();
-            for ((noise, children), change) in node.iter_mut().zip(&mut open[level]).zip(&mut change) {
+            for ((noise, children), change) in node.iter_mut().zip(sum).zip(&mut change) {
                 *noise = super::round(own * *noise + ((1 << BITS) - own) * *children, BITS);
                 *change += *noise - *children;
                 *children = 0;
@@ -118,5 +118,93 @@ impl Tree {
     /// What makes it this one and no other.
     pub(super) fn numbers(&self) -> Vec<u64> {
         [&[self.branching], self.weights.as_slice()].concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::calibrate::Epsilon;
+    use crate::mechanism::continual::price_of_a_node;
+    use crate::mechanism::price::Price;
+
+    /// What each pane's noise is, of these fresh ones in the order of drawing, and the panes that each draw covers.
+    fn run(tree: &Tree, panes: u64, fresh: &[i128]) -> (Vec<i128>, Vec<std::ops::Range<u64>>) {
+        let (mut open, mut covered, mut at) = (vec![vec![0]; tree.levels()], Vec::new(), 0);
+        let mut noise = Vec::new();
+        for pane in 0..panes {
+            let mut size = 1;
+            let mut draw = || {
+                covered.push(pane + 1 - size..pane + 1);
+                size *= tree.branching;
+                at += 1;
+                vec![fresh[at - 1]]
+            };
+            noise.push(tree.correlate(pane, &mut open, &mut draw)[0]);
+        }
+        (noise, covered)
+    }
+
+    /// Neighbours publish the same where exactly the nodes over the pane have that much less noise: one a level.
+    #[test]
+    fn a_pane_is_in_one_node_of_each_level_and_nothing_else_knows_it() {
+        for (branching, horizon) in [(2, 16), (3, 27), (3, 20), (5, 25), (4, 4)] {
+            let tree = Tree::over(horizon, branching);
+            let panes = tree.capacity();
+            let fresh: Vec<i128> = (0..200_i128).map(|i| i * i * 7919 % 1001 - 500).collect();
+            let (noise, covered) = run(&tree, panes, &fresh);
+            for pane in 0..panes {
+                for change in [1, -3, 1000] {
+                    let is_over = |i: usize| covered.get(i).is_some_and(|panes| panes.contains(&pane));
+                    let shift = |(i, z): (usize, &i128)| z - if is_over(i) { change } else { 0 };
+                    let shifted: Vec<i128> = fresh.iter().enumerate().map(shift).collect();
+                    let mut expected = noise.clone();
+                    expected[pane as usize] -= change;
+                    assert_eq!(run(&tree, panes, &shifted).0, expected, "{branching} {pane}");
+                    let nodes: Vec<usize> = (0..covered.len()).filter(|i| is_over(*i)).collect();
+                    assert_eq!(nodes.len(), tree.levels(), "{branching} {pane}");
+                    // With one of them left as it was, something else is published.
+                    let mut wrong = shifted;
+                    wrong[nodes[nodes.len() - 1]] += 1000 * change;
+                    assert_ne!(run(&tree, panes, &wrong).0, expected, "{branching} {pane}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_nodes_over_a_pane_cost_no_more_than_the_pane_and_hardly_less() {
+        let epsilon = |text: &str| text.parse::<Epsilon>().unwrap();
+        for levels in [2_usize, 3, 5] {
+            let Price::Pure(node) = price_of_a_node(Price::Pure(epsilon("1")), levels, 7) else { panic!() };
+            let in_all = node.trillionths() * levels as u64;
+            assert!(in_all <= 1_000_000_000_000 && in_all > 999_999_999_990, "{in_all}");
+            for panes in [1_u64, 2, 30] {
+                let total = Price::Concentrated("0.3".parse().unwrap());
+                let Price::Pure(node) = price_of_a_node(total, levels, panes as u32) else { panic!() };
+                // All of a unit's panes in one node of each level, and fewer.
+                let cost = |panes: u64| {
+                    let of_all = Epsilon::from_trillionths(node.trillionths() * panes);
+                    let Price::Concentrated(rho) = total.of_pure(of_all) else { panic!() };
+                    rho.to_f64() * levels as f64 / (0.3 * panes as f64)
+                };
+                assert!((1..=panes).all(|panes| cost(panes) <= 1.0), "{levels} {panes}");
+                assert!(cost(panes) > 0.999_999, "{levels} {panes}: {}", cost(panes));
+                assert!(cost(2 * panes) > 1.3, "twice the panes are not paid for");
+            }
+        }
+    }
+
+    #[test]
+    fn the_error_that_chooses_a_tree_is_the_mean_over_its_panes() {
+        for (horizon, branching) in [(1, 5), (7, 7), (64, 8), (100, 3), (1000, 11), (1331, 11)] {
+            let tree = Tree::over(horizon, branching);
+            let sum: f64 = (1..=horizon).map(|panes| tree.row(panes)).sum();
+            let expected = sum * (tree.levels() * tree.levels()) as f64;
+            assert!((tree.error(horizon) / expected - 1.0).abs() < 1e-12, "{horizon} {branching}");
+        }
+        assert_eq!(Tree::for_horizon(30).levels(), 1);
+        let found = [64, 1024, 4096].map(|horizon| Tree::for_horizon(horizon));
+        assert_eq!(found.map(|tree| (tree.branching(), tree.levels())), [(8, 2), (11, 3), (16, 3)]);
     }
 }
