@@ -185,7 +185,7 @@ mod tests {
                 // All of a unit's panes in one node of each level, and fewer.
                 let cost = |panes: u64| {
                     let of_all = Epsilon::from_trillionths(node.trillionths() * panes);
-                    let Price::Concentrated(rho) = total.of_pure(of_all) else { panic!() };
+                    let Some(Price::Concentrated(rho)) = total.of_pure(of_all) else { panic!() };
                     rho.to_f64() * levels as f64 / (0.003 * panes as f64)
                 };
                 assert!((1..=panes).all(|panes| cost(panes) <= 1.0), "{levels} {panes}");
