@@ -244,7 +244,7 @@ fn price_of_a_node(price: Price, levels: usize, panes: u32) -> Price {
             let of_all = Rho::from_trillionths(u64::try_from(of_all).unwrap_or(u64::MAX));
             part(Price::Concentrated(of_all).pure(), panes)
         }
-        // Slots pay for no noise, as everywhere.
+        // Calibrates nothing.
         Price::Slots(_) => price,
     }
 }
