@@ -100,13 +100,14 @@ fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_chang
 }
 
 /// A price of every kind, in tenths of `[1, 0.000001]`: only one has the second part.
-fn kinds(first: u64, second: u64) -> [Price; 3] {
+fn kinds(first: u64, second: u64) -> [Price; 4] {
     let epsilon = Epsilon::from_trillionths(first * 100_000_000_000);
     let delta = Delta::from_quintillionths(second * 100_000_000_000);
     [
         Price::Pure(epsilon),
         Price::Approximate { epsilon, delta },
         Price::Concentrated(Rho::from_trillionths(first * 100_000_000_000)),
+        Price::Slots(first),
     ]
 }
 
@@ -122,7 +123,7 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         };
         ledger.pay(paying(&ledger, kinds(4, 7)[kind])).unwrap();
         let before = view(&ledger);
-        let mut wrong: Vec<Price> = (0..3).filter(|other| *other != kind).map(|other| kinds(1, 1)[other]).collect();
+        let mut wrong: Vec<Price> = (0..4).filter(|other| *other != kind).map(|other| kinds(1, 1)[other]).collect();
         wrong.extend([kinds(7, 0)[kind], kinds(0, 0)[kind]]);
         wrong.extend((kind == 1).then(|| kinds(1, 4)[kind]));
         for wrong in wrong {
@@ -136,8 +137,8 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         drop(ledger);
         assert_eq!(view(&Ledger::open(&params(folder.path())).unwrap()), before);
         // The table of what was spent is compared in every part.
-        let [part, less] = [["1", "0.9"], ["0.000001", "0.0000009"], ["1", "0.9"]][kind];
-        edit(folder.path(), &format!("UPDATE spent SET price = replace(price, '\"{part}\"', '\"{less}\"')"));
+        let [part, less] = [["1", "0.9"], ["0.000001", "0.0000009"], ["1", "0.9"], ["10", "9"]][kind];
+        edit(folder.path(), &format!("UPDATE spent SET price = replace(price, '{part}', '{less}')"));
         assert!(matches!(Ledger::look(&params(folder.path())), Err(Error::Damaged { .. })));
     }
 }
@@ -628,7 +629,9 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     };
     let (is_fine, text) = output_only();
     assert!(is_fine && text.contains("9 messages of the rows 1 to 3"), "{text}");
-    for said in ["pure differential privacy, at most 1 a block, of a record", "1 of 1", "lasts for ever", "nothing that"] {
+    for said in
+        ["pure differential privacy, at most 1 a block, of a record", "1 of 1", "lasts for ever", "nothing that"]
+    {
         assert!(text.contains(said), "{said}: {text}");
     }
 

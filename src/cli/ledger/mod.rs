@@ -201,6 +201,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
             Price::Pure(_) => "epsilon",
             Price::Approximate { .. } => "epsilon and delta",
             Price::Concentrated(_) => "rho",
+            Price::Slots(_) => "windows of the plan",
         };
         section(&mut text, &format!("Newest blocks: {parts} spent of the total"), &blocks);
     }
@@ -223,7 +224,7 @@ fn meaning(total: Price) -> Vec<String> {
          changed for what earlier windows showed"
     );
     match total {
-        Price::Pure(_) => Vec::new(),
+        Price::Pure(_) | Price::Slots(_) => Vec::new(),
         Price::Approximate { .. } => vec![promise],
         Price::Concentrated(rho) => vec![promise, guarantee::implied(rho)],
     }
