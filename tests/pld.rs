@@ -150,7 +150,9 @@ fn the_epsilon_of_any_pure_mechanisms_is_the_optimal_composition() {
         let rho = Rho::from_trillionths(rho.trillionths() * count);
         let concentrated = concentrated::epsilon_of(rho, delta(of)).unwrap();
         assert!(found < concentrated, "{t} {count}: {found} {concentrated}");
-        assert!(Plan::new([(laplace(t), count)]).epsilon(delta(of)).unwrap().to_f64() <= found.to_f64() * (1.0 + LOOSE));
+        assert!(
+            Plan::new([(laplace(t), count)]).epsilon(delta(of)).unwrap().to_f64() <= found.to_f64() * (1.0 + LOOSE)
+        );
     }
 }
 
@@ -192,7 +194,10 @@ fn rho_converts_as_in_the_paper_and_gaussian_books_do_better() {
         assert!(found >= exact * (1.0 - 1e-15) && found <= exact * (1.0 + 1e-10), "{of} {at}: {found} {exact}");
         let book = gaussian::delta_of(rho(of), fine(), epsilon(normal)).to_f64();
         assert!(book >= at * (1.0 - 1e-9) && book <= at * (1.0 + 1e-6) || normal > 40.0, "{of} {at}: {book}");
-        assert!(gaussian::rho_for(fine(), epsilon(exact), delta(at)) > concentrated::rho_for(epsilon(exact), delta(at)) || exact > 40.0);
+        assert!(
+            gaussian::rho_for(fine(), epsilon(exact), delta(at)) > concentrated::rho_for(epsilon(exact), delta(at))
+                || exact > 40.0
+        );
     }
 }
 
@@ -229,15 +234,22 @@ fn a_choice_of_parameters_after_an_answer_is_no_plan() {
     }
     // What is lost first leaves the rest of epsilon to the second.
     let yes = 1.0 / (1.0 + (-response).exp());
-    let second = |at: f64| [Law::Laplace(t), Law::Gaussian(mu)].map(|law| Losses::new([(law, 1)]).delta(at)).into_iter().fold(0.0, f64::max);
+    let second = |at: f64| {
+        [Law::Laplace(t), Law::Gaussian(mu)]
+            .map(|law| Losses::new([(law, 1)]).delta(at))
+            .into_iter()
+            .fold(0.0, f64::max)
+    };
     let chosen = yes * second(at - response) + (1.0 - yes) * second(at + response);
     assert!((chosen / truth - 1.0).abs() < 1e-3 && chosen > 1.25 * claimed, "{chosen} {truth}");
 }
 
 #[test]
 fn the_longest_horizon_is_within_the_total_and_one_window_more_is_not() {
-    let [total, of] = [epsilon(1.0), delta(1e-6)];
-    for window in [vec![(laplace(0.01), 1)], vec![(Class::Pure(epsilon(0.02)), 3)], vec![(laplace(0.01), 2), (normal(100.0), 1)]] {
+    let (total, of) = (epsilon(1.0), delta(1e-6));
+    for window in
+        [vec![(laplace(0.01), 1)], vec![(Class::Pure(epsilon(0.02)), 3)], vec![(laplace(0.01), 2), (normal(100.0), 1)]]
+    {
         let windows = longest(&window, total, of);
         let of_windows = |windows: u64| Plan::new(window.iter().map(|&(class, count)| (class, count * windows)));
         println!("{windows} windows of {window:?}");

@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn nothing_lost_needs_no_epsilon_and_no_delta_means_no_epsilon() {
-        let [rho, delta] = [Rho::from_trillionths(1), Delta::from_quintillionths(1)];
+        let (rho, delta) = (Rho::from_trillionths(1), Delta::from_quintillionths(1));
         assert_eq!(epsilon_of(Rho::ZERO, Delta::ZERO), Some(Epsilon::ZERO));
         assert_eq!(epsilon_of(rho, Delta::ZERO), None);
         assert_eq!(epsilon_of(Rho::from_trillionths(u64::MAX), delta), None);

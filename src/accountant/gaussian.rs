@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn coarse_noise_and_many_values_cost_more() {
         let coarse = Drawn { values: 1, sigma: Scale::new(1 << 10).unwrap() };
-        let [rho, epsilon] = [Rho::from_trillionths(500_000_000_000), Epsilon::from_trillionths(1_000_000_000_000)];
+        let (rho, epsilon) = (Rho::from_trillionths(500_000_000_000), Epsilon::from_trillionths(1_000_000_000_000));
         let costs = |drawn: Drawn| delta_of(rho, drawn, epsilon).to_f64();
         let more = costs(coarse) - costs(fine());
         let expected = (1.0 + 1_f64.exp()) / 40.0 / f64::from(1 << 20);

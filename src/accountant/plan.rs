@@ -11,8 +11,8 @@
 //! answer, Laplace noise of 2.1417 or Gaussian noise of 1.3433: each of the two plans is (2, 0.1)-private, the choice between
 //! them only (2, 0.1298)-private (`tests/pld.rs`). There the sums of the parent module hold.
 
-use super::gaussian::{Drawn, round_up_delta};
 use super::concentrated::round_up;
+use super::gaussian::{Drawn, round_up_delta};
 use super::loss::{Law, Losses};
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
 use crate::target::Sensitivity;
@@ -32,7 +32,7 @@ pub enum Class {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan(Vec<(Class, u64)>);
 
-/// `10^-12` of epsilon pays for the constants of the samplers: `(N + 1) 2^-97` for each of up to `2^40` releases of up to
+/// `10^-12` of epsilon, and this part of delta, pay for the constants of the samplers: `(N + 1) 2^-97` for each of up to `2^40` releases of up to
 /// `2^15` values, or the like.
 const SAMPLER: f64 = 1e-12;
 
@@ -61,7 +61,7 @@ impl Plan {
         let losses = self.losses();
         // A smaller epsilon promises more.
         let delta = losses.delta(epsilon.to_f64() * (1.0 - f64::EPSILON) - SAMPLER);
-        if losses.is_empty() { Delta::ZERO } else { round_up_delta(delta) }
+        if losses.is_empty() { Delta::ZERO } else { round_up_delta(delta * (1.0 + SAMPLER)) }
     }
 
     /// At least the epsilon of the plan with `delta`, some `10^-5` above the least one; `None` where there is none, or it is
@@ -75,7 +75,7 @@ impl Plan {
         if delta == Delta::ZERO {
             return pure;
         }
-        let found = round_up(losses.epsilon(delta.to_f64() * (1.0 - f64::EPSILON)) + SAMPLER);
+        let found = round_up(losses.epsilon(delta.to_f64() * (1.0 - 2.0 * SAMPLER)) + SAMPLER);
         // What is lost at worst is known without rounding.
         found.into_iter().chain(pure).min()
     }

@@ -51,7 +51,8 @@ fn exp_of_minus(change: u128, scale: u128) -> u128 {
     // Beyond it the power is below one unit.
     let x = x.min(ONE >> 4);
     let square = x * x / ONE;
-    let root = ONE - x + (x * x).div_ceil(2 * ONE) - square * x / (6 * ONE) + ((square + 1) * (square + 1)).div_ceil(24 * ONE);
+    let root =
+        ONE - x + (x * x).div_ceil(2 * ONE) - square * x / (6 * ONE) + ((square + 1) * (square + 1)).div_ceil(24 * ONE);
     (0..HALVINGS).fold(root, |y, _| (y * y).div_ceil(ONE))
 }
 
@@ -77,10 +78,11 @@ mod tests {
 
     #[test]
     fn no_order_loses_more_and_the_lowest_lose_all_of_it() {
-        for (change, scale) in [(1, 16), (2, 16), (5, 16), (16, 16), (63, 16), (128, 16), (33, 32), (7, 160), (160, 160)] {
+        for (change, scale) in
+            [(1, 16), (2, 16), (5, 16), (16, 16), (63, 16), (128, 16), (33, 32), (7, 160), (160, 160)]
+        {
             let cost = rho(change, scale);
-            let worst =
-                (0..60).map(|i| divergence(change, scale, 1.0 + 1e-3 * 1.27_f64.powi(i))).fold(0.0, f64::max);
+            let worst = (0..60).map(|i| divergence(change, scale, 1.0 + 1e-3 * 1.27_f64.powi(i))).fold(0.0, f64::max);
             println!("{change} / {scale}: {worst} of {cost}, {:.1e} below", 1.0 - worst / cost);
             assert!(worst <= cost, "{change} {scale}: {worst} {cost}");
             // Tight: also the term for whole numbers is needed where the scale is small. 1 % less is found out.

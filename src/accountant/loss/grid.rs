@@ -4,7 +4,7 @@
 //! a mass at `l` leaves `expm1(b - l) / expm1(h)` of itself at `a`. As delta is convex in `exp(epsilon)`, and the same at the
 //! points of the grid, it is nowhere less.
 
-use super::{Law, log_moment};
+use super::{Law, log_moment, spread};
 
 /// Masses are at least what they should be, up to this part of themselves.
 pub(super) const RELATIVE: f64 = 1.0 / (1_u64 << 46) as f64;
@@ -48,7 +48,7 @@ impl Grid {
                 (spread_out + atoms) * count as f64
             })
             .sum();
-        let square = ADDED * epsilon / (between * (tilt + 1.0) / 12.0 + tilt / 8.0);
+        let square = ADDED * epsilon.max(spread(parts) / 1000.0) / (between * (tilt + 1.0) / 12.0 + tilt / 8.0);
         let finest = parts.iter().map(|(law, _)| law.parameter()).fold(f64::INFINITY, f64::min);
         let mut step = square.sqrt().clamp(1e-7, 0.5).min(finest / 4.0);
         // The steps of the tilted sum that matter, as with the exact bounds later.
@@ -234,7 +234,8 @@ mod tests {
         for t in [0.003, 0.1, 0.77, 3.0] {
             for step in [t, t / 2.0, t / 7.0, t / 6.3, t / 40.7, t * 1.3] {
                 for (epsilon, found) in deltas(&Pmf::new(Law::Laplace(t), Grid { step }), step) {
-                    let exact = if epsilon.abs() <= t { -((epsilon - t) / 2.0).exp_m1() } else { (-epsilon.exp_m1()).max(0.0) };
+                    let exact =
+                        if epsilon.abs() <= t { -((epsilon - t) / 2.0).exp_m1() } else { (-epsilon.exp_m1()).max(0.0) };
                     assert!((found - exact).abs() < 1e-14, "{t} {step} {epsilon}: {found} {exact}");
                 }
                 for (epsilon, found) in deltas(&Pmf::new(Law::Response(t), Grid { step }), step) {
@@ -250,7 +251,10 @@ mod tests {
                     let tail = |x: f64| libm::erfc(x / 2_f64.sqrt()) / 2.0;
                     let (near, far) = (epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0);
                     let exact = tail(near) - if far < 35.0 { epsilon.exp() * tail(far) } else { 0.0 };
-                    assert!(found > exact * (1.0 - 1e-12) - 1e-14 || far > 30.0, "{mu} {step} {epsilon}: {found} {exact}");
+                    assert!(
+                        found > exact * (1.0 - 1e-12) - 1e-14 || far > 30.0,
+                        "{mu} {step} {epsilon}: {found} {exact}"
+                    );
                     assert!(found < exact * 1.2 + 1e-10, "{mu} {step} {epsilon}: {found} {exact}");
                 }
             }
@@ -259,12 +263,13 @@ mod tests {
 
     #[test]
     fn no_mass_is_lost() {
-        let laws = [Law::Laplace(0.1), Law::Laplace(60.0), Law::Response(0.7), Law::Gaussian(0.01), Law::Gaussian(30.0)];
+        let laws =
+            [Law::Laplace(0.1), Law::Laplace(60.0), Law::Response(0.7), Law::Gaussian(0.01), Law::Gaussian(30.0)];
         for law in laws {
             for step in [0.000_3, 0.001, 0.002_2] {
                 let pmf = Pmf::new(law, Grid { step });
                 let sum = pmf.masses.iter().sum::<f64>() + pmf.beyond;
-                assert!((1.0 - 1e-13..1.0 + 1e-6).contains(&sum), "{law:?} {step}: {sum}");
+                assert!((1.0 - 1e-13..1.0 + 1e-5).contains(&sum), "{law:?} {step}: {sum}");
             }
         }
     }

@@ -26,6 +26,16 @@ pub enum Law {
 }
 
 impl Law {
+    /// A larger parameter loses more: this pays for the places on the grid, which are rounded.
+    fn widened(self) -> Law {
+        const UP: f64 = 1.0 + 4.0 * f64::EPSILON;
+        match self {
+            Law::Laplace(t) => Law::Laplace(t * UP),
+            Law::Response(t) => Law::Response(t * UP),
+            Law::Gaussian(mu) => Law::Gaussian(mu * UP),
+        }
+    }
+
     fn parameter(self) -> f64 {
         match self {
             Law::Laplace(t) | Law::Response(t) | Law::Gaussian(t) => t,
@@ -72,7 +82,7 @@ impl Losses {
                 // What is no number is kept, and refused later.
                 _ if count == 0 || law.parameter() == 0.0 => {}
                 Law::Gaussian(mu) => square += mu * mu * count as f64 * (1.0 + 1e-15),
-                _ => losses.parts.push((law, count)),
+                _ => losses.parts.push((law.widened(), count)),
             }
         }
         if square != 0.0 {
@@ -118,11 +128,9 @@ impl Losses {
             return f64::INFINITY;
         }
         // [CKS20, corollary 13] with the moments in the place of rho, and never more than what is lost at worst.
-        let guess = |tilt: f64| {
-            (self.log_moment(tilt) - delta.ln() - tilt.ln_1p()) / tilt + (tilt / (1.0 + tilt)).ln()
-        };
+        let guess = |tilt: f64| (self.log_moment(tilt) - delta.ln() - tilt.ln_1p()) / tilt + (tilt / (1.0 + tilt)).ln();
         let tilt = golden(guess, -12.0, 18.0);
-        let near = guess(tilt).min(self.worst()).max(1e-12);
+        let near = guess(tilt).min(self.worst()).max(self.spread() / 1000.0);
         let tilt = tilt.min(LARGEST_TILT / near);
         let composed =
             Grid::new(&self.parts, tilt, near).and_then(|grid| Composed::new(&self.parts, grid, tilt, near * 0.5));
@@ -159,6 +167,11 @@ impl Losses {
         log_moment(&self.parts, tilt)
     }
 
+    /// About the deviation of the sum, at most.
+    fn spread(&self) -> f64 {
+        spread(&self.parts)
+    }
+
     /// The largest loss.
     #[expect(clippy::cast_precision_loss, reason = "a guide")]
     fn worst(&self) -> f64 {
@@ -167,10 +180,8 @@ impl Losses {
     }
 
     /// The tilt for which `of` is least, as far as a tilt is of use near `epsilon`.
-    #[expect(clippy::cast_precision_loss, reason = "a guide")]
     fn least(&self, epsilon: f64, of: impl Fn(f64) -> f64) -> f64 {
-        let spread: f64 = self.parts.iter().map(|(law, count)| law.parameter().powi(2) * *count as f64).sum();
-        let largest = LARGEST_TILT / epsilon.max(spread.sqrt());
+        let largest = LARGEST_TILT / epsilon.max(self.spread());
         golden(of, -12.0, largest.ln().max(-11.0))
     }
 }
@@ -181,6 +192,11 @@ const LARGEST_TILT: f64 = 200.0;
 #[expect(clippy::cast_precision_loss, reason = "a guide")]
 fn log_moment(parts: &[(Law, u64)], tilt: f64) -> f64 {
     parts.iter().map(|(law, count)| law.log_moment(tilt) * *count as f64).sum()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a guide")]
+fn spread(parts: &[(Law, u64)]) -> f64 {
+    parts.iter().map(|(law, count)| law.parameter().powi(2) * *count as f64).sum::<f64>().sqrt()
 }
 
 /// Where between `exp(low)` and `exp(high)` a function with one valley is least, about; by golden section.
