@@ -269,7 +269,7 @@ fn what_promises_nothing_says_so() {
     assert_eq!(Plan::new([(normal(1.0), 1)]).epsilon(Delta::ZERO), None);
     assert_eq!(Plan::new([(normal(0.001), 1)]).delta(epsilon(1.0)), one);
     assert_eq!(Plan::new([(laplace(1.0), u64::MAX)]).delta(epsilon(1.0)), one);
-    assert_eq!(Plan::new([(Class::Pure(epsilon(100.0)), 3)]).delta(epsilon(299.0)), one);
+    assert_eq!(Plan::new([(Class::Pure(epsilon(100.0)), 3)]).delta(epsilon(200.0)), one);
     assert!(Plan::new([(Class::Pure(epsilon(100.0)), 3)]).is_within(epsilon(300.0), Delta::ZERO));
     assert_eq!(Losses::new([(Law::Laplace(f64::NAN), 1)]).delta(1.0), 1.0);
     assert_eq!(Losses::new([(Law::Gaussian(f64::NAN), 1)]).delta(1.0), 1.0);
