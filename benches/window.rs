@@ -9,7 +9,8 @@ use bernstream::source::Batch;
 use bernstream::target::Target;
 use bernstream::target::density::Density;
 use bernstream::window::grid::Grid;
-use bernstream::window::{Axis, Outside, Rules, Windows};
+use bernstream::window::keep::Keep;
+use bernstream::window::{Axis, Form, Outside, Rules, Windows};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -30,17 +31,20 @@ fn batch(axes: usize) -> Batch {
     }
 }
 
-fn rules(axes: usize) -> Rules {
+fn rules() -> Rules {
     Rules {
         grid: Grid::new(Timestamp::from_micros(0), Duration::from_secs(60)).expect("a length"),
         end: None,
         grace: Duration::from_secs(60),
         ahead: Duration::from_secs(60),
         keys: None,
-        axes: vec![Axis { min: 0.0, max: 100.0, outside: Outside::Clamp }; axes],
-        label: None,
         cap: None,
     }
+}
+
+fn form(axes: usize, keep: Keep) -> Form {
+    let axis = Axis { min: 0.0, max: 100.0, outside: Outside::Clamp };
+    Form { axes: vec![axis; axes], label: None, columns: (0..axes).collect(), keep, panes: 1 }
 }
 
 fn absorb(criterion: &mut Criterion) {
@@ -57,9 +61,9 @@ fn absorb(criterion: &mut Criterion) {
         });
         for degree in [20, 50, 200] {
             let density = Density::new(&vec![0.05; axes], degree).expect("a density");
-            let rules = rules(axes);
+            let rules = rules();
             let first = rules.grid.span_of(Timestamp::from_micros(0));
-            let mut windows = Windows::new(rules, density.keep(), first, None);
+            let mut windows = Windows::new(rules, vec![form(axes, density.keep())], first.start, first, None);
             group.bench_function(BenchmarkId::new(format!("absorbed, k = {degree}"), axes), |b| {
                 b.iter(|| black_box(windows.absorb(&batch)));
             });

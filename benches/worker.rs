@@ -209,7 +209,7 @@ fn worker(servers: &str, topic: &str, axes: usize, has_keys: bool, sent: Timesta
     let mut witness = parts::open_witness(&settings.output).expect("a witness");
     let genesis = parts::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
-    let plan = settings.plan(&bands(&settings), true).expect("a plan");
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");
     let Parts { source, ledger, witness, sink } = Parts::open(&settings).expect("the parts open");
     let health = Health::default();
     let first = Arc::new(Mutex::new(None));
@@ -250,11 +250,11 @@ fn sealing() {
     let text = configuration("localhost:9", "topic", folder.path(), 2, false, 99);
     let settings = Settings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let plan = settings.plan(&bands(&settings), true).expect("a plan");
-    let way = plan.ways.first();
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");
+    let way = plan.releases[0].ways.first();
     let mut random = ChaCha20Rng::seed_from_u64(2);
     let first = plan.rules.grid.span_of(Timestamp::parse(ORIGIN).expect("a time"));
-    let mut windows = Windows::new(plan.rules.clone(), way.target.keep(), first, None);
+    let mut windows = Windows::new(plan.rules.clone(), vec![plan.releases[0].form.clone()], first.start, first, None);
     let mut values = || (0..10_000).map(|_| random.random_range(-5.0..105.0)).collect::<Vec<f64>>();
     windows.absorb(&Batch {
         partition: 0,
@@ -269,9 +269,10 @@ fn sealing() {
     let mut times: Vec<Duration> = (0..50)
         .map(|seed| {
             let started = Instant::now();
-            let exact = way.target.evaluate(&window.groups[0].state);
+            let exact = way.target.evaluate(&window.forms[0][0].state);
             let noisy = way.mechanism.release(&exact, &mut Generator::frozen([seed; 32]));
-            let synopsis = Synopsis::new(plan.description().clone(), way.natural(&noisy)).expect("a synopsis");
+            let synopsis =
+                Synopsis::new(plan.releases[0].description().clone(), way.natural(&noisy)).expect("a synopsis");
             black_box(synopsis.seal().expect("sealed"));
             started.elapsed()
         })

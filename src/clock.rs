@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// The start of the year 1 and the end of the year 9999: between them every reader of RFC 3339 knows the time.
+    pub const EARLIEST: Timestamp = Timestamp(-62_135_596_800_000_000);
+    pub const LATEST: Timestamp = Timestamp(253_402_300_799_999_999);
+
     pub const fn from_micros(micros: i64) -> Self {
         Timestamp(micros)
     }
@@ -102,6 +106,14 @@ impl TryFrom<String> for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_earliest_and_the_latest_time_are_written_and_read_again() {
+        let written = [Timestamp::EARLIEST, Timestamp::LATEST].map(|time| time.to_string());
+        assert_eq!(written, ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]);
+        assert_eq!(written.map(|text| Timestamp::parse(&text)), [Some(Timestamp::EARLIEST), Some(Timestamp::LATEST)]);
+        assert_eq!(Timestamp::parse(&Timestamp::LATEST.plus(Duration::from_micros(1)).to_string()), None);
+    }
 
     #[test]
     fn spans_are_shown_as_they_are_written() {

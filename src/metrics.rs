@@ -33,7 +33,8 @@ pub struct Metrics {
     spent: Parts,
     total: Parts,
     used: Gauge,
-    pub noise_scale: Gauge,
+    /// One a release.
+    pub noise_scale: GaugeVec,
     pub ledger_entries: IntGauge,
     pub ready: IntGauge,
     /// Only with [`Detail::Operator`].
@@ -54,6 +55,7 @@ struct Parts {
     epsilon: GaugeVec,
     delta: GaugeVec,
     rho: GaugeVec,
+    windows: GaugeVec,
 }
 
 impl Parts {
@@ -63,7 +65,7 @@ impl Parts {
             let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), &[])?;
             registry.register(Box::new(gauge.clone())).map(|()| gauge)
         };
-        Ok(Parts { epsilon: part("epsilon")?, delta: part("delta")?, rho: part("rho")? })
+        Ok(Parts { epsilon: part("epsilon")?, delta: part("delta")?, rho: part("rho")?, windows: part("windows")? })
     }
 
     fn set(&self, price: Price) {
@@ -75,6 +77,8 @@ impl Parts {
                 set(&self.delta, delta.to_f64());
             }
             Price::Concentrated(rho) => set(&self.rho, rho.to_f64()),
+            #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+            Price::Slots(count) => set(&self.windows, count as f64),
         }
     }
 }
@@ -127,7 +131,12 @@ impl Metrics {
                 "privacy_budget_used_ratio",
                 "spent of total in the newest block charged, the larger part",
             )?)?,
-            noise_scale: add(Gauge::new("noise_scale", "scale of the noise, in units of the synopsis")?)?,
+            noise_scale: {
+                let about = Opts::new("noise_scale", "scale of the noise, in units of the synopsis");
+                let scales = GaugeVec::new(about, &["release"])?;
+                registry.register(Box::new(scales.clone()))?;
+                scales
+            },
             ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
             ready: whole(IntGauge::new("ready", "1 while the worker is ready")?)?,
             operator,

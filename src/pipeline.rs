@@ -16,16 +16,15 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 pub use health::{Health, Loop};
-pub use plan::{Plan, Publication, Way};
+pub use plan::{Plan, Publication, Release, Way};
 pub use stop::Stop;
 
-use crate::accountant;
+use crate::accountant::{self, Charged};
 use crate::clock::Timestamp;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closing, Ledger};
 use crate::mechanism;
 use crate::mechanism::noise::Generator;
-use crate::mechanism::price::Price;
 use crate::metrics::Metrics;
 use crate::pipeline::news::{Figures, News, Outcome};
 use crate::sink::Sink;
@@ -87,8 +86,9 @@ impl Worker<'_> {
         let Worker { plan, source, ledger, metrics, health, stop, .. } = self;
         health.allow(plan.longest());
         let next = plan.rules.grid.span_of(ledger.next_window());
-        let windows =
-            Windows::new(plan.rules.clone(), plan.ways.first().target.keep(), next, ledger.genesis().backfill_until);
+        let forms = plan.releases.iter().map(|release| release.form.clone()).collect();
+        let genesis = ledger.genesis();
+        let windows = Windows::new(plan.rules.clone(), forms, genesis.first, next, genesis.backfill_until);
         let reading = Reading {
             plan,
             source,
@@ -333,7 +333,10 @@ impl Releasing<'_> {
     fn release(&mut self, closed: Closed) -> Result<(), Error> {
         let started = Instant::now();
         let Closed { window, ends, publish_at } = closed;
-        let Some(charges) = self.quote(window.span) else {
+        let plan = self.plan;
+        let first = self.ledger.genesis().first;
+        let spans: Vec<Span> = plan.releases.iter().map(|release| plan.span_of(release, window.span, first)).collect();
+        let Some(quoted) = self.quote(&spans) else {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
             self.ledger.withhold(window.span, ends)?;
             self.news.add(publish_at, Outcome::Withheld, Figures::of(&self.ledger));
@@ -341,18 +344,21 @@ impl Releasing<'_> {
             return Ok(());
         };
         let mut generator = (self.generators)()?;
-        let mut sealed = Vec::with_capacity(window.groups.len());
-        for group in &window.groups {
-            self.health.turn(Loop::Release);
-            let way = self.plan.way(&group.state, &mut generator);
-            let exact = way.target.evaluate(&group.state);
-            let about = way.about(&exact, &mut generator);
-            let noisy = way.mechanism.release(&exact, &mut generator);
-            let description = self.describe(about, group.key.as_deref(), window.span, publish_at, &charges);
-            let synopsis = Synopsis::new(description, way.natural(&noisy))?;
-            sealed.push(synopsis.seal()?);
+        let mut sealed = Vec::new();
+        for ((release, groups), span) in plan.releases.iter().zip(&window.forms).zip(spans) {
+            for group in groups {
+                self.health.turn(Loop::Release);
+                let way = release.way(&group.state, &mut generator);
+                let exact = way.target.evaluate(&group.state);
+                let about = way.about(&exact, &mut generator);
+                let noisy = way.mechanism.release(&exact, &mut generator);
+                let description = self.describe(about, group.key.as_deref(), span, publish_at, &quoted);
+                let synopsis = Synopsis::new(description, way.natural(&noisy))?;
+                sealed.push(synopsis.seal()?);
+            }
         }
-        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed })?;
+        let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
+        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states: Vec::new() })?;
         info!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
@@ -362,12 +368,15 @@ impl Releasing<'_> {
         Ok(())
     }
 
-    /// What the window costs each block that it meets; nothing where one of them cannot pay.
-    fn quote(&self, window: Span) -> Option<Vec<(Span, Price)>> {
-        let blocks = self.plan.blocks.spans_meeting(window);
-        let touched: Vec<_> = blocks.map(|block| (block, self.ledger.spent(block))).collect();
-        accountant::quote(&touched, self.plan.price, self.plan.total).ok()?;
-        Some(touched.into_iter().map(|(block, _)| (block, self.plan.price)).collect())
+    /// What a window costs each block that one of its releases meets, `spans` what they speak of; nothing where a block
+    /// cannot pay.
+    fn quote(&self, spans: &[Span]) -> Option<Vec<Charged>> {
+        let Plan { releases, blocks, total, .. } = self.plan;
+        let of_releases = releases
+            .iter()
+            .zip(spans)
+            .flat_map(|(release, span)| blocks.spans_meeting(*span).map(|block| (block, release.price)));
+        accountant::quote(of_releases, |block| self.ledger.spent(block), *total).ok()
     }
 
     /// A description with everything that differs from window to window.
@@ -377,14 +386,15 @@ impl Releasing<'_> {
         key: Option<&str>,
         window: Span,
         published: Timestamp,
-        charges: &[(Span, Price)],
+        quoted: &[Charged],
     ) -> Description {
-        let plan = self.plan;
-        let blocks = charges.iter().map(|(block, price)| Charge {
-            start: block.start,
-            end: block.end,
-            spent: self.ledger.spent(*block).checked_add(*price).unwrap_or(plan.total),
-            total: plan.total,
+        let Plan { blocks, total, .. } = self.plan;
+        let is_ours = |block: Span| blocks.spans_meeting(window).any(|met| met == block);
+        let blocks = quoted.iter().filter(|quoted| is_ours(quoted.block)).map(|quoted| Charge {
+            start: quoted.block.start,
+            end: quoted.block.end,
+            spent: quoted.spent,
+            total: *total,
         });
         Description {
             key: key.map(str::to_owned),
@@ -403,7 +413,10 @@ impl Releasing<'_> {
     /// Shows in the metrics what an earlier run left, no earlier than it is due.
     fn recall(&mut self) -> Result<(), Error> {
         self.metrics.show_budget(self.plan.total.zero(), self.plan.total);
-        self.metrics.noise_scale.set(self.plan.description().noise.scale);
+        for description in self.plan.releases.iter().map(Release::description) {
+            let scale = self.metrics.noise_scale.with_label_values(&[&description.release]);
+            scale.set(description.noise.scale);
+        }
         let backfill = self.ledger.genesis().backfill_until;
         let Plan { rules, publication, .. } = self.plan;
         let due = |closed: &ledger::Closed| publication.due(closed.window, rules.cut(closed.window, backfill));

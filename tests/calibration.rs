@@ -31,13 +31,14 @@ fn with(text: &str, old: &str, new: &str) -> String {
 /// The scale of the noise, and what the synopsis says of it.
 fn noise(text: &str) -> (f64, Calibrated, String) {
     let settings = Settings::parse(text, "f").unwrap();
-    let band = settings
-        .release
+    let band = settings.releases[0]
         .orders()
-        .try_map(|order| Ok::<_, ()>(Band::simulate(&settings.shape(), settings.release.body.law(), *order)))
+        .try_map(|order| {
+            Ok::<_, ()>(Band::simulate(&settings.releases[0].shape(), settings.releases[0].body.law(), *order))
+        })
         .unwrap();
-    let plan = settings.plan(&band, true).unwrap();
-    let description = plan.ways.first().descriptions.first();
+    let plan = settings.plan(|_| band.clone(), true).unwrap();
+    let description = plan.releases[0].ways.first().descriptions.first();
     (description.noise.scale, description.noise.calibrated, description.privacy.in_words.clone())
 }
 
@@ -98,8 +99,8 @@ fn an_expression_without_a_bound_needs_a_clip() {
     assert!(told[0].contains("cannot be bounded") && told[0].contains("clip what a record adds"), "{told:?}");
     let clipped = text(&format!("{unbounded}\nclip = {{ sup = 0.5, sum = 4 }}"));
     let settings = Settings::parse(&clipped, "f").unwrap();
-    assert!(settings.function.meaning.ends_with("each clipped to 0.5 a lattice point and 4 in all"));
-    let target = &settings.function.target;
+    assert!(settings.releases[0].function.meaning.ends_with("each clipped to 0.5 a lattice point and 4 in all"));
+    let target = &settings.releases[0].function.target;
     // What is promised is what the clip says, in natural units, and no word of a prior.
     let bound = target.sensitivity(Adjacency::AddRemove, 1).unwrap().0 as f64 * target.unit();
     assert!((bound - 4.0).abs() < 1e-6, "{bound}");

@@ -637,13 +637,13 @@ fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
     ];
     let all = cases.map(|(total, price, paid, said)| {
         let settings = settings(total, price);
-        assert_eq!(settings.release.window_price().to_string(), paid);
+        assert_eq!(settings.releases[0].window_price().to_string(), paid);
         assert!(settings.normalised.contains(said), "{said}: {}", settings.normalised);
         settings.digest()
     });
     assert_eq!(std::collections::BTreeSet::from(all).len(), all.len());
     // What noise of pure differential privacy takes for it: 0.5 tanh(0.25) = 0.12245933120...
-    let epsilon = |total, price| settings(total, price).release.payment.epsilon().to_f64();
+    let epsilon = |total, price| settings(total, price).releases[0].payment.epsilon().to_f64();
     assert_eq!(epsilon("rho = 0.5", "epsilon = 0.5"), 0.5);
     assert!((epsilon("rho = 0.5", "rho = 0.122459331202") - 0.5).abs() < 1e-11);
     assert_eq!(epsilon("epsilon = 1.0\ndelta = 1e-9", "epsilon = 0.5\ndelta = 1e-10"), 0.5);
@@ -653,7 +653,7 @@ fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
         "order = 4",
         "private_order = { epsilon = 0.1, candidates = [1, 2] }",
     );
-    assert_eq!(Settings::parse(&chosen, "f").unwrap().release.window_price().to_string(), "rho 0.129995837496");
+    assert_eq!(Settings::parse(&chosen, "f").unwrap().releases[0].window_price().to_string(), "rho 0.129995837496");
 }
 
 #[test]
@@ -715,13 +715,13 @@ fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
     };
     let (few, many) = (auto("300"), auto("301"));
     assert_eq!(few.digest(), many.digest());
-    let (degree, order) = (few.shape().degree, few.release.order);
+    let (degree, order) = (few.releases[0].shape().degree, few.releases[0].order);
     let pinned = with(FLIGHTS, "degree = 40\norder = 4", &format!("degree = {degree}\norder = {order}"));
     assert_eq!(Settings::parse(&pinned, "f").unwrap().digest(), few.digest());
     // What is given stays: the other is chosen for it.
     let fixed = with(FLIGHTS, "order = 4", "order = \"auto\"\nexpected_records = 300");
     let fixed = Settings::parse(&fixed, "f").unwrap();
-    assert_eq!((fixed.shape().degree, fixed.release.auto.unwrap().candidates.len()), (40, 1));
+    assert_eq!((fixed.releases[0].shape().degree, fixed.releases[0].auto.as_ref().unwrap().candidates.len()), (40, 1));
 }
 
 #[test]
@@ -778,8 +778,8 @@ fn a_linear_score_has_degree_1_and_order_1() {
     assert!(wrong.len() == 1 && wrong[0].contains("release.order: must be 1: a linear score"), "{wrong:?}");
     for degree in ["1", "\"auto\""] {
         let settings = Settings::parse(&score("linear", degree, degree), "f").unwrap();
-        assert_eq!((settings.shape().values(), settings.release.order), (2, 1));
-        assert!(settings.release.auto.is_none_or(|table| table.candidates.len() == 1));
+        assert_eq!((settings.releases[0].shape().values(), settings.releases[0].order), (2, 1));
+        assert!(settings.releases[0].auto.as_ref().is_none_or(|table| table.candidates.len() == 1));
     }
     assert_eq!(faults(&score("sigmoid", "20", "2")), Vec::<String>::new());
     let chosen = score("linear", "\"auto\"", "1")
@@ -810,8 +810,8 @@ fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
     ];
     let digests: std::collections::BTreeSet<_> = all.iter().map(Settings::digest).collect();
     assert_eq!(digests.len(), all.len());
-    assert_eq!(all[0].release.window_price().to_string(), "0.5");
-    assert_eq!(all[7].release.window_price().to_string(), "0.8");
+    assert_eq!(all[0].releases[0].window_price().to_string(), "0.5");
+    assert_eq!(all[7].releases[0].window_price().to_string(), "0.8");
 }
 
 #[test]
@@ -845,8 +845,8 @@ fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
     let smooth = with(moments, "frequencies = 12", "smoothness = 4");
     let smooth = with(&smooth, "noise = \"cube\"", "noise = \"auto\"\nexpected_records = 9000");
     let settings = Settings::parse(&smooth, "f").unwrap();
-    assert_eq!(settings.shape().values(), 5_usize.pow(2));
-    assert_eq!(settings.release.order, 1);
+    assert_eq!(settings.releases[0].shape().values(), 5_usize.pow(2));
+    assert_eq!(settings.releases[0].order, 1);
 }
 
 /// A unit of several records can be in as many keys, and the slack for whole numbers is paid in each: where delta is small it
@@ -858,13 +858,13 @@ fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
         .replace("epsilon = 0.04", "epsilon = 24\ndelta = 1e-15");
     let text = text.replacen("degree = ", "noise = \"gaussian\"\ndegree = ", 1);
     let settings = Settings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
-    let (target, contributions) = (&settings.function.target, settings.privacy.unit.contributions());
+    let (target, contributions) = (&settings.releases[0].function.target, settings.privacy.unit.contributions());
     let law = Law::DiscreteGaussian;
     let change = law.sensitivity(&**target, settings.privacy.adjacency, contributions).unwrap();
-    let of = |values| Mechanism::calibrated(law, change, values, settings.release.payment.own()).unwrap().scale();
+    let of = |values| Mechanism::calibrated(law, change, values, settings.releases[0].payment.own()).unwrap().scale();
     let values = target.shape().values();
     assert!(contributions > 1 && of(values) < of(values * contributions as usize));
-    assert_eq!(settings.mechanism().unwrap().scale(), of(values * contributions as usize));
+    assert_eq!(mechanism(&settings).scale(), of(values * contributions as usize));
 }
 
 /// `check` compares with the topic's limit before anything is paid for: no message may be longer than it says.
@@ -878,10 +878,10 @@ fn no_message_is_longer_than_what_is_checked() {
             .replace("{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }", &axes_text)
             .replace("bandwidths = [10]", &format!("bandwidths = {:?}", vec![[0.02, 0.1, 0.2][axes - 1]; axes]));
         let settings = Settings::parse(&text, "points").unwrap_or_else(|faults| panic!("{faults}"));
-        let about = plan(&settings).description().clone();
-        let values = vec![-1.0 / 3.0; settings.shape().values()];
+        let about = plan(&settings).releases[0].description().clone();
+        let values = vec![-1.0 / 3.0; settings.releases[0].shape().values()];
         let bytes = Synopsis::new(about, values).unwrap().seal().unwrap().bytes.len();
-        let said = synopsis_bytes(&settings.shape());
+        let said = synopsis_bytes(&settings.releases[0].shape());
         println!("{axes} axes, {points} points: {bytes} bytes, at most {said} said");
         assert!(bytes <= said && said < 2 * bytes + 4096, "{bytes} {said}");
     }
@@ -894,12 +894,14 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
     let told = |size: &str| {
         let text = text.replace("degree = 5\norder = 2", size);
         let settings = Settings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
-        let (plan, target) = (plan(&settings), settings.function.target.clone());
+        let (plan, target) = (plan(&settings), settings.releases[0].function.target.clone());
         let keep = target.keep();
         // An arrival 0.3 of its range above the middle everywhere.
         let exact = target.evaluate(&keep.state((0..400).map(|i| keep.record(&[f64::from(i) / 399.0], 0.3))));
-        let noisy = settings.mechanism().unwrap().release(&exact, &mut Generator::frozen([3; 32]));
-        let synopsis = Synopsis::new(plan.description().clone(), plan.ways.first().natural(&noisy)).unwrap();
+        let noisy = mechanism(&settings).release(&exact, &mut Generator::frozen([3; 32]));
+        let synopsis =
+            Synopsis::new(plan.releases[0].description().clone(), plan.releases[0].ways.first().natural(&noisy))
+                .unwrap();
         [0.0, 45.0, 100.0].map(|delay| synopsis.evaluate(&[delay]).unwrap())
     };
     let (lattice, points) = (told("degree = 12\norder = 40"), told("noise = \"ball\"\npoints = 10"));
@@ -908,4 +910,10 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
         // The range is 210 minutes around 45.
         assert!((lattice - points).abs() < 1.0 && points > 46.0, "{lattice} {points}");
     }
+}
+
+/// The mechanism of the only release.
+fn mechanism(settings: &Settings) -> Mechanism {
+    let release = &settings.releases[0];
+    settings.mechanism_of(release, &release.function).unwrap()
 }

@@ -106,7 +106,8 @@ const STEPS: [&str; 6] = ["draw", "read the witness", "claim", "claimed", "publi
 fn a_worker_that_dies_where_it_is_told() {
     let Ok(configuration) = env::var("BERNSTREAM_TEST_CONFIGURATION") else { return };
     let settings = Settings::load(configuration.as_ref()).expect("a sound configuration");
-    let plan = settings.plan(&bernstream::cli::run::bands(&settings), false).expect("a plan");
+    let plan =
+        settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
     let parts = Parts::open(&settings).expect("the parts open");
     let draw = Fuse::at(STEPS[0]);
     let health = Health::default();

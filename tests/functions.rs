@@ -69,7 +69,7 @@ fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<
             let column = cast(batch.column_by_name(name).expect("the column"), &DataType::Float64).expect("numbers");
             column.as_primitive::<Float64Type>().clone()
         };
-        let columns: Vec<_> = settings.columns.values.iter().map(number).collect();
+        let columns: Vec<_> = settings.releases[0].columns.iter().map(number).collect();
         let origins = cast(batch.column_by_name("origin").expect("origins"), &DataType::Utf8).expect("text");
         let origins = origins.as_string::<i32>().clone();
         let is_chosen = |row: &usize| {
@@ -85,11 +85,11 @@ fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<
 
 /// The released values without noise, computed through the library.
 fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis {
-    let (target, axes) = (&settings.function.target, &settings.windows.axes);
+    let (target, axes) = (&settings.releases[0].function.target, &settings.releases[0].axes);
     let keep = target.keep();
     let record = |row: &Row| {
         let x: Vec<f64> = axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect();
-        let label = match &settings.windows.label {
+        let label = match &settings.releases[0].label {
             None => 0.0,
             Some(Label::Number(axis)) => 2.0 * axis.unit(row[axes.len()]).expect("clamped") - 1.0,
             Some(Label::Above(threshold)) if row[axes.len()] > *threshold => 1.0,
@@ -98,9 +98,9 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
         keep.record(&x, label)
     };
     let values = target.evaluate(&keep.state(records.iter().map(record)));
-    let scaled = values.reveal().iter().map(|value| *value as f64 * settings.function.unit).collect();
+    let scaled = values.reveal().iter().map(|value| *value as f64 * settings.releases[0].function.unit).collect();
     // What is put on kernel points has its offset in the description.
-    let offset = settings.function.offset - released.description().offset;
+    let offset = settings.releases[0].function.offset - released.description().offset;
     let values = target.publish(scaled).into_iter().map(|value| offset + value).collect();
     Synopsis::new(released.description().clone(), values).expect("a synopsis")
 }
@@ -124,11 +124,11 @@ fn release(name: &str, windows: usize) -> Vec<Window> {
         Command::new(env!("CARGO_BIN_EXE_bernstream")).arg("run").arg(configuration).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 
-    let published = folder.path().join("out").join(name).join(name).join(&settings.release.name);
+    let published = folder.path().join("out").join(name).join(name).join(&settings.releases[0].name);
     let mut files: Vec<_> = fs::read_dir(published).expect("it").map(|entry| entry.expect("a file").path()).collect();
     files.sort();
     let table = bernstream(&["evaluate".as_ref(), files[0].as_os_str(), "--points".as_ref(), "2".as_ref()]);
-    assert_eq!(table.lines().count(), 1 + 2_usize.pow(settings.shape().dimensions as u32), "{table}");
+    assert_eq!(table.lines().count(), 1 + 2_usize.pow(settings.releases[0].shape().dimensions as u32), "{table}");
     let mut records = records(&settings);
     let window = |file| {
         let released = Synopsis::open(&fs::read(file).expect("read")).expect("a synopsis");

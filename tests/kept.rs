@@ -4,11 +4,11 @@
 mod batches;
 
 use arrow::array::Float64Array;
-use batches::{batch, record, rules_for_users, seconds};
+use batches::{batch, form, record, rules_for_users, seconds};
 use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
 use bernstream::target::regression::Regression;
 use bernstream::target::{Adjacency, Target};
-use bernstream::window::{Axis, Label, Outside, Rules, Windows};
+use bernstream::window::{Axis, Form, Label, Outside, Windows};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -45,15 +45,16 @@ fn rows(rng: &mut ChaCha20Rng) -> Vec<Row> {
 /// The lattice values of both keys, without the rows of one user.
 fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128> {
     let label = Label::Number(Axis { min: -1.0, max: 1.0, outside: Outside::Clamp });
-    let rules = Rules { label: Some(label), ..rules_for_users(CAP, 100) };
+    let rules = rules_for_users(CAP, 100);
+    let form = Form { label: Some(label), columns: vec![0, 1], ..form(target.keep()) };
     let first = rules.grid.span_of(seconds(0));
-    let mut windows = Windows::new(rules, target.keep(), first, None);
+    let mut windows = Windows::new(rules, vec![form], first.start, first, None);
     for (row, label) in rows.iter().filter(|(row, _)| without.is_none() || row.user != without) {
         let mut batch = batch(row);
         batch.values.push(Float64Array::from(vec![*label]));
         windows.absorb(&batch);
     }
-    windows.close().groups.iter().flat_map(|group| target.evaluate(&group.state).reveal().to_vec()).collect()
+    windows.close().forms[0].iter().flat_map(|group| target.evaluate(&group.state).reveal().to_vec()).collect()
 }
 
 /// What a user changes over what is claimed, at most.

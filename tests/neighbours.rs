@@ -330,10 +330,12 @@ fn a_worker_with_frozen_noise() {
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
 
-    let plan = settings.plan(&bernstream::cli::run::bands(&settings), false).expect("a plan");
+    let plan =
+        settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
     let Parts { source, ledger, witness, sink } = Parts::open(&settings).expect("the parts open");
     let metrics =
-        Metrics::new(detail, "neighbours", "pure epsilon", &plan.description().digests.configuration).expect("metrics");
+        Metrics::new(detail, "neighbours", "pure epsilon", &plan.releases[0].description().digests.configuration)
+            .expect("metrics");
     let published = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let health = Health::default();
@@ -462,7 +464,8 @@ fn replay(servers: &str, promise: Promise, cases: &[Case]) -> f64 {
     let text = configuration(promise, servers, "topic", Path::new("folder"));
     let settings = Settings::parse(&text, "neighbours").expect("a sound configuration");
     let contributions = settings.privacy.unit.contributions();
-    let sensitivity = settings.function.target.sensitivity(settings.privacy.adjacency, contributions).expect("one").0;
+    let sensitivity =
+        settings.releases[0].function.target.sensitivity(settings.privacy.adjacency, contributions).expect("one").0;
     let streams: Vec<_> = [base()].into_iter().chain(cases.iter().map(|case| case.stream.clone())).collect();
     let shown = at_once(streams.len(), |at| {
         let topic = send(servers, &streams[at]);

@@ -136,28 +136,28 @@ impl Release {
     fn new(scene: &Scene, epsilon: &str, size: &str) -> Release {
         let text = scene.text.replace("EPSILON", epsilon).replace("SIZE", size);
         let settings = Settings::parse(&text, "paper").unwrap_or_else(|faults| panic!("{faults}\n{text}"));
-        let target = settings.function.target.clone();
+        let target = settings.releases[0].function.target.clone();
         let keep = target.keep();
         let exact = target.evaluate(&keep.state(scene.records.iter().map(|(x, label)| keep.record(x, *label))));
         Release { settings, exact }
     }
 
     fn natural(&self, values: &[i128]) -> Vec<f64> {
-        let function = &self.settings.function;
+        let function = &self.settings.releases[0].function;
         function.target.publish(values.iter().map(|value| *value as f64 * function.unit).collect())
     }
 
     /// Noise of the papers' scale with an `S` that holds.
     fn papers(&self) -> Mechanism {
         let privacy = &self.settings.privacy;
-        let sup = self.settings.function.target.sup_sensitivity(privacy.adjacency, 1).expect("a bound");
-        let all = Sensitivity(sup * self.settings.shape().values() as u64);
-        Mechanism::Laplace(Laplace::calibrated(all, self.settings.release.payment.epsilon()).expect("a scale"))
+        let sup = self.settings.releases[0].function.target.sup_sensitivity(privacy.adjacency, 1).expect("a bound");
+        let all = Sensitivity(sup * self.settings.releases[0].shape().values() as u64);
+        Mechanism::Laplace(Laplace::calibrated(all, self.settings.releases[0].payment.epsilon()).expect("a scale"))
     }
 
     /// Mean sup errors at each of `orders`.
     fn errors(&self, scene: &Scene, mechanism: Mechanism, orders: &[u32]) -> Vec<f64> {
-        let shape = self.settings.shape();
+        let shape = self.settings.releases[0].shape();
         let bases: Vec<Vec<Vec<f64>>> = scene
             .grid
             .iter()
@@ -189,8 +189,7 @@ impl Release {
 impl Release {
     /// The mean sup error of posterior smoothing.
     fn smoothed(&self, scene: &Scene) -> f64 {
-        let (about, mechanism) =
-            (plan(&self.settings).description().clone(), self.settings.mechanism().expect("a mechanism"));
+        let (about, mechanism) = (plan(&self.settings).releases[0].description().clone(), mechanism(&self.settings));
         let mut generator = Generator::frozen([5; 32]);
         let mut error = || {
             let values = self.natural(mechanism.release(&self.exact, &mut generator).values());
@@ -212,7 +211,7 @@ fn least(errors: impl IntoIterator<Item = (String, f64)>) -> (String, f64) {
 fn row(scene: &Scene, epsilon: &str) -> (Vec<(String, f64)>, f64) {
     let at = |noise: &str, degree: u32, is_papers: bool| {
         let release = Release::new(scene, epsilon, &format!("noise = \"{noise}\"\ndegree = {degree}\norder = 1"));
-        let mechanism = if is_papers { release.papers() } else { release.settings.mechanism().expect("a mechanism") };
+        let mechanism = if is_papers { release.papers() } else { mechanism(&release.settings) };
         let errors = release.errors(scene, mechanism, &ORDERS);
         least(ORDERS.iter().zip(errors).map(|(order, error)| (format!("k {degree}, h {order}"), error)))
     };
@@ -220,13 +219,13 @@ fn row(scene: &Scene, epsilon: &str) -> (Vec<(String, f64)>, f64) {
     let at_20 = papers[0].1;
     let ball = least(scene.points.iter().map(|points| {
         let release = Release::new(scene, epsilon, &format!("noise = \"ball\"\npoints = {points}"));
-        let errors = release.errors(scene, release.settings.mechanism().expect("a mechanism"), &[1]);
-        (format!("{} points", release.settings.shape().values()), errors[0])
+        let errors = release.errors(scene, mechanism(&release.settings), &[1]);
+        (format!("{} points", release.settings.releases[0].shape().values()), errors[0])
     }));
     let auto = Release::new(scene, epsilon, &format!("noise = \"auto\"\nexpected_records = {}", scene.records.len()));
-    let order = auto.settings.release.order;
-    let error = auto.errors(scene, auto.settings.mechanism().expect("a mechanism"), &[order])[0];
-    let taken = auto.settings.release.auto.as_ref().expect("a table").best.written();
+    let order = auto.settings.releases[0].order;
+    let error = auto.errors(scene, mechanism(&auto.settings), &[order])[0];
+    let taken = auto.settings.releases[0].auto.as_ref().expect("a table").best.written();
     let laplace = Release::new(scene, epsilon, "degree = 20\norder = 1");
     let smoothed = [("k 20".to_owned(), laplace.smoothed(scene)), (taken.clone(), auto.smoothed(scene))];
     let mut row = vec![least(papers), at("laplace", 20, false), at("cube", 20, false), ball, (taken, error)];
@@ -305,4 +304,10 @@ fn the_noise_that_is_chosen_beats_the_papers_many_times_over() {
             assert!(row[5].1 < 1.1 * row[1].1, "{} {epsilon}: {} {}", scene.name, row[5].1, row[1].1);
         }
     }
+}
+
+/// The mechanism of the only release.
+fn mechanism(settings: &Settings) -> Mechanism {
+    let release = &settings.releases[0];
+    settings.mechanism_of(release, &release.function).expect("a mechanism")
 }

@@ -116,7 +116,7 @@ struct Curves {
 
 impl Curves {
     fn new(settings: Settings, orders: &[u32], places: &[Vec<f64>]) -> Self {
-        let shape = settings.shape();
+        let shape = settings.releases[0].shape();
         let at = |y: &Vec<f64>| -> Vec<Vec<f64>> {
             match &shape.basis {
                 Basis::Kernel(kernel) => vec![kernel.points.iter().map(|p| kernel.kernel.value(y, p)).collect()],
@@ -128,7 +128,7 @@ impl Curves {
     }
 
     fn at(&self, values: &[i128]) -> Vec<Vec<f64>> {
-        let (function, shape) = (&self.settings.function, self.settings.shape());
+        let (function, shape) = (&self.settings.releases[0].function, self.settings.releases[0].shape());
         let natural = function.target.publish(values.iter().map(|v| *v as f64 * function.unit).collect());
         let curve = |order: &u32| -> Vec<f64> {
             let coefficients = match shape.basis {
@@ -144,7 +144,7 @@ impl Curves {
 /// Real releases of `windows` windows, evaluated at each of `orders`.
 fn found(case: Case, settings: Settings, orders: &[u32], windows: u32) -> Vec<Found> {
     let places = case.places();
-    let (target, mechanism) = (settings.function.target.clone(), settings.mechanism().unwrap());
+    let (target, mechanism) = (settings.releases[0].function.target.clone(), mechanism(&settings));
     let keep = target.keep();
     let curves = Curves::new(settings, orders, &places);
     let mut found = vec![Found::default(); orders.len()];
@@ -174,14 +174,14 @@ const CASES: [Case; 5] = [
 fn the_error_that_is_predicted_is_what_two_hundred_windows_give_within_20_percent() {
     for case in CASES {
         for noise in ["laplace", "cube", "ball"] {
-            let taken = case.auto(noise).release.auto.unwrap().best;
+            let taken = case.auto(noise).releases.remove(0).auto.unwrap().best;
             let found = found(case, case.fixed(&taken), &[taken.order], 200).remove(0);
             let parts = (found.noise / taken.expected.noise, found.error / taken.expected.error);
             println!("{case:?} {}: found {:.3} of the noise, {:.3} of the error", taken.written(), parts.0, parts.1);
             assert!((0.8..1.2).contains(&parts.0) && (0.8..1.2).contains(&parts.1), "{parts:?}");
             // A price that is not the release's own is found out.
             let cheaper = Case { price: if case.price == "1.0" { "0.6" } else { "0.06" }, ..case };
-            let scale = |case: Case| case.fixed(&taken).mechanism().unwrap().scale().units() as f64;
+            let scale = |case: Case| mechanism(&case.fixed(&taken)).scale().units() as f64;
             assert!(!(0.8..1.2).contains(&(parts.0 * scale(case) / scale(cheaper))));
         }
     }
@@ -191,7 +191,7 @@ fn the_error_that_is_predicted_is_what_two_hundred_windows_give_within_20_percen
 #[test]
 fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
     for case in &CASES[..4] {
-        let table = case.auto("laplace").release.auto.unwrap();
+        let table = case.auto("laplace").releases.remove(0).auto.unwrap();
         let fixed = |degree: u32| case.settings(&format!("degree = {degree}\norder = 1"));
         let degree = |candidate: &Candidate| match candidate.on {
             Coordinates::Lattice { degree } => degree,
@@ -220,18 +220,18 @@ fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
 fn the_reading_that_is_recommended_is_the_closer_one() {
     let case = Case { axes: 1, bandwidth: 10.0, records: 300, price: "0.05" };
     let settings = case.settings("noise = \"laplace\"\ndegree = 24\norder = 2");
-    let table = case.auto("laplace").release.auto.unwrap();
+    let table = case.auto("laplace").releases.remove(0).auto.unwrap();
     let plan = plan(&settings);
-    let (about, target) = (plan.description(), &settings.function.target);
+    let (about, target) = (plan.releases[0].description(), &settings.releases[0].function.target);
     let predicted = predict::readings(about, &table.bump.unwrap(), |noisy| target.publish(noisy)).unwrap();
-    let (keep, mechanism, places) = (target.keep(), settings.mechanism().unwrap(), case.places());
+    let (keep, mechanism, places) = (target.keep(), mechanism(&settings), case.places());
     let mut found = [0.0; 2];
     for seed in 0..60 {
         let records = case.window(seed);
         let exact = case.exact(&records, &places);
         let truth = target.evaluate(&keep.state(records.iter().map(|x| keep.record(x, 0.0))));
         let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
-        let synopsis = Synopsis::new(about.clone(), plan.ways.first().natural(&noisy)).unwrap();
+        let synopsis = Synopsis::new(about.clone(), plan.releases[0].ways.first().natural(&noisy)).unwrap();
         for (found, by) in found.iter_mut().zip([By::Bernstein(2), By::Posterior]) {
             let evaluator = synopsis.evaluator(by).unwrap();
             let at = |y: &Vec<f64>| evaluator.evaluate(&[-30.0 + 210.0 * y[0]]).unwrap();
@@ -248,4 +248,10 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
 
 fn found_sup(mean: &mut f64, values: &[f64], exact: &[f64]) {
     *mean += sup(values, exact) / 60.0;
+}
+
+/// The mechanism of the only release.
+fn mechanism(settings: &Settings) -> bernstream::mechanism::Mechanism {
+    let release = &settings.releases[0];
+    settings.mechanism_of(release, &release.function).unwrap()
 }

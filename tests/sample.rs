@@ -143,8 +143,8 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     // The noise is that of the sampled sensitivity, and less than that of the proved one.
     let settings = Settings::load(&scene.path("c.toml")).unwrap();
     let proved = Settings::parse(&with(&plain(), "path = \"visits\"", "path = \"v\""), "f").unwrap();
-    let [sampled, proved] = [&settings, &proved].map(|s| s.mechanism().unwrap().scale().units() as f64);
-    assert!((about.noise.scale / (sampled * settings.function.unit) - 1.0).abs() < 1e-12);
+    let [sampled, proved] = [&settings, &proved].map(|s| mechanism(s).scale().units() as f64);
+    assert!((about.noise.scale / (sampled * settings.releases[0].function.unit) - 1.0).abs() < 1e-12);
     println!("sampled {:.3} of proved; at worst epsilon {}", sampled / proved, random.epsilon_at_worst);
     assert!(sampled < 0.8 * proved && random.epsilon_at_worst >= proved / sampled);
     assert!(random.epsilon_at_worst <= proved / sampled + 0.2);
@@ -295,8 +295,8 @@ fn fresh_pairs_of_the_prior_are_covered_and_a_smaller_bound_would_not_cover_them
 fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
     let settings = Settings::parse(SAMPLED, "f").unwrap();
     let Definition::Random(Random { epsilon_at_worst, .. }) = settings.privacy.definition else { panic!() };
-    let target = &settings.function.target;
-    let scale = settings.mechanism().unwrap().scale().units() as f64;
+    let target = &settings.releases[0].function.target;
+    let scale = mechanism(&settings).scale().units() as f64;
     let values = |records: &[([f64; 1], f64)]| {
         let records = records.iter().map(|(x, label)| target.keep().record(x, *label));
         target.evaluate(&target.keep().state(records))
@@ -312,7 +312,7 @@ fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
 
 #[test]
 fn every_value_is_clipped() {
-    let wide = Settings::parse(&plain(), "f").unwrap().function.target;
+    let wide = Settings::parse(&plain(), "f").unwrap().releases[0].function.target.clone();
     let narrow = Clipped::new(wide.clone(), [-5, 7]).unwrap();
     assert_eq!(narrow.worst(Adjacency::AddRemove), 12 * wide.shape().values() as u128);
     let prior = study(SAMPLED).neighbours.prior;
@@ -327,8 +327,10 @@ fn every_value_is_clipped() {
 #[test]
 fn a_range_that_hides_every_change_is_refused() {
     let clipped = study(&with(&question(), "seed = 1", "seed = 1\nsamples = 300"));
-    let target =
-        Clipped::new(Settings::parse(&plain(), "f").unwrap().function.target, [i128::from(1_u64 << 61), 1 << 62]);
+    let target = Clipped::new(
+        Settings::parse(&plain(), "f").unwrap().releases[0].function.target.clone(),
+        [i128::from(1_u64 << 61), 1 << 62],
+    );
     let neighbours = Neighbours { target: target.unwrap(), ..clipped.neighbours.clone() };
     let changes: Vec<Change> = (0..clipped.plan.samples).map(|pair| neighbours.change(pair)).collect();
     assert!(changes.iter().all(|change| change.sum == 0));
@@ -376,4 +378,10 @@ fn the_sampler_evaluates_the_configured_function_whatever_it_is() {
             assert!(largest > 0 && largest <= proved, "{largest} {proved} {text}");
         }
     }
+}
+
+/// The mechanism of the only release.
+fn mechanism(settings: &Settings) -> bernstream::mechanism::Mechanism {
+    let release = &settings.releases[0];
+    settings.mechanism_of(release, &release.function).unwrap()
 }

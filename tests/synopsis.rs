@@ -1,7 +1,8 @@
 //! A synopsis through its public face: what leaves, what is read back, and what damage does.
 
+use bernstream::mechanism::price::Price;
 use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Axis, Basis, Calibrated, Description, Law};
+use bernstream::synopsis::description::{Axis, Basis, Calibrated, Definition, Description, Implied, Law};
 use bernstream::synopsis::{Error, Synopsis};
 use bernstream::target::Shape;
 
@@ -68,18 +69,22 @@ fn headers_are_cloud_events_and_name_the_window_and_its_price() {
 
 #[test]
 fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
+    const IMPLIED: &str = r#"{"epsilon":"1.5","delta":"0.000001"}"#;
     let about = |definition: &str, price: &str| -> Description {
         let text = include_str!("../src/synopsis/example.json")
             .replace("\"pure epsilon\"", definition)
-            .replace(r#""price": "0.5""#, &format!(r#""price": {price}"#))
+            .replace(r#""price": "0.5""#, &format!(r#""implies": {IMPLIED}, "price": {price}"#))
             .replace(r#""spent": "0.5", "total": "1""#, &format!(r#""spent": {price}, "total": {price}"#));
         serde_json::from_str(&text).unwrap()
     };
     let (pure, both, rho) = (r#""0.5""#, r#"{"epsilon":"0.5","delta":"0.000000001"}"#, r#"{"rho":"0.01"}"#);
+    let slots = r#"{"slots":1}"#;
     let cases = [
         (r#""pure epsilon""#, pure, vec![("epsilon", "0.5")]),
         (r#""epsilon-delta""#, both, vec![("approximate_dp_epsilon", "0.5"), ("approximate_dp_delta", "0.000000001")]),
         (r#""zero-concentrated""#, rho, vec![("zcdp_rho", "0.01")]),
+        (r#""gaussian""#, rho, vec![("zcdp_rho", "0.01")]),
+        (r#""declared plan""#, slots, vec![("plan_windows", "1")]),
     ];
     for (definition, price, expected) in cases {
         let synopsis = Synopsis::new(about(definition, price), vec![0.0; 3]).unwrap();
@@ -87,11 +92,26 @@ fn every_kind_of_price_has_headers_of_its_own_and_no_other_definition() {
         let told: Vec<_> = sealed.headers[7..sealed.headers.len() - 2].to_vec();
         assert_eq!(told, expected.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>());
         assert_eq!(Synopsis::open(&sealed.bytes).unwrap(), synopsis);
-        for wrong in [pure, both, rho].into_iter().filter(|wrong| *wrong != price) {
+        for wrong in [pure, both, rho, slots].into_iter().filter(|wrong| *wrong != price) {
             let error = Synopsis::new(about(definition, wrong), vec![0.0; 3]).unwrap_err().to_string();
             assert!(error.contains("its prices are not those of its definition"), "{error}");
         }
     }
+}
+
+#[test]
+fn a_declared_plan_says_what_it_implies() {
+    let mut about = description();
+    about.privacy.definition = Definition::Planned;
+    about.privacy.price = Price::SLOT;
+    (about.privacy.blocks[0].spent, about.privacy.blocks[0].total) = (Price::Slots(17), Price::Slots(24));
+    let error = Synopsis::new(about.clone(), vec![0.0; 3]).unwrap_err().to_string();
+    assert!(error.contains("does not say what epsilon and delta its plan has"), "{error}");
+    about.privacy.implies = Some(Implied { epsilon: "1.5".parse().unwrap(), delta: "0.000001".parse().unwrap() });
+    let synopsis = Synopsis::new(about, vec![0.0; 3]).unwrap();
+    assert_eq!(Synopsis::open(&synopsis.seal().unwrap().bytes).unwrap(), synopsis);
+    let written = serde_json::to_string(synopsis.description()).unwrap();
+    assert!(written.contains(r#""implies":{"epsilon":"1.5","delta":"0.000001"}"#), "{written}");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 #[path = "support/batches.rs"]
 mod batches;
 
-use batches::{Record, batch, record, rules, rules_for_users, seconds};
+use batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 use bernstream::window::histogram::Nodes;
 use bernstream::window::keep::Keep;
-use bernstream::window::{Axis, Fates, Outside, Rules, Window, Windows};
+use bernstream::window::{Axis, Fates, Form, Outside, Rules, Window, Windows};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -18,9 +18,13 @@ fn nodes() -> Nodes {
     Nodes::new(&[20]).expect("a small grid")
 }
 
+fn histogram() -> Form {
+    form(Keep::Histogram(nodes()))
+}
+
 fn open(rules: Rules) -> Windows {
     let first = rules.grid.span_of(seconds(0));
-    Windows::new(rules, Keep::Histogram(nodes()), first, None)
+    Windows::new(rules, vec![histogram()], first.start, first, None)
 }
 
 fn close_all(mut windows: Windows) -> Vec<Window> {
@@ -113,15 +117,17 @@ fn membership_is_the_predicate_of_the_design() {
     assert_eq!(fate(rules(), &Record { key: Some(b"c"), ..record(5, 5.0) }), one(|f| f.unknown_key = 1));
     assert_eq!(fate(rules(), &record(5, f64::NAN)), one(|f| f.missing = 1));
     assert_eq!(fate(rules(), &record(5, 1e300)), taken, "clamped");
-    let dropping = Rules { axes: vec![Axis { min: 0.0, max: 10.0, outside: Outside::Drop }], ..rules() };
-    assert_eq!(fate(dropping.clone(), &record(5, 10.001)), one(|f| f.outside = 1));
-    assert_eq!(fate(dropping, &record(5, 10.0)), taken);
+    let axes = vec![Axis { min: 0.0, max: 10.0, outside: Outside::Drop }];
+    let first = rules().grid.span_of(seconds(0));
+    let mut dropping = Windows::new(rules(), vec![Form { axes, ..histogram() }], first.start, first, None);
+    assert_eq!(dropping.absorb(&batch(&record(5, 10.001))), one(|f| f.outside = 1));
+    assert_eq!(dropping.absorb(&batch(&record(5, 10.0))), taken);
 }
 
 #[test]
 fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends() {
     let first = rules().grid.span_of(seconds(0));
-    let mut windows = Windows::new(rules(), Keep::Histogram(nodes()), first, Some(seconds(1_000)));
+    let mut windows = Windows::new(rules(), vec![histogram()], first.start, first, Some(seconds(1_000)));
     assert_eq!(windows.cut(), seconds(1_000));
     assert_eq!(windows.absorb(&batch(&Record { message: 999, ..record(5, 5.0) })).taken, 1);
     assert_eq!(windows.absorb(&batch(&Record { message: 1_000, ..record(5, 5.0) })).late, 1);
@@ -148,7 +154,7 @@ fn one_record_more_changes_its_own_window_and_key_by_one_deposit_and_nothing_els
             let mut changed = 0;
             for (a, b) in without.iter().zip(&with) {
                 assert_eq!(a.span, b.span, "{name}: the schedule");
-                for (a, b) in a.groups.iter().zip(&b.groups) {
+                for (a, b) in a.forms[0].iter().zip(&b.forms[0]) {
                     assert_eq!(a.key, b.key, "{name}: the keys");
                     let difference =
                         distance(a.state.histogram().unwrap().reveal(), b.state.histogram().unwrap().reveal());
@@ -171,7 +177,7 @@ fn a_user_changes_a_window_by_at_most_the_cap_over_all_keys() {
         let without = windows_of(rules_for_users(records, 100), &others);
         let mut largest = 0;
         for (a, b) in with.iter().zip(&without) {
-            let pairs = a.groups.iter().zip(&b.groups);
+            let pairs = a.forms[0].iter().zip(&b.forms[0]);
             let change: u128 = pairs
                 .map(|(a, b)| distance(a.state.histogram().unwrap().reveal(), b.state.histogram().unwrap().reveal()))
                 .sum();
@@ -189,7 +195,7 @@ fn windows_do_not_depend_on_the_order_of_arrival() {
     for seed in 0..10 {
         stream.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
         for (a, b) in expected.iter().zip(windows_of(rules_for_users(2, 100), &stream)) {
-            for (a, b) in a.groups.iter().zip(b.groups) {
+            for (a, b) in a.forms[0].iter().zip(&b.forms[0]) {
                 assert_eq!(a.state, b.state);
             }
         }
@@ -201,7 +207,7 @@ fn an_earlier_row_that_comes_later_takes_the_place_of_a_later_one() {
     let (early, late) = (record(3, 0.0), record(7, 10.0));
     let both = windows_of(rules_for_users(1, 100), &[late, early.clone()]);
     let alone = windows_of(rules_for_users(1, 100), &[early]);
-    assert_eq!(both[0].groups[0].state, alone[0].groups[0].state);
+    assert_eq!(both[0].forms[0][0].state, alone[0].forms[0][0].state);
 }
 
 #[test]
@@ -209,7 +215,7 @@ fn a_window_that_straddles_a_period_counts_each_period_apart() {
     // Periods of 15 seconds: the window from 10 to 20 holds the end of one and the start of the next.
     let rows: Vec<Record> = [11, 12, 16, 17].map(|time| record(time, 5.0)).to_vec();
     let windows = windows_of(rules_for_users(1, 15), &rows);
-    assert_eq!(mass(windows[1].groups[0].state.histogram().unwrap().reveal()), 2 * ONE);
+    assert_eq!(mass(windows[1].forms[0][0].state.histogram().unwrap().reveal()), 2 * ONE);
 }
 
 #[test]
@@ -217,8 +223,81 @@ fn every_window_of_the_grid_is_closed_for_every_key_even_if_nothing_came() {
     let windows = windows_of(rules(), &[]);
     assert_eq!(windows.len(), 10);
     for window in &windows {
-        let keys: Vec<_> = window.groups.iter().map(|group| group.key.as_deref()).collect();
+        let keys: Vec<_> = window.forms[0].iter().map(|group| group.key.as_deref()).collect();
         assert_eq!(keys, [Some("a"), Some("b")]);
-        assert!(window.groups.iter().all(|group| mass(group.state.histogram().unwrap().reveal()) == 0));
+        assert!(window.forms[0].iter().all(|group| mass(group.state.histogram().unwrap().reveal()) == 0));
     }
+}
+
+/// One form of the value as it is, one that drops what is above 5, both of one column.
+fn two_forms() -> Vec<Form> {
+    let axes = vec![Axis { min: 0.0, max: 5.0, outside: Outside::Drop }];
+    vec![histogram(), Form { axes, ..histogram() }]
+}
+
+fn masses(window: &Window, form: usize) -> Vec<u128> {
+    window.forms[form].iter().map(|group| mass(group.state.histogram().unwrap().reveal()) / ONE).collect()
+}
+
+#[test]
+fn each_release_takes_what_it_can_use_of_a_row() {
+    let first = rules().grid.span_of(seconds(0));
+    let mut windows = Windows::new(rules(), two_forms(), first.start, first, None);
+    let taken = |fates: Fates| (fates.taken, fates.outside);
+    assert_eq!(taken(windows.absorb(&batch(&record(1, 4.0)))), (1, 0));
+    assert_eq!(taken(windows.absorb(&batch(&record(2, 6.0)))), (1, 0), "one of the two takes it");
+    let window = windows.close();
+    assert_eq!((masses(&window, 0), masses(&window, 1)), (vec![2, 0], vec![1, 0]));
+}
+
+/// The same records, by a worker that has them all and by one that begins again before window `restart`.
+#[test]
+fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
+    let hopping = |panes| vec![histogram(), Form { panes, ..histogram() }];
+    let rows = stream(5);
+    let close_all = |mut windows: Windows| -> Vec<Vec<u128>> {
+        for row in &rows {
+            windows.absorb(&batch(row));
+        }
+        std::iter::from_fn(|| windows.next().is_some().then(|| windows.close()))
+            .map(|window| [masses(&window, 0), masses(&window, 1)].concat())
+            .collect()
+    };
+    let span = |window: i64| rules().grid.span_of(seconds(10 * window));
+    for (rules, panes) in [(rules(), 3), (rules_for_users(2, 100), 3), (rules(), 1), (rules(), 20)] {
+        let new = |first, next| Windows::new(rules.clone(), hopping(panes), seconds(first), span(next), None);
+        let whole = close_all(new(0, 0));
+        for (at, counts) in whole.iter().enumerate() {
+            let of_panes: Vec<u128> = whole[at.saturating_sub(panes as usize - 1)..=at]
+                .iter()
+                .fold(vec![0; 2], |sum, pane| vec![sum[0] + pane[0], sum[1] + pane[1]]);
+            assert_eq!(counts[2..], of_panes, "{panes} panes, window {at}");
+        }
+        for restart in 1..10 {
+            assert_eq!(close_all(new(0, restart)), whole[restart as usize..], "{panes} panes, from {restart}");
+        }
+        // Of what lies before the ledger's first window another ledger has spoken.
+        let later = close_all(new(50, 5));
+        assert_eq!(later[0][..2], later[0][2..]);
+    }
+}
+
+/// What is closed takes no more, whatever windows overlap it.
+#[test]
+fn a_window_that_is_closed_stays_as_it_was_in_the_windows_that_overlap_it() {
+    let mut windows = Windows::new(
+        rules(),
+        vec![Form { panes: 3, ..histogram() }],
+        seconds(0),
+        rules().grid.span_of(seconds(0)),
+        None,
+    );
+    windows.absorb(&batch(&record(1, 4.0)));
+    assert_eq!(masses(&windows.close(), 0), [1, 0]);
+    assert_eq!(windows.absorb(&batch(&record(2, 4.0))).closed, 1);
+    windows.absorb(&batch(&record(11, 4.0)));
+    assert_eq!(masses(&windows.close(), 0), [2, 0]);
+    assert_eq!(windows.oldest_message(), seconds(-1), "a restart reads the first window again");
+    assert_eq!(masses(&windows.close(), 0), [2, 0]);
+    assert_eq!(masses(&windows.close(), 0), [1, 0]);
 }

@@ -125,7 +125,7 @@ impl Model {
         let is_output_untouched = self.output.borrow().0.is_empty();
         let found = Found { claim: claim.as_ref(), is_output_untouched };
         let clock = if claim.is_some() { self.minute - behind } else { self.minute };
-        if let Ok(begins) = beginning(grid(60), grid(120), asked, found, at(clock)) {
+        if let Ok(begins) = beginning(grid(60), grid(120).into(), asked, found, at(clock)) {
             let genesis = genesis(begins.first, &identity, begins.previous);
             self.workers[who] = Some(Ledger::create(&params(self.volumes[who].path()), genesis).unwrap());
         }

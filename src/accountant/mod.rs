@@ -20,6 +20,9 @@ pub mod concentrated;
 pub mod gaussian;
 pub mod loss;
 pub mod plan;
+pub mod policy;
+
+use std::collections::BTreeMap;
 
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
@@ -34,24 +37,36 @@ pub struct Exhausted {
     pub total: Price,
 }
 
-/// What the blocks have spent once a release at `price` has charged every one of them.
+/// What a block pays for one window, and has spent then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charged {
+    pub block: Span,
+    pub price: Price,
+    pub spent: Price,
+}
+
+/// What a window costs each block that it charges, in the order of the blocks.
 ///
-/// `touched` are all blocks that the release's window meets, with what each has spent before. Refused as a whole, for
-/// the first block that cannot pay: a release that only some of its blocks have paid for is not private for the others.
-/// A price of another kind than the total pays for nothing.
-pub fn quote(touched: &[(Span, Price)], price: Price, total: Price) -> Result<Vec<(Span, Price)>, Exhausted> {
-    touched
-        .iter()
-        .map(|&(block, spent)| match spent.checked_add(price) {
-            Some(sum) if sum.is_within(total) => Ok((block, sum)),
-            _ => Err(Exhausted { block, spent, price, total }),
-        })
-        .collect()
+/// `prices` are those of every release, for every block that what it speaks of meets; `spent` says what a block has spent
+/// before. Refused as a whole, for the first block that cannot pay: a release that only some of its blocks have paid for is
+/// not private for the others. A price of another kind than the total pays for nothing.
+pub fn quote(
+    prices: impl IntoIterator<Item = (Span, Price)>,
+    spent: impl Fn(Span) -> Price,
+    total: Price,
+) -> Result<Vec<Charged>, Exhausted> {
+    let mut blocks: BTreeMap<Span, Charged> = BTreeMap::new();
+    for (block, price) in prices {
+        let charged = blocks.entry(block).or_insert(Charged { block, price: total.zero(), spent: spent(block) });
+        let refused = Exhausted { block, spent: charged.spent, price, total };
+        charged.price = charged.price.checked_add(price).ok_or(refused.clone())?;
+        charged.spent = charged.spent.checked_add(price).filter(|sum| sum.is_within(total)).ok_or(refused)?;
+    }
+    Ok(blocks.into_values().collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::time::Duration;
 
     use proptest::prelude::*;
@@ -67,21 +82,14 @@ mod tests {
     /// The parts of a price, in their units.
     type Parts = [u64; 2];
 
-    /// A price of one of the three kinds; only one of them has two parts.
+    /// A price of one of the four kinds; only one of them has two parts.
     fn price(kind: usize, [first, second]: Parts) -> Price {
         let epsilon = Epsilon::from_trillionths(first);
         match kind {
             0 => Price::Pure(epsilon),
             1 => Price::Approximate { epsilon, delta: Delta::from_quintillionths(second) },
-            _ => Price::Concentrated(Rho::from_trillionths(first)),
-        }
-    }
-
-    fn parts(price: Price) -> Parts {
-        match price {
-            Price::Pure(epsilon) => [epsilon.trillionths(), 0],
-            Price::Approximate { epsilon, delta } => [epsilon.trillionths(), delta.quintillionths()],
-            Price::Concentrated(rho) => [rho.trillionths(), 0],
+            2 => Price::Concentrated(Rho::from_trillionths(first)),
+            _ => Price::Slots(first),
         }
     }
 
@@ -98,10 +106,10 @@ mod tests {
         let mut spent: BTreeMap<Span, Price> = BTreeMap::new();
         let mut released = Vec::new();
         for &(window, price) in releases {
-            let touched: Vec<_> =
-                charged(window).into_iter().map(|b| (b, spent.get(&b).copied().unwrap_or(total.zero()))).collect();
-            if let Ok(sums) = quote(&touched, price, total) {
-                spent.extend(sums);
+            let prices = charged(window).into_iter().map(|block| (block, price));
+            let quoted = quote(prices, |block| spent.get(&block).copied().unwrap_or(total.zero()), total);
+            if let Ok(quoted) = quoted {
+                spent.extend(quoted.into_iter().map(|quoted| (quoted.block, quoted.spent)));
                 released.push((window, price));
             }
         }
@@ -113,7 +121,7 @@ mod tests {
         let mut lost: BTreeMap<Span, BTreeMap<Span, Parts>> = BTreeMap::new();
         for time in times.map(Timestamp::from_micros) {
             for &(window, price) in released.iter().filter(|(window, _)| window.start <= time && time < window.end) {
-                lost.entry(blocks.span_of(time)).or_default().insert(window, parts(price));
+                lost.entry(blocks.span_of(time)).or_default().insert(window, price.parts());
             }
         }
         let most = |part: fn(&Parts) -> u64| lost.values().map(|paid| paid.values().map(part).sum()).max().unwrap_or(0);
@@ -124,7 +132,7 @@ mod tests {
         /// Windows of any length over blocks of any length, straddling included, with prices that change.
         #[test]
         fn the_worst_unit_never_loses_more_than_the_total(
-            kind in 0_usize..3, origin in -9i64..9, window in 1u64..9, block in 1u64..12, total in [1u64..20, 1u64..20],
+            kind in 0_usize..4, origin in -9i64..9, window in 1u64..9, block in 1u64..12, total in [1u64..20, 1u64..20],
             prices in prop::collection::vec([1u64..8, 0u64..8], 12),
         ) {
             let (windows, blocks) = (grid(origin, window), grid(origin, block));
@@ -134,15 +142,15 @@ mod tests {
             let total = price(kind, total);
             let (released, spent) = run(&releases, total, |window| blocks.spans_meeting(window).collect());
             let worst = worst_unit(&released, blocks, -20..140);
-            prop_assert!(worst[0] <= parts(total)[0] && worst[1] <= parts(total)[1]);
+            prop_assert!(worst[0] <= total.parts()[0] && worst[1] <= total.parts()[1]);
             // Nothing is given away either: what the blocks were charged is what their units lost.
-            let most = |part: usize| spent.values().map(|spent| parts(*spent)[part]).max().unwrap_or_default();
+            let most = |part: usize| spent.values().map(|spent| spent.parts()[part]).max().unwrap_or_default();
             prop_assert_eq!(worst, [most(0), most(1)]);
             // And what was withheld did not fit into one part or the other.
             for (window, price) in releases.iter().filter(|release| !released.contains(release)) {
                 let is_full = blocks.spans_meeting(*window).any(|block| {
-                    let [a, b] = parts(spent.get(&block).copied().unwrap_or(total.zero()));
-                    a + parts(*price)[0] > parts(total)[0] || b + parts(*price)[1] > parts(total)[1]
+                    let [a, b] = spent.get(&block).copied().unwrap_or(total.zero()).parts();
+                    a + price.parts()[0] > total.parts()[0] || b + price.parts()[1] > total.parts()[1]
                 });
                 prop_assert!(is_full);
             }
@@ -171,8 +179,13 @@ mod tests {
         let first = blocks.span_of(Timestamp::from_micros(0));
         let second = blocks.after(first);
         let [one, two, three, four] = [1, 2, 3, 4].map(|count| price(0, [count, 0]));
-        assert_eq!(quote(&[(first, one), (second, three)], one, four), Ok(vec![(first, two), (second, four)]));
-        let refused = quote(&[(first, one), (second, four)], one, four).unwrap_err();
+        let quoted = |spent: [Price; 2]| {
+            let spent = move |block| if block == first { spent[0] } else { spent[1] };
+            quote([(first, one), (second, one)], spent, four)
+        };
+        let charged = |block, spent| Charged { block, price: one, spent };
+        assert_eq!(quoted([one, three]), Ok(vec![charged(first, two), charged(second, four)]));
+        let refused = quoted([one, four]).unwrap_err();
         assert_eq!(refused, Exhausted { block: second, spent: four, price: one, total: four });
         assert!(refused.to_string().contains("has spent 0.000000000004 of 0.000000000004"));
     }
@@ -181,7 +194,7 @@ mod tests {
     fn either_part_of_a_total_refuses_and_so_does_another_kind() {
         let block = grid(0, 10).span_of(Timestamp::from_micros(0));
         let total = price(1, [4, 4]);
-        let is_paid = |spent, cost| quote(&[(block, price(1, spent))], cost, total).is_ok();
+        let is_paid = |spent, cost| quote([(block, cost)], |_| price(1, spent), total).is_ok();
         assert!(is_paid([1, 1], price(1, [3, 3])));
         assert!(!is_paid([1, 1], price(1, [4, 0])));
         assert!(!is_paid([1, 1], price(1, [1, 4])));
@@ -189,13 +202,26 @@ mod tests {
     }
 
     #[test]
+    fn releases_of_one_window_add_up_in_each_block() {
+        let blocks = grid(0, 10);
+        let first = blocks.span_of(Timestamp::from_micros(0));
+        let second = blocks.after(first);
+        let p = |count| price(0, [count, 0]);
+        // One release speaks of both blocks, the other of the second alone.
+        let quoted = quote([(first, p(1)), (second, p(1)), (second, p(2))], |_| p(1), p(4)).unwrap();
+        let charged = |block, price, spent| Charged { block, price: p(price), spent: p(spent) };
+        assert_eq!(quoted, [charged(first, 1, 2), charged(second, 3, 4)]);
+        assert!(quote([(second, p(1)), (second, p(2))], |_| p(2), p(4)).is_err());
+    }
+
+    #[test]
     fn a_sum_that_overflows_is_refused() {
         let block = grid(0, 10).span_of(Timestamp::from_micros(0));
-        for kind in 0..3 {
+        for kind in 0..4 {
             let most = price(kind, [u64::MAX; 2]);
-            assert!(quote(&[(block, most)], price(kind, [1, 0]), most).is_err());
+            assert!(quote([(block, price(kind, [1, 0]))], |_| most, most).is_err());
         }
         let most = price(1, [u64::MAX; 2]);
-        assert!(quote(&[(block, most)], price(1, [0, 1]), most).is_err());
+        assert!(quote([(block, price(1, [0, 1]))], |_| most, most).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::Failure;
 use crate::cli::explain::show;
 use crate::config::body::Coordinates;
-use crate::config::{Settings, auto};
+use crate::config::{Release, Settings, auto};
 use crate::mechanism::choice::Candidates;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::Target;
@@ -13,8 +13,8 @@ use crate::synopsis::predict;
 const MOST_TIMES: f64 = 5.0;
 
 /// What was looked at: of each body the best, and of a lattice the best order of each degree.
-pub fn looked_at(table: &auto::Table, settings: &Settings) -> Vec<String> {
-    let (is_private, quantity) = (settings.release.private_order.is_some(), &settings.function.quantity);
+pub fn looked_at(table: &auto::Table, release: &Release) -> Vec<String> {
+    let (is_private, quantity) = (release.private_order.is_some(), &release.function.quantity);
     let mut lines = vec![
         format!(
             "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
@@ -37,7 +37,7 @@ pub fn looked_at(table: &auto::Table, settings: &Settings) -> Vec<String> {
     if left_out > 0 {
         lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
     }
-    if matches!(settings.function.about, Target::Sum(_)) {
+    if matches!(release.function.about, Target::Sum(_)) {
         lines.push(
             "nothing is known of an expression: it is taken for a bump a quarter of the domain wide; one that is finer is \
              followed far less closely than this says, so give it a degree and an order of your own"
@@ -51,18 +51,22 @@ pub fn looked_at(table: &auto::Table, settings: &Settings) -> Vec<String> {
 }
 
 /// Which way to read what is released has the smallest predicted error.
-pub fn readings(table: &auto::Table, settings: &Settings, band: &Band) -> Result<Vec<String>, Failure> {
-    let plan = settings.plan(&Candidates::new(band.clone(), Vec::new()), false);
-    let plan = plan.map_err(|e| Failure::Configuration(e.to_string()))?;
-    let target = &settings.function.target;
-    let readings =
-        table.bump.as_ref().and_then(|bump| predict::readings(plan.description(), bump, |noisy| target.publish(noisy)));
+pub fn readings(
+    table: &auto::Table,
+    settings: &Settings,
+    release: &Release,
+    band: &Band,
+) -> Result<Vec<String>, Failure> {
+    let way = settings.way(release, &release.function, &Candidates::new(band.clone(), Vec::new()), false);
+    let way = way.map_err(|e| Failure::Configuration(e.to_string()))?;
+    let (about, target) = (way.descriptions.first(), &release.function.target);
+    let readings = table.bump.as_ref().and_then(|bump| predict::readings(about, bump, |noisy| target.publish(noisy)));
     let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
     let best = match smoothed < published {
         true => "`bernstream evaluate --by posterior` is expected to be the closer one",
         false => "`bernstream evaluate` as it is is expected to be the closer one",
     };
-    let quantity = &settings.function.quantity;
+    let quantity = &release.function.quantity;
     Ok(vec![format!(
         "expected largest error as published {}, smoothed by its posterior {} ({quantity}): {best}",
         show(published),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::cli::{Failure, section};
 use crate::clock::micros;
-use crate::config::{Input, Output, Settings, guarantee, synopsis_bytes};
+use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::ledger::witness;
 use crate::source;
 use crate::source::files::Files;
@@ -49,17 +49,22 @@ fn summary(settings: &Settings) -> String {
     section(&mut text, "Not protected", &guarantee::not_protected(settings));
     section(&mut text, "Schedule", &schedule(settings));
     section(&mut text, "Memory", &memory(settings));
-    let points = settings.shape().values();
-    let message = format!(
-        "{points} values x 8 bytes and about 4 KB of schema and metadata: about {} bytes for each window and key",
-        synopsis_bytes(&settings.shape())
-    );
-    section(&mut text, "Message", &[message]);
+    let messages: Vec<String> = settings.releases.iter().map(|release| message(settings, release)).collect();
+    section(&mut text, "Message", &messages);
     let notes = guarantee::notes(settings);
     if !notes.is_empty() {
         section(&mut text, "Note", &notes);
     }
     text
+}
+
+fn message(settings: &Settings, release: &Release) -> String {
+    let name = if settings.releases.len() > 1 { format!("{}: ", release.name) } else { String::new() };
+    format!(
+        "{name}{} values x 8 bytes and about 4 KB of schema and metadata: about {} bytes for each window and key",
+        release.shape().values(),
+        synopsis_bytes(&release.shape())
+    )
 }
 
 fn schedule(settings: &Settings) -> Vec<String> {
@@ -81,13 +86,13 @@ fn schedule(settings: &Settings) -> Vec<String> {
                 "a record's event time may be up to {} ahead of its message timestamp",
                 span(rules.ahead)
             ));
-            lines.push(format!("it is published {} after its cut", span(settings.release.publish_delay)));
+            lines.push(format!("it is published {} after its cut", span(settings.publish_delay)));
         }
         Input::Files(_) => {
             lines.push("every cut is the end of the input; windows are published when all is read".to_owned())
         }
     }
-    let groups = settings.groups();
+    let groups = settings.groups() * settings.releases.len();
     lines.push(format!(
         "every window is published, empty or not, as {groups} {}",
         if groups == 1 { "synopsis" } else { "synopses" }
@@ -96,7 +101,9 @@ fn schedule(settings: &Settings) -> Vec<String> {
 }
 
 fn memory(settings: &Settings) -> Vec<String> {
-    let (groups, kept) = (settings.groups() as u64, settings.function.target.keep().bytes());
+    let groups = settings.groups() as u64;
+    let kept =
+        settings.releases.iter().map(|release| release.function.target.keep().bytes()).fold(0, u64::saturating_add);
     let window = groups.saturating_mul(kept);
     let for_windows = |windows: u64| {
         let bytes = bytes(window.saturating_mul(windows));
@@ -111,7 +118,7 @@ fn memory(settings: &Settings) -> Vec<String> {
         (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
         (None, _) => lines.push(format!("in a back-fill: {} for each window", bytes(window))),
     }
-    let work = settings.function.target.cost().bytes;
+    let work = settings.releases.iter().map(|release| release.function.target.cost().bytes).max().unwrap_or(0);
     if work > 0 {
         lines.push(format!("and, while a full window and key is computed: {}", bytes(work)));
     }
@@ -132,7 +139,7 @@ fn open_windows(settings: &Settings) -> Option<u64> {
     let Input::Kafka(kafka) = &settings.input else { return None };
     let rules = &settings.windows;
     let length = rules.grid.length();
-    let spans = [length, rules.ahead, rules.grace, kafka.clock_slack, settings.release.publish_delay];
+    let spans = [length, rules.ahead, rules.grace, kafka.clock_slack, settings.publish_delay];
     let open = spans.iter().fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
     let count = (micros(open) / micros(length)).unsigned_abs().saturating_add(1);
     Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
@@ -204,7 +211,7 @@ fn online(settings: &Settings) -> Vec<Check> {
         }
     }
     if let Output::Kafka { sink, witness } = &settings.output {
-        let bytes = synopsis_bytes(&settings.shape());
+        let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
         let make = "`bernstream ledger init` makes it";
         if about(&mut checks, &sink.broker, &sink.topic, make, |topic| output_checks(&sink.topic, topic, bytes)) {
             about(&mut checks, &witness.broker, &witness.topic, make, |topic| witness_checks(witness, topic));
@@ -332,7 +339,7 @@ mod tests {
                 let end = rules.end.unwrap();
                 let all = rules.grid.spans_meeting(crate::window::grid::Span { start: rules.grid.origin(), end });
                 let is_open = |window: &crate::window::grid::Span| {
-                    let over = rules.cut(*window, None).plus(kafka.clock_slack).plus(settings.release.publish_delay);
+                    let over = rules.cut(*window, None).plus(kafka.clock_slack).plus(settings.publish_delay);
                     window.start <= now.plus(rules.ahead) && now <= over
                 };
                 most = most.max(all.filter(is_open).count() as u64);

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::accountant;
 use crate::cli::{Failure, candidates, section};
 use crate::clock::Timestamp;
-use crate::config::{self, Settings, Unit, guarantee};
+use crate::config::{self, Release, Settings, Unit, guarantee};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::price::Price;
@@ -35,33 +35,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn explanation(settings: &Settings) -> Result<String, Failure> {
-    let plan = Plan::new(settings)?;
     let mut text = String::new();
     section(&mut text, "Guarantee", &guarantee::promise(settings));
-    section(&mut text, "Function", std::slice::from_ref(&settings.function.meaning));
-    section(&mut text, "Lattice", &[plan.lattice()]);
-    if let Some(table) = &settings.release.auto {
-        section(&mut text, "Choice of noise and size", &candidates::looked_at(table, settings));
-        let readings = candidates::readings(table, settings, &plan.band)?;
-        if !readings.is_empty() {
-            section(&mut text, "Readings", &readings);
-        }
+    for release in &settings.releases {
+        text.push_str(&of_release(settings, release)?);
     }
-    let choices = choices(settings)?;
-    if !choices.is_empty() {
-        section(&mut text, "Private choices", &choices);
-    }
-    section(&mut text, "Sensitivity", &plan.sensitivity());
-    section(&mut text, "Noise", &plan.noise()?);
-    section(&mut text, "Other prices", &plan.prices());
-    let mut approximation = plan.approximation();
-    if approximation.is_empty() && settings.shape().basis == Basis::Bernstein && settings.release.auto.is_none() {
-        let unknown = "not predicted for this function: the figures above are those of the noise alone";
-        approximation.push(unknown.to_owned());
-    }
-    for (title, lines) in
-        [("Approximation", approximation), ("Budget", budget(settings)), ("Note", guarantee::notes(settings))]
-    {
+    for (title, lines) in [("Budget", budget(settings)), ("Note", guarantee::notes(settings))] {
         if !lines.is_empty() {
             section(&mut text, title, &lines);
         }
@@ -69,9 +48,44 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// What one release will be worth.
+fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure> {
+    let plan = Plan::new(settings, release)?;
+    let mut text = String::new();
+    if settings.releases.len() > 1 {
+        section(&mut text, "Release", std::slice::from_ref(&release.name));
+    }
+    section(&mut text, "Function", std::slice::from_ref(&release.function.meaning));
+    section(&mut text, "Lattice", &[plan.lattice()]);
+    if let Some(table) = &release.auto {
+        section(&mut text, "Choice of noise and size", &candidates::looked_at(table, release));
+        let readings = candidates::readings(table, settings, release, &plan.band)?;
+        if !readings.is_empty() {
+            section(&mut text, "Readings", &readings);
+        }
+    }
+    let choices = choices(settings, release)?;
+    if !choices.is_empty() {
+        section(&mut text, "Private choices", &choices);
+    }
+    section(&mut text, "Sensitivity", &plan.sensitivity());
+    section(&mut text, "Noise", &plan.noise()?);
+    section(&mut text, "Other prices", &plan.prices());
+    let mut approximation = plan.approximation();
+    if approximation.is_empty() && release.shape().basis == Basis::Bernstein && release.auto.is_none() {
+        let unknown = "not predicted for this function: the figures above are those of the noise alone";
+        approximation.push(unknown.to_owned());
+    }
+    if !approximation.is_empty() {
+        section(&mut text, "Approximation", &approximation);
+    }
+    Ok(text)
+}
+
 /// What the figures are computed from.
 struct Plan<'s> {
     settings: &'s Settings,
+    release: &'s Release,
     sensitivity: Sensitivity,
     /// The most that one unit changes one value, in grid units.
     sup: f64,
@@ -79,24 +93,23 @@ struct Plan<'s> {
 }
 
 impl<'s> Plan<'s> {
-    fn new(settings: &'s Settings) -> Result<Self, Failure> {
-        let (target, adjacency) = (&settings.function.target, settings.privacy.adjacency);
+    fn new(settings: &'s Settings, release: &'s Release) -> Result<Self, Failure> {
+        let (target, adjacency) = (&release.function.target, settings.privacy.adjacency);
         let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
-        let sensitivity =
-            settings.release.body.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
+        let sensitivity = release.body.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
-        let band = Band::simulate(&settings.shape(), settings.release.body.law(), settings.release.order);
-        Ok(Plan { settings, sensitivity, sup, band })
+        let band = Band::simulate(&release.shape(), release.body.law(), release.order);
+        Ok(Plan { settings, release, sensitivity, sup, band })
     }
 
     fn lattice(&self) -> String {
-        let Shape { dimensions, degree, basis } = self.settings.shape();
-        let count = self.settings.shape().values();
+        let Shape { dimensions, degree, basis } = self.release.shape();
+        let count = self.release.shape().values();
         match basis {
             Basis::Bernstein => format!(
                 "degree {degree}, dimensions {dimensions}: {count} points; Bernstein operator of order {}",
-                self.settings.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+                self.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
             ),
             Basis::Affine => format!("an affine function of {dimensions} columns: {count} coefficients"),
             Basis::Kernel(_) => format!("kernel functions at {count} points, dimensions {dimensions}"),
@@ -108,17 +121,17 @@ impl<'s> Plan<'s> {
 
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
-        let together = match self.settings.release.body.law() {
+        let together = match self.release.body.law() {
             Law::DiscreteLaplace => "all values together",
             Law::DiscreteCube => "any one value",
             Law::Ball | Law::DiscreteGaussian => "the 2-norm of all values together",
         };
         let how_often = match &self.settings.privacy.definition {
-            Definition::PureEpsilon | Definition::Approximate | Definition::Concentrated => String::new(),
             Definition::Random(random) => format!(
                 ", but for gamma = {} of the pairs of neighbours of the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
             ),
+            _ => String::new(),
         };
         let mut lines = vec![
             format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
@@ -126,11 +139,11 @@ impl<'s> Plan<'s> {
                 "that is {} times the most that it changes one of them, {} {}",
                 show(units / self.sup),
                 show(self.in_natural_units(self.sup)),
-                self.settings.function.quantity
+                self.release.function.quantity
             ),
         ];
-        if self.settings.release.body.law() == Law::DiscreteLaplace && self.settings.shape().basis == Basis::Bernstein {
-            let papers = show(float(self.settings.shape().values() as u64) * self.sup / units);
+        if self.release.body.law() == Law::DiscreteLaplace && self.release.shape().basis == Basis::Bernstein {
+            let papers = show(float(self.release.shape().values() as u64) * self.sup / units);
             lines.push(format!(
                 "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this \
                  sensitivity"
@@ -140,8 +153,8 @@ impl<'s> Plan<'s> {
     }
 
     fn noise(&self) -> Result<Vec<String>, Failure> {
-        let scale = self.scale(self.settings.release.payment.own())?;
-        let quantity = &self.settings.function.quantity;
+        let scale = self.scale(self.release.payment.own())?;
+        let quantity = &self.release.function.quantity;
         let (middle, corner) = self.half_widths(scale);
         let natural = |units: f64| show(self.in_natural_units(units));
         let units = |units: f64| show(units / self.sup);
@@ -149,13 +162,13 @@ impl<'s> Plan<'s> {
         Ok(vec![
             format!(
                 "{} noise of scale {} grid units = {} {quantity}",
-                self.settings.release.body.law(),
+                self.release.body.law(),
                 show(scale),
                 natural(scale)
             ),
             format!(
                 "the standard deviation of the noise on a value is the largest effect of {} units",
-                units(scale * predict::deviation(self.settings.release.body.law(), self.settings.shape().values()))
+                units(scale * predict::deviation(self.release.body.law(), self.release.shape().values()))
             ),
             format!(
                 "expected largest error by the noise: {} {quantity}, or {} units",
@@ -176,7 +189,7 @@ impl<'s> Plan<'s> {
     fn prices(&self) -> Vec<String> {
         let mut lines =
             vec![format!("{:<34} {:<34} {}", "price", "scale (largest effects of a unit)", "95 % error in the middle")];
-        for price in around(self.settings.release.payment.own()) {
+        for price in around(self.release.payment.own()) {
             // Half a price that is just possible may not be.
             let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
@@ -188,21 +201,21 @@ impl<'s> Plan<'s> {
 
     /// The error of the operator for one record, apart from all noise, where it is known before there are records.
     fn approximation(&self) -> Vec<String> {
-        let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &self.settings.function.about
+        let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &self.release.function.about
         else {
             return Vec::new();
         };
-        if let Basis::Kernel(KernelBasis { kernel, points }) = self.settings.shape().basis {
+        if let Basis::Kernel(KernelBasis { kernel, points }) = self.release.shape().basis {
             let power =
-                Points::choose(kernel, self.settings.shape().dimensions, points.len()).map_or(1.0, |p| p.power());
+                Points::choose(kernel, self.release.shape().dimensions, points.len()).map_or(1.0, |p| p.power());
             return vec![format!(
                 "without noise, a synopsis of one record is off by at most {} % of its peak",
                 show(100.0 * power)
             )];
         }
-        let widths = self.settings.windows.axes.iter().map(|axis| axis.max - axis.min);
+        let widths = self.release.axes.iter().map(|axis| axis.max - axis.min);
         let in_cube: Vec<f64> = bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
-        let shares = predict::approximation(&in_cube, self.settings.shape().degree, &[self.settings.release.order]);
+        let shares = predict::approximation(&in_cube, self.release.shape().degree, &[self.release.order]);
         let say = |share: f64| {
             format!(
                 "without noise, a synopsis of one record is off by up to {} % of its peak (the worst of a grid of places)",
@@ -214,14 +227,14 @@ impl<'s> Plan<'s> {
 
     /// In grid units.
     fn scale(&self, price: Price) -> Result<f64, Failure> {
-        let noise = self.settings.mechanism_at(&self.settings.function, price);
+        let noise = self.settings.mechanism_at(self.release, &self.release.function, price);
         let noise = noise.map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(float(noise.scale().units()))
     }
 
     /// Half the width of the band in the middle of the domain and at a corner, in grid units.
     fn half_widths(&self, scale: f64) -> (f64, f64) {
-        let axes = i32::try_from(self.settings.shape().dimensions).unwrap_or(i32::MAX);
+        let axes = i32::try_from(self.release.shape().dimensions).unwrap_or(i32::MAX);
         let weights = &self.band.weights;
         let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let at = |x: f64| {
@@ -232,7 +245,7 @@ impl<'s> Plan<'s> {
     }
 
     fn in_natural_units(&self, units: f64) -> f64 {
-        units * self.settings.function.unit
+        units * self.release.function.unit
     }
 }
 
@@ -246,13 +259,14 @@ fn around(price: Price) -> [Price; 3] {
         Price::Concentrated(rho) => {
             of(rho.trillionths()).map(|count| Price::Concentrated(Rho::from_trillionths(count)))
         }
+        Price::Slots(count) => of(count).map(Price::Slots),
     }
 }
 
 /// What each window and key chooses from its own records, and how well it can.
-fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
+fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failure> {
     let refused = |e: config::Error| Failure::Configuration(e.to_string());
-    let (release, quantity, protected) = (&settings.release, &settings.function.quantity, settings.protected());
+    let (quantity, protected) = (&release.function.quantity, settings.protected());
     let mut lines = Vec::new();
     if let Some(choice) = &release.private_bandwidths {
         lines.push(format!(
@@ -262,20 +276,20 @@ fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
             show(choice.mechanism(protected).map_err(refused)?.noise())
         ));
         for function in choice.candidates.iter() {
-            let scale = float(settings.mechanism_of(function).map_err(refused)?.scale().units());
+            let scale = float(settings.mechanism_of(release, function).map_err(refused)?.scale().units());
             if let Target::Density(Density { kernel: Smoothing::Bandwidths(lengths), .. }) = &function.about {
                 lines.push(format!("  {lengths:?}: noise of scale {} {quantity}", show(scale * function.unit)));
             }
         }
     }
     if let Some(choice) = &release.private_order {
-        let noise = settings.mechanism().map_err(refused)?;
-        let order = choice.mechanism(&settings.function, &noise, protected).map_err(refused)?;
+        let noise = settings.mechanism_of(release, &release.function).map_err(refused)?;
+        let order = choice.mechanism(&release.function, &noise, protected).map_err(refused)?;
         lines.push(format!(
             "order, for {}: the one with the smallest expected noise + approximation at the lattice, each known to about {} \
              {quantity}",
             choice.price,
-            show(2.0_f64.sqrt() * float(order.scale()) * settings.function.unit)
+            show(2.0_f64.sqrt() * float(order.scale()) * release.function.unit)
         ));
     }
     if !lines.is_empty() {
@@ -286,7 +300,7 @@ fn choices(settings: &Settings) -> Result<Vec<String>, Failure> {
 
 /// What a block is charged and how long it lasts.
 fn budget(settings: &Settings) -> Vec<String> {
-    let (price, total) = (settings.release.window_price(), settings.privacy.total);
+    let (price, total) = (settings.window_price(), settings.privacy.total);
     let Unit::User { per, .. } = &settings.privacy.unit else {
         let lasts = match settings.windows.end {
             Some(end) => format!("the budget lasts to the end of the grid, {end}"),
@@ -343,18 +357,15 @@ fn follow(settings: &Settings) -> Vec<Course> {
     let is_within =
         |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
     for window in spans.take_while(is_within).take(MOST_WINDOWS) {
-        let touched: Vec<(Span, Price)> = blocks
-            .spans_meeting(window)
-            .map(|block| (block, courses.get(&block).map_or(nothing, |course| course.spent)))
-            .collect();
-        let quoted =
-            accountant::quote(&touched, settings.release.window_price(), settings.privacy.total).unwrap_or_default();
-        for (block, _) in touched {
+        let prices = blocks.spans_meeting(window).map(|block| (block, settings.window_price()));
+        let spent = |block| courses.get(&block).map_or(nothing, |course| course.spent);
+        let quoted = accountant::quote(prices, spent, settings.privacy.total).unwrap_or_default();
+        for block in blocks.spans_meeting(window) {
             let new = Course { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
             let course = courses.entry(block).or_insert(new);
             course.windows += 1;
-            match quoted.iter().find(|(charged, _)| *charged == block) {
-                Some((_, spent)) => (course.paid, course.spent) = (course.paid + 1, *spent),
+            match quoted.iter().find(|charged| charged.block == block) {
+                Some(charged) => (course.paid, course.spent) = (course.paid + 1, charged.spent),
                 None => course.exhausted = course.exhausted.or(Some(window.start)),
             }
         }

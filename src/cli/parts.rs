@@ -1,5 +1,7 @@
 //! The parts of a worker that reach outside the process, opened in the order in which they can refuse.
 
+use std::time::Duration;
+
 use crate::cli::Failure;
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, normalised};
@@ -74,7 +76,7 @@ pub fn genesis(
         Output::Files(params) => sink::files::is_untouched(params)?,
     };
     let found = Found { claim: claim.as_ref(), is_output_untouched };
-    let begins = beginning(settings.windows.grid, settings.blocks, asked, found, now)
+    let begins = beginning(settings.windows.grid, settings.blocks.into(), asked, found, now)
         .map_err(|error| refused(error.to_string()))?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
@@ -86,6 +88,7 @@ pub fn genesis(
         input: input_id(settings)?,
         witness: witness.identity()?,
         previous: begins.previous,
+        reach: Duration::ZERO,
     })
 }
 
@@ -138,13 +141,17 @@ fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
     }
     if genesis.settings != settings.normalised {
         let changes = normalised::differences(&genesis.settings, &settings.normalised).join("\n  ");
-        let pin = match &settings.release.auto {
-            Some(table) => format!(
-                "\n\"auto\" takes {} today: write the ledger's own in its place to keep it",
-                table.best.written()
-            ),
-            None => String::new(),
-        };
+        let pin: String = settings
+            .releases
+            .iter()
+            .filter_map(|release| release.auto.as_ref())
+            .map(|table| {
+                format!(
+                    "\n\"auto\" takes {} today: write the ledger's own in its place to keep it",
+                    table.best.written()
+                )
+            })
+            .collect();
         return Err(refused(format!(
             "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \
              folder with `bernstream ledger init`, which starts at the next block\n  {changes}{pin}",

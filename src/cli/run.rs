@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,14 +12,13 @@ use tracing::{info, warn};
 
 use crate::cli::Failure;
 use crate::cli::parts::{NotOpen, Parts};
-use crate::config::{Input, Settings};
+use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
 use crate::synopsis::band::Band;
-use crate::synopsis::description::Description;
 use crate::{serve, telemetry};
 
 /// How long to wait before a broker that is down is tried again.
@@ -80,10 +79,10 @@ pub fn work(
 ) -> Result<(), Failure> {
     fs::create_dir_all(&settings.ledger.path)
         .map_err(|error| Failure::Ledger(format!("cannot make {}: {error}", settings.ledger.path.display())))?;
-    let plan = settings.plan(&bands(settings), is_synthetic)?;
-    let Description { privacy, digests, .. } = plan.description();
-    let definition = privacy.definition.name();
-    let metrics = Metrics::new(settings.detail, &settings.pipeline, definition, &digests.configuration)
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), is_synthetic)?;
+    let digest: String = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+    let definition = settings.privacy.definition.name();
+    let metrics = Metrics::new(settings.detail, &settings.pipeline, definition, &digest)
         .map_err(|error| Failure::Other(error.to_string()))?;
     let health = Arc::new(Health::default());
     if let Some(address) = settings.serve {
@@ -137,27 +136,27 @@ fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
         Input::Kafka(_) => info!(
             window = %next.start,
             takes_what_is_sent_until = %cut,
-            is_published = %cut.plus(settings.release.publish_delay),
+            is_published = %cut.plus(settings.publish_delay),
             "the next window"
         ),
     }
 }
 
 /// The band of the noise, one for each order that a window can have: simulated once a plan, from public quantities, and
-/// kept beside the ledger.
-pub fn bands(settings: &Settings) -> Candidates<Band> {
-    let bands = settings.release.orders().try_map(|order| Ok::<_, Infallible>(band(settings, *order)));
+/// kept in `folder`, beside the ledger.
+pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
+    let bands = release.orders().try_map(|order| Ok::<_, Infallible>(band(release, *order, folder)));
     bands.unwrap_or_else(|never| match never {})
 }
 
-fn band(settings: &Settings, order: u32) -> Band {
-    let shape = settings.shape();
-    let law = settings.release.body.law();
+fn band(release: &Release, order: u32, folder: &Path) -> Band {
+    let shape = release.shape();
+    let law = release.body.law();
     // All that the band follows from, in a name.
     let about = serde_json::json!([env!("CARGO_PKG_VERSION"), shape.dimensions, shape.degree, shape.basis, law, order]);
     let digest: String = Sha256::digest(about.to_string()).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     let name = format!("band-{digest}.json");
-    let kept = settings.ledger.path.join(name);
+    let kept = folder.join(name);
     if let Some(band) = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         return band;
     }

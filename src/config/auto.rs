@@ -285,7 +285,7 @@ mod tests {
             text.replace(old, new)
         });
         let settings = Settings::parse(&text, "test").unwrap();
-        (settings.shape().degree, settings.release.order)
+        (settings.releases[0].shape().degree, settings.releases[0].order)
     }
 
     /// A change here changes the settings of ledgers that are running: they will refuse to start until what was chosen is

@@ -1,4 +1,4 @@
-//! What may be spent and what a window pays, each in one of three kinds: written -> used.
+//! What may be spent and what a window pays, each in one of four kinds: written -> used.
 
 use std::ops::Range;
 
@@ -16,6 +16,8 @@ use crate::mechanism::price::Price;
 pub enum Payment {
     /// Written in the kind of the total.
     Own(Price),
+    /// What the noise takes of a plan that was declared beforehand; a window of the plan is charged.
+    Planned(Price),
     /// Written in `epsilon` where the total is in `rho`: for mechanisms of pure differential privacy only.
     Converted(Epsilon),
 }
@@ -25,33 +27,31 @@ impl Payment {
     pub fn price(self) -> Price {
         match self {
             Payment::Own(price) => price,
-            Payment::Converted(epsilon) => Price::Concentrated(Rho::ZERO).of_pure(epsilon),
+            Payment::Planned(_) => Price::SLOT,
+            Payment::Converted(epsilon) => Price::Concentrated(Rho::ZERO).with_pure(epsilon),
         }
     }
 
     /// What a mechanism may take for it, in a kind that it is calibrated in.
     pub fn own(self) -> Price {
         match self {
-            Payment::Own(price) => price,
+            Payment::Own(price) | Payment::Planned(price) => price,
             Payment::Converted(epsilon) => Price::Pure(epsilon),
         }
     }
 
     /// Whether it pays for noise that gives no pure differential privacy.
     pub fn pays_for_gaussian(self) -> bool {
-        match self {
-            Payment::Own(Price::Approximate { delta, .. }) => delta > Delta::ZERO,
-            Payment::Own(Price::Concentrated(_)) => true,
-            Payment::Own(Price::Pure(_)) | Payment::Converted(_) => false,
+        match self.own() {
+            Price::Approximate { delta, .. } => delta > Delta::ZERO,
+            Price::Concentrated(_) => true,
+            Price::Pure(_) | Price::Slots(_) => false,
         }
     }
 
     /// What a mechanism of pure differential privacy may take for it.
     pub fn epsilon(self) -> Epsilon {
-        match self {
-            Payment::Own(price) => price.pure(),
-            Payment::Converted(epsilon) => epsilon,
-        }
+        self.own().pure()
     }
 }
 
@@ -105,6 +105,10 @@ pub(super) fn payment(
             let hint = "leave it out, or add `delta` to [privacy]";
             document.fault(delta.span(), "[privacy] has `epsilon` alone, a pure budget: it pays for no delta", hint);
         }
+        (Price::Slots(_), Some(delta)) => {
+            let hint = "give the noise's own price in `rho`, or in `epsilon` for noise of pure differential privacy";
+            document.fault(delta.span(), "a window of a declared plan has no delta of its own", hint);
+        }
         (Price::Concentrated(_), Some(delta)) => {
             let hint = "give the price in `rho`; for noise of pure differential privacy, `epsilon` alone will do";
             document.fault(delta.span(), "[privacy] has `rho`, which pays for no delta", hint);
@@ -121,13 +125,19 @@ pub(super) fn payment(
             let (epsilon, delta) = (epsilon?, delta?.map_or(Delta::ZERO, Spanned::into_inner));
             Ok(at(epsilon, |epsilon| Payment::Own(Price::Approximate { epsilon, delta })))
         }
+        (Price::Slots(_), Some(epsilon), None) => document
+            .required(place, "epsilon", Some(epsilon), forms::epsilon)
+            .map(|epsilon| at(epsilon, |epsilon| Payment::Planned(Price::Pure(epsilon)))),
+        (Price::Slots(_), None, Some(rho)) => document
+            .required(place, "rho", Some(rho), forms::rho)
+            .map(|rho| at(rho, |rho| Payment::Planned(Price::Concentrated(rho)))),
         (Price::Concentrated(_), Some(epsilon), None) => document
             .required(place, "epsilon", Some(epsilon), forms::epsilon)
             .map(|epsilon| at(epsilon, Payment::Converted)),
         (Price::Concentrated(_), None, Some(rho)) => document
             .required(place, "rho", Some(rho), forms::rho)
             .map(|rho| at(rho, |rho| Payment::Own(Price::Concentrated(rho)))),
-        (Price::Concentrated(_), epsilon, _) => {
+        (Price::Slots(_) | Price::Concentrated(_), epsilon, _) => {
             Err(document.not_one_of(place.clone(), &["rho", "epsilon"], epsilon.is_some()))
         }
     }

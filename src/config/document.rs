@@ -238,11 +238,15 @@ fn remove_below(value: &mut DeValue<'_>, place: &Range<usize>) -> bool {
     }
 }
 
-/// `path` with `[]` for every `[3]`.
+/// `path` with `[]` for every `[3]`; one release of several has the keys of the only one.
 fn generic(path: &str) -> String {
     let mut parts = path.split('[');
     let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |path, part| path + "[]" + part.split_once(']').map_or("", |(_, rest)| rest))
+    let path = parts.fold(first, |path, part| path + "[]" + part.split_once(']').map_or("", |(_, rest)| rest));
+    match path.strip_prefix("release[]") {
+        Some(rest) => format!("release{rest}"),
+        None => path,
+    }
 }
 
 /// The form of the value at `path`, where that is a known key.
@@ -350,6 +354,7 @@ mod tests {
     fn the_number_of_an_element_is_no_part_of_a_known_key() {
         assert_eq!(generic("release.domain[12].min"), "release.domain[].min");
         assert_eq!(generic("a[0][1].b"), "a[][].b");
+        assert_eq!(generic("release[1].domain[12].min"), "release.domain[].min");
     }
 
     #[test]

@@ -3,7 +3,11 @@
 //! Every field is optional and carries its place in the text, so that what is missing or wrong is reported by us, with
 //! its line, and all of it at once. No `flatten` and no untagged tables: both lose the place of an error.
 
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 use toml::value::Datetime;
 
@@ -21,7 +25,7 @@ pub struct File {
     pub input: Field<Input>,
     pub windows: Field<Windows>,
     pub privacy: Field<Privacy>,
-    pub release: Field<Release>,
+    pub release: Field<Releases>,
     pub output: Field<Output>,
     pub ledger: Field<Ledger>,
     pub serve: Field<Serve>,
@@ -140,10 +144,47 @@ pub struct ReplaceOne {
     pub records_per_window: Field<u64>,
 }
 
+/// `[release]`, or several `[[release]]`.
+#[derive(Debug)]
+pub enum Releases {
+    One(Box<Release>),
+    Several(Vec<Spanned<Release>>),
+}
+
+/// By hand: an untagged enum would lose the places of what is inside.
+impl<'de> Deserialize<'de> for Releases {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+
+        impl<'de> Visitor<'de> for Written {
+            type Value = Releases;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("[release], or one or more [[release]]")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Releases, A::Error> {
+                Release::deserialize(MapAccessDeserializer::new(map)).map(|one| Releases::One(Box::new(one)))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Releases, A::Error> {
+                let mut several = Vec::new();
+                while let Some(release) = seq.next_element()? {
+                    several.push(release);
+                }
+                Ok(Releases::Several(several))
+            }
+        }
+
+        deserializer.deserialize_any(Written)
+    }
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Release {
     pub name: Field<String>,
+    pub windows: Field<Over>,
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
@@ -165,6 +206,15 @@ pub struct Release {
     pub expression: Field<Expression>,
     pub moments: Field<Moments>,
     pub sampled: Field<Sampled>,
+}
+
+/// What a release speaks of.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    Tumbling,
+    Hopping(Spanned<String>),
+    Cumulative(Spanned<String>),
 }
 
 /// The law of the noise.

@@ -20,29 +20,20 @@ const EVERYTHING: &str = "everything that is ever published, retries and restart
 
 /// What is promised, to whom, for how much, and how it adds up: one sentence a line.
 pub fn promise(settings: &Settings) -> Vec<String> {
-    let (total, price) = (settings.privacy.total, settings.release.window_price());
+    let (total, price) = (settings.privacy.total, settings.window_price());
     let mut lines = match &settings.privacy.definition {
         Definition::Random(random) => self::random(settings, random),
         _ => plain(settings),
     };
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
     lines.push(format!("A window costs {price}{keys}."));
-    let release = &settings.release;
-    lines.extend(pure_noise(release));
-    for (choice, paid) in [
-        ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
-        ("order", release.private_order.as_ref().map(|choice| choice.price)),
-    ] {
-        if let Some(epsilon) = paid {
-            let (paid, pure) =
-                (total.of_pure(epsilon), format!(", of pure differential privacy with epsilon = {epsilon}"));
-            let pure = if matches!(total, Price::Concentrated(_)) { &pure } else { "" };
-            lines.push(format!(
-                "Of that, {paid} pays for the choice of the {choice}{pure}, which each window and key makes from its own records."
-            ));
+    for release in &settings.releases {
+        let own = self::release(settings, release);
+        if settings.releases.len() > 1 {
+            lines.push(format!("Of that, {} pays for the release {:?}.", release.window_price(), release.name));
         }
+        lines.extend(own);
     }
-    lines.extend(settings.calibrated(&settings.function).ok().and_then(|calibrated| calibrated.remark()));
     match &settings.privacy.unit {
         Unit::Record => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
@@ -58,6 +49,27 @@ pub fn promise(settings: &Settings) -> Vec<String> {
             ));
         }
     }
+    lines
+}
+
+/// What one release pays for beside its noise, and what is unusual about that.
+fn release(settings: &Settings, release: &Release) -> Vec<String> {
+    let total = settings.privacy.total;
+    let mut lines: Vec<String> = pure_noise(release).into_iter().collect();
+    for (choice, paid) in [
+        ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
+        ("order", release.private_order.as_ref().map(|choice| choice.price)),
+    ] {
+        // What a window of a plan chooses was declared with the plan.
+        if let Some((epsilon, paid)) = paid.and_then(|epsilon| Some((epsilon, total.of_pure(epsilon)?))) {
+            let pure = format!(", of pure differential privacy with epsilon = {epsilon}");
+            let pure = if matches!(total, Price::Concentrated(_)) { &pure } else { "" };
+            lines.push(format!(
+                "Of that, {paid} pays for the choice of the {choice}{pure}, which each window and key makes from its own records."
+            ));
+        }
+    }
+    lines.extend(settings.calibrated(release, &release.function).ok().and_then(|calibrated| calibrated.remark()));
     lines
 }
 
@@ -99,6 +111,8 @@ fn plain(settings: &Settings) -> Vec<String> {
             ),
             implied(rho),
         ],
+        // Part of what a plan says for itself, with the epsilon and delta that it implies.
+        Price::Slots(_) => Vec::new(),
     }
 }
 
@@ -169,7 +183,8 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
         "exact publication times when the worker is late, and that it has stopped".to_owned(),
         "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
     ];
-    if matches!(settings.function.target.keep(), Keep::Records { .. }) {
+    let is_slow = |release: &Release| matches!(release.function.target.keep(), Keep::Records { .. });
+    if settings.releases.iter().any(is_slow) {
         let slow = "how long a window takes to compute, which depends on its records: it shows where a synopsis falls due meanwhile";
         lines.push(slow.to_owned());
     }
@@ -213,8 +228,9 @@ pub fn notes(settings: &Settings) -> Vec<String> {
 /// That a window can take longer than the time until it is due.
 fn slow(settings: &Settings) -> Option<String> {
     let Input::Kafka(kafka) = &settings.input else { return None };
-    let products = settings.function.target.cost().products.saturating_mul(settings.groups() as u64);
-    let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.release.publish_delay);
+    let one = settings.releases.iter().map(|release| release.function.target.cost().products);
+    let products = one.fold(0, u64::saturating_add).saturating_mul(settings.groups() as u64);
+    let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.publish_delay);
     // Windows are computed one after the other, each from its cut on: what falls due then waits.
     let length = micros(settings.windows.grid.length()).max(1);
     let busy = kafka.clock_slack.saturating_add(longest);

@@ -40,6 +40,7 @@ use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::description::{self, Definition};
 use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
 use crate::window::grid::Grid;
+use crate::window::{Axis, Label};
 use crate::{ledger, sink, source, window};
 
 /// Everything a worker needs to know; every rule between two settings holds.
@@ -52,8 +53,10 @@ pub struct Settings {
     /// The privacy blocks: for records the windows themselves, for users the periods.
     pub blocks: Grid,
     pub privacy: Privacy,
-    pub release: Release,
-    pub function: Function,
+    /// Never empty; each has a name of its own.
+    pub releases: Vec<Release>,
+    /// From the cut of a window to its publication.
+    pub publish_delay: Duration,
     pub output: Output,
     pub ledger: ledger::Params,
     pub serve: Option<SocketAddr>,
@@ -108,10 +111,15 @@ impl Unit {
     }
 }
 
-/// What is published of each window.
+/// What is published of each window: one function.
 #[derive(Clone, Debug)]
 pub struct Release {
     pub name: String,
+    pub function: Function,
+    /// The columns of the axes, then that of the label.
+    pub columns: Vec<String>,
+    pub axes: Vec<Axis>,
+    pub label: Option<Label>,
     /// What pays for the function's noise.
     pub payment: Payment,
     /// The order `h` of the iterated Bernstein operator.
@@ -125,8 +133,6 @@ pub struct Release {
     /// What the operator vouches for, never checked: the bound on the approximation rests on it, no privacy does.
     pub smoothness: Option<Smoothness>,
     pub private_bandwidths: Option<PrivateBandwidths>,
-    /// From the cut of a window to its publication.
-    pub publish_delay: Duration,
 }
 
 /// Which bound on what a unit can change the noise is made for.
@@ -170,6 +176,17 @@ impl Calibration {
 }
 
 impl Release {
+    /// What the released values are.
+    pub fn shape(&self) -> Shape {
+        self.function.target.shape()
+    }
+
+    /// Every function that a window can have.
+    pub fn functions(&self) -> Candidates<Function> {
+        let fixed = || Candidates::new(self.function.clone(), Vec::new());
+        self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
+    }
+
     /// What one window costs: the function, and every choice.
     pub fn window_price(&self) -> Price {
         let choices = [
@@ -222,22 +239,18 @@ impl Settings {
         Sha256::digest(&self.normalised).into()
     }
 
-    /// What the released values are.
-    pub fn shape(&self) -> Shape {
-        self.function.target.shape()
-    }
-
-    /// Every function that a window can have.
-    pub fn functions(&self) -> Candidates<Function> {
-        let fixed = || Candidates::new(self.function.clone(), Vec::new());
-        self.release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
+    /// What one window of all releases costs.
+    pub fn window_price(&self) -> Price {
+        let prices = self.releases.iter().map(Release::window_price);
+        // A file whose sum does not fit into its total has a fault.
+        prices.fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price).unwrap_or(self.privacy.total))
     }
 
     pub fn protected(&self) -> Protected {
         Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
     }
 
-    /// How many lattices a window publishes: one a key.
+    /// How many synopses a window publishes of each release: one a key.
     pub fn groups(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)
     }

@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
-use crate::config::body::Body;
 use crate::config::budget::Payment;
-use crate::config::{Calibration, Input, Settings, Unit};
+use crate::config::{Calibration, Input, Release, Settings, Unit};
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
@@ -16,10 +15,10 @@ use crate::window::{Axis, Label, Outside};
 
 /// Canonical JSON: keys sorted, no spaces, spans in microseconds, prices in decimal.
 ///
-/// `ledger` holds what a ledger is bound to for ever (a change needs a new one), `release` what may change from a
-/// future window on. Messages that the operator gave up (`skip`, `lost`) are events of the input, not rules: absent.
+/// `ledger` holds what a ledger is bound to for ever (a change needs a new one), the rest what may change from a future
+/// window on. Messages that the operator gave up (`skip`, `lost`) are events of the input, not rules: absent.
 pub fn json(settings: &Settings) -> String {
-    let Settings { pipeline, input, columns, windows, blocks, privacy, release, .. } = settings;
+    let Settings { pipeline, input, columns, windows, blocks, privacy, releases, .. } = settings;
     let unit = match &privacy.unit {
         Unit::Record => json!("record"),
         Unit::User { column, per, max_records_per_window } => {
@@ -40,7 +39,7 @@ pub fn json(settings: &Settings) -> String {
         }),
         Input::Files(_) => json!({ "kind": "files" }),
     };
-    let (domain, label) = domain(&columns.values, &windows.axes, windows.label.as_ref());
+    let releases: Map<String, Value> = releases.iter().map(|one| (one.name.clone(), release(settings, one))).collect();
     // Sorted: `serde_json` keeps an object's keys in order.
     let mut normalised = json!({
         "ledger": {
@@ -52,53 +51,58 @@ pub fn json(settings: &Settings) -> String {
             "total": privacy.total,
             "blocks": { "origin": blocks.origin(), "length": micros(blocks.length()) },
         },
-        "release": {
-            "name": release.name,
-            "price": release.payment.price(),
-            "degree": settings.shape().degree,
-            "order": release.order,
-            "domain": domain,
-            "label": label,
-            "function": settings.function.about,
-            "key": columns.key,
-            "keys": windows.keys,
-            "windows": {
-                "origin": windows.grid.origin(),
-                "length": micros(windows.grid.length()),
-                "end": windows.end,
-                "grace": micros(windows.grace),
-                "ahead": micros(windows.ahead),
-                "publish_delay": micros(release.publish_delay),
-            },
+        "keys": { "column": columns.key, "values": windows.keys },
+        "windows": {
+            "origin": windows.grid.origin(),
+            "length": micros(windows.grid.length()),
+            "end": windows.end,
+            "grace": micros(windows.grace),
+            "ahead": micros(windows.ahead),
+            "publish_delay": micros(settings.publish_delay),
         },
+        "releases": releases,
     });
-    // Only where they are not the default: what older ledgers say stays as it is.
-    if release.body != Body::Laplace {
-        normalised["release"]["noise"] = json!(release.body);
-    }
-    if release.body.is_on_points() {
-        normalised["release"]["points"] = json!(settings.shape().values());
-    }
-    if release.calibration == Calibration::Paper {
-        normalised["release"]["scale"] = json!("paper");
-    }
-    if let Payment::Converted(epsilon) = release.payment {
-        normalised["release"]["epsilon"] = json!(epsilon);
-    }
     if let definition @ Definition::Random(_) = &privacy.definition {
         normalised["ledger"]["definition"] = json!(definition);
-        normalised["release"]["sensitivity"] =
-            json!(settings.sensitivity(&settings.function, Calibration::Tight).map(|s| s.0).ok());
+    }
+    normalised.to_string()
+}
+
+/// What one release is, and what it pays.
+fn release(settings: &Settings, release: &Release) -> Value {
+    let (domain, label) = domain(&release.columns, &release.axes, release.label.as_ref());
+    let mut normalised = json!({
+        "price": release.payment.price(),
+        "degree": release.shape().degree,
+        "order": release.order,
+        "domain": domain,
+        "label": label,
+        "function": release.function.about,
+        "noise": release.body,
+    });
+    // Only where there is something to say.
+    if release.body.is_on_points() {
+        normalised["points"] = json!(release.shape().values());
+    }
+    if release.calibration == Calibration::Paper {
+        normalised["scale"] = json!("paper");
+    }
+    if let Payment::Converted(epsilon) = release.payment {
+        normalised["epsilon"] = json!(epsilon);
+    }
+    if let Definition::Random(_) = &settings.privacy.definition {
+        let sampled = settings.sensitivity(release, &release.function, Calibration::Tight);
+        normalised["sensitivity"] = json!(sampled.map(|s| s.0).ok());
     }
     if let Some(choice) = &release.private_bandwidths {
         let candidates: Vec<_> = choice.candidates.iter().map(|function| &function.about).collect();
-        normalised["release"]["private_bandwidths"] = json!({ "price": choice.price, "candidates": candidates });
+        normalised["private_bandwidths"] = json!({ "price": choice.price, "candidates": candidates });
     }
     if let Some(choice) = &release.private_order {
         let candidates: Vec<_> = choice.candidates.iter().collect();
-        normalised["release"]["private_order"] = json!({ "price": choice.price, "candidates": candidates });
+        normalised["private_order"] = json!({ "price": choice.price, "candidates": candidates });
     }
-    normalised.to_string()
+    normalised
 }
 
 /// What a ledger with these settings speaks of; `None` where they say something that this program does not know.

@@ -1,16 +1,17 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
-use crate::config::{Calibration, Function, Input, Settings, Unit, guarantee};
+use crate::config::{Calibration, Function, Input, Release, Settings, Unit, guarantee};
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::mechanism::{self, Mechanism};
-use crate::pipeline::{Plan, Publication, Way};
+use crate::pipeline::{self, Plan, Publication, Way};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
     Axis, Calibrated, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Smoothing,
     Target, Unit as DescribedUnit,
 };
 use crate::target::{self, Adjacency, Basis, Sensitivity};
+use crate::window::Form;
 
 /// Why settings that are sound cannot be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -22,23 +23,24 @@ pub enum Error {
 }
 
 impl Settings {
-    /// The mechanism for these settings; where bandwidths are chosen, that of the first candidate.
-    pub fn mechanism(&self) -> Result<Mechanism, Error> {
-        self.mechanism_of(&self.function)
-    }
-
-    /// What a unit can change in one of the functions, by one or the other bound, in the norm of the release's noise.
-    pub fn sensitivity(&self, function: &Function, calibration: Calibration) -> Result<Sensitivity, target::Error> {
-        calibration.sensitivity(&*function.target, self.release.body.law(), &self.privacy)
+    /// What a unit can change in one of the functions of a release, by one or the other bound, in the norm of its noise.
+    pub fn sensitivity(
+        &self,
+        release: &Release,
+        function: &Function,
+        calibration: Calibration,
+    ) -> Result<Sensitivity, target::Error> {
+        calibration.sensitivity(&*function.target, release.body.law(), &self.privacy)
     }
 
     /// What the noise of one of the functions is calibrated to, for people to read.
-    pub fn calibrated(&self, function: &Function) -> Result<Calibrated, Error> {
-        Ok(match (self.release.calibration, &self.privacy.definition) {
+    pub fn calibrated(&self, release: &Release, function: &Function) -> Result<Calibrated, Error> {
+        Ok(match (release.calibration, &self.privacy.definition) {
             (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
             (Calibration::Tight, _) => Calibrated::Tight,
             (Calibration::Paper, _) => {
-                let bounds = [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(function, which));
+                let bounds =
+                    [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(release, function, which));
                 let [paper, tight] = bounds;
                 #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
                 Calibrated::Paper { times_needed: paper?.0 as f64 / tight?.0 as f64 }
@@ -46,77 +48,79 @@ impl Settings {
         })
     }
 
-    /// The mechanism for one of the functions that a window can have.
-    pub fn mechanism_of(&self, function: &Function) -> Result<Mechanism, Error> {
-        self.mechanism_at(function, self.release.payment.own())
+    /// The mechanism for one of the functions that a window of a release can have.
+    pub fn mechanism_of(&self, release: &Release, function: &Function) -> Result<Mechanism, Error> {
+        self.mechanism_at(release, function, release.payment.own())
     }
 
     /// What the mechanism for a function would be at another price.
-    pub fn mechanism_at(&self, function: &Function, price: Price) -> Result<Mechanism, Error> {
-        self.release.calibration.mechanism(&*function.target, self.release.body.law(), &self.privacy, price)
+    pub fn mechanism_at(&self, release: &Release, function: &Function, price: Price) -> Result<Mechanism, Error> {
+        release.calibration.mechanism(&*function.target, release.body.law(), &self.privacy, price)
     }
 
-    /// The plan. `bands` are those of the noise in units of its scale, one for each order that a window can have;
+    /// The plan. `bands` gives those of a release's noise in units of its scale, one for each order that a window can have;
     /// `is_synthetic` says that the records are simulated.
-    pub fn plan(&self, bands: &Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
-        let bandwidth = self.release.private_bandwidths.as_ref();
+    pub fn plan(&self, bands: impl Fn(&Release) -> Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
+        let release = |release: &Release| {
+            let bands = bands(release);
+            let bandwidth = release.private_bandwidths.as_ref();
+            let position = |column: &String| self.columns.values.iter().position(|value| value == column);
+            Ok(pipeline::Release {
+                form: Form {
+                    axes: release.axes.clone(),
+                    label: release.label.clone(),
+                    columns: release.columns.iter().filter_map(position).collect(),
+                    keep: release.function.target.keep(),
+                    panes: 1,
+                },
+                bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
+                ways: release.functions().try_map(|function| self.way(release, function, &bands, is_synthetic))?,
+                price: release.window_price(),
+            })
+        };
         let publication = match self.input {
-            Input::Kafka(_) => Publication::AfterCut(self.release.publish_delay),
+            Input::Kafka(_) => Publication::AfterCut(self.publish_delay),
             Input::Files(_) => Publication::AtWindowEnd,
         };
         Ok(Plan {
             rules: self.windows.clone(),
-            blocks: self.blocks,
-            bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
-            ways: self.functions().try_map(|function| self.way(function, bands, is_synthetic))?,
-            price: self.release.window_price(),
+            blocks: self.blocks.into(),
+            releases: self.releases.iter().map(release).collect::<Result<_, Error>>()?,
             total: self.privacy.total,
             publication,
         })
     }
 
-    fn way(&self, function: &Function, bands: &Candidates<Band>, is_synthetic: bool) -> Result<Way, Error> {
-        let (mechanism, calibrated) = (self.mechanism_of(function)?, self.calibrated(function)?);
-        let choice = self.release.private_order.as_ref();
+    /// How a release is released with one of its functions.
+    pub fn way(
+        &self,
+        release: &Release,
+        function: &Function,
+        bands: &Candidates<Band>,
+        is_synthetic: bool,
+    ) -> Result<Way, Error> {
+        let (mechanism, calibrated) = (self.mechanism_of(release, function)?, self.calibrated(release, function)?);
+        let choice = release.private_order.as_ref();
         let order = choice.map(|choice| choice.mechanism(function, &mechanism, self.protected())).transpose()?;
         let mut place = 0..;
-        let descriptions = self.release.orders().try_map(|order| {
+        let descriptions = release.orders().try_map(|order| {
             let band = bands.get(place.next().unwrap_or(0));
-            Ok::<_, Error>(self.description(function, *order, (mechanism, calibrated), band, is_synthetic))
+            Ok::<_, Error>(self.description((release, function), *order, (mechanism, calibrated), band, is_synthetic))
         })?;
         let Function { target, unit, offset, .. } = function;
         Ok(Way { target: target.clone(), mechanism, unit: *unit, offset: *offset, order, descriptions })
     }
 
-    /// What a window with this function and order has chosen privately.
-    fn choices(&self, function: &Function, order: u32) -> Vec<Choice> {
-        let bandwidths = |function: &Function| match &function.about {
-            Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) => bandwidths.clone(),
-            _ => Vec::new(),
-        };
-        let of_bandwidths = self.release.private_bandwidths.as_ref().map(|choice| Choice::Bandwidths {
-            taken: bandwidths(function),
-            candidates: choice.candidates.iter().map(bandwidths).collect(),
-            price: choice.price,
-        });
-        let of_order = self.release.private_order.as_ref().map(|choice| Choice::Order {
-            taken: order,
-            candidates: choice.candidates.iter().copied().collect(),
-            price: choice.price,
-        });
-        of_bandwidths.into_iter().chain(of_order).collect()
-    }
-
     /// What every synopsis says; window, key, blocks and ledger row are filled in when there are any.
     fn description(
         &self,
-        function: &Function,
+        (release, function): (&Release, &Function),
         order: u32,
         (mechanism, calibrated): (Mechanism, Calibrated),
         band: &Band,
         is_synthetic: bool,
     ) -> Description {
-        let grid = function.unit;
+        let (grid, shape) = (function.unit, release.shape());
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
         let scale = mechanism.scale().units() as f64 * grid;
         let noise = Noise { law: mechanism.law(), scale, grid, calibrated };
@@ -124,16 +128,16 @@ impl Settings {
         Description {
             format: FORMAT,
             pipeline: self.pipeline.clone(),
-            release: self.release.name.clone(),
+            release: release.name.clone(),
             key: None,
             window: self.windows.grid.span_of(start),
             published: start,
             target: self.target_description(function),
-            meaning: self.meaning(),
-            domain: self.domain(),
-            offset: if matches!(self.shape().basis, Basis::Kernel(_)) { function.offset } else { 0.0 },
-            basis: self.shape().basis,
-            degree: self.shape().degree,
+            meaning: self.meaning(function),
+            domain: release.domain(),
+            offset: if matches!(shape.basis, Basis::Kernel(_)) { function.offset } else { 0.0 },
+            degree: shape.degree,
+            basis: shape.basis,
             order,
             noise,
             privacy: Privacy {
@@ -141,12 +145,13 @@ impl Settings {
                 unit: self.unit_description(),
                 in_words: guarantee::promise(self).join(" "),
                 adjacency: self.privacy.adjacency,
-                price: self.release.window_price(),
+                implies: None,
+                price: release.window_price(),
                 blocks: Vec::new(),
             },
-            choices: self.choices(function, order),
+            choices: release.choices(function, order),
             band: band.scaled(&noise),
-            smoothness: self.release.smoothness.clone(),
+            smoothness: release.smoothness.clone(),
             not_protected: guarantee::not_protected(self),
             incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
             digests: Digests {
@@ -168,18 +173,13 @@ impl Settings {
         }
     }
 
-    fn meaning(&self) -> String {
-        match (&self.function.about, self.privacy.adjacency) {
+    fn meaning(&self, function: &Function) -> String {
+        match (&function.about, self.privacy.adjacency) {
             (Target::Density(_), Adjacency::ReplaceOne) => {
-                format!("{}; divide by 'divide_by' for a density", self.function.quantity)
+                format!("{}; divide by 'divide_by' for a density", function.quantity)
             }
-            _ => self.function.meaning.clone(),
+            _ => function.meaning.clone(),
         }
-    }
-
-    fn domain(&self) -> Vec<Axis> {
-        let axes = self.columns.values.iter().zip(&self.windows.axes);
-        axes.map(|(column, axis)| Axis { column: column.clone(), min: axis.min, max: axis.max }).collect()
     }
 
     fn unit_description(&self) -> DescribedUnit {
@@ -191,5 +191,31 @@ impl Settings {
                 max_records_per_window: *max_records_per_window,
             },
         }
+    }
+}
+
+impl Release {
+    /// What a window with this function and order has chosen privately.
+    fn choices(&self, function: &Function, order: u32) -> Vec<Choice> {
+        let bandwidths = |function: &Function| match &function.about {
+            Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) => bandwidths.clone(),
+            _ => Vec::new(),
+        };
+        let of_bandwidths = self.private_bandwidths.as_ref().map(|choice| Choice::Bandwidths {
+            taken: bandwidths(function),
+            candidates: choice.candidates.iter().map(bandwidths).collect(),
+            price: choice.price,
+        });
+        let of_order = self.private_order.as_ref().map(|choice| Choice::Order {
+            taken: order,
+            candidates: choice.candidates.iter().copied().collect(),
+            price: choice.price,
+        });
+        of_bandwidths.into_iter().chain(of_order).collect()
+    }
+
+    fn domain(&self) -> Vec<Axis> {
+        let axes = self.columns.iter().zip(&self.axes);
+        axes.map(|(column, axis)| Axis { column: column.clone(), min: axis.min, max: axis.max }).collect()
     }
 }

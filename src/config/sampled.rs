@@ -3,6 +3,7 @@
 //! The prior is part of the configuration, so that a ledger is bound to it, and so that the digest of a result covers it
 //! without a second file.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 use toml::Spanned;
 
 use crate::config::body::Body;
-use crate::config::document::{Document, Faults};
+use crate::config::document::{Document, Faults, Reported};
 use crate::config::release::Stage;
 use crate::config::sections::Found;
 use crate::config::{Privacy, Unit, file, forms, normalised, settle};
@@ -48,7 +49,8 @@ impl Study {
         let study = file.and_then(|file| {
             let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
             let (privacy, stage) = settle::ground(&mut document, file.privacy, file.release, to_kafka);
-            let (privacy, mut stage) = (privacy?, stage?);
+            let (privacy, stages) = (privacy?, stage?);
+            let mut stage = only(&mut document, stages)?;
             match stage.sampled.take() {
                 Some(table) => study(&mut document, table, &stage, &privacy).map(|(study, _)| study),
                 None => {
@@ -89,9 +91,29 @@ impl Study {
     }
 }
 
+/// The release of a file that has one.
+fn only(document: &mut Document<'_>, mut stages: Vec<Stage>) -> Found<Stage> {
+    match (stages.pop(), stages.is_empty()) {
+        (Some(stage), true) => Ok(stage),
+        (Some(stage), false) => Err(alone(document, stage.function.span())),
+        (None, _) => Err(document.missing(0..0, "release")),
+    }
+}
+
+fn alone(document: &mut Document<'_>, place: Range<usize>) -> Reported {
+    let what =
+        "a sampled sensitivity is random differential privacy, which does not add up with that of other releases";
+    document.fault(place, what, "give it a configuration and a ledger of its own")
+}
+
 /// Puts a sampled sensitivity in the place of the proved one, and says so in the definition.
-pub fn settle(document: &mut Document<'_>, stage: &mut Stage, privacy: &mut Privacy) -> Found<()> {
+pub fn settle(document: &mut Document<'_>, stages: &mut [Stage], privacy: &mut Privacy) -> Found<()> {
+    let several = stages.len() > 1;
+    let Some(stage) = stages.iter_mut().find(|stage| stage.sampled.is_some()) else { return Ok(()) };
     let Some(table) = stage.sampled.take() else { return Ok(()) };
+    if several {
+        return Err(alone(document, table.span()));
+    }
     let place = table.span();
     let (study, written) = study(document, table, stage, privacy)?;
     let Some(written) = written else {

@@ -1,5 +1,6 @@
 //! From the file as written to the settings as used: the rules between sections, every fault at once.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -27,13 +28,13 @@ use crate::window::{Cap, Rules};
 /// The largest message that Kafka's producers and brokers take as they come (the smaller of their defaults).
 const MESSAGE_LIMIT: usize = 1_000_000;
 
-/// `[privacy]` and `[release]`, which is settled on what the first says.
+/// `[privacy]` and every release, settled on what the first says.
 pub(super) fn ground(
     document: &mut Document<'_>,
     privacy: Field<file::Privacy>,
-    release: Field<file::Release>,
+    releases: Field<file::Releases>,
     to_kafka: bool,
-) -> (Result<Privacy, Reported>, Result<Stage, Reported>) {
+) -> (Result<Privacy, Reported>, Result<Vec<Stage>, Reported>) {
     let privacy = document.required(&ROOT, "privacy", privacy, Ok).and_then(|t| sections::privacy(document, t));
     let terms = privacy.as_ref().map_err(|reported| *reported).map(|privacy| Terms {
         adjacency: privacy.adjacency,
@@ -41,8 +42,26 @@ pub(super) fn ground(
         most_values: if to_kafka { most_values(MESSAGE_LIMIT) } else { usize::MAX },
         total: privacy.total,
     });
-    let release = document.required(&ROOT, "release", release, Ok);
-    (privacy, release.and_then(|t| release::release(document, t, terms)))
+    let releases = document.required(&ROOT, "release", releases, Ok).and_then(|written| {
+        let place = written.span();
+        let several = match written.into_inner() {
+            file::Releases::One(one) => vec![Spanned::new(place, *one)],
+            file::Releases::Several(several) if several.is_empty() => {
+                return Err(document.missing(place, "release"));
+            }
+            file::Releases::Several(several) => several,
+        };
+        let mut names = HashSet::new();
+        for name in several.iter().filter_map(|release| release.get_ref().name.as_ref()) {
+            if !names.insert(name.get_ref()) {
+                document.fault(name.span(), "is the name of another release", "each has a name of its own");
+            }
+        }
+        // Every release before the first `?`, so that the faults of all are recorded.
+        let stages: Vec<_> = several.into_iter().map(|release| release::release(document, release, terms)).collect();
+        stages.into_iter().collect()
+    });
+    (privacy, releases)
 }
 
 /// The document itself, which no table heading stands for.
@@ -60,33 +79,37 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| sections::input(document, t));
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| sections::schedule(document, t, from_kafka));
-    let (mut privacy, mut release) = ground(document, file.privacy, file.release, to_kafka);
+    let (mut privacy, mut stages) = ground(document, file.privacy, file.release, to_kafka);
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
     let output = document.required(&ROOT, "output", file.output, Ok);
     let output = output.and_then(|t| sections::output(document, t, default_broker));
     let ledger = document.required(&ROOT, "ledger", file.ledger, Ok).and_then(|t| sections::ledger(document, t));
     let serve = file.serve.map(|t| sections::serve(document, t)).transpose();
 
-    if let (Ok(privacy), Ok(release)) = (&privacy, &release) {
-        can_pay_once(document, privacy.total, release);
+    if let (Ok(privacy), Ok(stages)) = (&privacy, &stages) {
+        can_pay_once(document, privacy.total, stages);
     }
-    if let (Ok(privacy), Ok(release)) = (&mut privacy, &mut release)
-        && sampled::settle(document, release, privacy).is_ok()
+    if let (Ok(privacy), Ok(stages)) = (&mut privacy, &mut stages)
+        && sampled::settle(document, stages, privacy).is_ok()
     {
-        can_be_drawn(document, privacy, release);
+        for stage in stages {
+            can_be_drawn(document, privacy, stage);
+        }
     }
     if let (Ok(input), Ok(schedule)) = (&input, &windows) {
         delays_past_the_slack(document, &input.from, schedule);
     }
-    if let (Ok(output), Ok(release)) = (&output, &release) {
-        fits_a_message(document, output, release);
+    if let (Ok(output), Ok(stages)) = (&output, &stages) {
+        for stage in stages {
+            fits_a_message(document, output, stage);
+        }
     }
     if let (Ok(input), Ok(output)) = (&input, &output) {
         reads_no_output(document, input, output);
     }
 
     let (pipeline, input, schedule, privacy) = (pipeline?.into_inner(), input?, windows?, privacy?);
-    let (release, output, ledger, serve) = (release?, output?, ledger?, serve?);
+    let (stages, output, ledger, serve) = (stages?, output?, ledger?, serve?);
     let cap = match privacy.unit {
         Unit::Record => None,
         Unit::User { per, max_records_per_window: records, .. } => {
@@ -98,9 +121,16 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         Unit::User { column, .. } => Some(column.clone()),
     };
     let (key, keys) = input.key.unzip();
+    let releases: Vec<Release> = stages.into_iter().map(Release::from).collect();
+    let mut values: Vec<String> = Vec::new();
+    for column in releases.iter().flat_map(|release| &release.columns) {
+        if !values.contains(column) {
+            values.push(column.clone());
+        }
+    }
     let mut settings = Settings {
         pipeline,
-        columns: Columns { time: input.time, key, unit, values: release.columns },
+        columns: Columns { time: input.time, key, unit, values },
         input: input.from,
         blocks: cap.as_ref().map_or(schedule.grid, |cap| cap.period),
         windows: Rules {
@@ -109,24 +139,11 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
             grace: schedule.grace,
             ahead: schedule.ahead,
             keys,
-            axes: release.axes,
-            label: release.label,
             cap,
         },
         privacy,
-        release: Release {
-            name: release.name,
-            payment: release.payment.into_inner(),
-            order: release.order,
-            body: release.body,
-            auto: release.auto,
-            private_order: release.private_order.map(Spanned::into_inner),
-            smoothness: release.smoothness,
-            private_bandwidths: release.private_bandwidths.map(Spanned::into_inner),
-            calibration: release.calibration.map_or(Calibration::Tight, Spanned::into_inner),
-            publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
-        },
-        function: release.function.into_inner(),
+        releases,
+        publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         output: output.to,
         ledger,
         serve: serve.as_ref().map(|serve| serve.listen),
@@ -137,23 +154,57 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     Ok(settings)
 }
 
-fn can_pay_once(document: &mut Document<'_>, total: Price, release: &Stage) {
+impl From<Stage> for Release {
+    fn from(stage: Stage) -> Self {
+        Release {
+            name: stage.name,
+            function: stage.function.into_inner(),
+            columns: stage.columns,
+            axes: stage.axes,
+            label: stage.label,
+            payment: stage.payment.into_inner(),
+            order: stage.order,
+            body: stage.body,
+            auto: stage.auto,
+            private_order: stage.private_order.map(Spanned::into_inner),
+            smoothness: stage.smoothness,
+            private_bandwidths: stage.private_bandwidths.map(Spanned::into_inner),
+            calibration: stage.calibration.map_or(Calibration::Tight, Spanned::into_inner),
+        }
+    }
+}
+
+/// Whether the total pays for a window of all releases; the fault stands where it is exceeded.
+fn can_pay_once(document: &mut Document<'_>, total: Price, stages: &[Stage]) {
+    let mut before = total.zero();
+    for stage in stages {
+        let Some(sum) = can_pay(document, total, before, stage) else { return };
+        before = sum;
+    }
+}
+
+fn can_pay(document: &mut Document<'_>, total: Price, before: Price, release: &Stage) -> Option<Price> {
     let choices = [
         release.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
         release.private_order.as_ref().map(|choice| choice.get_ref().price),
     ];
     let own = release.payment.get_ref().price();
     let price = choices.into_iter().flatten().fold(own, Price::with_pure);
-    if !price.is_within(total) {
+    let sum = before.checked_add(price);
+    if sum.is_none_or(|sum| !sum.is_within(total)) {
         let keys = match total {
             Price::Pure(_) => "privacy.epsilon",
             Price::Approximate { .. } => "privacy.epsilon and privacy.delta",
             Price::Concentrated(_) => "privacy.rho",
+            Price::Slots(_) => "privacy.windows",
         };
         let parts = if price == own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
-        let what = format!("the price of one window, {price}{parts}, is more than {keys}, {total}");
+        let others = if before.is_zero() { String::new() } else { format!(" and {before} for the releases before it") };
+        let what = format!("the price of one window, {price}{parts}{others}, is more than {keys}, {total}");
         document.fault(release.payment.span(), what, "no window could ever be paid for");
+        return None;
     }
+    sum
 }
 
 /// Noise for this price exists, so that no window can fail for want of it.

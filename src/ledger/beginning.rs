@@ -3,7 +3,7 @@
 use super::chain::Head;
 use super::witness::Claim;
 use crate::clock::Timestamp;
-use crate::window::grid::Grid;
+use crate::window::grid::{Blocks, Grid, Span};
 
 /// Who asks for a new ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,24 +38,30 @@ pub struct Beginning {
 /// Decides how a new ledger begins: with the first window that lies wholly in blocks that no ledger can have charged.
 ///
 /// These are the blocks from the first one that starts at or after both now and the end of the last block claimed. An earlier
-/// start is possible only where nothing was ever claimed or published.
+/// start is possible only where nothing was ever claimed or published, and so is every start where a unit lasts for ever or did
+/// before: all of time is then one block.
 pub fn beginning(
     windows: Grid,
-    blocks: Grid,
+    blocks: Blocks,
     asked: Asked,
     found: Found<'_>,
     now: Timestamp,
 ) -> Result<Beginning, Error> {
     let previous = found.claim.map(|claim| claim.head);
     let at = |first, backfill_until| Ok(Beginning { first, backfill_until, previous });
+    // An output that was written speaks of a witness that was, too.
+    let is_fresh = found.claim.is_none() && found.is_output_untouched;
+    let was_for_ever = found.claim.is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
     match asked {
-        // An output that was written speaks of a witness that was, too.
-        Asked::Run if found.claim.is_some() || !found.is_output_untouched => Err(Error::Lost),
-        Asked::From { .. } if found.claim.is_some() || !found.is_output_untouched => Err(Error::NotFresh),
+        Asked::From { .. } if !is_fresh => Err(Error::NotFresh),
+        Asked::Run | Asked::Init if !is_fresh && (blocks == Blocks::Forever || was_for_ever) => Err(Error::Forever),
+        Asked::Run if !is_fresh => Err(Error::Lost),
         Asked::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
         Asked::Run | Asked::Init => {
             let after = found.claim.map_or(now, |claim| now.max(claim.last_block_end));
-            at(windows.first_from(blocks.first_from(after).start).start, None)
+            // All of time has begun, and nobody has charged it.
+            let block = blocks.first_from(after).map_or(after, |block| block.start);
+            at(windows.first_from(block).start, None)
         }
     }
 }
@@ -74,6 +80,10 @@ pub enum Error {
          and a new ledger; what both publish of one record adds up, and nobody counts it"
     )]
     NotFresh,
+    #[error(
+        "the witness or the output was written before, by a ledger that is not here, and a user for ever has one budget for all of          time: no later block begins in which a new ledger could spend. Start with the volume that holds the ledger. If it is          lost, or the unit has changed, a new ledger needs a new output and witness; what both publish of one user adds up, and          nobody counts it"
+    )]
+    Forever,
 }
 
 #[cfg(test)]
@@ -98,7 +108,7 @@ mod tests {
 
     fn first(asked: Asked, claim: Option<&Claim>, is_output_untouched: bool, now: i64) -> Result<i64, Error> {
         let found = Found { claim, is_output_untouched };
-        let begins = beginning(grid(1), grid(24), asked, found, hours(now))?;
+        let begins = beginning(grid(1), grid(24).into(), asked, found, hours(now))?;
         assert_eq!(begins.previous, claim.map(|claim| claim.head));
         Ok(begins.first.micros() / HOUR)
     }
@@ -132,7 +142,33 @@ mod tests {
     fn the_first_window_touches_no_block_before_the_first() {
         // Windows of five hours on days: the window that straddles midnight would charge the day before.
         let found = Found { claim: None, is_output_untouched: true };
-        let begins = beginning(grid(5), grid(24), Asked::Run, found, hours(30)).unwrap();
+        let begins = beginning(grid(5), grid(24).into(), Asked::Run, found, hours(30)).unwrap();
         assert_eq!(begins.first, hours(50));
+    }
+
+    #[test]
+    fn a_unit_for_ever_begins_with_the_next_window_and_once_only() {
+        let forever = |asked, claim: Option<&Claim>, is_output_untouched| {
+            let found = Found { claim, is_output_untouched };
+            let begins = beginning(grid(5), Blocks::Forever, asked, found, hours(31));
+            begins.map(|begins| (begins.first.micros() / HOUR, begins.previous))
+        };
+        let asked = Asked::From { from: hours(6), backfill_until: None };
+        assert_eq!(forever(Asked::Run, None, true), Ok((35, None)));
+        assert_eq!(forever(Asked::Init, None, true), Ok((35, None)));
+        assert_eq!(forever(asked, None, true), Ok((10, None)));
+        for claim in [None, Some(&claim(24))] {
+            assert_eq!(forever(Asked::Run, claim, false), Err(Error::Forever));
+            assert_eq!(forever(Asked::Init, claim, false), Err(Error::Forever));
+            assert_eq!(forever(asked, claim, false), Err(Error::NotFresh));
+        }
+        assert_eq!(forever(Asked::Init, Some(&claim(24)), true), Err(Error::Forever));
+    }
+
+    #[test]
+    fn nothing_follows_a_ledger_that_was_for_ever_whatever_the_unit_is_now() {
+        let claim = Claim { last_block_end: Span::ALL.end, ..claim(0) };
+        assert_eq!(first(Asked::Init, Some(&claim), true, 30), Err(Error::Forever));
+        assert_eq!(first(Asked::Run, Some(&claim), false, 30), Err(Error::Forever));
     }
 }

@@ -5,6 +5,7 @@ mod ball;
 pub mod calibrate;
 pub mod choice;
 pub mod concentrated;
+pub mod continual;
 pub(crate) mod gaussian;
 pub mod noise;
 pub mod online;
@@ -92,14 +93,14 @@ pub enum Mechanism {
 
 impl Mechanism {
     /// For `values` values; `change` is [`Law::sensitivity`]. Laws of pure differential privacy take what a price pays of that
-    /// kind; Gaussian noise has no pure price.
+    /// kind; Gaussian noise has no pure price, and slots calibrate nothing.
     pub fn calibrated(law: Law, change: Sensitivity, values: usize, price: Price) -> Result<Self, Error> {
         match law {
             Law::DiscreteLaplace => Laplace::calibrated(change, price.pure()).map(Mechanism::Laplace),
             Law::DiscreteCube => Cube::calibrated(change.0, price.pure()).map(Mechanism::Cube),
             Law::Ball => Ball::calibrated(change.0, price.pure()).map(Mechanism::Ball),
             Law::DiscreteGaussian => match price {
-                Price::Pure(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
+                Price::Pure(_) | Price::Slots(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
                 Price::Approximate { epsilon, delta } => {
                     Gaussian::for_epsilon_delta(change.0, values, epsilon, delta).map(Mechanism::Gaussian)
                 }

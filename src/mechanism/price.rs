@@ -1,4 +1,4 @@
-//! What a release costs and what may be spent in all, in one of three kinds that are never mixed.
+//! What a release costs and what may be spent in all, in one of four kinds that are never mixed.
 
 use std::fmt;
 
@@ -9,9 +9,10 @@ use super::calibrate::{Delta, Epsilon, Rho};
 /// A price or a total.
 ///
 /// One ledger knows one kind, that of its total: [`Price::zero`] and [`Price::of_pure`] of the total make its other prices,
-/// and what would mix two kinds is `None` or `false`, never a number.
+/// and what would mix two kinds is `None` or `false`, never a number. The first three kinds also say what noise may take; slots
+/// are charged and pay for no noise by themselves.
 ///
-/// Written as `"0.5"`, `{"epsilon": "0.5", "delta": "0.000000001"}` or `{"rho": "0.01"}`.
+/// Written as `"0.5"`, `{"epsilon": "0.5", "delta": "0.000000001"}`, `{"rho": "0.01"}` or `{"slots": 24}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(into = "Written", from = "Written")]
 pub enum Price {
@@ -21,6 +22,9 @@ pub enum Price {
     Approximate { epsilon: Epsilon, delta: Delta },
     /// Zero-concentrated differential privacy: the Renyi divergence of every order `a > 1` is at most `a rho` [BS16].
     Concentrated(Rho),
+    /// Windows of a plan that was declared beforehand, with all that one of them takes: the guarantee is that of the whole
+    /// plan, worked out once [Zhu, Dong and Wang 2022], in whatever order its windows are used and however many are left.
+    Slots(u64),
 }
 
 /// The form of a [`Price`] in JSON.
@@ -30,30 +34,35 @@ enum Written {
     Pure(Epsilon),
     Approximate { epsilon: Epsilon, delta: Delta },
     Concentrated { rho: Rho },
+    Slots { slots: u64 },
 }
 
 impl Price {
+    /// One window of a declared plan.
+    pub const SLOT: Price = Price::Slots(1);
+
     /// Nothing, in the kind of this.
     #[must_use]
     pub fn zero(self) -> Price {
-        self.of_pure(Epsilon::ZERO)
+        self.map(|_| 0)
     }
 
-    /// What a mechanism of pure differential privacy costs, in the kind of this.
+    /// What a mechanism of pure differential privacy costs, in the kind of this. `None` for slots: it is part of the plan, or
+    /// cannot be paid for.
     ///
     /// Under `rho`: `epsilon tanh(epsilon / 2)`, rounded up. Every such mechanism is a function of randomised response with
     /// that epsilon [KOV15], whose Renyi divergence of order `a` is at most `a` times that (tight as `a` falls to 1): it holds
     /// for noise of every shape, integers and the error of the sampler included.
-    #[must_use]
-    pub fn of_pure(self, epsilon: Epsilon) -> Price {
+    pub fn of_pure(self, epsilon: Epsilon) -> Option<Price> {
         match self {
-            Price::Pure(_) => Price::Pure(epsilon),
-            Price::Approximate { .. } => Price::Approximate { epsilon, delta: Delta::ZERO },
-            Price::Concentrated(_) => Price::Concentrated(concentrated(epsilon)),
+            Price::Pure(_) => Some(Price::Pure(epsilon)),
+            Price::Approximate { .. } => Some(Price::Approximate { epsilon, delta: Delta::ZERO }),
+            Price::Concentrated(_) => Some(Price::Concentrated(concentrated(epsilon))),
+            Price::Slots(_) => None,
         }
     }
 
-    /// The largest epsilon of a mechanism of pure differential privacy that this pays for.
+    /// The largest epsilon of a mechanism of pure differential privacy that this pays for; slots alone pay for none.
     pub fn pure(self) -> Epsilon {
         match self {
             Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => epsilon,
@@ -66,10 +75,12 @@ impl Price {
                 }
                 Epsilon::from_trillionths(paid)
             }
+            Price::Slots(_) => Epsilon::ZERO,
         }
     }
 
-    /// This and a mechanism of pure differential privacy; what would be too large is the largest that there is.
+    /// This and a mechanism of pure differential privacy; what would be too large is the largest that there is. Slots stay what
+    /// they are: what goes with the noise of a window is declared with the plan.
     #[must_use]
     pub fn with_pure(self, epsilon: Epsilon) -> Price {
         match self {
@@ -78,18 +89,44 @@ impl Price {
                 Price::Approximate { epsilon: own.saturating_add(epsilon), delta }
             }
             Price::Concentrated(own) => Price::Concentrated(own.saturating_add(concentrated(epsilon))),
+            Price::Slots(count) => Price::Slots(count),
+        }
+    }
+
+    /// The same kind, each part, in its smallest unit, as `f` says.
+    #[must_use]
+    pub fn map(self, f: impl Fn(u64) -> u64) -> Price {
+        match self {
+            Price::Pure(epsilon) => Price::Pure(Epsilon::from_trillionths(f(epsilon.trillionths()))),
+            Price::Approximate { epsilon, delta } => Price::Approximate {
+                epsilon: Epsilon::from_trillionths(f(epsilon.trillionths())),
+                delta: Delta::from_quintillionths(f(delta.quintillionths())),
+            },
+            Price::Concentrated(rho) => Price::Concentrated(Rho::from_trillionths(f(rho.trillionths()))),
+            Price::Slots(count) => Price::Slots(f(count)),
+        }
+    }
+
+    /// Each part in its smallest unit; of a kind with one part the second is 0.
+    pub fn parts(self) -> [u64; 2] {
+        match self {
+            Price::Pure(epsilon) => [epsilon.trillionths(), 0],
+            Price::Approximate { epsilon, delta } => [epsilon.trillionths(), delta.quintillionths()],
+            Price::Concentrated(rho) => [rho.trillionths(), 0],
+            Price::Slots(count) => [count, 0],
         }
     }
 
     /// The sum of each part: basic composition. `None` where it is too large for a price, or the kinds differ.
     pub fn checked_add(self, other: Price) -> Option<Price> {
-        self.by_parts(other, Epsilon::checked_add, Delta::checked_add, Rho::checked_add)
+        self.by_parts(other, Epsilon::checked_add, Delta::checked_add, Rho::checked_add, u64::checked_add)
     }
 
     /// `None` where a part of `other` is larger, or the kinds differ.
     pub fn checked_sub(self, other: Price) -> Option<Price> {
         let rest = self.by_parts(
             other,
+            |a, b| Some(a.saturating_sub(b)),
             |a, b| Some(a.saturating_sub(b)),
             |a, b| Some(a.saturating_sub(b)),
             |a, b| Some(a.saturating_sub(b)),
@@ -105,6 +142,7 @@ impl Price {
                 epsilon <= most && delta <= largest
             }
             (Price::Concentrated(price), Price::Concentrated(total)) => price <= total,
+            (Price::Slots(price), Price::Slots(total)) => price <= total,
             _ => false,
         }
     }
@@ -114,6 +152,7 @@ impl Price {
     }
 
     /// What part of `total` this is, the larger one where there are two. A figure to show.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub fn share_of(self, total: Price) -> f64 {
         match (self, total) {
             (Price::Pure(price), Price::Pure(total)) => price.to_f64() / total.to_f64(),
@@ -121,6 +160,7 @@ impl Price {
                 (epsilon.to_f64() / most.to_f64()).max(delta.to_f64() / largest.to_f64())
             }
             (Price::Concentrated(price), Price::Concentrated(total)) => price.to_f64() / total.to_f64(),
+            (Price::Slots(price), Price::Slots(total)) => price as f64 / total as f64,
             _ => f64::NAN,
         }
     }
@@ -131,6 +171,7 @@ impl Price {
         of_epsilons: impl FnOnce(Epsilon, Epsilon) -> Option<Epsilon>,
         of_deltas: impl FnOnce(Delta, Delta) -> Option<Delta>,
         of_rhos: impl FnOnce(Rho, Rho) -> Option<Rho>,
+        of_slots: impl FnOnce(u64, u64) -> Option<u64>,
     ) -> Option<Price> {
         match (self, other) {
             (Price::Pure(a), Price::Pure(b)) => of_epsilons(a, b).map(Price::Pure),
@@ -138,6 +179,7 @@ impl Price {
                 Some(Price::Approximate { epsilon: of_epsilons(a, b)?, delta: of_deltas(c, d)? })
             }
             (Price::Concentrated(a), Price::Concentrated(b)) => of_rhos(a, b).map(Price::Concentrated),
+            (Price::Slots(a), Price::Slots(b)) => of_slots(a, b).map(Price::Slots),
             _ => None,
         }
     }
@@ -185,6 +227,7 @@ impl From<Price> for Written {
             Price::Pure(epsilon) => Written::Pure(epsilon),
             Price::Approximate { epsilon, delta } => Written::Approximate { epsilon, delta },
             Price::Concentrated(rho) => Written::Concentrated { rho },
+            Price::Slots(slots) => Written::Slots { slots },
         }
     }
 }
@@ -195,6 +238,7 @@ impl From<Written> for Price {
             Written::Pure(epsilon) => Price::Pure(epsilon),
             Written::Approximate { epsilon, delta } => Price::Approximate { epsilon, delta },
             Written::Concentrated { rho } => Price::Concentrated(rho),
+            Written::Slots { slots } => Price::Slots(slots),
         }
     }
 }
@@ -205,6 +249,8 @@ impl fmt::Display for Price {
             Price::Pure(epsilon) => write!(f, "{epsilon}"),
             Price::Approximate { epsilon, delta } => write!(f, "(epsilon {epsilon}, delta {delta})"),
             Price::Concentrated(rho) => write!(f, "rho {rho}"),
+            Price::Slots(1) => f.write_str("1 window of the plan"),
+            Price::Slots(count) => write!(f, "{count} windows of the plan"),
         }
     }
 }
@@ -234,6 +280,7 @@ mod tests {
             (approximate("0.5", "0.000000001"), r#"{"epsilon":"0.5","delta":"0.000000001"}"#),
             (approximate("0.5", "0"), r#"{"epsilon":"0.5","delta":"0"}"#),
             (rho("0.01"), r#"{"rho":"0.01"}"#),
+            (Price::Slots(24), r#"{"slots":24}"#),
         ] {
             assert_eq!(serde_json::to_string(&price).unwrap(), text);
             assert_eq!(serde_json::from_str::<Price>(text).unwrap(), price);
@@ -246,6 +293,9 @@ mod tests {
             r#"{"epsilon":"1","delta":"0","rho":"1"}"#,
             r#"{"rho":"-1"}"#,
             r#"{"rho":"1","gamma":"1"}"#,
+            r#"{"slots":"1"}"#,
+            r#"{"slots":-1}"#,
+            r#"{"slots":1,"rho":"1"}"#,
             "null",
         ] {
             assert!(serde_json::from_str::<Price>(wrong).is_err(), "{wrong}");
@@ -254,7 +304,7 @@ mod tests {
 
     #[test]
     fn two_kinds_are_never_added_nor_compared() {
-        let kinds = [pure("1"), approximate("1", "0.5"), rho("1")];
+        let kinds = [pure("1"), approximate("1", "0.5"), rho("1"), Price::SLOT];
         for (i, a) in kinds.into_iter().enumerate() {
             for (j, b) in kinds.into_iter().enumerate() {
                 assert_eq!(a.checked_add(b).is_some(), i == j, "{a} {b}");
@@ -281,6 +331,37 @@ mod tests {
         assert_eq!(most.checked_add(approximate("1", "0.000000000000000001")), None);
     }
 
+    #[test]
+    fn windows_of_a_plan_add_up_and_pay_for_no_noise() {
+        let (used, total) = (Price::Slots(23), Price::Slots(24));
+        assert_eq!(
+            [Price::SLOT, total].map(|price| price.to_string()),
+            ["1 window of the plan", "24 windows of the plan"]
+        );
+        assert_eq!(used.checked_add(Price::SLOT), Some(total));
+        assert!(total.is_within(total) && !Price::Slots(25).is_within(total) && Price::Slots(0).is_zero());
+        assert_eq!((total.checked_sub(used), used.checked_sub(total)), (Some(Price::SLOT), None));
+        assert_eq!(Price::Slots(u64::MAX).checked_add(Price::SLOT), None);
+        assert_eq!((Price::Slots(6).share_of(total), total.zero()), (0.25, Price::Slots(0)));
+        // What a mechanism may take is not a matter of slots.
+        let epsilon = "0.5".parse().unwrap();
+        assert_eq!((total.pure(), total.of_pure(epsilon), total.with_pure(epsilon)), (Epsilon::ZERO, None, total));
+    }
+
+    #[test]
+    fn parts_are_counted_in_their_smallest_units_and_stay_of_their_kind() {
+        let (trillion, tenth) = (1_000_000_000_000, 100_000_000_000_000_000);
+        for (price, parts) in [
+            (pure("1"), [trillion, 0]),
+            (approximate("1", "0.1"), [trillion, tenth]),
+            (rho("1"), [trillion, 0]),
+            (Price::Slots(3), [3, 0]),
+        ] {
+            assert_eq!(price.parts(), parts, "{price}");
+            assert_eq!(Some(price.map(|count| 2 * count)), price.checked_add(price));
+        }
+    }
+
     /// Randomised response with `epsilon`, the worst mechanism of pure differential privacy: its Renyi divergence over the order.
     fn divergence(epsilon: f64, order: f64) -> f64 {
         let (yes, no) = (1.0 / (1.0 + (-epsilon).exp()), 1.0 / (1.0 + epsilon.exp()));
@@ -292,7 +373,7 @@ mod tests {
     fn under_rho_a_pure_mechanism_costs_what_the_worst_one_loses_and_no_less() {
         for epsilon in [0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0] {
             let price = rho("1").of_pure(epsilon.to_string().parse().unwrap());
-            let Price::Concentrated(cost) = price else { panic!("{price}") };
+            let Some(Price::Concentrated(cost)) = price else { panic!("{price:?}") };
             let worst = (1..250).map(|i| divergence(epsilon, 1.0 + 1e-3 * 1.04_f64.powi(i))).fold(0.0, f64::max);
             assert!(worst <= cost.to_f64() * (1.0 + 1e-7), "{epsilon}: {worst} {cost}");
             // Tight: a rho that is 1 % too small is found out.

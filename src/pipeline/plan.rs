@@ -10,24 +10,32 @@ use crate::mechanism::price::Price;
 use crate::mechanism::{Mechanism, Noisy};
 use crate::synopsis::description::Description;
 use crate::target::{Basis, Exact, Target};
-use crate::window::Rules;
-use crate::window::grid::{Grid, Span};
+use crate::window::grid::{Blocks, Span};
 use crate::window::keep::State;
+use crate::window::{Form, Rules};
 
 /// What is released, and for what price. All of it is public.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rules: Rules,
-    /// The grid of the privacy blocks: a release charges every block that its window meets.
-    pub blocks: Grid,
+    /// The privacy blocks: a release charges every block that its window meets.
+    pub blocks: Blocks,
+    /// Never empty. A window pays for all of them or for none.
+    pub releases: Vec<Release>,
+    /// What a block may spend in all.
+    pub total: Price,
+    pub publication: Publication,
+}
+
+/// One function that is released of every window and key.
+#[derive(Clone, Debug)]
+pub struct Release {
+    pub form: Form,
     /// The private choice of a bandwidth, where there is one: it says which of `ways` a window and key takes.
     pub bandwidth: Option<choice::Bandwidth>,
     pub ways: Candidates<Way>,
     /// The price of one window, choices and all, for every block that it meets.
     pub price: Price,
-    /// What a block may spend in all.
-    pub total: Price,
-    pub publication: Publication,
 }
 
 /// How a window and key can be released.
@@ -45,15 +53,24 @@ pub struct Way {
 }
 
 impl Plan {
+    /// The most multiplications that a window can take, all releases and keys together.
+    pub fn longest(&self) -> u64 {
+        let one = |release: &Release| release.ways.iter().map(|way| way.target.cost().products).max().unwrap_or(0);
+        let all = self.releases.iter().map(one).fold(0, u64::saturating_add);
+        all.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
+    }
+
+    /// The span that a release of the window that starts at `window` speaks of, no earlier than `first`.
+    pub(super) fn span_of(&self, release: &Release, window: Span, first: Timestamp) -> Span {
+        let start = self.rules.grid.before(window, release.form.panes - 1);
+        Span { start: start.max(first), end: window.end }
+    }
+}
+
+impl Release {
     /// The way that the records choose, or the only one.
     pub(super) fn way(&self, state: &State, generator: &mut Generator) -> &Way {
         self.ways.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
-    }
-
-    /// The most multiplications that a window can take, all keys together.
-    pub fn longest(&self) -> u64 {
-        let one = self.ways.iter().map(|way| way.target.cost().products).max().unwrap_or(0);
-        one.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
     }
 
     /// What every way and window has in common stands in any description.

@@ -1,18 +1,20 @@
 //! What a synopsis says about itself: one JSON document, readable without this program.
 
+mod privacy;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::privacy::{Charge, Definition, Implied, PriorColumn, Privacy, Random, Unit};
 use crate::clock::Timestamp;
 pub use crate::mechanism::Law;
 use crate::mechanism::calibrate::Epsilon;
-use crate::mechanism::price::Price;
 pub use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
+use crate::target::Shape;
 use crate::target::machine::{Kernel, Loss};
 use crate::target::moments::most_frequencies;
-use crate::target::{Adjacency, Shape, sampler};
 pub use crate::target::{Basis, KernelBasis, PointKernel};
 use crate::window::grid::Span;
 
@@ -203,20 +205,6 @@ impl Calibrated {
     }
 }
 
-/// The guarantee, and what it has cost.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Privacy {
-    pub definition: Definition,
-    pub unit: Unit,
-    /// The guarantee in words: who is protected, against what, and by how much.
-    pub in_words: String,
-    pub adjacency: Adjacency,
-    /// Price of this window, in the kind of the definition.
-    pub price: Price,
-    /// Every block that this window charged, after the charge.
-    pub blocks: Vec<Charge>,
-}
-
 /// A private choice, of pure differential privacy: what was taken, of what, and the epsilon that is part of the window's
 /// price.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -235,110 +223,6 @@ impl fmt::Display for Choice {
             Choice::Order { taken, candidates, .. } => write!(f, "order {taken} of {candidates:?}"),
         }
     }
-}
-
-/// What kind of differential privacy it is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Definition {
-    #[serde(rename = "pure epsilon")]
-    PureEpsilon,
-    /// (epsilon, delta).
-    #[serde(rename = "epsilon-delta")]
-    Approximate,
-    /// rho.
-    #[serde(rename = "zero-concentrated")]
-    Concentrated,
-    /// Less: the noise is made for a sensitivity that was sampled.
-    #[serde(rename = "random")]
-    Random(Random),
-}
-
-impl Definition {
-    /// That of a budget with this total.
-    pub fn of(total: Price) -> Self {
-        match total {
-            Price::Pure(_) => Definition::PureEpsilon,
-            Price::Approximate { .. } => Definition::Approximate,
-            Price::Concentrated(_) => Definition::Concentrated,
-        }
-    }
-
-    /// In a word.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Definition::PureEpsilon => "pure epsilon",
-            Definition::Approximate => "epsilon-delta",
-            Definition::Concentrated => "zero-concentrated",
-            Definition::Random(_) => "random",
-        }
-    }
-
-    /// Whether budgets of the two add up: the kinds are the same, and so is whether the guarantee is plain.
-    pub fn is_kind_of(&self, other: &Definition) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
-    }
-
-    /// Whether a price of this kind is what such a guarantee costs.
-    fn is_paid_by(&self, price: Price) -> bool {
-        match self {
-            Definition::Random(_) => Definition::of(price) == Definition::PureEpsilon,
-            plain => Definition::of(price) == *plain,
-        }
-    }
-}
-
-impl fmt::Display for Definition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Definition::PureEpsilon => f.write_str("pure differential privacy"),
-            Definition::Approximate => f.write_str("approximate, (epsilon, delta)-differential privacy"),
-            Definition::Concentrated => f.write_str("zero-concentrated differential privacy"),
-            Definition::Random(Random { gamma, .. }) => write!(f, "RANDOM differential privacy, gamma = {gamma}"),
-        }
-    }
-}
-
-/// Random differential privacy (`[RA17]`): for a window of records drawn independently from the prior, and one of them, the
-/// guarantee holds with probability at least `1 - gamma`, over those draws and the sampler's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Random {
-    pub gamma: f64,
-    /// The size of a window that it speaks of.
-    pub records: u32,
-    pub prior: Vec<PriorColumn>,
-    /// How many pairs were drawn, which order statistic of their changes was taken, and how `gamma` was split.
-    pub samples: u32,
-    pub order: u32,
-    pub rho: f64,
-    pub seed: u64,
-    /// What every value is clipped to before the noise, in the units of the values.
-    pub range: [f64; 2],
-    /// Whatever the records are, the noise gives pure differential privacy with this epsilon a window.
-    pub epsilon_at_worst: f64,
-}
-
-/// What a column was drawn from, in natural units, moved to the bounds where it lies outside of them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct PriorColumn {
-    pub column: String,
-    pub law: sampler::Law,
-}
-
-/// Whose privacy is protected; written as in the configuration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    Record,
-    User { column: String, per: String, max_records_per_window: u32 },
-}
-
-/// One block of time, and what of its budget is gone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Charge {
-    pub start: Timestamp,
-    pub end: Timestamp,
-    pub spent: Price,
-    pub total: Price,
 }
 
 /// A simultaneous band for the noise, in the units of the values: with probability `level` the noise at `x` is within
@@ -424,16 +308,7 @@ impl Description {
         if (self.noise.calibrated == Calibrated::Sampled) != matches!(self.privacy.definition, Definition::Random(_)) {
             return Err("its noise and its definition of privacy do not fit".to_owned());
         }
-        let Privacy { definition, price, blocks, .. } = &self.privacy;
-        let mut prices = std::iter::once(price).chain(blocks.iter().flat_map(|block| [&block.spent, &block.total]));
-        if !prices.all(|price| definition.is_paid_by(*price)) {
-            return Err("its prices are not those of its definition of privacy".to_owned());
-        }
-        if let Definition::Random(random) = &self.privacy.definition
-            && !(random.gamma > 0.0 && random.gamma < 1.0)
-        {
-            return Err("its gamma is not between 0 and 1".to_owned());
-        }
+        self.privacy.check()?;
         if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis)) {
             return Err("the smoothness that it declares does not fit its form".to_owned());
         }

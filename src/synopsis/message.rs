@@ -30,7 +30,8 @@ impl Synopsis {
     pub fn seal(&self) -> Result<Sealed, Error> {
         let about = &self.description;
         let bytes = encode(about, &self.values).map_err(Error::Encode)?;
-        let suffix = about.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        let key = about.key.as_ref().map(|key| format!("/{key}")).unwrap_or_default();
+        let suffix = format!("/{}{key}", about.release);
         let mut headers = vec![
             ("content-type", CONTENT_TYPE.to_owned()),
             ("ce_specversion", "1.0".to_owned()),
@@ -48,6 +49,7 @@ impl Synopsis {
             (Price::Approximate { epsilon, delta }, _) => headers
                 .extend([("approximate_dp_epsilon", epsilon.to_string()), ("approximate_dp_delta", delta.to_string())]),
             (Price::Concentrated(rho), _) => headers.push(("zcdp_rho", rho.to_string())),
+            (Price::Slots(count), _) => headers.push(("plan_windows", count.to_string())),
         }
         headers
             .extend([("window_start", about.window.start.to_string()), ("window_end", about.window.end.to_string())]);

@@ -20,7 +20,19 @@ pub struct Grid {
     length: Duration,
 }
 
+/// The parts of time that have a budget of their own. A privacy unit lies in one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocks {
+    /// Every span of a grid.
+    Every(Grid),
+    /// All of time is one: the unit is a user for ever.
+    Forever,
+}
+
 impl Span {
+    /// All of time, from the earliest to the latest time that is ever written.
+    pub const ALL: Span = Span { start: Timestamp::EARLIEST, end: Timestamp::LATEST };
+
     #[inline]
     pub fn contains(&self, time: Timestamp) -> bool {
         self.start <= time && time < self.end
@@ -54,6 +66,11 @@ impl Grid {
         Span { start: span.end, end: span.end.plus(self.length) }
     }
 
+    /// The start of the span that lies `count` spans before `span`.
+    pub fn before(&self, span: Span, count: u32) -> Timestamp {
+        span.start.minus(self.length.saturating_mul(count))
+    }
+
     /// Every span that meets `span`, in order.
     pub fn spans_meeting(&self, span: Span) -> impl Iterator<Item = Span> + use<> {
         let grid = *self;
@@ -65,6 +82,53 @@ impl Grid {
     pub fn first_from(&self, time: Timestamp) -> Span {
         let span = self.span_of(time);
         if span.start == time { span } else { self.after(span) }
+    }
+}
+
+impl Blocks {
+    /// The block that `time` lies in.
+    pub fn span_of(&self, time: Timestamp) -> Span {
+        match self {
+            Blocks::Every(grid) => grid.span_of(time),
+            Blocks::Forever => Span::ALL,
+        }
+    }
+
+    /// The block after `block`, if there is one.
+    pub fn after(&self, block: Span) -> Option<Span> {
+        match self {
+            Blocks::Every(grid) => Some(grid.after(block)),
+            Blocks::Forever => None,
+        }
+    }
+
+    /// Every block that meets `span`, in order. At least one, as long as `span` is not empty.
+    pub fn spans_meeting(&self, span: Span) -> impl Iterator<Item = Span> + use<> {
+        let blocks = *self;
+        std::iter::successors(Some(blocks.span_of(span.start)), move |block| blocks.after(*block))
+            .take_while(move |block| block.start < span.end)
+    }
+
+    /// The first block that starts at or after `time`. There is none where all of time is one block: that has begun.
+    pub fn first_from(&self, time: Timestamp) -> Option<Span> {
+        match self {
+            Blocks::Every(grid) => Some(grid.first_from(time)),
+            Blocks::Forever => None,
+        }
+    }
+
+    /// How long a block is; `None` for ever.
+    pub fn length(&self) -> Option<Duration> {
+        match self {
+            Blocks::Every(grid) => Some(grid.length()),
+            Blocks::Forever => None,
+        }
+    }
+}
+
+impl From<Grid> for Blocks {
+    fn from(grid: Grid) -> Self {
+        Blocks::Every(grid)
     }
 }
 
@@ -109,6 +173,39 @@ mod tests {
         assert_eq!(grid.first_from(at(60)).start, at(60));
         assert_eq!(grid.first_from(at(61)).start, at(120));
         assert_eq!(grid.first_from(at(-1)).start, at(0));
+    }
+
+    #[test]
+    fn blocks_of_a_grid_are_its_spans() {
+        let days = grid(3, 86_400);
+        let blocks = Blocks::from(days);
+        for start in [-200_000, 0, 86_000] {
+            let span = Span { start: at(start), end: at(start + 100_000) };
+            assert!(blocks.spans_meeting(span).eq(days.spans_meeting(span)));
+            assert_eq!(blocks.first_from(span.start), Some(days.first_from(span.start)));
+            assert_eq!(blocks.span_of(span.start), days.span_of(span.start));
+        }
+        assert_eq!(blocks.length(), Some(days.length()));
+    }
+
+    #[test]
+    fn a_unit_for_ever_has_one_block_that_every_window_meets_and_none_after_it() {
+        let hours = grid(0, 3600);
+        for time in [Timestamp::EARLIEST, at(0), at(1_767_225_600), Timestamp::LATEST.minus(Duration::from_secs(7200))]
+        {
+            let window = hours.first_from(time);
+            assert_eq!(Blocks::Forever.spans_meeting(window).collect::<Vec<_>>(), [Span::ALL]);
+            assert!(Span::ALL.start <= window.start && window.end <= Span::ALL.end);
+            assert_eq!((Blocks::Forever.span_of(time), Blocks::Forever.first_from(time)), (Span::ALL, None));
+        }
+        assert_eq!((Blocks::Forever.after(Span::ALL), Blocks::Forever.length()), (None, None));
+    }
+
+    #[test]
+    fn all_of_time_is_written_and_read_again() {
+        let text = serde_json::to_string(&Span::ALL).unwrap();
+        assert_eq!(text, r#"{"start":"0001-01-01T00:00:00Z","end":"9999-12-31T23:59:59.999999Z"}"#);
+        assert_eq!(serde_json::from_str::<Span>(&text).unwrap(), Span::ALL);
     }
 
     #[test]

@@ -124,6 +124,13 @@ impl Histogram {
         Histogram { cells: vec![0; nodes.cells()] }
     }
 
+    /// Adds the counts of another one on the same grid.
+    pub(super) fn join(&mut self, other: &Histogram) {
+        for (cell, grains) in self.cells.iter_mut().zip(&other.cells) {
+            *cell = cell.saturating_add(*grains);
+        }
+    }
+
     /// The secret counts themselves, for tests and audits.
     pub fn reveal(&self) -> &[u64] {
         &self.cells

@@ -168,6 +168,28 @@ impl Keep {
 }
 
 impl State {
+    /// Adds a state of the same kind: that of the records of both.
+    pub(super) fn join(&mut self, other: State) {
+        match (self, other) {
+            (State::Histogram(ours), State::Histogram(theirs)) => ours.join(&theirs),
+            (State::Marginals(ours), State::Marginals(theirs)) => {
+                for (ours, theirs) in ours.iter_mut().flatten().zip(theirs.iter().flatten()) {
+                    ours.join(theirs);
+                }
+            }
+            (State::Sums(ours), State::Sums(theirs)) => {
+                for (ours, theirs) in ours.iter_mut().zip(theirs) {
+                    *ours = ours.saturating_add(theirs);
+                }
+            }
+            (State::Records(ours), State::Records(theirs)) => {
+                ours.extend(theirs);
+                ours.sort_unstable();
+            }
+            _ => {}
+        }
+    }
+
     /// The histogram; `None` where something else is kept.
     pub fn histogram(&self) -> Option<&Histogram> {
         if let State::Histogram(histogram) = self { Some(histogram) } else { None }

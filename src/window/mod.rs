@@ -11,6 +11,7 @@ pub use state::{Fates, Group, Window, Windows};
 
 use crate::clock::Timestamp;
 use crate::window::grid::{Grid, Span};
+use crate::window::keep::Keep;
 
 /// The public rules that decide a record's fate; no rule looks at any other record.
 #[derive(Clone, Debug)]
@@ -25,10 +26,6 @@ pub struct Rules {
     pub ahead: Duration,
     /// The declared group keys; without them a window has one group.
     pub keys: Option<Vec<String>>,
-    /// The domain, one axis a value column, 1 to 3.
-    pub axes: Vec<Axis>,
-    /// The label of a record, from the value column after those of the axes, where the function has one.
-    pub label: Option<Label>,
     /// How much a user may contribute; without it every record is a unit of its own.
     pub cap: Option<Cap>,
 }
@@ -44,6 +41,20 @@ impl Rules {
     pub fn oldest_message(&self, window: Span) -> Timestamp {
         window.start.minus(self.ahead)
     }
+}
+
+/// What one release takes of the records of a window.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// The domain, 1 to 3 axes.
+    pub axes: Vec<Axis>,
+    /// The label of a record, where the function has one.
+    pub label: Option<Label>,
+    /// Where its values stand in a batch: one an axis, and that of the label.
+    pub columns: Vec<usize>,
+    pub keep: Keep,
+    /// How many windows it is evaluated on together: the one that closes, and those before it.
+    pub panes: u32,
 }
 
 /// One axis of the domain, in natural units; mapped to `[0, 1]`.

@@ -1,6 +1,7 @@
 //! Open windows: every record goes where the public rules say, once, and nothing else decides.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::ops::Range;
 
 use arrow::array::{Array, Float64Array};
 
@@ -8,7 +9,7 @@ use crate::clock::Timestamp;
 use crate::source::Batch;
 use crate::window::grid::Span;
 use crate::window::keep::{Keep, LABEL, Record, State, whole_label};
-use crate::window::{Cap, Label, Rules};
+use crate::window::{Cap, Form, Label, Rules};
 
 /// All windows that are open, from the first that is not closed yet.
 ///
@@ -19,15 +20,22 @@ use crate::window::{Cap, Label, Rules};
 /// keeps a bounded number of records ([`Keep::Records`]).
 pub struct Windows {
     rules: Rules,
-    kept: Keep,
+    forms: Vec<Form>,
     /// Declared keys in order, each with its place in `Rules::keys`.
     keys: Option<Vec<(Vec<u8>, usize)>>,
     backfill_until: Option<Timestamp>,
+    /// No record from before here is taken: the start of the first window of the ledger.
+    first: Timestamp,
     next: Span,
-    open: BTreeMap<Timestamp, Open>,
+    /// Windows that were closed since here take no records; those before take theirs again, for the windows that overlap
+    /// them, as long as those need them.
+    refilled: Timestamp,
+    /// One a form, of each window.
+    open: BTreeMap<Timestamp, Vec<Open>>,
 }
 
-/// One open window.
+/// What one open window holds for one form.
+#[derive(Clone, Default)]
 struct Open {
     /// One a declared key, in the order of `Rules::keys`.
     groups: Vec<Held>,
@@ -36,6 +44,7 @@ struct Open {
 }
 
 /// What an open window holds of one key.
+#[derive(Clone)]
 enum Held {
     /// The first records so far, where a bounded number is kept; the last of them on top.
     First(BinaryHeap<Waiting>),
@@ -43,7 +52,7 @@ enum Held {
 }
 
 /// A user within a period.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Unit {
     period: Timestamp,
     user: Vec<u8>,
@@ -60,11 +69,11 @@ struct Waiting {
     record: Record,
 }
 
-/// A closed window: one group a declared key, in the declared order, empty ones too.
+/// A closed window, for each form the groups: one a declared key, in the declared order, empty ones too.
 #[derive(Debug)]
 pub struct Window {
     pub span: Span,
-    pub groups: Vec<Group>,
+    pub forms: Vec<Vec<Group>>,
 }
 
 /// What a window holds of one key.
@@ -77,7 +86,7 @@ pub struct Group {
 /// What became of records: exact counts, for the `operator` level of detail only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fates {
-    /// Taken into a window (under a cap they may still lose their place to the unit's own earlier rows).
+    /// Taken into a window, by one form at least (under a cap they may still lose their place to the unit's own earlier rows).
     pub taken: u64,
     /// For a window that is closed already, or before the first or after the last.
     pub closed: u64,
@@ -94,6 +103,19 @@ pub struct Fates {
 }
 
 impl Fates {
+    fn count(&mut self, fate: Result<(), Refusal>) {
+        let count = match fate {
+            Ok(()) => &mut self.taken,
+            Err(Refusal::Closed) => &mut self.closed,
+            Err(Refusal::Late) => &mut self.late,
+            Err(Refusal::Ahead) => &mut self.ahead,
+            Err(Refusal::UnknownKey) => &mut self.unknown_key,
+            Err(Refusal::Missing) => &mut self.missing,
+            Err(Refusal::Outside) => &mut self.outside,
+        };
+        *count += 1;
+    }
+
     /// Every count with its name in the metrics.
     pub fn by_name(&self) -> [(&'static str, u64); 7] {
         [
@@ -109,14 +131,21 @@ impl Fates {
 }
 
 impl Windows {
-    /// `kept` is what the target needs; `next` is the first window that may be closed; `backfill_until` is from the ledger.
-    pub fn new(rules: Rules, kept: Keep, next: Span, backfill_until: Option<Timestamp>) -> Self {
+    /// `first` is where the ledger begins, `next` the first window that may be closed; `backfill_until` is from the ledger.
+    pub fn new(
+        rules: Rules,
+        forms: Vec<Form>,
+        first: Timestamp,
+        next: Span,
+        backfill_until: Option<Timestamp>,
+    ) -> Self {
         let keys = rules.keys.as_ref().map(|keys| {
             let mut sorted: Vec<_> = keys.iter().enumerate().map(|(at, key)| (key.clone().into_bytes(), at)).collect();
             sorted.sort_unstable();
             sorted
         });
-        Windows { rules, kept, keys, backfill_until, next, open: BTreeMap::new() }
+        let refilled = next.start;
+        Windows { rules, forms, keys, backfill_until, first, next, refilled, open: BTreeMap::new() }
     }
 
     /// The window to close next; `None` after the last of the grid.
@@ -131,23 +160,31 @@ impl Windows {
 
     /// The oldest message timestamp that any open window can need.
     pub fn oldest_message(&self) -> Timestamp {
-        self.rules.oldest_message(self.next)
+        self.rules.oldest_message(self.rules.grid.span_of(self.oldest(self.next)))
+    }
+
+    /// The start of the first window that a release of `window` can be evaluated on.
+    fn oldest(&self, window: Span) -> Timestamp {
+        let panes = self.forms.iter().map(|form| form.panes).max().unwrap_or(1);
+        self.rules.grid.before(window, panes - 1).max(self.first)
     }
 
     /// Forgets everything that was absorbed; the source must go back to [`Windows::oldest_message`].
     pub fn clear(&mut self) {
         self.open.clear();
+        self.refilled = self.next.start;
     }
 
     /// Takes each row of `batch` to its window, or drops it for a reason of its own.
     pub fn absorb(&mut self, batch: &Batch) -> Fates {
-        let Windows { rules, kept, keys, backfill_until, next, open } = self;
+        let oldest = self.oldest(self.next);
+        let Windows { rules, forms, keys, backfill_until, next, refilled, open, .. } = self;
         let judge = Judge {
             rules,
-            kept,
             keys: keys.as_deref(),
             backfill_until: *backfill_until,
-            first: next.start,
+            oldest,
+            closed: *refilled..next.start,
             message: batch.message_time,
             // Without message timestamps no event time is too far ahead.
             latest: batch.message_time.map_or(Timestamp::from_micros(i64::MAX), |message| message.plus(rules.ahead)),
@@ -155,29 +192,39 @@ impl Windows {
         let mut fates = Fates::default();
         let mut at = judge.at(next.start);
         // The window that the row before went to: most often this one's too.
-        let mut current: Option<(Timestamp, &mut Open)> = None;
+        let mut current: Option<(Timestamp, &mut Vec<Open>)> = None;
         for row in 0..batch.times.len() {
-            let count = match judge.place(batch, row, &mut at) {
-                Ok(deposit) => {
-                    let window = match current {
-                        Some((start, window)) if start == at.span.start => window,
-                        _ => open.entry(at.span.start).or_insert_with(|| Open::new(rules, kept)),
-                    };
-                    match (&rules.cap, deposit.user) {
-                        (Some(cap), Some(user)) => window.wait(cap, user, Waiting::new(batch, row, &deposit)),
-                        _ => window.add(kept, deposit.group, deposit.record, || Waiting::new(batch, row, &deposit)),
-                    }
-                    current = Some((at.span.start, window));
-                    &mut fates.taken
+            let deposit = match judge.place(batch, row, &mut at) {
+                Ok(deposit) => deposit,
+                Err(refusal) => {
+                    fates.count(Err(refusal));
+                    continue;
                 }
-                Err(Refusal::Closed) => &mut fates.closed,
-                Err(Refusal::Late) => &mut fates.late,
-                Err(Refusal::Ahead) => &mut fates.ahead,
-                Err(Refusal::UnknownKey) => &mut fates.unknown_key,
-                Err(Refusal::Missing) => &mut fates.missing,
-                Err(Refusal::Outside) => &mut fates.outside,
             };
-            *count += 1;
+            let window = match current {
+                Some((start, window)) if start == at.span.start => window,
+                _ => open
+                    .entry(at.span.start)
+                    .or_insert_with(|| forms.iter().map(|form| Open::new(rules, &form.keep)).collect()),
+            };
+            // The forms judge a row's values apart: what one has no use for another may take.
+            let mut fate = Err(Refusal::Missing);
+            for (form, open) in forms.iter().zip(window.iter_mut()) {
+                match form.record(batch, row) {
+                    Ok(record) => {
+                        let waiting = || Waiting::new(batch, row, &deposit, record);
+                        match (&rules.cap, deposit.user) {
+                            (Some(cap), Some(user)) => open.wait(cap, user, waiting()),
+                            _ => open.add(&form.keep, deposit.group, record, waiting),
+                        }
+                        fate = Ok(());
+                    }
+                    Err(refusal) if fate.is_err() => fate = Err(refusal),
+                    Err(_) => {}
+                }
+            }
+            current = Some((at.span.start, window));
+            fates.count(fate);
         }
         fates
     }
@@ -185,22 +232,45 @@ impl Windows {
     /// Closes the next window and moves on to the one after it.
     pub fn close(&mut self) -> Window {
         let span = self.next;
-        self.next = self.rules.grid.after(span);
-        let mut open = self.open.remove(&span.start).unwrap_or_else(|| Open::new(&self.rules, &self.kept));
-        // Integer sums, and the first of several records, do not depend on the order of the map.
-        for waiting in std::mem::take(&mut open.waiting).into_values().flatten() {
-            open.add(&self.kept, waiting.group, waiting.record, || waiting);
+        let next = self.rules.grid.after(span);
+        let oldest = self.oldest(next);
+        let mut closing = self.open.remove(&span.start).unwrap_or_default().into_iter();
+        let mut kept = Vec::new();
+        let mut forms = Vec::with_capacity(self.forms.len());
+        for (at, form) in self.forms.iter().enumerate() {
+            let open = closing.next().unwrap_or_else(|| Open::new(&self.rules, &form.keep)).settled(&form.keep);
+            let groups = if form.panes == 1 {
+                open.groups
+            } else {
+                let from = self.rules.grid.before(span, form.panes - 1).max(self.first);
+                let mut all = Open::new(&self.rules, &form.keep);
+                let before = self.open.range(from..span.start).filter_map(|(_, window)| window.get(at));
+                for pane in before.cloned().map(|pane| pane.settled(&form.keep)).chain([open.clone()]) {
+                    all.join(&form.keep, pane);
+                }
+                kept.push((at, open));
+                all.groups
+            };
+            let keys = match &self.rules.keys {
+                Some(keys) => keys.iter().cloned().map(Some).collect(),
+                None => vec![None],
+            };
+            forms.push(keys.into_iter().zip(groups).map(|(key, held)| Group { key, state: held.state(&form.keep) }));
         }
-        let keys = match &self.rules.keys {
-            Some(keys) => keys.iter().cloned().map(Some).collect(),
-            None => vec![None],
-        };
-        let state = |held| match held {
-            Held::Sum(state) => state,
-            Held::First(records) => self.kept.state(records.into_iter().map(|waiting| waiting.record)),
-        };
-        let groups = keys.into_iter().zip(open.groups).map(|(key, held)| Group { key, state: state(held) }).collect();
-        Window { span, groups }
+        let forms = forms.into_iter().map(Iterator::collect).collect();
+        // What later windows overlap stays; a form without panes has nothing there.
+        if !kept.is_empty() {
+            let mut window: Vec<Open> = self.forms.iter().map(|_| Open::default()).collect();
+            for (at, open) in kept {
+                if let Some(place) = window.get_mut(at) {
+                    *place = open;
+                }
+            }
+            self.open.insert(span.start, window);
+        }
+        self.open = self.open.split_off(&oldest);
+        self.next = next;
+        Window { span, forms }
     }
 }
 
@@ -212,6 +282,30 @@ impl Open {
             sum => Held::Sum(sum.empty()),
         };
         Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new() }
+    }
+
+    /// With every record in its place: who may stay under a cap is certain now.
+    fn settled(mut self, kept: &Keep) -> Open {
+        // Integer sums, and the first of several records, do not depend on the order of the map.
+        for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
+            self.add(kept, waiting.group, waiting.record, || waiting);
+        }
+        self
+    }
+
+    /// Adds what another window holds; both are settled.
+    fn join(&mut self, kept: &Keep, other: Open) {
+        for (group, held) in other.groups.into_iter().enumerate() {
+            match (held, self.groups.get_mut(group)) {
+                (Held::Sum(theirs), Some(Held::Sum(ours))) => ours.join(theirs),
+                (Held::First(records), _) => {
+                    for waiting in records {
+                        self.add(kept, group, waiting.record, || waiting);
+                    }
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Lets a record wait among its unit's earliest.
@@ -238,9 +332,18 @@ impl Open {
     }
 }
 
+impl Held {
+    fn state(self, kept: &Keep) -> State {
+        match self {
+            Held::Sum(state) => state,
+            Held::First(records) => kept.state(records.into_iter().map(|waiting| waiting.record)),
+        }
+    }
+}
+
 impl Waiting {
-    fn new(batch: &Batch, row: usize, deposit: &Deposit<'_>) -> Self {
-        let Deposit { time, group, record, .. } = *deposit;
+    fn new(batch: &Batch, row: usize, deposit: &Deposit<'_>, record: Record) -> Self {
+        let Deposit { time, group, .. } = *deposit;
         Waiting { time, partition: batch.partition, offset: batch.offset, row, group, record }
     }
 }
@@ -249,18 +352,18 @@ impl Waiting {
 struct Deposit<'a> {
     time: Timestamp,
     group: usize,
-    record: Record,
     user: Option<&'a [u8]>,
 }
 
 /// The public rules, ready to judge rows; it knows nothing of any other row.
 struct Judge<'a> {
     rules: &'a Rules,
-    kept: &'a Keep,
     keys: Option<&'a [(Vec<u8>, usize)]>,
     backfill_until: Option<Timestamp>,
-    /// The start of the first window that is not closed.
-    first: Timestamp,
+    /// The start of the first window that is of use.
+    oldest: Timestamp,
+    /// The starts of the windows that are closed for good.
+    closed: Range<Timestamp>,
     /// The message timestamp of the rows, and the latest event time that it allows.
     message: Option<Timestamp>,
     latest: Timestamp,
@@ -279,7 +382,9 @@ impl Judge<'_> {
         let cut = self.rules.cut(span, self.backfill_until);
         At {
             span,
-            is_closed: span.start < self.first || self.rules.end.is_some_and(|end| span.end > end),
+            is_closed: span.start < self.oldest
+                || self.closed.contains(&span.start)
+                || self.rules.end.is_some_and(|end| span.end > end),
             is_late: self.message.is_some_and(|message| message >= cut),
         }
     }
@@ -308,8 +413,7 @@ impl Judge<'_> {
             Some(_) => Some(batch.units.as_ref().and_then(|units| units.get(row)).ok_or(Refusal::Missing)?),
             None => None,
         };
-        let record = self.record(batch, row)?;
-        Ok(Deposit { time, group, record, user })
+        Ok(Deposit { time, group, user })
     }
 
     #[inline]
@@ -319,20 +423,26 @@ impl Judge<'_> {
         let found = keys.binary_search_by(|(known, _)| known.as_slice().cmp(key)).map_err(|_| Refusal::UnknownKey)?;
         keys.get(found).map(|(_, group)| *group).ok_or(Refusal::UnknownKey)
     }
+}
 
+impl Form {
+    /// The row as this form keeps it.
     #[inline]
     fn record(&self, batch: &Batch, row: usize) -> Result<Record, Refusal> {
         let mut point = [0.0; 3];
-        let mut columns = batch.values.iter();
-        for ((axis, values), unit) in self.rules.axes.iter().zip(&mut columns).zip(&mut point) {
+        let mut columns = self.columns.iter().filter_map(|column| batch.values.get(*column));
+        for (axis, unit) in self.axes.iter().zip(&mut point) {
+            let values = columns.next().ok_or(Refusal::Missing)?;
             *unit = axis.unit(number(values, row)?).ok_or(Refusal::Outside)?;
         }
-        let label = match (&self.rules.label, columns.next()) {
-            (None, _) => 0,
-            (Some(label), Some(values)) => label.whole(number(values, row)?).ok_or(Refusal::Outside)?,
-            (Some(_), None) => return Err(Refusal::Missing),
+        let label = match &self.label {
+            None => 0,
+            Some(label) => {
+                let values = columns.next().ok_or(Refusal::Missing)?;
+                label.whole(number(values, row)?).ok_or(Refusal::Outside)?
+            }
         };
-        Ok(Record { place: self.kept.place(&point), label })
+        Ok(Record { place: self.keep.place(&point), label })
     }
 }
 

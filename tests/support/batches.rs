@@ -7,7 +7,8 @@ use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
 use bernstream::source::decode::Text;
 use bernstream::window::grid::Grid;
-use bernstream::window::{Axis, Cap, Outside, Rules};
+use bernstream::window::keep::Keep;
+use bernstream::window::{Axis, Cap, Form, Outside, Rules};
 
 /// One record, with every way in which it can be odd.
 #[derive(Clone, Debug)]
@@ -61,10 +62,14 @@ pub fn rules() -> Rules {
         grace: Duration::from_secs(2),
         ahead: Duration::from_secs(1),
         keys: Some(vec!["a".into(), "b".into()]),
-        axes: vec![Axis { min: 0.0, max: 10.0, outside: Outside::Clamp }],
-        label: None,
         cap: None,
     }
+}
+
+/// One axis from 0 to 10.
+pub fn form(keep: Keep) -> Form {
+    let axes = vec![Axis { min: 0.0, max: 10.0, outside: Outside::Clamp }];
+    Form { axes, label: None, columns: vec![0], keep, panes: 1 }
 }
 
 /// The same for users, `records` of each a window and period.
