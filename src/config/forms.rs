@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::config::Period;
 use crate::config::file::Time;
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
 
@@ -53,6 +54,11 @@ pub fn duration(text: String) -> Result<Duration, String> {
 pub fn positive_duration(text: String) -> Result<Duration, String> {
     let span = duration(text)?;
     if span.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(span) }
+}
+
+/// How long a user is one unit.
+pub fn period(text: String) -> Result<Period, String> {
+    if text == "ever" { Ok(Period::Ever) } else { positive_duration(text).map(Period::Every) }
 }
 
 /// A point in time.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::clock::micros;
-use crate::config::{Calibration, Input, Release, Settings, Unit};
+use crate::config::{Calibration, Input, Period, Release, Settings, Unit};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Delta, Rho};
 use crate::mechanism::price::Price;
@@ -38,7 +38,17 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         Unit::Record => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
         }
-        Unit::User { max_records_per_window, .. } => {
+        Unit::User { per: Period::Ever, max_records_per_window, .. } => {
+            lines.push(format!(
+                "All windows add up (sequential composition), for ever; a window that would take the sum over {total} is \
+                 not published."
+            ));
+            lines.push(format!(
+                "At most {max_records_per_window} records of a user count in a window, over all keys; which ones depends on \
+                 that user's records alone."
+            ));
+        }
+        Unit::User { per: Period::Every(_), max_records_per_window, .. } => {
             lines.push(format!(
                 "The windows of a period add up (sequential composition); a window that would take its period over \
                  {total} is not published."
@@ -83,8 +93,11 @@ fn plain(settings: &Settings) -> Vec<String> {
             "the values of records",
             " That a record is there, its time and its key are not hidden.",
         ),
-        (Unit::User { column, per, .. }, _) => {
-            let per = crate::clock::show(*per);
+        (Unit::User { column, per: Period::Ever, .. }, _) => {
+            let who = format!("All records of one user ({column}) more or less, whenever they were sent,");
+            (who, "change", "a user", "")
+        }
+        (Unit::User { column, per: per @ Period::Every(_), .. }, _) => {
             let who = format!("All records of one user ({column}) in one period of {per} more or less");
             (who, "change", "a user's period", "")
         }
@@ -197,8 +210,7 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
             random.records
         ));
     }
-    if let Unit::User { per, .. } = &settings.privacy.unit {
-        let per = crate::clock::show(*per);
+    if let Unit::User { per: per @ Period::Every(_), .. } = &settings.privacy.unit {
         lines
             .push(format!("what the records of several periods of {per} tell together: each period has its own total"));
     }
@@ -247,7 +259,9 @@ fn slow(settings: &Settings) -> Option<String> {
 }
 
 fn misfits(settings: &Settings) -> Vec<String> {
-    let Unit::User { per, max_records_per_window: cap, .. } = &settings.privacy.unit else { return Vec::new() };
+    let Unit::User { per: Period::Every(per), max_records_per_window: cap, .. } = &settings.privacy.unit else {
+        return Vec::new();
+    };
     let length = settings.windows.grid.length();
     let (window, period) = (micros(length), micros(*per));
     let (shown_window, shown_period) = (crate::clock::show(length), crate::clock::show(*per));
@@ -319,6 +333,7 @@ mod tests {
         assert!(!notes("90m").contains("longer than a period"));
         assert!(notes("30m").contains("meets up to 2 periods, a user may count with up to 40 records"));
         // 60 minutes over periods of 25 meet up to four: 5 + 25 + 25 + 5.
+        assert_eq!(notes("ever"), "");
         assert!(notes("25m").contains("meets up to 4 periods, a user may count with up to 80 records"));
     }
 
@@ -364,11 +379,13 @@ mod tests {
     fn every_promise_names_its_unit_and_its_total() {
         let promise = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
         let flights = include_str!("../../config/flights.toml");
+        let ever = USERS.replace("per = \"1d\"", "per = \"ever\"");
         let replaced = flights.replace("\"add_remove\"", "{ replace_one = { records_per_window = 9 } }");
         for (text, unit) in [
             (flights, "One record more or less"),
             (replaced.as_str(), "Other values in one record"),
             (USERS, "All records of one user (user_id) in one period of 1d more or less"),
+            (ever.as_str(), "All records of one user (user_id) more or less, whenever they were sent, change"),
         ] {
             let said = promise(text);
             assert!(said.starts_with(unit) && said.contains("epsilon = 1."), "{said}");

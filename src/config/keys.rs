@@ -39,7 +39,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("privacy.unit", r#""record" or { user = { column = "user_id", per = "1d", max_records_per_window = 20 } }"#),
     ("privacy.unit.user", r#"a table such as { column = "user_id", per = "1d", max_records_per_window = 20 }"#),
     ("privacy.unit.user.column", r#"the name of a column, such as "user_id""#),
-    ("privacy.unit.user.per", r#"a duration such as "1d""#),
+    ("privacy.unit.user.per", r#"a duration such as "1d", or "ever""#),
     ("privacy.unit.user.max_records_per_window", "a whole number from 1, such as 20"),
     ("privacy.adjacency", r#""add_remove" or { replace_one = { records_per_window = 5000 } }"#),
     ("privacy.adjacency.replace_one", "a table such as { records_per_window = 5000 }"),

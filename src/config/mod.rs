@@ -17,6 +17,7 @@ pub mod sampled;
 mod sections;
 mod settle;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ use crate::source::topic::Broker;
 use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::description::{self, Definition};
 use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
-use crate::window::grid::Grid;
+use crate::window::grid::Blocks;
 use crate::window::{Axis, Label};
 use crate::{ledger, sink, source, window};
 
@@ -50,8 +51,8 @@ pub struct Settings {
     pub input: Input,
     pub columns: source::Columns,
     pub windows: window::Rules,
-    /// The privacy blocks: for records the windows themselves, for users the periods.
-    pub blocks: Grid,
+    /// The privacy blocks: for records the windows themselves, for users the periods, or all of time.
+    pub blocks: Blocks,
     pub privacy: Privacy,
     /// Never empty; each has a name of its own.
     pub releases: Vec<Release>,
@@ -96,9 +97,26 @@ pub enum Unit {
     /// All records of a user in one period.
     User {
         column: String,
-        per: Duration,
+        per: Period,
         max_records_per_window: u32,
     },
+}
+
+/// How long a user is one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Then again, with a total of its own.
+    Every(Duration),
+    Ever,
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Period::Every(length) => f.write_str(&crate::clock::show(*length)),
+            Period::Ever => f.write_str("ever"),
+        }
+    }
 }
 
 impl Unit {

@@ -6,11 +6,12 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
 use crate::config::budget::Payment;
-use crate::config::{Calibration, Input, Release, Settings, Unit};
+use crate::config::{Calibration, Input, Period, Release, Settings, Unit};
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
+use crate::window::grid::Blocks;
 use crate::window::{Axis, Label, Outside};
 
 /// Canonical JSON: keys sorted, no spaces, spans in microseconds, prices in decimal.
@@ -22,7 +23,11 @@ pub fn json(settings: &Settings) -> String {
     let unit = match &privacy.unit {
         Unit::Record => json!("record"),
         Unit::User { column, per, max_records_per_window } => {
-            json!({ "column": column, "per": micros(*per), "max_records_per_window": max_records_per_window })
+            let per = match per {
+                Period::Every(length) => json!(micros(*length)),
+                Period::Ever => json!("ever"),
+            };
+            json!({ "column": column, "per": per, "max_records_per_window": max_records_per_window })
         }
     };
     let adjacency = match privacy.adjacency {
@@ -39,6 +44,10 @@ pub fn json(settings: &Settings) -> String {
         }),
         Input::Files(_) => json!({ "kind": "files" }),
     };
+    let blocks = match blocks {
+        Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
+        Blocks::Forever => json!("ever"),
+    };
     let releases: Map<String, Value> = releases.iter().map(|one| (one.name.clone(), release(settings, one))).collect();
     // Sorted: `serde_json` keeps an object's keys in order.
     let mut normalised = json!({
@@ -49,7 +58,7 @@ pub fn json(settings: &Settings) -> String {
             "unit": unit,
             "adjacency": adjacency,
             "total": privacy.total,
-            "blocks": { "origin": blocks.origin(), "length": micros(blocks.length()) },
+            "blocks": blocks,
         },
         "keys": { "column": columns.key, "values": windows.keys },
         "windows": {

@@ -84,7 +84,7 @@ impl Settings {
         };
         Ok(Plan {
             rules: self.windows.clone(),
-            blocks: self.blocks.into(),
+            blocks: self.blocks,
             releases: self.releases.iter().map(release).collect::<Result<_, Error>>()?,
             total: self.privacy.total,
             publication,
@@ -187,7 +187,7 @@ impl Settings {
             Unit::Record => DescribedUnit::Record,
             Unit::User { column, per, max_records_per_window } => DescribedUnit::User {
                 column: column.clone(),
-                per: crate::clock::show(*per),
+                per: per.to_string(),
                 max_records_per_window: *max_records_per_window,
             },
         }

@@ -220,7 +220,7 @@ pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Fo
 fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Found<Unit> {
     let (place, written) = (table.span(), table.into_inner());
     let column = document.required(&place, "column", written.column, forms::words);
-    let per = document.required(&place, "per", written.per, forms::positive_duration);
+    let per = document.required(&place, "per", written.per, forms::period);
     let cap = document.required(&place, "max_records_per_window", written.max_records_per_window, forms::count);
     Ok(Unit::User { column: column?.into_inner(), per: per?.into_inner(), max_records_per_window: cap?.into_inner() })
 }

@@ -14,7 +14,8 @@ use crate::config::release::{self, Stage};
 use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
 use crate::config::{
-    Calibration, Function, Input, Output, Privacy, Release, Settings, Unit, most_values, normalised, synopsis_bytes,
+    Calibration, Function, Input, Output, Period, Privacy, Release, Settings, Unit, most_values, normalised,
+    synopsis_bytes,
 };
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
@@ -22,7 +23,7 @@ use crate::metrics::Detail;
 use crate::source::Columns;
 use crate::source::topic::Broker;
 use crate::target::Sensitivity;
-use crate::window::grid::Grid;
+use crate::window::grid::{Blocks, Grid};
 use crate::window::{Cap, Rules};
 
 /// The largest message that Kafka's producers and brokers take as they come (the smaller of their defaults).
@@ -113,7 +114,11 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let cap = match privacy.unit {
         Unit::Record => None,
         Unit::User { per, max_records_per_window: records, .. } => {
-            Grid::new(schedule.grid.origin(), per).map(|period| Cap { period, records })
+            let period = match per {
+                Period::Every(length) => Grid::new(schedule.grid.origin(), length).map(Blocks::from),
+                Period::Ever => Some(Blocks::Forever),
+            };
+            period.map(|period| Cap { period, records })
         }
     };
     let unit = match &privacy.unit {
@@ -132,7 +137,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         pipeline,
         columns: Columns { time: input.time, key, unit, values },
         input: input.from,
-        blocks: cap.as_ref().map_or(schedule.grid, |cap| cap.period),
+        blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
         windows: Rules {
             grid: schedule.grid,
             end: schedule.end,
