@@ -358,7 +358,7 @@ impl Releasing<'_> {
             }
         }
         let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
-        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed })?;
+        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states: Vec::new() })?;
         info!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());

@@ -283,13 +283,20 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
             let charges = prices;
             let sealed = vec![sealed(window, "k", 1)];
             ledger
-                .pay(Closing { window, publish_at: window.end, charges, ends: Positions::default(), sealed })
+                .pay(Closing {
+                    window,
+                    publish_at: window.end,
+                    charges,
+                    ends: Positions::default(),
+                    sealed,
+                    states: vec![],
+                })
                 .unwrap();
             epsilons.insert(window, epsilon.parse::<Epsilon>().unwrap().to_f64());
         }
         drop(ledger);
         let ledger = Ledger::open(&params(folder.path())).unwrap();
-        for (block, spent) in ledger.blocks() {
+        for (block, spent) in ledger.blocks(usize::MAX).unwrap() {
             // What a unit of the block answered, by the windows and not by the charges.
             let answered: Vec<f64> = epsilons
                 .iter()
@@ -314,7 +321,7 @@ fn what_a_ledger_says_was_spent_is_what_a_unit_lost() {
                 }
             }
         }
-        assert_eq!(ledger.blocks().collect::<Vec<_>>(), sums.into_iter().collect::<Vec<_>>());
+        assert_eq!(ledger.blocks(usize::MAX).unwrap(), sums.into_iter().rev().collect::<Vec<_>>());
     }
     assert!(judged > 40 && withheld > 5, "{judged} {withheld}");
 }

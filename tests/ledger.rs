@@ -9,17 +9,19 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
+use std::time::Duration;
 
-use bernstream::ledger::{Error, Ledger, Row, exists};
+use bernstream::ledger::{Closing, Configuration, Error, Ledger, Row, exists};
 use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho};
 use bernstream::mechanism::price::Price;
 use bernstream::sink::deliver::{self, step};
 use bernstream::source::Positions;
 use bernstream::window::grid::Span;
-use sha2::{Digest, Sha256};
-use support::{MemorySink, MemoryWitness, Output, Topic, at, block, closing, folder, genesis, params, price, window};
+use support::{
+    MemorySink, MemoryWitness, Output, Topic, at, block, closing, folder, genesis, link, params, price, window,
+};
 
-/// A ledger of three released windows and a withheld one, of which the first is accepted and published.
+/// A ledger of three released windows, a withheld one and a change of the settings. The first window is accepted and published.
 fn sample(folder: &Path) -> Ledger {
     let mut ledger = Ledger::create(&params(folder), genesis(at(0), "w", None)).unwrap();
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 4, 1)).unwrap();
@@ -27,9 +29,13 @@ fn sample(folder: &Path) -> Ledger {
     while let Some(paid) = ledger.deliverable(&accepted, None, at(60)).unwrap() {
         ledger.mark_published(std::slice::from_ref(&paid), at(60)).unwrap();
     }
-    ledger.pay(closing(&ledger, &["EWR", "JFK"], 6, 2)).unwrap();
-    ledger.pay(closing(&ledger, &["EWR", "JFK"], 5, 3)).unwrap();
+    let states = vec![("a".to_owned(), b"first".to_vec()), ("b".to_owned(), vec![7; 5000])];
+    ledger.pay(Closing { states, ..closing(&ledger, &["EWR", "JFK"], 6, 2) }).unwrap();
+    let states = vec![("a".to_owned(), b"second".to_vec())];
+    ledger.pay(Closing { states, ..closing(&ledger, &["EWR", "JFK"], 5, 3) }).unwrap();
     ledger.withhold(window(3), Positions([(0, 99)].into())).unwrap();
+    let settings = r#"{"n":2}"#.to_owned();
+    ledger.reconfigure(Configuration { settings, first: at(240), reach: Duration::ZERO }).unwrap();
     ledger
 }
 
@@ -42,8 +48,10 @@ fn view(ledger: &Ledger) -> String {
         messages.push(paid.sealed().clone());
         after = Some(paid);
     }
-    let blocks: Vec<_> = ledger.blocks().collect();
-    format!("{:?} {head:?} {:?} {blocks:?} {:?} {messages:?}", ledger.genesis(), ledger.next_window(), ledger.ends())
+    let blocks = ledger.blocks(usize::MAX).unwrap();
+    let (settings, states) = (ledger.settings(), ["a", "b"].map(|slot| ledger.state(slot).unwrap()));
+    let (genesis, next, ends) = (ledger.genesis(), ledger.next_window(), ledger.ends());
+    format!("{genesis:?} {head:?} {settings} {next:?} {blocks:?} {ends:?} {messages:?} {states:?}")
 }
 
 fn edit(folder: &Path, sql: &str) {
@@ -57,9 +65,10 @@ fn a_ledger_that_is_opened_again_says_the_same() {
     let ledger = sample(folder.path());
     let before = view(&ledger);
     assert_eq!(ledger.next_window(), at(240));
-    assert_eq!(ledger.spent(block(0)), price(10));
-    assert_eq!(ledger.spent(block(1)), price(5));
-    assert_eq!(ledger.spent(block(2)), price(0));
+    assert_eq!(ledger.blocks(9).unwrap(), [(block(1), price(5)), (block(0), price(10))]);
+    assert_eq!((ledger.newest_block(), ledger.live_from()), (Some((block(1), price(5))), at(240)));
+    // What can no longer be charged has nothing left.
+    assert_eq!([0, 1, 2].map(|n| ledger.spent(block(n))), [price(10), price(10), price(0)]);
     assert_eq!(ledger.ends(), &Positions([(0, 99)].into()));
     assert_eq!(ledger.unpublished().unwrap(), 4);
     drop(ledger);
@@ -75,14 +84,14 @@ fn the_ledger_refuses_what_the_accountant_must_not_ask_for_and_nothing_has_chang
     let twice = window(0);
     let skipped = window(5);
     for window in [twice, skipped] {
-        let refused = ledger.pay(bernstream::ledger::Closing { window, ..next.clone() });
+        let refused = ledger.pay(Closing { window, ..next.clone() });
         assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
         assert!(matches!(ledger.withhold(window, Positions::default()), Err(Error::Refused { .. })));
     }
-    let too_dear = bernstream::ledger::Closing { charges: vec![(block(2), price(11))], ..next.clone() };
-    let unpaid = bernstream::ledger::Closing { charges: vec![], ..next.clone() };
+    let too_dear = Closing { charges: vec![(block(2), price(11))], ..next.clone() };
+    let unpaid = Closing { charges: vec![], ..next.clone() };
     let short = Span { end: at(299), ..block(2) };
-    let partly = bernstream::ledger::Closing { charges: vec![(short, price(1))], ..next.clone() };
+    let partly = Closing { charges: vec![(short, price(1))], ..next.clone() };
     for wrong in [too_dear, unpaid, partly] {
         assert!(matches!(ledger.pay(wrong), Err(Error::Refused { .. })));
     }
@@ -110,7 +119,7 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         let mut ledger = Ledger::create(&params(folder.path()), begun).unwrap();
         let paying = |ledger: &Ledger, price| {
             let closing = closing(ledger, &["EWR"], 1, 1);
-            bernstream::ledger::Closing { charges: vec![(closing.charges[0].0, price)], ..closing }
+            Closing { charges: vec![(closing.charges[0].0, price)], ..closing }
         };
         ledger.pay(paying(&ledger, kinds(4, 7)[kind])).unwrap();
         let before = view(&ledger);
@@ -128,10 +137,9 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         drop(ledger);
         assert_eq!(view(&Ledger::open(&params(folder.path())).unwrap()), before);
         // The table of what was spent is compared in every part.
-        let parts = ["'1'", "'(epsilon 1, delta 0.000001)'", "'rho 1'", "'10 windows of the plan'"][kind];
-        let less = ["'0.9'", "'(epsilon 1, delta 0.0000009)'", "'rho 0.9'", "'9 windows of the plan'"][kind];
-        edit(folder.path(), &format!("UPDATE spent SET epsilon = {less} WHERE epsilon = {parts}"));
-        assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Damaged { .. })));
+        let (part, less) = [("\"1\"", "\"0.9\""), ("0.000001", "0.0000009"), ("\"1\"", "\"0.9\""), ("10", "9")][kind];
+        edit(folder.path(), &format!("UPDATE spent SET price = replace(price, '{part}', '{less}')"));
+        assert!(matches!(Ledger::look(&params(folder.path())), Err(Error::Damaged { .. })));
     }
 }
 
@@ -215,8 +223,8 @@ fn an_edit_of_any_row_is_noticed() {
         "DELETE FROM rows WHERE sequence = 2",
         "DELETE FROM rows WHERE sequence >= 3",
         "DELETE FROM rows",
-        "INSERT INTO rows SELECT 5, salt, body, digest FROM rows WHERE sequence = 4",
-        "UPDATE spent SET epsilon = '0.1' WHERE epsilon = '1'",
+        "INSERT INTO rows SELECT 6, salt, body, digest FROM rows WHERE sequence = 5",
+        "UPDATE spent SET price = '\"0.1\"' WHERE price = '\"1\"'",
         "DELETE FROM spent",
         "INSERT INTO spent VALUES (1, 2, '0')",
         "UPDATE outbox SET bytes = x'00' WHERE sequence = 2 AND place = 1",
@@ -226,7 +234,15 @@ fn an_edit_of_any_row_is_noticed() {
         "UPDATE outbox SET place = place + 1 WHERE sequence = 3 AND place = 1",
         "DELETE FROM outbox WHERE sequence = 3",
         "INSERT INTO outbox VALUES (9, 0, 'p/EWR', '[]', x'00', NULL)",
-        "PRAGMA user_version = 2",
+        "DELETE FROM states WHERE slot = 'a'",
+        "UPDATE states SET bytes = x'00' WHERE slot = 'b'",
+        "UPDATE states SET sequence = 1 WHERE slot = 'a'",
+        "UPDATE states SET salt = zeroblob(32)",
+        "INSERT INTO states SELECT 'c', sequence, salt, bytes FROM states WHERE slot = 'a'",
+        "INSERT INTO checkpoints VALUES (3, '{}', zeroblob(32))",
+        "UPDATE rows SET body = replace(body, '{\"n\":2}', '{\"n\":3}') WHERE sequence = 5",
+        "DELETE FROM rows WHERE sequence = 5",
+        "PRAGMA user_version = 0",
     ];
     for sql in edits {
         let folder = folder();
@@ -235,17 +251,11 @@ fn an_edit_of_any_row_is_noticed() {
         connection.execute_batch(sql).unwrap();
         assert!(connection.changes() > 0 || sql.starts_with("PRAGMA"), "{sql}");
         drop(connection);
-        let error = Ledger::open(&params(folder.path())).err();
+        let error = Ledger::look(&params(folder.path())).err();
         let error = error.unwrap_or_else(|| panic!("not noticed: {sql}"));
         assert!(matches!(error, Error::Damaged { .. }), "{sql}: {error}");
         assert!(error.to_string().contains("ledger init"), "{error}");
     }
-}
-
-/// The digest of a row, as the module's documentation says it is made.
-fn link(before: &[u8], sequence: u64, salt: &[u8], body: &str) -> Vec<u8> {
-    let parts = [b"bernstream ledger row 1\n", before, &sequence.to_be_bytes(), salt, body.as_bytes()].concat();
-    Sha256::digest(parts).to_vec()
 }
 
 /// Exported by the program that knew pure prices only, with the first two days of `config/files.toml`.
@@ -278,14 +288,14 @@ fn rows_that_are_numbered_wrong_are_noticed_even_where_the_chain_fits() {
         let file = rusqlite::Connection::open(folder.path().join("ledger.sqlite")).unwrap();
         let mut before = vec![0; 32];
         // From the newest on, so that no number is taken; then the digests from the first on.
-        for sequence in (0..5).rev() {
-            let tables = ["rows", "outbox"];
+        for sequence in (0..6).rev() {
+            let tables = ["rows", "outbox", "states"];
             for table in tables {
                 let renumber = format!("UPDATE {table} SET sequence = ?2 WHERE sequence = ?1");
                 file.execute(&renumber, [sequence, number(sequence)].map(|n| i64::try_from(n).unwrap())).unwrap();
             }
         }
-        for sequence in (0..5).map(number) {
+        for sequence in (0..6).map(number) {
             let at = i64::try_from(sequence).unwrap();
             let row = file.query_row("SELECT salt, body FROM rows WHERE sequence = ?1", [at], |row| {
                 Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?))
@@ -313,7 +323,7 @@ fn a_flip_of_any_byte_of_the_file_is_noticed_or_without_meaning() {
         let mut bytes = whole.clone();
         bytes[place] ^= 1 << (place % 8);
         fs::write(&file, &bytes).unwrap();
-        match Ledger::open(&params(folder.path())) {
+        match Ledger::look(&params(folder.path())) {
             // Which messages are known to be published is not part of the chain: at worst they are published again.
             Ok(ledger) if ledger.unpublished().unwrap() == 4 => assert_eq!(view(&ledger), before, "byte {place}"),
             Ok(_) => {}
@@ -535,7 +545,8 @@ fn assert_whole(folder: &Path, announced: Option<&str>) {
     }
     // Every closed window is charged, exactly once.
     let closed = u64::try_from(ledger.next_window().micros() / 3_600_000_000).unwrap();
-    let spent = ledger.blocks().map(|(_, spent)| spent).fold(price(0), |sum, spent| sum.checked_add(spent).unwrap());
+    let blocks = ledger.blocks(usize::MAX).unwrap().into_iter();
+    let spent = blocks.map(|(_, spent)| spent).fold(price(0), |sum, spent| sum.checked_add(spent).unwrap());
     assert_eq!(spent, price(2 * closed));
     let released = ledger.rows().unwrap().iter().filter(|row| matches!(row.row, Row::Window(_))).count();
     assert_eq!(u64::try_from(released).unwrap(), closed);

@@ -1,5 +1,7 @@
 //! The parts of a worker that reach outside the process, opened in the order in which they can refuse.
 
+use std::time::Duration;
+
 use crate::cli::Failure;
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, normalised};
@@ -86,6 +88,7 @@ pub fn genesis(
         input: input_id(settings)?,
         witness: witness.identity()?,
         previous: begins.previous,
+        reach: Duration::ZERO,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The rows of a ledger, how they are chained, and what they add up to. Pure.
+//! The rows of a ledger, and how they are chained. Pure.
 //!
 //! A row is canonical JSON (one object, its fields in the order of the types below). Its digest is
 //!
@@ -9,8 +9,8 @@
 //! with 32 zero bytes before the first row and a salt of 32 random bytes a row: digests leave for the witness, offsets are
 //! exact counts, and a bare digest of them could be guessed.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use rand::TryRng;
 use rand::rngs::SysRng;
@@ -114,6 +114,7 @@ pub(super) fn link(before: &Digest, sequence: u64, salt: &[u8; 32], body: &str) 
 pub enum Row {
     Genesis(Genesis),
     Window(Closed),
+    Configuration(Configuration),
 }
 
 /// The first row: what this ledger is about. Everything here is public or random.
@@ -137,6 +138,41 @@ pub struct Genesis {
     pub witness: String,
     /// The witness's head that this ledger follows. Sequence numbers go on from it.
     pub previous: Option<Head>,
+    /// How far before a window the blocks may end that it charges. Not written where it is zero, as in older ledgers.
+    #[serde(default, skip_serializing_if = "Duration::is_zero", with = "reach")]
+    pub reach: Duration,
+}
+
+/// Other settings, from a window that is not closed yet. What was spent stays spent, and the total is that of the genesis.
+///
+/// Which changes are allowed is not for the ledger to say: it keeps their order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Configuration {
+    /// The normalised privacy settings.
+    pub settings: String,
+    /// The start of the first window that they hold for; windows before it that are not closed never will be.
+    pub first: Timestamp,
+    /// As that of the [`Genesis`]. A block that could no longer be charged stays so, however far this reaches.
+    #[serde(default, skip_serializing_if = "Duration::is_zero", with = "reach")]
+    pub reach: Duration,
+}
+
+/// A reach is written in microseconds.
+mod reach {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::clock::micros;
+
+    pub fn serialize<S: Serializer>(reach: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(micros(*reach))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_micros)
+    }
 }
 
 /// A window that is closed for ever.
@@ -156,8 +192,11 @@ pub enum Outcome {
         publish_at: Timestamp,
         /// What each block that the window touches was charged.
         charges: Vec<(Span, Price)>,
-        /// One a group key.
+        /// One a release and group key.
         messages: Vec<Message>,
+        /// The state of noise that later windows go on with.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        states: Vec<State>,
     },
     /// The budget was spent: nothing was drawn, nothing is published, nothing is charged.
     Withheld,
@@ -173,6 +212,22 @@ pub struct Message {
     pub bytes: Digest,
 }
 
+/// A state of noise, by digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    pub slot: String,
+    /// Salted, and the salt stays with the state: rows may be shown, and what was published with the noise known is exact.
+    pub digest: Digest,
+}
+
+impl State {
+    pub(super) fn of(slot: &str, salt: &[u8; 32], bytes: &[u8]) -> Self {
+        let hash = Sha256::new().chain_update(b"bernstream ledger state 1\n").chain_update(salt).chain_update(bytes);
+        State { slot: slot.to_owned(), digest: Digest(hash.finalize().into()) }
+    }
+}
+
 impl Message {
     pub fn of(sealed: &Sealed) -> Self {
         let headers = Digest::of(headers_as_json(&sealed.headers).as_bytes());
@@ -182,74 +237,6 @@ impl Message {
 
 pub(super) fn headers_as_json(headers: &[(String, String)]) -> String {
     serde_json::json!(headers).to_string()
-}
-
-/// What the rows so far add up to. The same rules hold for a row that is appended and for one that is read again.
-#[derive(Debug)]
-pub(super) struct Account {
-    pub next_window: Timestamp,
-    pub ends: Positions,
-    pub spent: BTreeMap<Span, Price>,
-    /// No later block was charged, here or by the ledgers that this one follows.
-    pub last_block_end: Timestamp,
-    total: Price,
-}
-
-impl Account {
-    pub fn new(genesis: &Genesis) -> Self {
-        Account {
-            next_window: genesis.first,
-            ends: Positions::default(),
-            spent: BTreeMap::new(),
-            last_block_end: genesis.first,
-            total: genesis.total,
-        }
-    }
-
-    /// What `block` was charged so far.
-    pub fn spent(&self, block: Span) -> Price {
-        self.spent.get(&block).copied().unwrap_or(self.total.zero())
-    }
-
-    /// What the charged blocks will have spent after `row`, or why the row may not follow.
-    pub fn quote(&self, row: &Closed) -> Result<Vec<(Span, Price)>, String> {
-        let window = row.window;
-        if window.start != self.next_window || window.end <= window.start {
-            let (start, end, next) = (window.start, window.end, self.next_window);
-            return Err(format!("the window {start} to {end} is not the next one, which starts at {next}"));
-        }
-        let Outcome::Released { charges, messages, .. } = &row.outcome else { return Ok(Vec::new()) };
-        let is_joined = charges.windows(2).all(|pair| matches!(pair, [a, b] if a.0.end == b.0.start));
-        let is_covered = charges.first().is_some_and(|(block, _)| block.start <= window.start)
-            && charges.last().is_some_and(|(block, _)| block.end >= window.end);
-        let is_paid = charges.iter().all(|(block, price)| block.start < block.end && !price.is_zero());
-        if !(is_joined && is_covered && is_paid) {
-            return Err("the charges are not a price for every block that the window touches".into());
-        }
-        if messages.is_empty() {
-            return Err("a released window has no message".into());
-        }
-        let charge = |(block, price): &(Span, Price)| {
-            let spent = self.spent(*block);
-            let sum = spent.checked_add(*price).filter(|sum| sum.is_within(self.total));
-            let left = || {
-                let total = self.total;
-                format!("the block that starts at {} has spent {spent} of {total} and cannot pay {price}", block.start)
-            };
-            sum.map(|sum| (*block, sum)).ok_or_else(left)
-        };
-        charges.iter().map(charge).collect()
-    }
-
-    /// Takes `row` into account; `spent` is what [`quote`](Self::quote) said.
-    pub fn close(&mut self, row: &Closed, spent: Vec<(Span, Price)>) {
-        self.next_window = row.window.end;
-        self.ends = row.ends.clone();
-        for (block, sum) in spent {
-            self.last_block_end = self.last_block_end.max(block.end);
-            self.spent.insert(block, sum);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -276,6 +263,7 @@ mod tests {
             input: "files".into(),
             witness: "w".into(),
             previous: None,
+            reach: Duration::ZERO,
         }
     }
 
@@ -285,6 +273,7 @@ mod tests {
             publish_at: window.end,
             charges: charges.to_vec(),
             messages: vec![Message::of(&sealed)],
+            states: vec![],
         };
         Closed { window, ends: Positions::default(), outcome }
     }
@@ -313,62 +302,28 @@ mod tests {
     fn rows_are_read_as_they_are_written() {
         let mut row = released(span(0, 10), &[(span(0, 10), price(5))]);
         row.ends.0.insert(3, 17);
-        for row in [Row::Genesis(genesis()), Row::Window(row)] {
+        let mut with_state = row.clone();
+        if let Outcome::Released { states, .. } = &mut with_state.outcome {
+            states.push(State::of("r/k", &[0; 32], b"secret"));
+        }
+        let reach = Duration::from_secs(3600);
+        let configuration = Configuration { settings: "{}".into(), first: Timestamp::from_micros(0), reach };
+        let rows = [
+            Row::Genesis(genesis()),
+            Row::Genesis(Genesis { reach, ..genesis() }),
+            Row::Window(row),
+            Row::Window(with_state),
+            Row::Configuration(configuration),
+        ];
+        for row in rows {
             let text = serde_json::to_string(&row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
         }
     }
 
     #[test]
-    fn windows_close_in_the_order_of_the_grid_and_once_each() {
-        let mut account = Account::new(&genesis());
-        let first = released(span(0, 10), &[(span(0, 10), price(5))]);
-        let spent = account.quote(&first).unwrap();
-        account.close(&first, spent);
-        for (start, end) in [(0, 10), (20, 30), (5, 15), (10, 10), (10, 5)] {
-            assert!(
-                account.quote(&released(span(start, end), &[(span(-100, 100), price(1))])).is_err(),
-                "{start} {end}"
-            );
-        }
-        assert!(account.quote(&released(span(10, 20), &[(span(10, 20), price(5))])).is_ok());
-    }
-
-    #[test]
-    fn a_release_pays_for_every_block_that_it_touches() {
-        let account = Account::new(&genesis());
-        let p = price(1);
-        let cases: [(&[(Span, Price)], bool); 8] = [
-            (&[(span(0, 10), p)], true),
-            (&[(span(-5, 5), p), (span(5, 15), p)], true),
-            (&[], false),
-            (&[(span(0, 9), p)], false),
-            (&[(span(1, 10), p)], false),
-            (&[(span(-5, 5), p), (span(6, 15), p)], false),
-            (&[(span(0, 10), Price::Pure(Epsilon::ZERO))], false),
-            (&[(span(0, 12), p), (span(12, 11), p)], false),
-        ];
-        for (charges, is_fine) in cases {
-            assert_eq!(account.quote(&released(span(0, 10), charges)).is_ok(), is_fine, "{charges:?}");
-        }
-    }
-
-    #[test]
-    fn a_block_is_charged_up_to_its_total_and_not_beyond() {
-        let mut account = Account::new(&genesis());
-        let day = span(0, 100);
-        for (start, tenths) in [(0, 4), (10, 6)] {
-            let row = released(span(start, start + 10), &[(day, price(tenths))]);
-            let spent = account.quote(&row).unwrap();
-            account.close(&row, spent);
-        }
-        assert_eq!(account.spent[&day], price(10));
-        assert!(account.quote(&released(span(20, 30), &[(day, Price::Pure(Epsilon::from_trillionths(1)))])).is_err());
-        assert!(
-            account.quote(&released(span(20, 30), &[(day, Price::Pure(Epsilon::from_trillionths(u64::MAX)))])).is_err()
-        );
-        let withheld = Closed { window: span(20, 30), ends: Positions::default(), outcome: Outcome::Withheld };
-        assert_eq!(account.quote(&withheld), Ok(vec![]));
-        assert_eq!(account.last_block_end, day.end);
+    fn a_state_cannot_be_guessed_from_its_row() {
+        let [one, other] = [1, 2].map(|salt| State::of("r/k", &[salt; 32], b"secret").digest);
+        assert!(one != other && one != Digest::of(b"secret"));
     }
 }

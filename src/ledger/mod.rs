@@ -1,17 +1,26 @@
 //! The durable outbox: what was paid for, and the bytes that it paid for.
 //!
 //! One row a window, hash-chained ([`chain`]), in one `SQLite` file ([`store`]). A window is one transaction: its charges, the
-//! end of its input and the sealed bytes of all its keys. A crash before the commit: nothing left, draw again. After it:
-//! the same bytes are published. Which of several copies of a ledger may publish is decided by the [`witness`].
+//! end of its input, the sealed bytes of all its keys and the noise that later windows go on with. A crash before the
+//! commit: nothing left, draw again. After it: the same bytes are published. Which of several copies of a ledger may publish
+//! is decided by the [`witness`].
+//!
+//! Opening a ledger takes no longer for a million rows than for a thousand ([`replay`]): damage of an old row is found by
+//! [`Ledger::verify_all`], and stops the worker where it bears on what the worker will do.
 //!
 //! After any error of a write the ledger refuses everything: whether the write is on the disk is known only to the disk, so
 //! the worker must stop and read the file again.
 
+mod account;
+pub mod audit;
 pub mod beginning;
 pub mod chain;
+mod checkpoint;
+mod error;
 mod outbox;
 pub mod producer;
 mod replay;
+mod states;
 mod store;
 pub mod witness;
 
@@ -22,8 +31,12 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde::Serialize;
 
-use self::chain::{Account, headers_as_json, random};
-pub use self::chain::{Closed, Digest, Genesis, Head, Message, Outcome, Row};
+pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Message, Outcome, Row, State};
+use self::chain::{headers_as_json, random};
+use self::checkpoint::Checkpoint;
+pub use self::error::Error;
+use self::replay::Books;
+use self::states::Fresh;
 use self::store::Entry;
 use self::witness::Claim;
 use crate::clock::Timestamp;
@@ -46,12 +59,14 @@ pub struct Params {
 pub struct Closing {
     pub window: Span,
     pub publish_at: Timestamp,
-    /// The price, for each block that the window touches, in order.
+    /// The price, for each block that the window touches, in order: end to end, they cover the window and may begin before it.
     pub charges: Vec<(Span, Price)>,
     /// Where its records ended in the input.
     pub ends: Positions,
-    /// One message a key.
+    /// One message a release and key.
     pub sealed: Vec<Sealed>,
+    /// The noise that later windows go on with, by slot. It is secret. What is not named here stays as it is.
+    pub states: Vec<(String, Vec<u8>)>,
 }
 
 /// A message that was paid for and that the witness has accepted. Only the ledger makes one.
@@ -82,7 +97,7 @@ pub struct Stored {
     pub row: Row,
 }
 
-/// An open ledger, whole when it was opened.
+/// An open ledger; what a worker needs of it was whole when it was opened.
 #[derive(Debug)]
 pub struct Ledger {
     connection: Connection,
@@ -90,9 +105,7 @@ pub struct Ledger {
     /// Held for life; without it the ledger is only looked at.
     lock: Option<File>,
     keep_published: Duration,
-    genesis: Genesis,
-    head: Head,
-    account: Account,
+    books: Books,
     is_broken: bool,
 }
 
@@ -121,7 +134,9 @@ impl Ledger {
         Ledger::load(params, Some(lock))
     }
 
-    /// Takes the ledger and verifies all of it.
+    /// Takes the ledger and verifies what a worker will act on: what can still be charged, the states of the noise, the
+    /// messages that have not left and all rows since them. The time does not depend on the number of rows, but for a ledger
+    /// of an older format, which is verified and rewritten once.
     pub fn open(params: &Params) -> Result<Ledger, Error> {
         if !exists(params) {
             return Err(Error::Missing { path: params.path.clone() });
@@ -130,73 +145,129 @@ impl Ledger {
         Ledger::load(params, Some(lock))
     }
 
-    /// Verifies all of a ledger that a worker may be using meanwhile. It cannot be written.
+    /// Verifies all of a ledger that a worker may be using meanwhile. Then it cannot be written.
     pub fn look(params: &Params) -> Result<Ledger, Error> {
-        match Ledger::open(params) {
-            Err(Error::Locked { .. }) => Ledger::load(params, None),
-            other => other,
+        let mut ledger = match Ledger::open(params) {
+            Err(Error::Locked { .. }) => Ledger::load(params, None)?,
+            other => other?,
+        };
+        ledger.verify_all()?;
+        Ok(ledger)
+    }
+
+    /// Verifies all of it, from the first row on.
+    pub fn verify_all(&mut self) -> Result<(), Error> {
+        self.whole()?;
+        let books = replay::all(&mut self.connection, &self.file)?;
+        // A ledger that is only looked at goes on meanwhile.
+        if self.lock.is_some() && books.head != self.books.head {
+            return Err(Error::Replaced { path: self.file.clone() });
         }
+        self.books = books;
+        Ok(())
     }
 
     fn load(params: &Params, lock: Option<File>) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
         let mut connection = store::connect(&file, lock.is_some())?;
-        let replayed = replay::replay(&mut connection, &file)?;
-        let (genesis, head, account) = (replayed.genesis, replayed.head, replayed.account);
-        let keep_published = params.keep_published;
-        Ok(Ledger { connection, file, lock, keep_published, genesis, head, account, is_broken: false })
+        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? == 1 {
+            // Whoever holds it writes this format, and stops before another one can.
+            if lock.is_none() {
+                return Err(Error::Locked { path: params.path.clone() });
+            }
+            replay::migrate(&mut connection, &file)?;
+        }
+        let books = replay::newest(&mut connection, &file)?;
+        Ok(Ledger { connection, file, lock, keep_published: params.keep_published, books, is_broken: false })
     }
 
     pub fn genesis(&self) -> &Genesis {
-        &self.genesis
+        &self.books.genesis
     }
 
     pub fn head(&self) -> &Head {
-        &self.head
+        &self.books.head
     }
 
     /// The number that the next row will have.
     pub fn next_sequence(&self) -> u64 {
-        self.head.sequence.saturating_add(1)
+        self.books.head.sequence.saturating_add(1)
     }
 
     /// Where the next window starts: the end of the last closed one, or the first.
     pub fn next_window(&self) -> Timestamp {
-        self.account.next_window
+        self.books.account.next_window
     }
 
-    /// What `block` was charged so far.
+    /// The newest settings: those of the first row, or of the last change.
+    pub fn settings(&self) -> &str {
+        &self.books.account.settings
+    }
+
+    /// What `block` was charged so far; the whole total where no row can charge it again.
     pub fn spent(&self, block: Span) -> Price {
-        self.account.spent(block)
+        self.books.account.spent(block)
     }
 
-    /// Every block that was charged, in order, and what it has spent.
-    pub fn blocks(&self) -> impl DoubleEndedIterator<Item = (Span, Price)> {
-        self.account.spent.iter().map(|(block, spent)| (*block, *spent))
+    /// Blocks that end here or earlier are over: no row can charge them.
+    pub fn live_from(&self) -> Timestamp {
+        self.books.account.live_from
+    }
+
+    /// The last block that was charged, and what it has spent.
+    pub fn newest_block(&self) -> Option<(Span, Price)> {
+        self.books.account.newest
+    }
+
+    /// The last `most` of the blocks that were charged, the newest first, and what they have spent.
+    pub fn blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, Error> {
+        let newest =
+            "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let stored = replay::read_spent(&self.connection, newest, &[most]);
+        let stored = stored.map_err(|error| Error::sqlite(&self.file, error))?.into_iter();
+        let read = |(block, price): (Span, String)| {
+            let price = serde_json::from_str(&price).map_err(|error| Error::damaged(&self.file, error.to_string()))?;
+            Ok((block, price))
+        };
+        stored.map(read).collect()
+    }
+
+    /// Hands out every row, in sequence.
+    pub fn each_row<E: From<Error>>(&self, mut each: impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
+        replay::each_entry(&self.connection, &self.file, i64::MIN, |entry| {
+            let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            each(Stored { head: entry.head, salt: entry.salt(), row })
+        })
     }
 
     /// Every row, in sequence.
     pub fn rows(&self) -> Result<Vec<Stored>, Error> {
         let mut rows = Vec::new();
-        replay::each_entry(&self.connection, &self.file, |entry| {
-            let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
-            rows.push(Stored { head: entry.head, salt: entry.salt(), row });
-            Ok(())
+        self.each_row(|row| {
+            rows.push(row);
+            Ok::<(), Error>(())
         })?;
         Ok(rows)
     }
 
-    /// Closed windows, the newest first: as many as `more` asks for, and the one for which it no longer does.
-    pub fn newest(&self, mut more: impl FnMut(&Closed) -> bool) -> Result<Vec<Closed>, Error> {
+    /// Closed windows and the numbers of their rows, the newest first: as many as `more` asks for, and the one for which it
+    /// no longer does.
+    pub fn newest(&self, mut more: impl FnMut(&Closed) -> bool) -> Result<Vec<(u64, Closed)>, Error> {
         let sqlite = |error| Error::sqlite(&self.file, error);
         let all = "SELECT sequence, salt, body, digest FROM rows ORDER BY sequence DESC";
         let mut statement = self.connection.prepare(all).map_err(sqlite)?;
         let mut newest = Vec::new();
         for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
-            let row = serde_json::from_str(&entry.map_err(sqlite)?.body);
-            let Row::Window(closed) = row.map_err(|e| Error::damaged(&self.file, e.to_string()))? else { break };
+            let entry = entry.map_err(sqlite)?;
+            let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            let closed = match row {
+                Row::Window(closed) => closed,
+                Row::Configuration(_) => continue,
+                Row::Genesis(_) => break,
+            };
             let is_last = !more(&closed);
-            newest.push(closed);
+            newest.push((entry.head.sequence, closed));
             if is_last {
                 break;
             }
@@ -206,7 +277,7 @@ impl Ledger {
 
     /// Where the input of the last closed window ended.
     pub fn ends(&self) -> &Positions {
-        &self.account.ends
+        &self.books.account.ends
     }
 
     /// Pays for a window, durably: charges, end offsets and the bytes of all keys, or nothing of it.
@@ -219,43 +290,52 @@ impl Ledger {
     /// [`Error::Refused`] where it does not: a fault of the caller, nothing has changed. After any other error the ledger
     /// takes no more writes.
     pub fn pay(&mut self, closing: Closing) -> Result<(), Error> {
-        let Closing { window, publish_at, charges, ends, sealed } = closing;
+        let Closing { window, publish_at, charges, ends, sealed, states } = closing;
         let messages = sealed.iter().map(Message::of).collect();
-        let outcome = Outcome::Released { publish_at, charges, messages };
-        self.append(Closed { window, ends, outcome }, &sealed)
+        let fresh = states.into_iter().map(|(slot, bytes)| Fresh::new(&slot, bytes)).collect::<Result<Vec<_>, _>>()?;
+        let states = fresh.iter().map(|fresh| fresh.state.clone()).collect();
+        let outcome = Outcome::Released { publish_at, charges, messages, states };
+        self.append(&Row::Window(Closed { window, ends, outcome }), &sealed, &fresh)
     }
 
-    /// Closes a window that the budget does not pay for: no charge, no message.
+    /// Closes a window that the budget does not pay for: no charge, no message, and the noise stays as it is.
     ///
     /// # Errors
     ///
     /// As [`pay`](Self::pay).
     pub fn withhold(&mut self, window: Span, ends: Positions) -> Result<(), Error> {
-        self.append(Closed { window, ends, outcome: Outcome::Withheld }, &[])
+        self.append(&Row::Window(Closed { window, ends, outcome: Outcome::Withheld }), &[], &[])
     }
 
-    fn append(&mut self, row: Closed, sealed: &[Sealed]) -> Result<(), Error> {
-        let spent = self.account.quote(&row).map_err(|why| Error::Refused { why })?;
-        let row = Row::Window(row);
-        let entry = Entry::new(&self.head.digest, self.next_sequence(), &row)?;
+    /// Other settings from a window on, which is then the next one. What was spent stays spent.
+    ///
+    /// Which changes are allowed is for the caller to say; that no closed window is reopened is checked here.
+    ///
+    /// # Errors
+    ///
+    /// As [`pay`](Self::pay).
+    pub fn reconfigure(&mut self, configuration: Configuration) -> Result<(), Error> {
+        self.append(&Row::Configuration(configuration), &[], &[])
+    }
+
+    fn append(&mut self, row: &Row, sealed: &[Sealed], states: &[Fresh]) -> Result<(), Error> {
+        let mut account = self.books.account.clone();
+        let spent = account.take(self.next_sequence(), row).map_err(|why| Error::Refused { why })?;
+        let entry = Entry::new(&self.books.head.digest, self.next_sequence(), row)?;
+        let is_due = Checkpoint::is_due(entry.head.sequence);
+        let checkpoint = is_due.then(|| self.books.checkpoint(&account, entry.head));
         self.write(|transaction| {
             entry.insert(transaction)?;
-            for (block, sum) in &spent {
-                let set = "INSERT INTO spent VALUES (?1, ?2, ?3)
-                           ON CONFLICT (block_start, block_end) DO UPDATE SET epsilon = ?3";
-                transaction.execute(set, params![block.start.micros(), block.end.micros(), sum.to_string()])?;
-            }
+            replay::set_spent(transaction, spent.iter().copied())?;
+            states.iter().try_for_each(|state| state.write(transaction, entry.sequence()?))?;
             let mut outbox = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
             for (place, message) in (0_u32..).zip(sealed) {
                 let headers = headers_as_json(&message.headers);
                 outbox.execute(params![entry.sequence()?, place, message.key, headers, message.bytes])?;
             }
-            Ok(())
+            checkpoint.map_or(Ok(()), |checkpoint| checkpoint.insert(transaction))
         })?;
-        self.head = entry.head;
-        if let Row::Window(row) = &row {
-            self.account.close(row, spent);
-        }
+        (self.books.head, self.books.account) = (entry.head, account);
         Ok(())
     }
 
@@ -265,7 +345,7 @@ impl Ledger {
             return Err(Error::Locked { path: self.file.clone() });
         }
         self.whole()?;
-        let (file, head) = (&self.file, self.head);
+        let (file, head) = (&self.file, self.books.head);
         let sqlite = |error| Error::sqlite(file, error);
         let connection = &mut self.connection;
         let attempt = || {
@@ -300,74 +380,32 @@ impl Ledger {
     ///
     /// [`Error::ForeignWitness`] and [`Error::ForeignHead`]: for good, this ledger has lost.
     pub fn recognise(&self, identity: &str, accepted: Option<&Head>) -> Result<(), Error> {
-        if identity != self.genesis.witness {
-            let (expected, found) = (self.genesis.witness.clone(), identity.to_string());
+        if identity != self.books.genesis.witness {
+            let (expected, found) = (self.books.genesis.witness.clone(), identity.to_string());
             return Err(Error::ForeignWitness { path: self.file.clone(), expected, found });
         }
         let is_ours = match accepted {
-            None => self.genesis.previous.is_none(),
-            Some(head) => self.genesis.previous == Some(*head) || self.contains(head)?,
+            None => self.books.genesis.previous.is_none(),
+            Some(head) => self.books.genesis.previous == Some(*head) || self.contains(head)?,
         };
         if is_ours {
             return Ok(());
         }
         let found = accepted.map_or_else(|| "no row at all".to_string(), |head| format!("row {}", head.sequence));
-        Err(Error::ForeignHead { path: self.file.clone(), found, newest: self.head.sequence })
+        Err(Error::ForeignHead { path: self.file.clone(), found, newest: self.books.head.sequence })
     }
 
     /// What to claim at the witness whose head is `accepted`: all rows since, or nothing.
     pub fn claim(&self, accepted: Option<&Head>) -> Result<Option<Claim>, Error> {
-        if accepted == Some(&self.head) {
+        if accepted == Some(&self.books.head) {
             return Ok(None);
         }
         self.whole()?;
         let stored = store::stored_head(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
-        if stored != Some(self.head) {
+        if stored != Some(self.books.head) {
             return Err(Error::Replaced { path: self.file.clone() });
         }
-        let last_block_end = self.account.last_block_end;
-        Ok(Some(Claim { previous: accepted.copied(), head: self.head, last_block_end }))
+        let last_block_end = self.books.account.last_block_end;
+        Ok(Some(Claim { previous: accepted.copied(), head: self.books.head, last_block_end }))
     }
-}
-
-/// Why a ledger cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(
-        "there is no ledger in {path}; for a new pipeline, or where the volume was lost, run `bernstream ledger init`"
-    )]
-    Missing { path: PathBuf },
-    #[error("there is a ledger in {path} already; a new one needs an empty folder")]
-    Exists { path: PathBuf },
-    #[error("another worker uses the ledger in {path}; one ledger has one worker, stop the other one first")]
-    Locked { path: PathBuf },
-    #[error(
-        "the ledger {path} is damaged: {what}; do not repair it and do not restore an older copy: move it away and run \
-         `bernstream ledger init`, which starts a new one at the next block"
-    )]
-    Damaged { path: PathBuf, what: String },
-    #[error(
-        "the ledger {path} was changed or replaced under the running worker; find out by whom, then start the worker again"
-    )]
-    Replaced { path: PathBuf },
-    #[error("the disk of {path} is full; make room and start the worker again, nothing is lost")]
-    Full { path: PathBuf },
-    #[error("{path} cannot be read or written: {why}; check the volume and start the worker again")]
-    Disk { path: PathBuf, why: String },
-    #[error("an earlier write of {path} failed, and only reading it again shows what is in it; start the worker again")]
-    Broken { path: PathBuf },
-    #[error("the ledger refuses the window: {why}")]
-    Refused { why: String },
-    #[error(
-        "the ledger {path} belongs to the witness {expected}, and this one is {found}; use the witness it was made with, or \
-         start a new ledger with `bernstream ledger init`"
-    )]
-    ForeignWitness { path: PathBuf, expected: String, found: String },
-    #[error(
-        "the witness has accepted {found}, which is not in the ledger {path} (newest row: {newest}): this is an older copy, or \
-         another ledger took its place; move it away, and start the newest copy, or a new one with `bernstream ledger init`"
-    )]
-    ForeignHead { path: PathBuf, found: String, newest: u64 },
-    #[error("the operating system gave no randomness")]
-    Randomness,
 }

@@ -84,7 +84,8 @@ impl Ledger {
             Ok((sequence, place, key, headers, bytes))
         });
         let Some((sequence, place, key, headers, bytes)) = found.optional().map_err(sqlite)? else { return Ok(None) };
-        // Compared once more with what was paid for: the file was verified when it was opened, and may have been edited since.
+        // Compared once more with what was paid for: the row was verified when the file was opened, which may have been edited
+        // since.
         let edited = || Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed"));
         let (window, publish_at, message) = self.paid_for(sequence, place)?.ok_or_else(edited)?;
         if !replay::is_message(&message, &key, &headers, Some(&bytes)) {

@@ -1,93 +1,234 @@
-//! Reading a ledger again: everything is verified, nothing is believed.
+//! Reading a ledger again: what is acted on is verified, nothing is believed.
+//!
+//! Two readings. [`newest`] is for a worker, and takes no longer for a million rows than for a thousand: it starts from the
+//! newest whole checkpoint before the first message that is not known to be published, and verifies what comes after, by the
+//! rules of a row that is appended, with its messages; of the table of what was spent the blocks that can still be charged;
+//! and every state. [`all`] verifies everything from the first row on. Damage of an old row so stops whoever verifies, and
+//! the worker only where it bears on what the worker will do.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior, params};
 
 use super::Error;
-use super::chain::{Account, Closed, Digest, Genesis, Head, Message, Outcome, Row};
+use super::account::Account;
+use super::chain::{Closed, Digest, Genesis, Head, Message, Outcome, Row};
+use super::checkpoint::{self, Checkpoint};
+use super::states::check_states;
 use super::store::{self, Entry};
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
-/// What the rows add up to.
-pub(super) struct Replayed {
+/// What the rows say so far.
+#[derive(Debug)]
+pub(super) struct Books {
     pub genesis: Genesis,
+    /// Digest of the first row.
+    pub origin: Digest,
     pub head: Head,
     pub account: Account,
 }
 
-/// Verifies the pages, the chain, the order and price of every window, the spent table and the outbox.
-pub(super) fn replay(connection: &mut Connection, file: &Path) -> Result<Replayed, Error> {
-    let sqlite = |error| Error::sqlite(file, error);
-    // One transaction, so that a worker that goes on meanwhile is not mistaken for damage.
-    let transaction = connection.transaction().map_err(sqlite)?;
-    store::check_pages(&transaction).map_err(sqlite)?.map_err(|what| Error::damaged(file, what))?;
-    let mut state = None;
-    let mut messages = 0;
-    each_entry(&transaction, file, |entry| {
-        let sequence = entry.head.sequence;
-        let damaged = |what: String| Error::damaged(file, format!("row {sequence}: {what}"));
-        let before = state.as_ref().map_or(Digest::ZERO, |state: &Replayed| state.head.digest);
-        if !entry.follows(&before) {
+impl Books {
+    fn begin(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
+        if !entry.follows(&Digest::ZERO) {
             return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
         }
-        match (serde_json::from_str(&entry.body), &mut state) {
-            (Ok(Row::Genesis(genesis)), None) => {
-                if sequence != genesis.previous.map_or(0, |head| head.sequence.saturating_add(1)) {
+        match serde_json::from_str(&entry.body) {
+            Ok(Row::Genesis(genesis)) => {
+                if entry.head.sequence != genesis.previous.map_or(0, |head| head.sequence.saturating_add(1)) {
                     return Err(damaged("it is not numbered as a first row".into()));
                 }
                 let account = Account::new(&genesis);
-                state = Some(Replayed { genesis, head: entry.head, account });
+                Ok(Books { genesis, origin: entry.head.digest, head: entry.head, account })
             }
-            (Ok(Row::Window(row)), Some(state)) => {
-                if state.head.sequence.checked_add(1) != Some(sequence) {
-                    return Err(damaged("the row before it is missing".into()));
-                }
-                let spent = state.account.quote(&row).map_err(damaged)?;
-                state.account.close(&row, spent);
-                state.head = entry.head;
-                messages += check_outbox(&transaction, file, &entry, &row)?;
-            }
-            (Ok(_), _) => return Err(damaged("the first row, and no other, says what the ledger is about".into())),
-            (Err(error), _) => return Err(damaged(format!("it cannot be read: {error}"))),
+            Ok(_) => Err(damaged("the first row, and no other, says what the ledger is about".into())),
+            Err(error) => Err(damaged(format!("it cannot be read: {error}"))),
+        }
+    }
+
+    /// Takes the next row; says which row it is and what the blocks that it charged have spent.
+    fn take(&mut self, entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<(Row, Vec<(Span, Price)>), Error> {
+        let sequence = entry.head.sequence;
+        if !entry.follows(&self.head.digest) {
+            return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
+        }
+        let row: Row =
+            serde_json::from_str(&entry.body).map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        if self.head.sequence.checked_add(1) != Some(sequence) {
+            return Err(damaged("the row before it is missing".into()));
+        }
+        let spent = self.account.take(sequence, &row).map_err(damaged)?;
+        self.head = entry.head;
+        Ok((row, spent))
+    }
+
+    pub fn checkpoint(&self, account: &Account, head: Head) -> Checkpoint {
+        Checkpoint { origin: self.origin, head, account: account.clone() }
+    }
+}
+
+/// What a worker needs to go on.
+pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<Books, Error> {
+    let sqlite = |error| Error::sqlite(file, error);
+    // One transaction, so that a worker that goes on meanwhile is not mistaken for damage.
+    let transaction = connection.transaction().map_err(sqlite)?;
+    check_format(&transaction, file)?;
+    let mut books = first(&transaction, file)?;
+    if let Some(found) = checkpoint(&transaction).map_err(sqlite)? {
+        let sequence = found.head.sequence;
+        let at = i64::try_from(sequence).unwrap_or(i64::MAX);
+        let digest = "SELECT digest FROM rows WHERE sequence = ?1";
+        let digest = transaction.query_row(digest, [at], |row| store::digest_of(row, 0)).optional().map_err(sqlite)?;
+        if found.origin != books.origin || digest != Some(found.head.digest) {
+            return Err(Error::damaged(
+                file,
+                format!("row {sequence}: it, or the first row, is not the one of its checkpoint"),
+            ));
+        }
+        (books.head, books.account) = (found.head, found.account);
+    }
+    let begin = i64::try_from(books.head.sequence).unwrap_or(i64::MAX);
+    let mut messages = 0;
+    let mut outbox = transaction.prepare(OUTBOX).map_err(sqlite)?;
+    each_entry(&transaction, file, begin, |entry| {
+        let (row, _) = books.take(&entry, |what| damaged(file, &entry, &what))?;
+        messages += check_outbox(&mut outbox, file, &entry, &row)?;
+        Ok::<(), Error>(())
+    })?;
+    drop(outbox);
+    let stored = "SELECT count(*) FROM outbox WHERE sequence > ?1";
+    count(file, transaction.query_row(stored, [begin], |row| row.get(0)).map_err(sqlite)?, messages)?;
+    let live = "SELECT block_start, block_end, price FROM spent WHERE block_end > ?1 ORDER BY block_start, block_end";
+    check_spent(&transaction, file, live, books.account.live_from, &books.account.live)?;
+    check_states(&transaction, file, &books.account)?;
+    Ok(books)
+}
+
+/// Verifies the pages, the chain, the order and price of every window, the spent table, the outbox, the states and every
+/// checkpoint.
+pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<Books, Error> {
+    let transaction = connection.transaction().map_err(|error| Error::sqlite(file, error))?;
+    check_format(&transaction, file)?;
+    let mut checkpoints = checkpoint::sequences(&transaction).map_err(|error| Error::sqlite(file, error))?;
+    // What is left is what the rows do not add up to.
+    let (books, spent) = rows(&transaction, file, |books| {
+        let at = i64::try_from(books.head.sequence).unwrap_or(i64::MAX);
+        if checkpoints.contains(&at) && books.checkpoint(&books.account, books.head).is_stored(&transaction)? {
+            checkpoints.remove(&at);
         }
         Ok(())
     })?;
-    let state = state.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
-    check_spent(&transaction, file, &state.account)?;
-    let stored: i64 = transaction.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).map_err(sqlite)?;
-    if stored != messages {
-        return Err(Error::damaged(file, "the outbox holds messages that no row paid for"));
+    if let Some(at) = checkpoints.first() {
+        return Err(Error::damaged(file, format!("row {at}: its checkpoint is not what the rows add up to")));
     }
-    Ok(state)
+    let whole = "SELECT block_start, block_end, price FROM spent WHERE block_end >= ?1 ORDER BY block_start, block_end";
+    check_spent(&transaction, file, whole, Timestamp::from_micros(i64::MIN), &spent)?;
+    check_states(&transaction, file, &books.account)?;
+    Ok(books)
 }
 
-/// Hands out every stored row in sequence.
-pub(super) fn each_entry(
+/// Brings a ledger of format 1 to this one, all or nothing, after all of it was verified.
+pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Error> {
+    let sqlite = |error| Error::sqlite(file, error);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+    transaction.execute_batch("ALTER TABLE spent RENAME TO spent_1").map_err(sqlite)?;
+    transaction.execute_batch(store::TABLES_OF_2).map_err(sqlite)?;
+    let (_, spent) = rows(&transaction, file, |books| match Checkpoint::is_due(books.head.sequence) {
+        true => books.checkpoint(&books.account, books.head).insert(&transaction),
+        false => Ok(()),
+    })?;
+    // Its prices were words to be compared, whatever the name of the column.
+    let old = "SELECT block_start, block_end, epsilon FROM spent_1 ORDER BY block_start, block_end";
+    let expected = spent.iter().map(|(block, price)| (*block, price.to_string()));
+    same_as_spent(file, read_spent(&transaction, old, &[]).map_err(sqlite)?, expected)?;
+    set_spent(&transaction, spent.into_iter()).map_err(sqlite)?;
+    transaction.execute_batch("DROP TABLE spent_1").map_err(sqlite)?;
+    transaction.pragma_update(None, "user_version", store::FORMAT).map_err(sqlite)?;
+    transaction.commit().map_err(sqlite)
+}
+
+fn check_format(connection: &Connection, file: &Path) -> Result<(), Error> {
+    match store::format(connection).map_err(|error| Error::sqlite(file, error))? {
+        store::FORMAT => Ok(()),
+        format if format > store::FORMAT => Err(Error::Newer { path: file.into(), format }),
+        format => {
+            Err(Error::damaged(file, format!("its format is {format}, and this program writes {}", store::FORMAT)))
+        }
+    }
+}
+
+fn damaged(file: &Path, entry: &Entry, what: &str) -> Error {
+    Error::damaged(file, format!("row {}: {what}", entry.head.sequence))
+}
+
+fn first(connection: &Connection, file: &Path) -> Result<Books, Error> {
+    let first = "SELECT sequence, salt, body, digest FROM rows ORDER BY sequence LIMIT 1";
+    let entry = connection.query_row(first, [], Entry::read).optional().map_err(|error| Error::sqlite(file, error))?;
+    let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
+    Books::begin(&entry, |what| damaged(file, &entry, &what))
+}
+
+/// The newest whole checkpoint before the first message that is not known to be published: what may leave is verified.
+fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
+    let waiting = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
+    let waiting: Option<i64> = connection.query_row(waiting, [], |row| row.get(0)).optional()?;
+    Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
+}
+
+/// Verifies the pages, every row and the outbox; says what every block has spent. `each` is told of every row.
+fn rows(
+    transaction: &Transaction<'_>,
+    file: &Path,
+    mut each: impl FnMut(&Books) -> rusqlite::Result<()>,
+) -> Result<(Books, BTreeMap<Span, Price>), Error> {
+    let sqlite = |error| Error::sqlite(file, error);
+    if let Some(what) = store::check_pages(transaction).map_err(sqlite)? {
+        return Err(Error::damaged(file, what));
+    }
+    let mut books = first(transaction, file)?;
+    each(&books).map_err(sqlite)?;
+    let (mut spent, mut messages) = (BTreeMap::new(), 0);
+    let begin = i64::try_from(books.head.sequence).unwrap_or(i64::MAX);
+    let mut outbox = transaction.prepare(OUTBOX).map_err(sqlite)?;
+    each_entry(transaction, file, begin, |entry| {
+        let (row, charged) = books.take(&entry, |what| damaged(file, &entry, &what))?;
+        messages += check_outbox(&mut outbox, file, &entry, &row)?;
+        spent.extend(charged);
+        each(&books).map_err(sqlite)
+    })?;
+    let stored = transaction.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).map_err(sqlite)?;
+    count(file, stored, messages)?;
+    Ok((books, spent))
+}
+
+/// Hands out every stored row after the one with this number, in sequence.
+pub(super) fn each_entry<E: From<Error>>(
     connection: &Connection,
     file: &Path,
-    mut each: impl FnMut(Entry) -> Result<(), Error>,
-) -> Result<(), Error> {
+    after: i64,
+    mut each: impl FnMut(Entry) -> Result<(), E>,
+) -> Result<(), E> {
     let sqlite = |error| Error::sqlite(file, error);
-    let all = "SELECT sequence, salt, body, digest FROM rows ORDER BY sequence";
+    let all = "SELECT sequence, salt, body, digest FROM rows WHERE sequence > ?1 ORDER BY sequence";
     let mut statement = connection.prepare(all).map_err(sqlite)?;
-    for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
+    for entry in statement.query_map([after], Entry::read).map_err(sqlite)? {
         each(entry.map_err(sqlite)?)?;
     }
     Ok(())
 }
 
+const OUTBOX: &str = "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
+
 /// Compares the outbox with what `row` paid for; says how many messages that are.
-fn check_outbox(transaction: &Transaction<'_>, file: &Path, entry: &Entry, row: &Closed) -> Result<i64, Error> {
-    let Outcome::Released { messages, .. } = &row.outcome else { return Ok(0) };
+fn check_outbox(outbox: &mut Statement<'_>, file: &Path, entry: &Entry, row: &Row) -> Result<i64, Error> {
+    let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = row else { return Ok(0) };
     let sqlite = |error| Error::sqlite(file, error);
-    let stored = "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
-    let mut stored = transaction.prepare(stored).map_err(sqlite)?;
     let mut count = 0;
     for message in messages {
-        let is_whole = stored
+        let is_whole = outbox
             .query_row(params![entry.sequence().map_err(sqlite)?, count], |row| {
                 let (key, headers, bytes): (String, String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?, row.get(2)?);
                 let published_at: Option<i64> = row.get(3)?;
@@ -96,12 +237,18 @@ fn check_outbox(transaction: &Transaction<'_>, file: &Path, entry: &Entry, row: 
             .optional()
             .map_err(sqlite)?;
         if is_whole != Some(true) {
-            let what = format!("row {}: its message {count} was changed or is missing", entry.head.sequence);
-            return Err(Error::damaged(file, what));
+            return Err(damaged(file, entry, &format!("its message {count} was changed or is missing")));
         }
         count += 1;
     }
     Ok(count)
+}
+
+fn count(file: &Path, stored: i64, messages: i64) -> Result<(), Error> {
+    if stored == messages {
+        return Ok(());
+    }
+    Err(Error::damaged(file, "the outbox holds messages that no row paid for"))
 }
 
 /// Whether the parts of a stored message are the ones that were paid for; bytes may be dropped already.
@@ -111,18 +258,55 @@ pub(super) fn is_message(message: &Message, key: &str, headers: &str, bytes: Opt
         && bytes.is_none_or(|bytes| message.bytes == Digest::of(bytes))
 }
 
-fn check_spent(transaction: &Transaction<'_>, file: &Path, account: &Account) -> Result<(), Error> {
-    let sqlite = |error| Error::sqlite(file, error);
-    let all = "SELECT block_start, block_end, epsilon FROM spent ORDER BY block_start, block_end";
-    let mut statement = transaction.prepare(all).map_err(sqlite)?;
-    let stored = statement.query_map([], |row| {
-        let (start, end) = (Timestamp::from_micros(row.get(0)?), Timestamp::from_micros(row.get(1)?));
-        Ok((Span { start, end }, row.get::<_, String>(2)?))
-    });
-    let stored: Vec<_> = stored.map_err(sqlite)?.collect::<Result<_, _>>().map_err(sqlite)?;
-    let expected = account.spent.iter().map(|(block, spent): (&Span, &Price)| (*block, spent.to_string()));
+/// Compares what `query` finds, given a time, with what the rows add up to.
+fn check_spent(
+    transaction: &Transaction<'_>,
+    file: &Path,
+    query: &str,
+    from: Timestamp,
+    spent: &BTreeMap<Span, Price>,
+) -> Result<(), Error> {
+    let stored = read_spent(transaction, query, &[from.micros()]).map_err(|error| Error::sqlite(file, error))?;
+    same_as_spent(file, stored, spent.iter().map(|(block, price)| (*block, price_as_json(*price))))
+}
+
+fn same_as_spent(
+    file: &Path,
+    stored: Vec<(Span, String)>,
+    expected: impl Iterator<Item = (Span, String)>,
+) -> Result<(), Error> {
     if stored.into_iter().eq(expected) {
         return Ok(());
     }
     Err(Error::damaged(file, "the table of what was spent is not what the rows add up to"))
+}
+
+/// Reads the columns start, end and price.
+pub(super) fn read_spent(
+    connection: &Connection,
+    query: &str,
+    parameters: &[i64],
+) -> rusqlite::Result<Vec<(Span, String)>> {
+    let mut statement = connection.prepare(query)?;
+    let stored = statement.query_map(rusqlite::params_from_iter(parameters), |row| {
+        let (start, end) = (Timestamp::from_micros(row.get(0)?), Timestamp::from_micros(row.get(1)?));
+        Ok((Span { start, end }, row.get::<_, String>(2)?))
+    });
+    stored?.collect()
+}
+
+/// Writes what blocks have spent by now.
+pub(super) fn set_spent(
+    transaction: &Transaction<'_>,
+    mut spent: impl Iterator<Item = (Span, Price)>,
+) -> rusqlite::Result<()> {
+    let set = "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT (block_start, block_end) DO UPDATE SET price = ?3";
+    let mut set = transaction.prepare(set)?;
+    spent.try_for_each(|(block, price)| {
+        set.execute(params![block.start.micros(), block.end.micros(), price_as_json(price)]).map(drop)
+    })
+}
+
+fn price_as_json(price: Price) -> String {
+    serde_json::json!(price).to_string()
 }

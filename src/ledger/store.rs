@@ -1,27 +1,24 @@
-//! The file: its tables, its lock, and what can be wrong with it.
+//! The file: its tables and its lock.
 //!
-//! `ledger.sqlite` holds `rows` (the chain), `spent` (what the rows add up to, block by block) and `outbox` (the messages
-//! and whether they are known to be published). Its column `epsilon` has a price of any kind, in words that are compared and
-//! never read. What is assumed of the medium: local block storage on which `fsync` means it.
+//! `ledger.sqlite` holds `rows` (the chain), `spent` (what the rows add up to, block by block, prices in JSON), `outbox` (the
+//! messages and whether they are known to be published), `states` (the noise that later windows go on with: secret, for what
+//! was published without it is exact) and `checkpoints` (what the rows up to some of them add up to). What is assumed of the
+//! medium: local block storage on which `fsync` means it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ffi, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
 use super::Error;
 use super::chain::{Digest, Head, Row, link, random};
 
-const FORMAT: i64 = 1;
+pub(super) const FORMAT: i64 = 2;
 
 const TABLES: &str = "
     CREATE TABLE rows (
         sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL
-    ) STRICT;
-    CREATE TABLE spent (
-        block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, epsilon TEXT NOT NULL,
-        PRIMARY KEY (block_start, block_end)
     ) STRICT;
     CREATE TABLE outbox (
         sequence INTEGER NOT NULL, place INTEGER NOT NULL,
@@ -30,6 +27,21 @@ const TABLES: &str = "
     ) STRICT;
     CREATE INDEX unpublished ON outbox (sequence, place) WHERE published_at IS NULL;
     CREATE INDEX kept ON outbox (published_at) WHERE bytes IS NOT NULL;
+";
+
+/// What format 1 did not have, or had otherwise.
+pub(super) const TABLES_OF_2: &str = "
+    CREATE TABLE spent (
+        block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, price TEXT NOT NULL,
+        PRIMARY KEY (block_start, block_end)
+    ) STRICT;
+    CREATE INDEX live ON spent (block_end);
+    CREATE TABLE states (
+        slot TEXT PRIMARY KEY, sequence INTEGER NOT NULL, salt BLOB NOT NULL, bytes BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE checkpoints (
+        sequence INTEGER PRIMARY KEY, body TEXT NOT NULL, digest BLOB NOT NULL
+    ) STRICT;
 ";
 
 pub(super) fn file_in(folder: &Path) -> PathBuf {
@@ -101,6 +113,7 @@ pub(super) fn create(
         connection.pragma_update(None, "user_version", FORMAT)?;
         let transaction = connection.transaction()?;
         transaction.execute_batch(TABLES)?;
+        transaction.execute_batch(TABLES_OF_2)?;
         fill(&transaction)?;
         transaction.commit()?;
         connection.close().map_err(|(_, error)| error)
@@ -125,6 +138,10 @@ impl Entry {
     pub fn new(before: &Digest, sequence: u64, row: &Row) -> Result<Self, Error> {
         let salt = random().ok_or(Error::Randomness)?;
         let body = serde_json::to_string(row).map_err(|error| Error::Refused { why: error.to_string() })?;
+        // What cannot be read again must not get into a chain that nobody can mend: times beyond the calendar, say.
+        if serde_json::from_str::<Row>(&body).ok().as_ref() != Some(row) {
+            return Err(Error::Refused { why: "the row could not be read again".to_owned() });
+        }
         let digest = link(before, sequence, &salt, &body);
         Ok(Entry { head: Head { sequence, digest }, salt, body })
     }
@@ -172,45 +189,13 @@ pub(super) fn digest_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Res
     row.get::<_, [u8; 32]>(column).map(Digest::from)
 }
 
-/// Whether the pages fit together and the format is ours.
-pub(super) fn check_pages(connection: &Connection) -> rusqlite::Result<Result<(), String>> {
-    let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if format != FORMAT {
-        return Ok(Err(format!("its format is {format}, and this program writes {FORMAT}")));
-    }
-    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    Ok(if verdict == "ok" { Ok(()) } else { Err(verdict) })
+/// The format of the file.
+pub(super) fn format(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-impl Error {
-    pub(super) fn disk(path: &Path, error: &std::io::Error) -> Self {
-        if error.kind() == std::io::ErrorKind::StorageFull {
-            return Error::Full { path: path.into() };
-        }
-        Error::Disk { path: path.into(), why: error.to_string() }
-    }
-
-    pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
-        Error::Damaged { path: path.into(), what: what.into() }
-    }
-
-    pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
-        let (code, extended) = match &error {
-            rusqlite::Error::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
-            // A column of the wrong type or length, a row that is not there, a statement that the tables do not fit.
-            _ => return Error::damaged(path, error.to_string()),
-        };
-        match code {
-            _ if extended == ffi::SQLITE_READONLY_DBMOVED => Error::Replaced { path: path.into() },
-            ErrorCode::DiskFull => Error::Full { path: path.into() },
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Locked { path: path.into() },
-            ErrorCode::ReadOnly
-            | ErrorCode::SystemIoFailure
-            | ErrorCode::CannotOpen
-            | ErrorCode::PermissionDenied
-            | ErrorCode::OutOfMemory
-            | ErrorCode::NoLargeFileSupport => Error::Disk { path: path.into(), why: error.to_string() },
-            _ => Error::damaged(path, error.to_string()),
-        }
-    }
+/// What is wrong with the pages. Reads the whole file.
+pub(super) fn check_pages(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+    Ok(Some(verdict).filter(|verdict| verdict != "ok"))
 }

@@ -4,6 +4,7 @@ mod advanced;
 mod ball;
 pub mod calibrate;
 pub mod choice;
+pub mod continual;
 mod gaussian;
 pub mod noise;
 pub mod online;

@@ -11,6 +11,7 @@ use crate::clock::Timestamp;
 use crate::ledger::{self, Closed, Ledger};
 use crate::mechanism::price::Price;
 use crate::metrics::Metrics;
+use crate::window::grid::Span;
 
 /// The figures of the ledger: the schedule and the budget, nothing of the records.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,7 @@ pub struct Figures {
 
 impl Figures {
     pub fn of(ledger: &Ledger) -> Self {
-        let spent = ledger.blocks().next_back().map(|(_, spent)| spent);
+        let spent = ledger.newest_block().map(|(_, spent)| spent);
         Figures { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent }
     }
 
@@ -59,17 +60,23 @@ impl News {
         due: impl Fn(&Closed) -> Timestamp,
     ) -> Result<(Figures, Self), ledger::Error> {
         let is_released = |closed: &Closed| matches!(closed.outcome, ledger::Outcome::Released { .. });
-        // As far as a window that is due and says which block it was charged to.
-        let newest = ledger.newest(|closed| due(closed) > now || !is_released(closed))?;
-        let told = newest.iter().position(|closed| due(closed) <= now).unwrap_or(newest.len());
-        let figures = |at: usize| Figures {
-            rows: ledger.head().sequence.saturating_sub(at as u64),
-            closed_until: newest.get(at).map_or(ledger.genesis().first, |closed| closed.window.end),
-            spent: spent_after(ledger, &newest, at),
+        let newest = ledger.newest(|closed| due(closed) > now)?;
+        let told = newest.iter().position(|(_, closed)| due(closed) <= now).unwrap_or(newest.len());
+        let first = ledger.genesis().previous.map_or(0, |head| head.sequence.saturating_add(1));
+        let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
+        let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
+        let figures = |at: usize| match newest.get(at) {
+            _ if at == 0 => Figures::of(ledger),
+            Some((row, closed)) => Figures {
+                rows: *row,
+                closed_until: closed.window.end,
+                spent: spent_before(&blocks, later.get(..at).unwrap_or_default()),
+            },
+            None => Figures { rows: first, closed_until: ledger.genesis().first, spent: spent_before(&blocks, &later) },
         };
         let outcome = |closed| if is_released(closed) { Outcome::Released } else { Outcome::Withheld };
         let waiting = newest.iter().enumerate().take(told).rev();
-        let news = waiting.map(|(at, closed)| (due(closed), outcome(closed), figures(at))).collect();
+        let news = waiting.map(|(at, (_, closed))| (due(closed), outcome(closed), figures(at))).collect();
         Ok((figures(told), News(news)))
     }
 
@@ -95,15 +102,20 @@ impl News {
     }
 }
 
-/// What the newest block had spent after `newest[at]`, the later rows of `newest` not yet charged.
-fn spent_after(ledger: &Ledger, newest: &[Closed], at: usize) -> Option<Price> {
-    let charges = |closed: &Closed| match &closed.outcome {
-        ledger::Outcome::Released { charges, .. } => charges.clone(),
-        ledger::Outcome::Withheld => Vec::new(),
+fn charges(closed: &Closed) -> &[(Span, Price)] {
+    match &closed.outcome {
+        ledger::Outcome::Released { charges, .. } => charges,
+        ledger::Outcome::Withheld => &[],
+    }
+}
+
+/// What the last block that was charged had spent before `later` was charged, of `blocks`, the newest first.
+fn spent_before(blocks: &[(Span, Price)], later: &[&[(Span, Price)]]) -> Option<Price> {
+    let before = |(block, spent): &(Span, Price)| {
+        let mut later = later.iter().copied().flatten().filter(|(charged, _)| charged == block);
+        later.try_fold(*spent, |spent, (_, price)| spent.checked_sub(*price))
     };
-    let block = newest.get(at..)?.iter().find_map(|closed| charges(closed).last().map(|(block, _)| *block))?;
-    let mut later = newest.iter().take(at).flat_map(charges).filter(|(charged, _)| *charged == block);
-    later.try_fold(ledger.spent(block), |spent, (_, price)| spent.checked_sub(price))
+    blocks.iter().find_map(|block| before(block).filter(|spent| !spent.is_zero()))
 }
 
 #[cfg(test)]
@@ -115,7 +127,6 @@ mod tests {
     use crate::metrics::Detail;
     use crate::source::Positions;
     use crate::synopsis::Sealed;
-    use crate::window::grid::Span;
 
     /// A window whose solver was quick and one whose solver was slow look the same until they are due, and then too.
     #[test]
@@ -162,6 +173,7 @@ mod tests {
             input: "i".into(),
             witness: "w".into(),
             previous: None,
+            reach: Duration::ZERO,
         };
         let mut ledger = Ledger::create(&params, genesis).unwrap();
         // A window is due ten minutes after its end, released or not.
@@ -193,6 +205,7 @@ mod tests {
                     charges,
                     ends: Positions::default(),
                     sealed,
+                    states: Vec::new(),
                 };
                 ledger.pay(closing).unwrap();
             }
@@ -201,7 +214,7 @@ mod tests {
             assert_eq!(after[..10], vec![before.last().cloned().unwrap(); 10], "window {n}");
             assert_ne!(after[9], after[10], "window {n}");
             let figures = Figures::of(&ledger);
-            assert_eq!(spent_after(&ledger, &ledger.newest(|_| true).unwrap(), 0), figures.spent);
+            assert_eq!(spent_before(&ledger.blocks(1).unwrap(), &[]), figures.spent);
             // As a worker shows it that was there all the time, but for what it counted since its start.
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
             figures.show(tenths(10), &metrics);

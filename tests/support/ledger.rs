@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use bernstream::clock::Timestamp;
 use bernstream::ledger::witness::{self, Claim, Witness, fold};
-use bernstream::ledger::{Closing, Genesis, Head, Ledger, Paid, Params, new_id};
+use bernstream::ledger::{Closed, Closing, Genesis, Head, Ledger, Message, Outcome, Paid, Params, Row, new_id};
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::price::Price;
 use bernstream::sink::{self, Sink};
 use bernstream::source::Positions;
 use bernstream::synopsis::Sealed;
 use bernstream::window::grid::Span;
+use sha2::{Digest as _, Sha256};
 
 /// A temporary folder, in memory where the system has such a place: the tests are about order, not about a disk's patience.
 pub fn folder() -> tempfile::TempDir {
@@ -54,6 +55,7 @@ pub fn genesis(first: Timestamp, witness: &str, previous: Option<Head>) -> Genes
         input: "input".into(),
         witness: witness.into(),
         previous,
+        reach: Duration::ZERO,
     }
 }
 
@@ -75,7 +77,77 @@ pub fn closing(ledger: &Ledger, keys: &[&str], tenths: u64, draw: u64) -> Closin
         charges: vec![(block(n), price(tenths))],
         ends: Positions([(0, n), (1, 7)].into()),
         sealed: keys.iter().map(|key| sealed(window, key, draw)).collect(),
+        states: vec![],
     }
+}
+
+/// The digest of a row, as the ledger's documentation says it is made.
+pub fn link(before: &[u8], sequence: u64, salt: &[u8], body: &str) -> Vec<u8> {
+    let parts = [b"bernstream ledger row 1\n", before, &sequence.to_be_bytes(), salt, body.as_bytes()].concat();
+    Sha256::digest(parts).to_vec()
+}
+
+/// The tables of format 1, as the program of that time made them.
+const FORMAT_1: &str = "
+    CREATE TABLE rows (
+        sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE spent (
+        block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, epsilon TEXT NOT NULL,
+        PRIMARY KEY (block_start, block_end)
+    ) STRICT;
+    CREATE TABLE outbox (
+        sequence INTEGER NOT NULL, place INTEGER NOT NULL,
+        key TEXT NOT NULL, headers TEXT NOT NULL, bytes BLOB, published_at INTEGER,
+        PRIMARY KEY (sequence, place)
+    ) STRICT;
+    CREATE INDEX unpublished ON outbox (sequence, place) WHERE published_at IS NULL;
+    CREATE INDEX kept ON outbox (published_at) WHERE bytes IS NOT NULL;
+    PRAGMA user_version = 1;
+";
+
+/// A ledger of format 1 with so many windows, each of one message at 0.4 of 1, all published but the last.
+pub fn format_1(folder: &Path, windows: u64) {
+    let mut file = rusqlite::Connection::open(folder.join("ledger.sqlite")).unwrap();
+    file.execute_batch(FORMAT_1).unwrap();
+    let transaction = file.transaction().unwrap();
+    {
+        let [mut row, mut spent, mut outbox] = [
+            "INSERT INTO rows VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET epsilon = ?3",
+            "INSERT INTO outbox VALUES (?1, 0, ?2, ?3, ?4, ?5)",
+        ]
+        .map(|sql| transaction.prepare(sql).unwrap());
+        let mut before = vec![0; 32];
+        for sequence in 0..=windows {
+            let n = i64::try_from(sequence).unwrap() - 1;
+            let body = if sequence == 0 {
+                Row::Genesis(genesis(at(0), "w", None))
+            } else {
+                let (window, block) = (window(n), block(n.div_euclid(2)));
+                let sealed = sealed(window, "k", sequence);
+                let is_published = sequence < windows;
+                let spent_by = ["0.4", "0.8"][usize::try_from(n % 2).unwrap()];
+                spent.execute((block.start.micros(), block.end.micros(), spent_by)).unwrap();
+                let (bytes, published) =
+                    if is_published { (None, Some(window.end.micros())) } else { (Some(&sealed.bytes), None) };
+                outbox
+                    .execute((n + 1, &sealed.key, serde_json::json!(sealed.headers).to_string(), bytes, published))
+                    .unwrap();
+                let outcome = Outcome::Released {
+                    publish_at: window.end,
+                    charges: vec![(block, price(4))],
+                    messages: vec![Message::of(&sealed)],
+                    states: vec![],
+                };
+                Row::Window(Closed { window, ends: Positions([(0, n)].into()), outcome })
+            };
+            let (salt, body) = ([9; 32], serde_json::to_string(&body).unwrap());
+            before = link(&before, sequence, &salt, &body);
+            row.execute((n + 1, salt, body, &before)).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
 }
 
 /// What becomes of an append.

@@ -1,5 +1,7 @@
 //! `ledger`: make it, look at it, prove it, publish again what it keeps. No command gives budget back.
 
+mod audit;
+
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -14,7 +16,7 @@ use crate::ledger::beginning::Asked;
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
 use crate::ledger::witness::{self, Witness};
-use crate::ledger::{self, Genesis, Head, Ledger, Message, Outcome, Paid, Row};
+use crate::ledger::{self, Closed, Genesis, Head, Ledger, Message, Outcome, Paid, Row};
 use crate::mechanism::price::Price;
 use crate::sink;
 use crate::source::{self, topic};
@@ -49,6 +51,9 @@ enum Action {
     },
     /// Verify the ledger, and every message on the output against it.
     Verify {
+        /// Add up what the synopses on the output say that they cost, without the ledger and the witness.
+        #[arg(long)]
+        output_only: bool,
         /// The configuration.
         configuration: PathBuf,
     },
@@ -84,7 +89,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             init(&settings, asked)
         }
         Action::Show { configuration } => show(&Settings::load(configuration)?),
-        Action::Verify { configuration } => verify(&Settings::load(configuration)?),
+        Action::Verify { configuration, output_only: true } => audit::run(&Settings::load(configuration)?.output),
+        Action::Verify { configuration, output_only: false } => verify(&Settings::load(configuration)?),
         Action::Export { configuration } => export(&Settings::load(configuration)?),
         Action::Republish { configuration, window } => republish(&Settings::load(configuration)?, *window),
     }
@@ -155,10 +161,16 @@ fn make_missing(output: &Output) -> Result<(), Failure> {
 fn show(settings: &Settings) -> Result<(), Failure> {
     let ledger = Ledger::look(&settings.ledger)?;
     let genesis = ledger.genesis();
-    let rows = ledger.rows()?;
-    let closed = |outcome: fn(&Outcome) -> bool| {
-        rows.iter().filter(|stored| matches!(&stored.row, Row::Window(row) if outcome(&row.outcome))).count()
-    };
+    let (mut released, mut withheld, mut changes) = (0, 0, Vec::new());
+    ledger.each_row(|stored| {
+        match stored.row {
+            Row::Genesis(_) => {}
+            Row::Window(Closed { outcome: Outcome::Released { .. }, .. }) => released += 1,
+            Row::Window(Closed { outcome: Outcome::Withheld, .. }) => withheld += 1,
+            Row::Configuration(row) => changes.push(format!("from {} on, by row {}", row.first, stored.head.sequence)),
+        }
+        Ok::<(), Failure>(())
+    })?;
     let mut text = String::new();
     let mut lines =
         vec![format!("{} of {}, begun {}", genesis.ledger, settings.pipeline, genesis.created), promised(genesis)];
@@ -171,15 +183,17 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     lines.extend(genesis.previous.map(|head| format!("follows the ledger that ended with row {}", head.sequence)));
     section(&mut text, "Ledger", &lines);
     let windows = [
-        format!("{} released", closed(|outcome| matches!(outcome, Outcome::Released { .. }))),
-        format!("{} withheld, their budget was spent", closed(|outcome| matches!(outcome, Outcome::Withheld))),
+        format!("{released} released"),
+        format!("{withheld} withheld, their budget was spent"),
         format!("{} messages not known to be published", ledger.unpublished()?),
     ];
     section(&mut text, "Windows", &windows);
+    if !changes.is_empty() {
+        section(&mut text, "Changes of the configuration", &changes);
+    }
     let blocks: Vec<String> = ledger
-        .blocks()
-        .rev()
-        .take(SHOWN)
+        .blocks(SHOWN)?
+        .into_iter()
         .map(|(block, spent)| format!("{} - {}  {spent} of {}", block.start, block.end, genesis.total))
         .collect();
     if !blocks.is_empty() {
@@ -216,22 +230,22 @@ fn meaning(total: Price) -> Vec<String> {
     }
 }
 
-/// Opening a ledger verifies the chain, the prices, the spent table and the outbox; what is left is the output.
+/// Looking at a ledger verifies all of it; what is left is the output.
 fn verify(settings: &Settings) -> Result<(), Failure> {
     let ledger = Ledger::look(&settings.ledger)?;
-    println!("the ledger is whole: {} rows, newest {}", ledger.rows()?.len(), ledger.head().digest);
+    let (mut rows, mut paid) = (0, BTreeSet::new());
+    ledger.each_row(|stored| {
+        rows += 1;
+        if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
+            paid.extend(messages.into_iter().map(fingerprint));
+        }
+        Ok::<(), Failure>(())
+    })?;
+    println!("the ledger is whole: {rows} rows, newest {}", ledger.head().digest);
     println!("it speaks of {}", promised(ledger.genesis()));
     let accepted = recognised(&ledger, &mut *open_witness(&settings.output)?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
     println!("the witness has accepted {accepted}");
-    let mut paid = BTreeSet::new();
-    for stored in ledger.rows()? {
-        if let Row::Window(row) = stored.row
-            && let Outcome::Released { messages, .. } = row.outcome
-        {
-            paid.extend(messages.into_iter().map(fingerprint));
-        }
-    }
     let (mut ours, mut others) = (0, 0);
     let mut unpaid = Vec::new();
     match &settings.output {
@@ -277,14 +291,30 @@ fn is_of_another(ledger: &Ledger, sealed: &Sealed) -> bool {
 fn export(settings: &Settings) -> Result<(), Failure> {
     let ledger = Ledger::look(&settings.ledger)?;
     let mut out = io::stdout().lock();
-    for row in ledger.rows()? {
-        let line = serde_json::to_string(&row).map_err(|error| Failure::Other(error.to_string()))?;
-        match writeln!(out, "{line}") {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
-            done => done.map_err(|error| Failure::Other(format!("cannot print: {error}")))?,
-        }
+    let printed = ledger.each_row(|row| {
+        let line = serde_json::to_string(&row).map_err(|error| Unprinted::Failed(Failure::Other(error.to_string())))?;
+        writeln!(out, "{line}").map_err(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Unprinted::Closed,
+            _ => Unprinted::Failed(Failure::Other(format!("cannot print: {error}"))),
+        })
+    });
+    match printed {
+        Err(Unprinted::Failed(failure)) => Err(failure),
+        Ok(()) | Err(Unprinted::Closed) => Ok(()),
     }
-    Ok(())
+}
+
+/// Why the rows were not printed to the end.
+enum Unprinted {
+    /// Nobody reads on.
+    Closed,
+    Failed(Failure),
+}
+
+impl From<ledger::Error> for Unprinted {
+    fn from(error: ledger::Error) -> Self {
+        Unprinted::Failed(error.into())
+    }
 }
 
 /// Sends kept bytes again: only what the witness has accepted, and only from the ledger that it knows.

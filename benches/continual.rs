@@ -1,0 +1,42 @@
+//! What a pane of a series costs: noise that is correlated over panes, beside one release of its own.
+
+use bernstream::mechanism::continual::{Over, Series};
+use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::price::Price;
+use bernstream::mechanism::{Law, Mechanism};
+use bernstream::target::{Exact, Sensitivity};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+
+const VALUES: usize = 441;
+
+fn panes(c: &mut Criterion) {
+    let rho = Price::Concentrated("0.01".parse().expect("a rho"));
+    let pure = Price::Pure("0.1".parse().expect("an epsilon"));
+    let pane = Exact::new(vec![1 << 40; VALUES]);
+    let mut generator = Generator::frozen([1; 32]);
+    let mut group = c.benchmark_group("continual");
+    group.throughput(Throughput::Elements(VALUES as u64));
+    for (law, price) in [(Law::DiscreteGaussian, rho), (Law::DiscreteLaplace, pure)] {
+        let plain = Mechanism::calibrated(law, Sensitivity(1 << 30), VALUES, price).expect("a price that pays");
+        group.bench_function(BenchmarkId::new("one release", law), |b| b.iter(|| plain.release(&pane, &mut generator)));
+        for (name, over) in [
+            ("cumulative", Over::Cumulative),
+            ("24 panes", Over::Hopping { panes: 24 }),
+            ("128 panes", Over::Hopping { panes: 128 }),
+        ] {
+            let series = Series::calibrated(over, law, Sensitivity(1 << 30), VALUES, 1, price, 4096);
+            let series = series.expect("a price that pays");
+            let mut state = series.begin(VALUES);
+            group.bench_function(BenchmarkId::new(name, law), |b| {
+                b.iter(|| series.step(&pane, &mut state, &mut generator));
+            });
+            group.bench_function(BenchmarkId::new(format!("{name}, state written and read"), law), |b| {
+                b.iter(|| bernstream::mechanism::continual::State::from_bytes(&series, &state.to_bytes(&series)));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, panes);
+criterion_main!(benches);

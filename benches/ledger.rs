@@ -1,0 +1,35 @@
+//! What a ledger costs that has been kept for years: `cargo bench --bench ledger`.
+
+#[path = "../tests/support/ledger.rs"]
+mod support;
+
+use bernstream::ledger::Ledger;
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use support::{closing, folder, format_1, params};
+
+fn benchmarks(criterion: &mut Criterion) {
+    for rows in [1_000, 100_000, 1_000_000] {
+        let folder = folder();
+        format_1(folder.path(), rows);
+        let params = params(folder.path());
+        let mut ledger = Ledger::open(&params).unwrap();
+        criterion.bench_function(&format!("pay/{rows} rows"), |bencher| {
+            // A price small enough that no block is spent by it.
+            bencher.iter_batched(
+                || (),
+                |()| {
+                    let closing = closing(&ledger, &["k"], 1, 1);
+                    ledger.pay(closing)
+                },
+                BatchSize::PerIteration,
+            );
+        });
+        drop(ledger);
+        criterion.bench_function(&format!("open/{rows} rows"), |bencher| {
+            bencher.iter(|| Ledger::open(&params).unwrap());
+        });
+    }
+}
+
+criterion_group! { name = benches; config = Criterion::default().sample_size(10); targets = benchmarks }
+criterion_main!(benches);

@@ -1,0 +1,114 @@
+//! `ledger verify --output-only`: what the output says of its own budget, to whoever has no ledger.
+
+use crate::cli::{Failure, section};
+use crate::config::Output;
+use crate::ledger::Digest;
+use crate::ledger::audit::{Audit, Missing, Outlook, Statement};
+use crate::sink;
+use crate::synopsis::Synopsis;
+use crate::synopsis::description::Unit;
+
+/// Lines of a kind that are shown.
+const SHOWN: usize = 10;
+
+/// Reads the whole output, and nothing else.
+pub fn run(output: &Output) -> Result<(), Failure> {
+    let (mut audit, mut unreadable) = (Audit::default(), Vec::new());
+    let mut add = |place: String, bytes: &[u8]| match Synopsis::open(bytes) {
+        Ok(synopsis) => audit.add(&place, Digest::of(bytes), synopsis.description()),
+        Err(error) => unreadable.push(format!("{place}: no synopsis that can be read: {error}")),
+    };
+    match output {
+        Output::Kafka { sink, .. } => {
+            sink::kafka::each_message(sink, |place, sealed| add(place, &sealed.bytes))?;
+        }
+        Output::Files(params) => sink::files::each_synopsis(params, |place, bytes| add(place, &bytes))?,
+    }
+    let findings = audit.finish();
+    let mut text = String::new();
+    for statement in &findings.statements {
+        say(&mut text, statement);
+    }
+    if findings.statements.is_empty() {
+        text.push_str("there is no synopsis on the output\n");
+    }
+    print!("{text}");
+    unreadable.extend(findings.contradictions);
+    if unreadable.is_empty() {
+        return Ok(());
+    }
+    let found = unreadable.len();
+    let shown = few(&unreadable).join("\n  ");
+    Err(Failure::Ledger(format!("the output contradicts itself or what it promises, in {found} places:\n  {shown}")))
+}
+
+fn say(text: &mut String, statement: &Statement) {
+    let Statement { pipeline, ledger, promise, in_words, messages, copies, rows, until, .. } = statement;
+    let (worst, newest) = (statement.worst, statement.newest);
+    let (definition, total) = (&promise.definition, promise.total);
+    let unit = match &promise.unit {
+        Unit::Record => "a record".to_owned(),
+        Unit::User { column, per, .. } => format!("all records of one {column} within a block ({per})"),
+    };
+    let found = match copies {
+        0 => format!("{messages} messages of the rows {} to {}", rows.0, rows.1),
+        copies => format!("{messages} messages of the rows {} to {}, and {copies} copies of them", rows.0, rows.1),
+    };
+    section(text, &format!("Ledger {ledger} of {pipeline}"), &[found]);
+    let promised = [format!("{definition}, at most {total} a block, of {unit}"), in_words.clone()];
+    section(text, "Promised", &promised);
+    let spent = |(block, spent): (crate::window::grid::Span, _)| {
+        format!("{} to {}: {spent} of {total}", block.start, block.end)
+    };
+    section(text, "Spent", &[format!("most, {}", spent(worst)), format!("newest, {}", spent(newest))]);
+    let outlook = match statement.outlook {
+        Outlook::Ever => {
+            "at this price the budget lasts for ever: every block pays for all windows that read it".to_owned()
+        }
+        Outlook::Windows { paid, of } => format!(
+            "at this price the newest block pays for {paid} more of the {of} windows that will read it, and is then spent \
+             until {}",
+            newest.0.end
+        ),
+    };
+    let holds = [
+        format!("for every block that was charged up to the window that ends at {until}; what is published stays so"),
+        outlook,
+    ];
+    section(text, "Holds", &holds);
+    section(text, "Missing", &missing(&statement.missing));
+}
+
+fn missing(missing: &Missing) -> Vec<String> {
+    let Missing { unaccounted, messages, rows } = missing;
+    let mut lines = Vec::new();
+    if *rows > 0 {
+        lines.push(format!(
+            "{rows} rows in between have no message: windows that were withheld, changes of the configuration, or messages \
+             that retention or compaction removed"
+        ));
+    }
+    if !messages.is_empty() {
+        lines.push(format!("{} messages whose release has others of the same row:", messages.len()));
+        lines.extend(few(messages));
+    }
+    if !unaccounted.is_empty() {
+        lines.push(format!("{} claims that the prices on the output do not account for:", unaccounted.len()));
+        lines.extend(few(unaccounted));
+    }
+    if lines.is_empty() {
+        lines.push(
+            "nothing that the other messages speak of; what was removed at the very end cannot be noticed".to_owned(),
+        );
+    }
+    lines
+}
+
+/// The first of `lines`, and how many more there are.
+fn few(lines: &[String]) -> Vec<String> {
+    let mut few: Vec<String> = lines.iter().take(SHOWN).cloned().collect();
+    if lines.len() > SHOWN {
+        few.push(format!("and {} more", lines.len() - SHOWN));
+    }
+    few
+}

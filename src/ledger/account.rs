@@ -1,0 +1,360 @@
+//! What the rows of a ledger add up to. Pure.
+//!
+//! Only what a later row can still change is kept: once a block ends at or before the next window's start less the reach, no
+//! row may charge it again, and it is forgotten here (the table of what was spent has it). So what there is to know does not
+//! grow with the number of rows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::chain::{Closed, Configuration, Digest, Genesis, Outcome, Row};
+use crate::clock::Timestamp;
+use crate::mechanism::price::Price;
+use crate::source::Positions;
+use crate::window::grid::Span;
+
+/// What the rows so far add up to. The same rules hold for a row that is appended and for one that is read again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Account {
+    pub next_window: Timestamp,
+    pub ends: Positions,
+    /// What the live blocks have spent that were charged.
+    #[serde(with = "pairs")]
+    pub live: BTreeMap<Span, Price>,
+    /// The last block, by its start, that was charged, and what it has spent.
+    pub newest: Option<(Span, Price)>,
+    /// No later block was charged, here or by the ledgers that this one follows.
+    pub last_block_end: Timestamp,
+    /// Blocks that end here or earlier are never charged again. It never goes back.
+    pub live_from: Timestamp,
+    pub settings: String,
+    /// Which row wrote each slot's state, and its digest.
+    pub states: BTreeMap<String, (u64, Digest)>,
+    reach: Duration,
+    total: Price,
+}
+
+impl Account {
+    pub fn new(genesis: &Genesis) -> Self {
+        // Blocks before the first window are those of the ledger before this one, which may have charged them.
+        let reach = if genesis.previous.is_some() { Duration::ZERO } else { genesis.reach };
+        Account {
+            next_window: genesis.first,
+            ends: Positions::default(),
+            live: BTreeMap::new(),
+            newest: None,
+            last_block_end: genesis.first,
+            live_from: genesis.first.minus(reach),
+            settings: genesis.settings.clone(),
+            states: BTreeMap::new(),
+            reach: genesis.reach,
+            total: genesis.total,
+        }
+    }
+
+    /// What `block` was charged so far; the whole total where it can no longer be charged.
+    pub fn spent(&self, block: Span) -> Price {
+        match self.live.get(&block) {
+            Some(spent) => *spent,
+            None if block.end <= self.live_from => self.total,
+            None => self.total.zero(),
+        }
+    }
+
+    /// What the charged blocks will have spent after `row`, or why the row may not follow.
+    pub fn quote(&self, row: &Closed) -> Result<Vec<(Span, Price)>, String> {
+        let window = row.window;
+        if window.start != self.next_window || window.end <= window.start {
+            let (start, end, next) = (window.start, window.end, self.next_window);
+            return Err(format!("the window {start} to {end} is not the next one, which starts at {next}"));
+        }
+        let Outcome::Released { charges, messages, states, .. } = &row.outcome else { return Ok(Vec::new()) };
+        let is_joined = charges.windows(2).all(|pair| matches!(pair, [a, b] if a.0.end == b.0.start));
+        let is_covered = charges.first().is_some_and(|(block, _)| block.start <= window.start)
+            && charges.last().is_some_and(|(block, _)| block.end >= window.end);
+        let is_paid = charges.iter().all(|(block, price)| block.start < block.end && !price.is_zero());
+        if !(is_joined && is_covered && is_paid) {
+            return Err("the charges are not a price for every block that the window touches".into());
+        }
+        if messages.is_empty() {
+            return Err("a released window has no message".into());
+        }
+        if states.iter().enumerate().any(|(place, state)| states.iter().take(place).any(|s| s.slot == state.slot)) {
+            return Err("a slot has two states".into());
+        }
+        charges.iter().map(|(block, price)| self.charge(*block, *price)).collect()
+    }
+
+    fn charge(&self, block: Span, price: Price) -> Result<(Span, Price), String> {
+        if block.end <= self.live_from {
+            let (start, from) = (block.start, self.live_from);
+            return Err(format!(
+                "the block that starts at {start} cannot be charged again: only those that end after {from}"
+            ));
+        }
+        let (spent, total) = (self.spent(block), self.total);
+        let sum = spent.checked_add(price).filter(|sum| sum.is_within(total));
+        let left =
+            || format!("the block that starts at {} has spent {spent} of {total} and cannot pay {price}", block.start);
+        sum.map(|sum| (block, sum)).ok_or_else(left)
+    }
+
+    /// Takes the row with this number into account; says what the blocks that it charged have spent by now.
+    ///
+    /// # Errors
+    ///
+    /// Why the row may not follow. Nothing has changed then.
+    pub fn take(&mut self, sequence: u64, row: &Row) -> Result<Vec<(Span, Price)>, String> {
+        match row {
+            Row::Genesis(_) => Err("the first row, and no other, says what the ledger is about".into()),
+            Row::Window(row) => {
+                let spent = self.quote(row)?;
+                self.close(sequence, row, &spent);
+                Ok(spent)
+            }
+            Row::Configuration(row) => self.reconfigure(row).map(|()| Vec::new()),
+        }
+    }
+
+    fn close(&mut self, sequence: u64, row: &Closed, spent: &[(Span, Price)]) {
+        self.ends = row.ends.clone();
+        for &(block, sum) in spent {
+            self.last_block_end = self.last_block_end.max(block.end);
+            self.live.insert(block, sum);
+            if self.newest.is_none_or(|(newest, _)| block >= newest) {
+                self.newest = Some((block, sum));
+            }
+        }
+        if let Outcome::Released { states, .. } = &row.outcome {
+            self.states.extend(states.iter().map(|state| (state.slot.clone(), (sequence, state.digest))));
+        }
+        self.go_on_from(row.window.end);
+    }
+
+    fn reconfigure(&mut self, row: &Configuration) -> Result<(), String> {
+        if row.first < self.next_window {
+            let (first, next) = (row.first, self.next_window);
+            return Err(format!(
+                "settings from {first} on would bear on closed windows: the next one starts at {next}"
+            ));
+        }
+        self.settings.clone_from(&row.settings);
+        self.reach = row.reach;
+        self.go_on_from(row.first);
+        Ok(())
+    }
+
+    fn go_on_from(&mut self, next: Timestamp) {
+        self.next_window = next;
+        let from = self.live_from.max(next.minus(self.reach));
+        self.live_from = from;
+        self.live.retain(|block, _| block.end > from);
+    }
+}
+
+/// A map as a list of pairs: JSON has no keys but text.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::mechanism::price::Price;
+    use crate::window::grid::Span;
+
+    pub fn serialize<S: Serializer>(map: &BTreeMap<Span, Price>, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Span, Price>, D::Error> {
+        Vec::<(Span, Price)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::chain::{Head, Message, State};
+    use crate::mechanism::calibrate::Epsilon;
+    use crate::synopsis::Sealed;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros)
+    }
+
+    fn span(start: i64, end: i64) -> Span {
+        Span { start: at(start), end: at(end) }
+    }
+
+    fn price(tenths: u64) -> Price {
+        Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
+    }
+
+    fn account(reach: u64) -> Account {
+        Account::new(&genesis(reach))
+    }
+
+    fn genesis(reach: u64) -> Genesis {
+        Genesis {
+            ledger: "00".into(),
+            created: at(0),
+            settings: "{}".into(),
+            total: price(10),
+            first: at(0),
+            backfill_until: None,
+            input: "files".into(),
+            witness: "w".into(),
+            previous: None,
+            reach: Duration::from_micros(reach),
+        }
+    }
+
+    fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
+        let sealed = Sealed { key: "k".into(), headers: vec![], bytes: vec![1] };
+        let outcome = Outcome::Released {
+            publish_at: window.end,
+            charges: charges.to_vec(),
+            messages: vec![Message::of(&sealed)],
+            states: vec![],
+        };
+        Closed { window, ends: Positions::default(), outcome }
+    }
+
+    fn take(account: &mut Account, row: Closed) {
+        account.take(1, &Row::Window(row)).unwrap();
+    }
+
+    fn configuration(first: i64, reach: u64) -> Row {
+        Row::Configuration(Configuration {
+            settings: "new".into(),
+            first: at(first),
+            reach: Duration::from_micros(reach),
+        })
+    }
+
+    #[test]
+    fn windows_close_in_the_order_of_the_grid_and_once_each() {
+        let mut account = account(200);
+        take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
+        for (start, end) in [(0, 10), (20, 30), (5, 15), (10, 10), (10, 5)] {
+            let row = released(span(start, end), &[(span(-100, 100), price(1))]);
+            assert!(account.quote(&row).is_err(), "{start} {end}");
+        }
+        assert!(account.quote(&released(span(10, 20), &[(span(10, 20), price(5))])).is_ok());
+    }
+
+    #[test]
+    fn a_release_pays_for_every_block_that_it_touches() {
+        let account = account(0);
+        let p = price(1);
+        let cases: [(&[(Span, Price)], bool); 8] = [
+            (&[(span(0, 10), p)], true),
+            (&[(span(-5, 5), p), (span(5, 15), p)], true),
+            (&[], false),
+            (&[(span(0, 9), p)], false),
+            (&[(span(1, 10), p)], false),
+            (&[(span(-5, 5), p), (span(6, 15), p)], false),
+            (&[(span(0, 10), Price::Pure(Epsilon::ZERO))], false),
+            (&[(span(0, 12), p), (span(12, 11), p)], false),
+        ];
+        for (charges, is_fine) in cases {
+            assert_eq!(account.quote(&released(span(0, 10), charges)).is_ok(), is_fine, "{charges:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_is_charged_up_to_its_total_and_not_beyond() {
+        let mut account = account(0);
+        let day = span(0, 100);
+        for (start, tenths) in [(0, 4), (10, 6)] {
+            take(&mut account, released(span(start, start + 10), &[(day, price(tenths))]));
+        }
+        assert_eq!(account.spent(day), price(10));
+        assert!(account.quote(&released(span(20, 30), &[(day, Price::Pure(Epsilon::from_trillionths(1)))])).is_err());
+        assert!(
+            account.quote(&released(span(20, 30), &[(day, Price::Pure(Epsilon::from_trillionths(u64::MAX)))])).is_err()
+        );
+        let withheld = Closed { window: span(20, 30), ends: Positions::default(), outcome: Outcome::Withheld };
+        assert_eq!(account.quote(&withheld), Ok(vec![]));
+        assert_eq!(account.last_block_end, day.end);
+    }
+
+    #[test]
+    fn a_hopping_window_charges_back_as_far_as_the_reach_and_no_farther() {
+        // Three panes of ten: the one that closes and the two before it.
+        let mut account = account(20);
+        let panes = |from: i64, to: i64| -> Vec<(Span, Price)> {
+            (from..=to).map(|n| (span(10 * n, 10 * n + 10), price(3))).collect()
+        };
+        for n in 0..4 {
+            take(&mut account, released(span(10 * n, 10 * n + 10), &panes(n - 2, n)));
+        }
+        assert!(account.quote(&released(span(40, 50), &panes(1, 4))).is_err(), "the block 10 to 20 is over");
+        assert!(account.quote(&released(span(40, 50), &panes(2, 4))).is_ok());
+        // Three charges of 0.3 and no fourth; and only what can still be charged is kept.
+        assert_eq!(account.spent(span(20, 30)), price(6));
+        assert_eq!(account.live.keys().copied().collect::<Vec<_>>(), [span(20, 30), span(30, 40)]);
+        assert_eq!(account.spent(span(10, 20)), price(10), "nothing is left of a block that is over");
+        assert_eq!(account.newest, Some((span(30, 40), price(3))));
+    }
+
+    #[test]
+    fn a_ledger_that_follows_another_does_not_reach_into_its_blocks() {
+        let previous = Some(Head { sequence: 7, digest: Digest::ZERO });
+        let after = Account::new(&Genesis { previous, ..genesis(20) });
+        let back = released(span(0, 10), &[(span(-10, 0), price(1)), (span(0, 10), price(1))]);
+        assert!(after.quote(&back).is_err());
+        assert!(account(20).quote(&back).is_ok());
+    }
+
+    #[test]
+    fn other_settings_reopen_no_window_and_no_block() {
+        let mut account = account(0);
+        take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
+        assert!(account.clone().take(2, &configuration(9, 0)).is_err());
+        account.take(2, &configuration(30, 100)).unwrap();
+        assert_eq!((account.next_window, account.settings.as_str()), (at(30), "new"));
+        // A longer reach does not bring back what was over.
+        assert!(account.quote(&released(span(30, 40), &[(span(0, 10), price(1)), (span(10, 40), price(1))])).is_err());
+        assert!(account.quote(&released(span(30, 40), &[(span(10, 40), price(1))])).is_ok());
+        assert!(account.quote(&released(span(10, 20), &[(span(10, 20), price(1))])).is_err());
+    }
+
+    #[test]
+    fn what_is_spent_is_carried_over_to_other_settings() {
+        let mut account = account(0);
+        take(&mut account, released(span(0, 10), &[(span(0, 100), price(7))]));
+        account.take(2, &configuration(10, 0)).unwrap();
+        assert!(account.quote(&released(span(10, 20), &[(span(0, 100), price(4))])).is_err());
+        assert!(account.quote(&released(span(10, 20), &[(span(0, 100), price(3))])).is_ok());
+    }
+
+    #[test]
+    fn the_newest_state_of_a_slot_counts_and_a_window_without_leaves_it() {
+        let mut account = account(0);
+        let state = |slot: &str, bytes: &[u8]| State::of(slot, &[1; 32], bytes);
+        let with = |window, states| {
+            let mut row = released(window, &[(window, price(1))]);
+            if let Outcome::Released { states: all, .. } = &mut row.outcome {
+                *all = states;
+            }
+            Row::Window(row)
+        };
+        account.take(1, &with(span(0, 10), vec![state("a", b"1"), state("b", b"1")])).unwrap();
+        account.take(2, &with(span(10, 20), vec![state("a", b"2")])).unwrap();
+        account.take(3, &with(span(20, 30), vec![])).unwrap();
+        let expected = [("a", (2, state("a", b"2").digest)), ("b", (1, state("b", b"1").digest))];
+        assert_eq!(account.states, expected.map(|(slot, state)| (slot.to_owned(), state)).into());
+        assert!(account.take(4, &with(span(30, 40), vec![state("a", b"3"), state("a", b"4")])).is_err());
+    }
+
+    #[test]
+    fn an_account_is_read_as_it_is_written() {
+        let mut account = account(20);
+        take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
+        let text = serde_json::to_string(&account).unwrap();
+        assert_eq!(serde_json::from_str::<Account>(&text).unwrap(), account);
+    }
+}

@@ -1,0 +1,81 @@
+//! What the rows up to one of them add up to, so that opening a ledger does not read them all.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::account::Account;
+use super::chain::{Digest, Head};
+use super::store::digest_of;
+
+/// So many rows are between two checkpoints.
+pub(super) const EVERY: u64 = 256;
+
+/// The account after the row `head`.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Checkpoint {
+    /// Of the first row.
+    pub origin: Digest,
+    pub head: Head,
+    pub account: Account,
+}
+
+/// The rows that have a checkpoint.
+pub(super) fn sequences(connection: &Connection) -> rusqlite::Result<BTreeSet<i64>> {
+    connection.prepare("SELECT sequence FROM checkpoints")?.query_map([], |row| row.get(0))?.collect()
+}
+
+impl Checkpoint {
+    pub fn is_due(sequence: u64) -> bool {
+        sequence.is_multiple_of(EVERY)
+    }
+
+    pub fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
+        // It only saves time: without it the rows are read.
+        let Ok(body) = serde_json::to_string(self) else { return Ok(()) };
+        let digest = seal(&body);
+        let values = params![self.sequence()?, body, digest.as_ref()];
+        connection.execute("INSERT INTO checkpoints VALUES (?1, ?2, ?3)", values).map(drop)
+    }
+
+    /// Whether it is the one that is stored.
+    pub fn is_stored(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        let stored = "SELECT body, digest FROM checkpoints WHERE sequence = ?1";
+        let stored = connection.query_row(stored, [self.sequence()?], read).optional()?;
+        let ours = serde_json::to_string(self).ok().map(|body| (seal(&body), body));
+        Ok(stored.is_some() && stored == ours.map(|(digest, body)| (body, digest)))
+    }
+
+    /// The newest whole one before the row `before`.
+    pub fn newest(connection: &Connection, before: i64) -> rusqlite::Result<Option<Self>> {
+        let all = "SELECT body, digest, sequence FROM checkpoints WHERE sequence < ?1 ORDER BY sequence DESC";
+        let mut statement = connection.prepare(all)?;
+        let mut rows = statement.query([before])?;
+        while let Some(row) = rows.next()? {
+            let sequence: i64 = row.get(2)?;
+            let whole = read(row).ok().filter(|(body, digest)| seal(body) == *digest);
+            let found = whole.and_then(|(body, _)| serde_json::from_str::<Checkpoint>(&body).ok());
+            if let Some(found) = found.filter(|found| i64::try_from(found.head.sequence) == Ok(sequence)) {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn sequence(&self) -> rusqlite::Result<i64> {
+        i64::try_from(self.head.sequence).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+    }
+}
+
+/// Reads the columns `body, digest`.
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(String, Digest)> {
+    Ok((row.get(0)?, digest_of(row, 1)?))
+}
+
+fn seal(body: &str) -> Digest {
+    let hash = Sha256::new().chain_update(b"bernstream ledger checkpoint 1\n").chain_update(body);
+    Digest::from(<[u8; 32]>::from(hash.finalize()))
+}

@@ -1,0 +1,126 @@
+//! From fresh noise to correlated noise, step by step.
+
+use std::fmt;
+
+use super::blt::Blt;
+use super::fir::Fir;
+use super::tree::Tree;
+
+/// A causal map from fresh noise to the noise `w` of the panes, and after how many panes it begins anew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Correlation {
+    pub(super) kind: Kind,
+    pub(super) longest: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Every pane has fresh noise.
+    Independent,
+    Blt(&'static Blt),
+    Fir(Fir),
+    Tree(Tree),
+}
+
+/// What of the noise is remembered. Secret: with what was published it tells the exact values.
+///
+/// `Debug` shows no values.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Memory {
+    pub(super) step: u64,
+    pub(super) noise: Vec<Vec<i128>>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} vectors, step {})", self.noise.len(), self.step)
+    }
+}
+
+impl Correlation {
+    pub fn independent() -> Self {
+        Correlation { kind: Kind::Independent, longest: u64::MAX }
+    }
+
+    /// `longest` is how many panes the rounding is paid for.
+    pub fn blt(blt: &'static Blt, longest: u64) -> Self {
+        Correlation { kind: Kind::Blt(blt), longest: longest.max(1) }
+    }
+
+    pub fn fir(fir: Fir) -> Self {
+        Correlation { kind: Kind::Fir(fir), longest: u64::MAX }
+    }
+
+    pub fn tree(tree: Tree) -> Self {
+        let longest = tree.capacity().max(1);
+        Correlation { kind: Kind::Tree(tree), longest }
+    }
+
+    /// Before the first pane.
+    pub fn memory(&self, values: usize) -> Memory {
+        Memory { step: 0, noise: vec![vec![0; values]; self.vectors()] }
+    }
+
+    /// How many vectors of noise are remembered.
+    pub(super) fn vectors(&self) -> usize {
+        match &self.kind {
+            Kind::Independent => 0,
+            Kind::Blt(blt) => blt.buffers(),
+            Kind::Fir(fir) => fir.reach(),
+            Kind::Tree(tree) => tree.levels(),
+        }
+    }
+
+    /// The noise of the next pane. `draw` gives a vector of fresh noise: once a step, and under a tree once more for every
+    /// node that the pane completes.
+    pub fn correlate(&self, memory: &mut Memory, draw: &mut dyn FnMut() -> Vec<i128>) -> Vec<i128> {
+        let position = memory.step % self.longest;
+        if position == 0 && self.longest < u64::MAX {
+            memory.noise.iter_mut().for_each(|vector| vector.fill(0));
+        }
+        let noise = match &self.kind {
+            Kind::Independent => draw(),
+            Kind::Blt(blt) => {
+                let mut noise = draw();
+                blt.correlate(&mut memory.noise, &mut noise);
+                noise
+            }
+            Kind::Fir(fir) => {
+                let mut noise = draw();
+                fir.correlate(position, &mut memory.noise, &mut noise);
+                noise
+            }
+            Kind::Tree(tree) => tree.correlate(position, &mut memory.noise, draw),
+        };
+        memory.step += 1;
+        noise
+    }
+
+    /// The variance of the sum of the noise of the last `over` of `panes` panes, of fresh noise of variance 1: of all of them
+    /// but for a filter, which is for sums over its own length.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+    pub(super) fn row(&self, panes: u64, over: Option<u32>) -> f64 {
+        let since_begun = |row: &dyn Fn(u64) -> f64| {
+            let (finished, rest) = (panes / self.longest, panes % self.longest);
+            let of_finished = if finished > 0 { finished as f64 * row(self.longest) } else { 0.0 };
+            of_finished + if rest > 0 { row(rest) } else { 0.0 }
+        };
+        match &self.kind {
+            Kind::Independent => over.map_or(panes, |over| panes.min(over.into())) as f64,
+            Kind::Blt(blt) => since_begun(&|panes| blt.row(panes)),
+            Kind::Fir(fir) => fir.row(panes),
+            Kind::Tree(tree) => since_begun(&|panes| tree.row(panes)),
+        }
+    }
+
+    /// What makes it this one and no other.
+    pub(super) fn numbers(&self) -> Vec<u64> {
+        let (kind, rest) = match &self.kind {
+            Kind::Independent => (0, Vec::new()),
+            Kind::Blt(blt) => (1, blt.numbers()),
+            Kind::Fir(fir) => (2, fir.coefficients().iter().map(|c| c.cast_unsigned()).collect()),
+            Kind::Tree(tree) => (3, tree.numbers()),
+        };
+        [&[kind, self.longest], rest.as_slice()].concat()
+    }
+}

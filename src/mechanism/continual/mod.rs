@@ -1,0 +1,287 @@
+//! Continual release: sums over panes, published again with every pane, with noise that is correlated so that it does not
+//! add up, and without an exact past.
+//!
+//! With `x_t` the exact pane and `w_t` its noise, a series makes the noisy panes `p_t = x_t + w_t`; what it publishes is a
+//! sum of these, which costs nothing more. The noise is not fresh: `w_t = z_t - f(w_0, ..., w_(t-1))`, `z_t` fresh and `f`
+//! a rounded recurrence, so that in the sums over `w` later noise takes earlier noise back. Only `w` and `p` are kept.
+//!
+//! Why it is private. Let streams `x` and `x'` differ by `v` in pane `j`, and fix what is published. Then `w' = w` but for
+//! `w'_j = w_j - v`, and the fresh noise that leads there, `z_t = w_t + f(w_<t)`, differs by `-v` in step `j`, by
+//! `f(w'_<t) - f(w_<t)` after it, and not at all before. `f` is linear but for its rounding, so that is column `t - j` of `C =
+//! 1 + f` times `v`, and at most [`blt::Blt::drift`] more. Between fixed streams and fixed published values the map from `z`
+//! to `w` is one to one, so the odds of what is published are those of `z` and `z'`.
+//!
+//! The shift of step `t` is a function of what was published before it, never of what comes: so it holds for streams that are
+//! chosen after looking. Its squares add up to at most a bound, always. Under `rho` the Renyi divergence of order `a` of a
+//! step is `a shift^2 / 2 sigma^2` given the past, and `exp((a - 1)(loss - a sum of shift^2 / 2 sigma^2))` has a mean of at
+//! most 1 step after step: the whole costs what one release with a change of that bound costs. With a delta it is the
+//! same for the normal law (fully adaptive Gaussian composition, Smith and Thakurta 2022), of which whole numbers are a
+//! function; the distance of the discrete law from that is paid for every draw.
+//!
+//! Laws of pure differential privacy: a pane is in one draw (hopping) or in one node of each level of a tree (cumulative); the
+//! losses add up. The loss of a draw is the norm of the change over the scale, and a norm of a sum is at most the sum of the
+//! norms: a unit in several panes loses no more than the sum over its panes, with no factor.
+
+pub mod blt;
+mod correlation;
+pub mod fir;
+mod guarded;
+mod state;
+pub mod tree;
+
+use super::calibrate::{Epsilon, Rho};
+use super::noise::Generator;
+use super::price::Price;
+use super::{Law, Mechanism, Noisy};
+use crate::target::{Exact, Sensitivity};
+use blt::Blt;
+pub use correlation::{Correlation, Memory};
+use fir::Fir;
+use guarded::Spread;
+pub use state::State;
+use tree::Tree;
+
+/// Over which panes a release of a series speaks. One pane alone needs no series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// All since the series began.
+    Cumulative,
+    /// The last `panes`; while there are fewer, those.
+    Hopping { panes: u32 },
+}
+
+/// The longest window of [`Over::Hopping`], in panes.
+pub const MOST_PANES: u32 = 2048;
+
+/// After so many panes a series begins with new noise, at the latest, going on from what was published.
+const LONGEST: u64 = 1 << 30;
+/// How many numbers may be drawn before that: see [`guarded`].
+const MOST_DRAWS: u64 = 1 << 36;
+
+/// Correlated noise, calibrated: public, and the same for every key.
+///
+/// A pane is paid for once, when it is first released; that covers every later release that it is in.
+///
+/// Gaussian noise: cumulative sums by a BLT, hopping ones by a filter; where neither helps (a few panes, or one), fresh noise
+/// for every pane. The other laws: fresh noise for every pane, and for cumulative sums of many panes a tree.
+///
+/// A series does not end. A tree that is full, or a BLT whose rounding is used up, is followed by a new one that goes on from
+/// what was published; the variance of what was published then stays in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    over: Over,
+    correlation: Correlation,
+    noise: Mechanism,
+    /// Noisy panes are in units of `2^-bits` of the grid.
+    bits: u32,
+}
+
+impl Series {
+    /// `change` is [`Law::sensitivity`] of one pane: what a unit changes there in all keys together. `values` is how many
+    /// values that can be, those of all keys that a unit can be in. `panes_a_unit` is how many panes a unit can be in, 1 for
+    /// records, each of which is charged `price`. `horizon` is for how many panes the error of a cumulative series is
+    /// made small; nothing ends there.
+    pub fn calibrated(
+        over: Over,
+        law: Law,
+        change: Sensitivity,
+        values: usize,
+        panes_a_unit: u32,
+        price: Price,
+        horizon: u64,
+    ) -> Result<Series, Error> {
+        let plain = |correlation: Correlation, price: Price| {
+            let noise = Mechanism::calibrated(law, change, values, price)?;
+            Ok(Series { over, correlation, noise, bits: 0 })
+        };
+        let gaussian = |spread: &Spread, correlation: &dyn Fn(u64) -> Correlation| {
+            if change.0 == 0 {
+                return Err(Error::Mechanism(super::Error::NoSensitivity));
+            }
+            if panes_a_unit > 1 && matches!(price, Price::Approximate { .. }) {
+                return Err(Error::SeveralPanes { panes: panes_a_unit });
+            }
+            let found = guarded::calibrate(change.0, values, panes_a_unit, price, spread)?;
+            let correlation = correlation(found.longest);
+            Ok(Series { over, correlation, noise: Mechanism::Gaussian(found.noise), bits: found.bits })
+        };
+        match (over, law) {
+            (Over::Hopping { panes }, _) if !(1..=MOST_PANES).contains(&panes) => Err(Error::Panes { panes }),
+            (Over::Hopping { panes: panes @ 2.. }, Law::DiscreteGaussian) => {
+                let fir = Fir::over(panes as usize);
+                let later = u64::from(2 * panes - 1);
+                let spread = Spread { norm_squared: fir.norm_squared(), drift: 1, least: later, most: later };
+                gaussian(&spread, &|_| Correlation::fir(fir.clone()))
+            }
+            (Over::Hopping { .. }, _) => plain(Correlation::independent(), price),
+            (Over::Cumulative, Law::DiscreteGaussian) => match Blt::for_horizon(horizon) {
+                None => plain(Correlation::independent(), price),
+                Some(blt) => {
+                    let (norm_squared, drift) = (blt.norm_squared(), blt.drift());
+                    let spread = Spread { norm_squared, drift, least: horizon, most: LONGEST };
+                    gaussian(&spread, &|longest| Correlation::blt(blt, longest))
+                }
+            },
+            (Over::Cumulative, _) => match Tree::for_horizon(horizon) {
+                tree if tree.levels() == 1 => plain(Correlation::independent(), price),
+                tree => {
+                    let price = price_of_a_node(price, tree.levels(), panes_a_unit);
+                    plain(Correlation::tree(tree), price)
+                }
+            },
+        }
+    }
+
+    /// Of one key, before its first pane.
+    pub fn begin(&self, values: usize) -> State {
+        let published = vec![vec![0; values]; self.kept()];
+        State { memory: self.correlation.memory(values), published, values }
+    }
+
+    /// Draws, moves `state` on and gives what is published now: the sum over the panes that this release speaks of, in grid
+    /// units. Costs the price of a pane. `state` must be that of this series and key, after its last pane, and `pane` have as
+    /// many values.
+    pub fn step(&self, pane: &Exact, state: &mut State, generator: &mut Generator) -> Noisy {
+        debug_assert_eq!(pane.reveal().len(), state.values, "a pane of another shape");
+        let nothing = Exact::new(vec![0; state.values]);
+        let step = state.step();
+        let mut draw = || self.noise.release(&nothing, generator).0;
+        let mut noisy = self.correlation.correlate(&mut state.memory, &mut draw);
+        for (noisy, exact) in noisy.iter_mut().zip(pane.reveal()) {
+            *noisy = exact.saturating_mul(1 << self.bits).saturating_add(*noisy);
+        }
+        match self.over {
+            Over::Cumulative => add(&mut state.published[0], &noisy),
+            Over::Hopping { panes } => state.published[(step % u64::from(panes)) as usize] = noisy,
+        }
+        let mut sum = vec![0; state.values];
+        state.published.iter().for_each(|vector| add(&mut sum, vector));
+        Noisy(sum.into_iter().map(|value| round(value, self.bits)).collect())
+    }
+
+    /// The standard deviation of the noise in each value published at step `step`, from 0, of a key of `values` values; in grid
+    /// units. A figure to show; it is the same for all keys, and worth keeping where they are many.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+    pub fn deviation(&self, values: usize, step: u64) -> f64 {
+        let over = match self.over {
+            Over::Cumulative => None,
+            Over::Hopping { panes } => Some(panes),
+        };
+        let unit = (1_u64 << self.bits) as f64;
+        let fresh = self.noise.scale().units() as f64 / unit * self.noise.law().deviation(values);
+        fresh * self.correlation.row(step.saturating_add(1), over).sqrt()
+    }
+
+    pub fn over(&self) -> Over {
+        self.over
+    }
+
+    /// The fresh noise, in units of `2^-`[`bits`](Series::bits) of the grid.
+    pub fn noise(&self) -> Mechanism {
+        self.noise
+    }
+
+    pub fn correlation(&self) -> &Correlation {
+        &self.correlation
+    }
+
+    /// Noisy panes are kept in units of `2^-bits` of the grid.
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// How many vectors of published values are kept.
+    fn kept(&self) -> usize {
+        match self.over {
+            Over::Cumulative => 1,
+            Over::Hopping { panes } => panes as usize,
+        }
+    }
+
+    /// What makes it this one and no other.
+    fn numbers(&self) -> Vec<u64> {
+        let over = match self.over {
+            Over::Cumulative => 0,
+            Over::Hopping { panes } => u64::from(panes),
+        };
+        let law = match self.noise.law() {
+            Law::DiscreteLaplace => 0,
+            Law::DiscreteCube => 1,
+            Law::Ball => 2,
+            Law::DiscreteGaussian => 3,
+        };
+        let own = [over, law, self.noise.scale().units(), u64::from(self.bits)];
+        [own.as_slice(), self.correlation.numbers().as_slice()].concat()
+    }
+}
+
+impl Law {
+    /// The standard deviation of one of `values` values, at a scale of 1.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+    fn deviation(self, values: usize) -> f64 {
+        let n = values as f64;
+        match self {
+            Law::DiscreteLaplace => std::f64::consts::SQRT_2,
+            Law::DiscreteCube => ((n + 1.0) * (n + 2.0) / 3.0).sqrt(),
+            Law::Ball => (n + 1.0).sqrt(),
+            Law::DiscreteGaussian => 1.0,
+        }
+    }
+}
+
+/// What a node of a tree may cost, in the kind of `price`.
+///
+/// Under `rho` a level pays its part of it. A unit in `panes` panes can have all of them in one node, whose noise then loses
+/// so many times its epsilon, and `rho` of that grows faster than its epsilon does: so the epsilon of a node is such that
+/// all of the panes in one node cost what the level is paid for them. Fewer panes cost less each.
+fn price_of_a_node(price: Price, levels: usize, panes: u32) -> Price {
+    let (levels, panes) = (levels as u64, u64::from(panes.max(1)));
+    let part = |epsilon: Epsilon, of: u64| Price::Pure(Epsilon::from_trillionths(epsilon.trillionths() / of));
+    match price {
+        Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => part(epsilon, levels),
+        Price::Concentrated(rho) => {
+            let of_all = u128::from(rho.trillionths()) * u128::from(panes) / u128::from(levels);
+            let of_all = Rho::from_trillionths(u64::try_from(of_all).unwrap_or(u64::MAX));
+            part(Price::Concentrated(of_all).pure(), panes)
+        }
+    }
+}
+
+fn add(sum: &mut [i128], vector: &[i128]) {
+    sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+}
+
+/// `value / 2^bits`, rounded to the nearest, halves up: adding `n 2^bits` to the value adds `n`.
+fn round(value: i128, bits: u32) -> i128 {
+    value.saturating_add((1 << bits) >> 1) >> bits
+}
+
+/// Why there can be no series, or its state cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Mechanism(#[from] super::Error),
+    #[error("a window of {panes} panes: take 1 to {MOST_PANES}, with longer panes where the window is long")]
+    Panes { panes: u32 },
+    #[error(
+        "Gaussian noise for a unit that can be in {panes} panes of a series has no price in epsilon and delta here: set the \
+         budget as a rho, or take Laplace noise"
+    )]
+    SeveralPanes { panes: u32 },
+    #[error(
+        "at this price whole numbers are exact enough for {longest} panes of the series, and {least} are needed: raise the \
+         price or lower the number of values"
+    )]
+    Rounding { longest: u64, least: u64 },
+    #[error("a change of {change} grid units in a pane is too large for a series: take a coarser grid")]
+    Change { change: u64 },
+    #[error("the state of the series has version {version}, and this program reads version 1: upgrade the program")]
+    StateVersion { version: u8 },
+    #[error("the state of the series is damaged: restore it from a copy, or begin a new series")]
+    StateDamaged,
+    #[error(
+        "the state belongs to another series, with other noise, panes or price: restore the configuration, or begin a new \
+         series"
+    )]
+    StateForeign,
+}
