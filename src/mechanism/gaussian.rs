@@ -90,24 +90,39 @@ impl Gaussian {
 }
 
 /// No less than the delta that noise of this `sigma` needs at `price`.
-///
-/// With `mu = D2 / sigma`, `a = price/mu - mu/2` and `c = price/mu + mu/2` it is `Q(a) - exp(price) Q(c)`, `Q` the upper
-/// tail of the normal law. The error functions are good to the last digit, and an argument to `c 2^-51`; while `c <= 64`
-/// that is `(a + 1) c 2^-51 < 2^-38` of a tail, and beyond, delta is nearly 1 or below `10^-800`. Every tail is taken for
-/// `2^-36` worse than computed: small tails stay accurate, and where the two nearly cancel the result is too large.
-#[expect(clippy::cast_precision_loss, reason = "part of the bound on the error")]
+#[expect(clippy::cast_precision_loss, reason = "far below the margin of the curve")]
 fn needed_delta(euclidean: u64, values: usize, price: Epsilon, sigma: u64) -> f64 {
-    const MARGIN: f64 = 1.0 / (1_u64 << 36) as f64;
     // A promise for less than the price is one for the price. Beyond 24 the slack for whole numbers would outgrow the rest.
     let epsilon = (price.trillionths() as f64 / 1e12).min(24.0) - 1e-15;
     let sigma = sigma as f64;
-    let mu = euclidean as f64 / sigma;
-    let tail = |x: f64| libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
-    let nearer = tail(epsilon / mu - mu / 2.0);
-    let farther = libm::exp(epsilon) * tail(epsilon / mu + mu / 2.0);
-    let continuous = nearer - farther + MARGIN * (nearer + farther);
     let rounding = (1.0 + libm::exp(epsilon)) * values as f64 / (40.0 * sigma * sigma);
-    (continuous.max(0.0) + rounding) * (1.0 + MARGIN)
+    (curve(euclidean as f64 / sigma, epsilon) + rounding) * (1.0 + MARGIN)
+}
+
+/// A part of a tail.
+const MARGIN: f64 = 1.0 / (1_u64 << 36) as f64;
+
+/// No less than the delta of continuous Gaussian noise at `epsilon`, `mu` the change over the deviation (Balle and Wang 2018,
+/// theorem 8), but for what is below `10^-300`.
+///
+/// With `a = epsilon/mu - mu/2` and `c = epsilon/mu + mu/2` it is `Q(a) - exp(epsilon) Q(c)`, `Q` the upper tail of the normal
+/// law. The error functions are good to the last digit, and an argument to `c 2^-51`; while `c <= 64` that is
+/// `(a + 1) c 2^-51 < 2^-38` of a tail, and beyond, delta is nearly 1 or below `10^-800`. Every tail is taken for `2^-36`
+/// worse than computed: small tails stay accurate, and where the two nearly cancel the result is too large.
+///
+/// Beyond `c = 30` the second part is `phi(a) (1/c - 1/c^3 + 3/c^5 - 15/c^7)`, which is below it and overflows never.
+pub(crate) fn curve(mu: f64, epsilon: f64) -> f64 {
+    let (near, far) = (epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0);
+    let tail = |x: f64| libm::erfc(x * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
+    let nearer = tail(near);
+    let farther = if far < 30.0 {
+        libm::exp(epsilon) * tail(far)
+    } else {
+        let square = 1.0 / (far * far);
+        let density = libm::exp(-near * near / 2.0) / (2.0 * std::f64::consts::PI).sqrt();
+        density / far * (1.0 - square * (1.0 - square * (3.0 - square * 15.0)))
+    };
+    (nearer - farther + MARGIN * (nearer + farther)).max(0.0)
 }
 
 #[cfg(test)]

@@ -1,0 +1,31 @@
+//! What it costs to say what a plan promises.
+
+use bernstream::accountant::gaussian::Drawn;
+use bernstream::accountant::plan::{Class, Plan, longest};
+use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
+use bernstream::target::Sensitivity;
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+
+fn plans(c: &mut Criterion) {
+    let scale = Scale::new(1 << 40).expect("a scale");
+    let laplace = Class::Laplace { change: Sensitivity(110_000_000_000), scale };
+    let pure = Class::Pure(Epsilon::from_trillionths(50_000_000_000));
+    let drawn = Drawn { values: 1000, sigma: scale };
+    let gaussian = Class::Gaussian { rho: Rho::from_trillionths(5_000_000_000), drawn };
+    let (epsilon, delta) =
+        (Epsilon::from_trillionths(1_000_000_000_000), Delta::from_quintillionths(1_000_000_000_000));
+
+    let mut group = c.benchmark_group("plan");
+    group.sample_size(10);
+    for count in [10, 1000, 100_000] {
+        let one = Plan::new([(laplace, count)]);
+        group.bench_function(BenchmarkId::new("epsilon, Laplace", count), |b| b.iter(|| one.epsilon(delta)));
+        let mixed = Plan::new([(laplace, count), (pure, count), (gaussian, count)]);
+        group.bench_function(BenchmarkId::new("epsilon, three classes", count), |b| b.iter(|| mixed.epsilon(delta)));
+    }
+    group.bench_function("longest horizon", |b| b.iter(|| longest(&[(laplace, 1)], epsilon, delta)));
+    group.finish();
+}
+
+criterion_group!(benches, plans);
+criterion_main!(benches);
