@@ -6,6 +6,7 @@
 mod health;
 mod news;
 mod plan;
+mod series;
 mod stop;
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,6 +18,7 @@ use tracing::{error, info, warn};
 
 pub use health::{Health, Loop};
 pub use plan::{Plan, Publication, Release, Way};
+pub use series::Serial;
 pub use stop::Stop;
 
 use crate::accountant::{self, Charged};
@@ -24,6 +26,7 @@ use crate::clock::Timestamp;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closing, Ledger};
 use crate::mechanism;
+use crate::mechanism::continual;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::news::{Figures, News, Outcome};
@@ -49,6 +52,8 @@ pub enum Error {
     Source(#[from] source::Error),
     #[error(transparent)]
     Mechanism(#[from] mechanism::Error),
+    #[error(transparent)]
+    Continual(#[from] continual::Error),
     #[error(transparent)]
     Synopsis(#[from] synopsis::Error),
     #[error(transparent)]
@@ -344,21 +349,33 @@ impl Releasing<'_> {
             return Ok(());
         };
         let mut generator = (self.generators)()?;
-        let mut sealed = Vec::new();
+        let (mut sealed, mut states) = (Vec::new(), Vec::new());
         for ((release, groups), span) in plan.releases.iter().zip(&window.forms).zip(spans) {
             for group in groups {
                 self.health.turn(Loop::Release);
                 let way = release.way(&group.state, &mut generator);
                 let exact = way.target.evaluate(&group.state);
                 let about = way.about(&exact, &mut generator);
-                let noisy = way.mechanism.release(&exact, &mut generator);
-                let description = self.describe(about, group.key.as_deref(), span, publish_at, &quoted);
+                let key = group.key.as_deref();
+                let (noisy, about) = match &release.series {
+                    None => {
+                        (way.mechanism.release(&exact, &mut generator), Description { window: span, ..about.clone() })
+                    }
+                    Some(serial) => {
+                        let (values, slot) = (way.target.shape().values(), (about.release.as_str(), key));
+                        let mut going = serial.resume(&self.ledger, slot, span, values)?;
+                        let noisy = serial.series.step(&exact, &mut going.state, &mut generator);
+                        states.push(going.written(&serial.series));
+                        (noisy, going.describe(serial, about, plan.rules.grid, span))
+                    }
+                };
+                let description = self.describe(about, key, span, publish_at, &quoted);
                 let synopsis = Synopsis::new(description, way.natural(&noisy))?;
                 sealed.push(synopsis.seal()?);
             }
         }
         let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
-        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states: Vec::new() })?;
+        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states })?;
         info!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
@@ -379,17 +396,17 @@ impl Releasing<'_> {
         accountant::quote(of_releases, |block| self.ledger.spent(block), *total).ok()
     }
 
-    /// A description with everything that differs from window to window.
+    /// A description with everything that differs from window to window; `paid` are the panes that were charged for it.
     fn describe(
         &self,
-        about: &Description,
+        about: Description,
         key: Option<&str>,
-        window: Span,
+        paid: Span,
         published: Timestamp,
         quoted: &[Charged],
     ) -> Description {
         let Plan { blocks, total, .. } = self.plan;
-        let is_ours = |block: Span| blocks.spans_meeting(window).any(|met| met == block);
+        let is_ours = |block: Span| blocks.spans_meeting(paid).any(|met| met == block);
         let blocks = quoted.iter().filter(|quoted| is_ours(quoted.block)).map(|quoted| Charge {
             start: quoted.block.start,
             end: quoted.block.end,
@@ -398,11 +415,10 @@ impl Releasing<'_> {
         });
         Description {
             key: key.map(str::to_owned),
-            window,
             published,
-            privacy: description::Privacy { blocks: blocks.collect(), ..about.privacy.clone() },
+            privacy: description::Privacy { blocks: blocks.collect(), ..about.privacy },
             ledger: Entry { id: self.ledger.genesis().ledger.clone(), sequence: self.ledger.head().sequence + 1 },
-            ..about.clone()
+            ..about
         }
     }
 

@@ -421,7 +421,7 @@ fn odds(part: f64, n: usize, limit: f64) -> f64 {
 /// beside `delta`; many keys at once, as if each were a run.
 fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 {
     const PANES: usize = 24;
-    const RUNS: usize = 30_000;
+    const RUNS: usize = 60_000;
     let column = column(series.correlation(), PANES);
     let norm_squared: f64 = column.iter().map(|c| c * c).sum();
     let mut generator = Generator::frozen([seed; 32]);
@@ -437,7 +437,7 @@ fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 
             let noisy = |t: usize| (published[t + 1][run] - published[t][run]) as f64;
             (0..PANES).map(|t| column[t] * (0..=t).map(|k| column[k] * noisy(t - k)).sum::<f64>()).sum()
         };
-        (0..RUNS).filter(|run| statistic(*run) > 2.5 * 2_f64.powi(30) * norm_squared).count() as f64 / RUNS as f64
+        (0..RUNS).filter(|run| statistic(*run) > 3.0 * 2_f64.powi(30) * norm_squared).count() as f64 / RUNS as f64
     };
     let (with, without) = (come(change), come(0));
     ((odds(with, RUNS, 1e-9) - delta) / odds(without, RUNS, 1.0 - 1e-9)).ln()

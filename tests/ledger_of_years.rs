@@ -46,7 +46,7 @@ fn damage_of_an_old_row_stops_whoever_verifies_and_of_a_new_one_the_worker() {
         ("UPDATE outbox SET key = 'p/x' WHERE sequence = 400", false),
         ("UPDATE spent SET price = '\"0.1\"' WHERE block_start = 0", false),
         ("DELETE FROM checkpoints WHERE sequence = 512; UPDATE checkpoints SET body = body || ' '", false),
-        ("UPDATE checkpoints SET body = replace(body, '\"0.4\"', '\"0.1\"')", false),
+        ("UPDATE checkpoints SET body = replace(body, '\"0.8\"', '\"0.1\"')", false),
         ("UPDATE checkpoints SET sequence = sequence + 1", false),
         ("UPDATE rows SET body = replace(body, 'first', 'First') WHERE sequence = 0", true),
         ("UPDATE rows SET digest = zeroblob(32) WHERE sequence = 512", true),

@@ -20,7 +20,6 @@ pub mod concentrated;
 pub mod gaussian;
 pub mod loss;
 pub mod plan;
-
 pub mod policy;
 
 use std::collections::BTreeMap;

@@ -125,7 +125,7 @@ impl From<pipeline::Error> for Failure {
                 Failure::Ledger(text)
             }
             Error::Deliver(deliver::Error::Sink(_)) => Failure::Unavailable(text),
-            Error::Mechanism(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
+            Error::Mechanism(_) | Error::Continual(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
         }
     }
 }

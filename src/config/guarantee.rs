@@ -288,7 +288,7 @@ fn misfits(settings: &Settings) -> Vec<String> {
 /// The most blocks of `block` that a window of `window` can meet, both on grids with one origin.
 ///
 /// A window starts `r = m * gcd` after a border, `r < block`, and meets `ceil((r + window) / block)` blocks.
-fn most_blocks(window: Duration, block: Duration) -> u64 {
+pub fn most_blocks(window: Duration, block: Duration) -> u64 {
     let (window, block) = (micros(window).unsigned_abs(), micros(block).unsigned_abs().max(1));
     let step = gcd(window, block);
     (block - step).saturating_add(window).div_ceil(block)

@@ -11,6 +11,7 @@ mod functions;
 pub mod guarantee;
 pub mod keys;
 pub mod normalised;
+pub mod over;
 mod plan;
 mod release;
 pub mod sampled;
@@ -30,6 +31,7 @@ use crate::config::budget::Payment;
 use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
 use crate::config::document::Document;
 pub use crate::config::document::Faults;
+use crate::config::over::Over;
 pub use crate::config::plan::Error;
 use crate::mechanism::calibrate::Delta;
 use crate::mechanism::choice::Candidates;
@@ -133,6 +135,7 @@ impl Unit {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub name: String,
+    pub over: Over,
     pub function: Function,
     /// The columns of the axes, then that of the label.
     pub columns: Vec<String>,

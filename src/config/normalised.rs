@@ -6,7 +6,9 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::micros;
 use crate::config::budget::Payment;
+use crate::config::over::Over;
 use crate::config::{Calibration, Input, Period, Release, Settings, Unit};
+use crate::ledger::Digest;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
@@ -77,6 +79,14 @@ pub fn json(settings: &Settings) -> String {
     normalised.to_string()
 }
 
+/// What tells a release from every other, its windows included: where it changes, a sum begins anew.
+pub fn identity(settings: &Settings, release: &Release) -> String {
+    let windows = &settings.windows.grid;
+    let about =
+        json!([self::release(settings, release), windows.origin(), micros(windows.length()), settings.columns.time]);
+    Digest::of(about.to_string().as_bytes()).to_string()
+}
+
 /// What one release is, and what it pays.
 fn release(settings: &Settings, release: &Release) -> Value {
     let (domain, label) = domain(&release.columns, &release.axes, release.label.as_ref());
@@ -90,6 +100,9 @@ fn release(settings: &Settings, release: &Release) -> Value {
         "noise": release.body,
     });
     // Only where there is something to say.
+    if release.over != Over::Tumbling {
+        normalised["windows"] = json!(release.over);
+    }
     if release.body.is_on_points() {
         normalised["points"] = json!(release.shape().values());
     }

@@ -1,7 +1,10 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
-use crate::config::{Calibration, Function, Input, Release, Settings, Unit, guarantee};
+use crate::config::choices::Protected;
+use crate::config::over::Over;
+use crate::config::{Calibration, Function, Input, Release, Settings, Unit, guarantee, normalised};
 use crate::mechanism::choice::Candidates;
+use crate::mechanism::continual::{self, Series};
 use crate::mechanism::price::Price;
 use crate::mechanism::{self, Mechanism};
 use crate::pipeline::{self, Plan, Publication, Way};
@@ -20,6 +23,8 @@ pub enum Error {
     Target(#[from] target::Error),
     #[error(transparent)]
     Mechanism(#[from] mechanism::Error),
+    #[error(transparent)]
+    Continual(#[from] continual::Error),
 }
 
 impl Settings {
@@ -58,11 +63,34 @@ impl Settings {
         release.calibration.mechanism(&*function.target, release.body.law(), &self.privacy, price)
     }
 
+    /// The correlated noise of a release that is a sum over several panes.
+    pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
+        let Some(over) = release.over.series().filter(|_| release.function.target.is_sum()) else { return Ok(None) };
+        let (law, target) = (release.body.law(), &*release.function.target);
+        let Protected { adjacency, contributions } = self.protected();
+        let change = law.sensitivity(target, adjacency, contributions)?;
+        // A unit of several records can be in as many keys, each with noise of its own.
+        let values = target.shape().values().saturating_mul(contributions as usize);
+        let (panes, horizon) = (self.panes_a_unit(), release.over.horizon());
+        let price = release.payment.price();
+        Ok(Some(Series::calibrated(over, law, change, values, panes, price, horizon)?))
+    }
+
+    /// How many windows of the grid one unit can be in.
+    fn panes_a_unit(&self) -> u32 {
+        match &self.privacy.unit {
+            Unit::Record => 1,
+            Unit::User { per, .. } => {
+                u32::try_from(guarantee::most_blocks(*per, self.windows.grid.length())).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
     /// The plan. `bands` gives those of a release's noise in units of its scale, one for each order that a window can have;
     /// `is_synthetic` says that the records are simulated.
     pub fn plan(&self, bands: impl Fn(&Release) -> Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
         let release = |release: &Release| {
-            let bands = bands(release);
+            let (bands, series) = (bands(release), self.series(release)?);
             let bandwidth = release.private_bandwidths.as_ref();
             let position = |column: &String| self.columns.values.iter().position(|value| value == column);
             Ok(pipeline::Release {
@@ -71,11 +99,15 @@ impl Settings {
                     label: release.label.clone(),
                     columns: release.columns.iter().filter_map(position).collect(),
                     keep: release.function.target.keep(),
-                    panes: 1,
+                    panes: match release.over {
+                        Over::Hopping { panes } if series.is_none() => panes,
+                        _ => 1,
+                    },
                 },
                 bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
                 ways: release.functions().try_map(|function| self.way(release, function, &bands, is_synthetic))?,
                 price: release.window_price(),
+                series: series.map(|series| pipeline::Serial { series, identity: normalised::identity(self, release) }),
             })
         };
         let publication = match self.input {
@@ -159,6 +191,7 @@ impl Settings {
                 program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
             },
             ledger: Entry { id: String::new(), sequence: 0 },
+            series: None,
             synthetic: is_synthetic,
         }
     }

@@ -20,6 +20,8 @@ use crate::window::{Axis, Label, Outside};
 /// `[release]`
 pub struct Stage {
     pub name: String,
+    /// Settled by [`crate::config::over`], which knows the grid.
+    pub windows: Option<Spanned<file::Over>>,
     pub payment: Spanned<Payment>,
     /// What decides how long a message is.
     pub size: Range<usize>,
@@ -204,6 +206,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
     Ok(Stage {
         name: name.into_inner(),
+        windows: written.windows,
         payment,
         size: asked.place,
         order,

@@ -10,6 +10,7 @@ use crate::config::auto::Terms;
 use crate::config::choices::Protected;
 use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field, File};
+use crate::config::over::{self, Over};
 use crate::config::release::{self, Stage};
 use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
@@ -90,6 +91,11 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     if let (Ok(privacy), Ok(stages)) = (&privacy, &stages) {
         can_pay_once(document, privacy.total, stages);
     }
+    let mut overs = Ok(Vec::new());
+    if let (Ok(schedule), Ok(stages)) = (&windows, &stages) {
+        let all: Vec<_> = stages.iter().map(|stage| over::settle(document, stage, schedule)).collect();
+        overs = all.into_iter().collect();
+    }
     if let (Ok(privacy), Ok(stages)) = (&mut privacy, &mut stages)
         && sampled::settle(document, stages, privacy).is_ok()
     {
@@ -126,7 +132,9 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         Unit::User { column, .. } => Some(column.clone()),
     };
     let (key, keys) = input.key.unzip();
-    let releases: Vec<Release> = stages.into_iter().map(Release::from).collect();
+    let places: Vec<_> = stages.iter().map(|stage| stage.payment.span()).collect();
+    let releases: Vec<Release> =
+        stages.into_iter().zip(overs?).map(|(stage, over)| Release::new(stage, over)).collect();
     let mut values: Vec<String> = Vec::new();
     for column in releases.iter().flat_map(|release| &release.columns) {
         if !values.contains(column) {
@@ -155,14 +163,16 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         detail: serve.map_or(Detail::Safe, |serve| serve.detail),
         normalised: String::new(),
     };
+    can_go_on(document, &settings, &places)?;
     settings.normalised = normalised::json(&settings);
     Ok(settings)
 }
 
-impl From<Stage> for Release {
-    fn from(stage: Stage) -> Self {
+impl Release {
+    fn new(stage: Stage, over: Over) -> Self {
         Release {
             name: stage.name,
+            over,
             function: stage.function.into_inner(),
             columns: stage.columns,
             axes: stage.axes,
@@ -243,6 +253,14 @@ fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Stage)
             return;
         }
     }
+}
+
+/// Correlated noise for these prices exists.
+fn can_go_on(document: &mut Document<'_>, settings: &Settings, places: &[Range<usize>]) -> Result<(), Reported> {
+    for (release, place) in settings.releases.iter().zip(places) {
+        settings.series(release).map_err(|error| document.fault(place.clone(), error.to_string(), ""))?;
+    }
+    Ok(())
 }
 
 /// What the noise of a function is made for. The papers' bound is at fault only where there is one of our own.

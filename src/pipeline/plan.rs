@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::series::Serial;
 use crate::clock::Timestamp;
 use crate::mechanism::choice::{self, Candidates};
 use crate::mechanism::noise::Generator;
@@ -36,6 +37,8 @@ pub struct Release {
     pub ways: Candidates<Way>,
     /// The price of one window, choices and all, for every block that it meets.
     pub price: Price,
+    /// For sums over several panes: what they share, and how their noise goes on. The price is that of a pane.
+    pub series: Option<Serial>,
 }
 
 /// How a window and key can be released.

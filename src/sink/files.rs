@@ -1,4 +1,5 @@
-//! Publishing to a folder: one file a synopsis, `<pipeline>/<release>/<key>/<window start>.arrows`.
+//! Publishing to a folder: one file a synopsis, `<pipeline>/<release>/<key>/<window start>.arrows`; the start of the newest
+//! pane where windows overlap.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -74,7 +75,7 @@ fn write(folder: &Path, sealed: &Sealed) -> Result<(), Error> {
 pub fn name(sealed: &Sealed) -> Result<PathBuf, Error> {
     let header = |name| sealed.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
     let source = header("ce_source").ok_or(Error::Header("ce_source"))?;
-    let start = header("window_start").ok_or(Error::Header("window_start"))?;
+    let start = header("pane_start").or(header("window_start")).ok_or(Error::Header("window_start"))?;
     let source = source.strip_prefix("/bernstream/").unwrap_or(source);
     let mut path: PathBuf = source.split('/').map(safe).collect();
     path.extend(header("ce_subject").map(safe));

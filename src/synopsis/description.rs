@@ -66,8 +66,32 @@ pub struct Description {
     pub incomplete: bool,
     pub digests: Digests,
     pub ledger: Entry,
+    /// Where the synopsis is one of a series whose windows overlap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
     /// Whether the records were simulated, as by `demo`.
     pub synthetic: bool,
+}
+
+/// A sum over several panes, released again with every pane. The noise of its synopses is not independent: each has that of
+/// the panes that it shares with others. `Noise::scale` is then such that the deviation of every value is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Series {
+    pub over: Over,
+    /// The newest pane, the one that this synopsis paid for.
+    pub pane: Span,
+    /// How many synopses of the series came before this one.
+    pub step: u64,
+}
+
+/// What the panes of a synopsis are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// The last so many, or all since the series began where there are fewer.
+    Hopping(u32),
+    /// All since the series began.
+    Cumulative,
 }
 
 /// The function of the records that was released, in natural units.
@@ -267,6 +291,15 @@ pub struct Entry {
 }
 
 impl Description {
+    /// The same with noise of another scale, `factor` times this one.
+    #[must_use]
+    pub fn at_scale(mut self, factor: f64) -> Self {
+        self.noise.scale *= factor;
+        self.band.half_width *= factor;
+        self.band.pointwise = self.band.pointwise.map(|pointwise| pointwise * factor);
+        self
+    }
+
     /// What the released values are.
     pub fn shape(&self) -> Shape {
         Shape { dimensions: self.domain.len(), degree: self.degree, basis: self.basis.clone() }

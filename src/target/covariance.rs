@@ -182,6 +182,10 @@ impl CovarianceDensity {
 const SHIFT: u32 = GRAINS.ilog2() + PEAK.ilog2() - UNITS_A_PEAK;
 
 impl Target for CovarianceDensity {
+    fn is_sum(&self) -> bool {
+        true
+    }
+
     fn keep(&self) -> Keep {
         Keep::Histogram(self.nodes.clone())
     }

@@ -137,6 +137,10 @@ impl Density {
 }
 
 impl Target for Density {
+    fn is_sum(&self) -> bool {
+        true
+    }
+
     fn keep(&self) -> Keep {
         Keep::Histogram(self.nodes.clone())
     }

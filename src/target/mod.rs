@@ -41,6 +41,11 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// The exact values of one window and key, [`Shape::values`] of them. `state` must be one of [`Target::keep`].
     fn evaluate(&self, state: &State) -> Exact;
 
+    /// Whether the values are a sum over the records: those of several windows then add up, each rounded by itself.
+    fn is_sum(&self) -> bool {
+        false
+    }
+
     /// What one evaluation takes at most, whatever the records are.
     fn cost(&self) -> Cost {
         Cost::default()

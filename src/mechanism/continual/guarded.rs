@@ -70,7 +70,9 @@ pub(super) fn calibrate(
 /// need `2^-20 rho + (2^20 + 2) 2^-61`.
 fn gaussian(change: u64, panes: u64, values: usize, price: Price) -> Result<Gaussian, mechanism::Error> {
     match price {
-        Price::Pure(_) => Err(mechanism::Error::NoPromise { delta: mechanism::calibrate::Delta::ZERO }),
+        Price::Pure(_) | Price::Slots(_) => {
+            Err(mechanism::Error::NoPromise { delta: mechanism::calibrate::Delta::ZERO })
+        }
         Price::Concentrated(rho) => {
             let whole = rho.trillionths();
             let rest = whole.saturating_sub(whole.div_ceil(1 << 20) + 1);

@@ -244,6 +244,8 @@ fn price_of_a_node(price: Price, levels: usize, panes: u32) -> Price {
             let of_all = Rho::from_trillionths(u64::try_from(of_all).unwrap_or(u64::MAX));
             part(Price::Concentrated(of_all).pure(), panes)
         }
+        // Calibrates nothing.
+        Price::Slots(_) => price,
     }
 }
 

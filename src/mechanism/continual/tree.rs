@@ -180,13 +180,13 @@ mod tests {
             let in_all = node.trillionths() * levels as u64;
             assert!(in_all <= 1_000_000_000_000 && in_all > 999_999_999_990, "{in_all}");
             for panes in [1_u64, 2, 30] {
-                let total = Price::Concentrated("0.3".parse().unwrap());
+                let total = Price::Concentrated("0.003".parse().unwrap());
                 let Price::Pure(node) = price_of_a_node(total, levels, panes as u32) else { panic!() };
                 // All of a unit's panes in one node of each level, and fewer.
                 let cost = |panes: u64| {
                     let of_all = Epsilon::from_trillionths(node.trillionths() * panes);
-                    let Price::Concentrated(rho) = total.of_pure(of_all) else { panic!() };
-                    rho.to_f64() * levels as f64 / (0.3 * panes as f64)
+                    let Some(Price::Concentrated(rho)) = total.of_pure(of_all) else { panic!() };
+                    rho.to_f64() * levels as f64 / (0.003 * panes as f64)
                 };
                 assert!((1..=panes).all(|panes| cost(panes) <= 1.0), "{levels} {panes}");
                 assert!(cost(panes) > 0.999_999, "{levels} {panes}: {}", cost(panes));

@@ -315,6 +315,10 @@ impl Feature for Summand {
 }
 
 impl Target for Expression {
+    fn is_sum(&self) -> bool {
+        true
+    }
+
     fn keep(&self) -> Keep {
         Keep::Sums(self.0.clone())
     }

@@ -154,6 +154,10 @@ pub fn most_frequencies(dimensions: usize) -> u32 {
 }
 
 impl Target for Moments {
+    fn is_sum(&self) -> bool {
+        true
+    }
+
     fn keep(&self) -> Keep {
         Keep::Histogram(self.nodes.clone())
     }

@@ -154,6 +154,10 @@ impl KernelDensity {
 }
 
 impl Target for KernelDensity {
+    fn is_sum(&self) -> bool {
+        true
+    }
+
     fn keep(&self) -> Keep {
         Keep::Histogram(self.nodes.clone())
     }

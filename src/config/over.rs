@@ -1,0 +1,99 @@
+//! What a release speaks of: one window, the last several, or all so far.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use toml::Spanned;
+
+use crate::clock::{micros, show};
+use crate::config::document::Document;
+use crate::config::release::Stage;
+use crate::config::sections::{Found, Schedule};
+use crate::config::{Calibration, file, forms};
+use crate::mechanism::continual;
+
+/// The windows that a synopsis speaks of; the windows of the grid are its panes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Over {
+    /// A pane.
+    Tumbling,
+    /// The last panes, at least two.
+    Hopping { panes: u32 },
+    /// All panes since the sum began. Its error is kept small for so many.
+    Cumulative { horizon: u64 },
+}
+
+impl Over {
+    /// The same for correlated noise; none for a pane alone.
+    pub fn series(self) -> Option<continual::Over> {
+        match self {
+            Over::Tumbling => None,
+            Over::Hopping { panes } => Some(continual::Over::Hopping { panes }),
+            Over::Cumulative { .. } => Some(continual::Over::Cumulative),
+        }
+    }
+
+    pub fn horizon(self) -> u64 {
+        match self {
+            Over::Cumulative { horizon } => horizon,
+            Over::Tumbling | Over::Hopping { .. } => 1,
+        }
+    }
+}
+
+/// `windows` of a release, on the grid of `schedule`.
+pub fn settle(document: &mut Document<'_>, stage: &Stage, schedule: &Schedule) -> Found<Over> {
+    let Some(written) = &stage.windows else { return Ok(Over::Tumbling) };
+    let pane = schedule.grid.length();
+    let (text, is_hopping) = match written.get_ref() {
+        file::Over::Tumbling => return Ok(Over::Tumbling),
+        file::Over::Hopping(length) => (length, true),
+        file::Over::Cumulative(length) => (length, false),
+    };
+    let length = document.required(&text.span(), "windows", Some(text.clone()), forms::positive_duration)?;
+    let panes = panes(*length.get_ref(), pane);
+    let over = match (is_hopping, panes) {
+        (true, Some(panes @ 2..)) => Over::Hopping { panes: u32::try_from(panes).unwrap_or(u32::MAX) },
+        (false, Some(horizon)) => Over::Cumulative { horizon },
+        (true, _) => {
+            let what = format!("must be two or more windows of [windows], which are {} long", show(pane));
+            let hint = "what is shared by hopping windows is the window of [windows]: make it shorter, or this longer";
+            return Err(document.fault(text.span(), what, hint));
+        }
+        (false, None) => {
+            let what = format!("must be a whole number of windows of [windows], which are {} long", show(pane));
+            return Err(document.fault(text.span(), what, ""));
+        }
+    };
+    sums(document, stage, written, over)
+}
+
+/// What takes correlated noise: sums over records, one function for all panes. Other functions are evaluated on the records
+/// of all panes together, and charge each of them again.
+fn sums(document: &mut Document<'_>, stage: &Stage, written: &Spanned<file::Over>, over: Over) -> Found<Over> {
+    let is_sum = stage.function.get_ref().target.is_sum();
+    if let (Over::Cumulative { .. }, false) = (over, is_sum) {
+        let what = "is for sums over records: densities, moments and expressions";
+        return Err(document.fault(written.span(), what, r#"take "tumbling", or { hopping = "24h" }"#));
+    }
+    let choice =
+        [stage.private_bandwidths.as_ref().map(Spanned::span), stage.private_order.as_ref().map(Spanned::span)];
+    if let (true, Some(place)) = (is_sum, choice.into_iter().flatten().next()) {
+        let what = "is made for each window anew, and the windows of a sum have one function";
+        return Err(document.fault(place, what, r#"leave it out, or take windows = "tumbling""#));
+    }
+    if let (true, Some(calibration)) = (is_sum, &stage.calibration)
+        && *calibration.get_ref() == Calibration::Paper
+    {
+        let what = "is for one window: the papers have no noise for several";
+        return Err(document.fault(calibration.span(), what, r#"leave it out, or take windows = "tumbling""#));
+    }
+    Ok(over)
+}
+
+/// How many of `pane` make up `length`; none where that is no whole number from 1.
+fn panes(length: Duration, pane: Duration) -> Option<u64> {
+    let (length, pane) = (micros(length).unsigned_abs(), micros(pane).unsigned_abs());
+    (pane > 0 && length >= pane && length.is_multiple_of(pane)).then(|| length / pane)
+}

@@ -1,0 +1,93 @@
+//! What a sum over several panes goes on with from one window to the next.
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use crate::clock::Timestamp;
+use crate::ledger::Ledger;
+use crate::mechanism::continual::{self, Over, Series, State};
+use crate::synopsis::description::{self, Description};
+use crate::synopsis::predict;
+use crate::window::grid::{Grid, Span};
+
+/// Correlated noise, and what tells its series from those of other settings.
+#[derive(Clone, Debug)]
+pub struct Serial {
+    pub series: Series,
+    /// Where it is not that of the last pane, the sum begins anew.
+    pub identity: String,
+}
+
+/// Where the series of one release and key stands: written with each charge.
+pub(super) struct Going {
+    slot: String,
+    head: Head,
+    pub state: State,
+}
+
+/// What is written before the state.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    identity: String,
+    /// The start of the first pane, and of the next.
+    first: Timestamp,
+    next: Timestamp,
+}
+
+impl Serial {
+    /// The series of `release` and `key` before the pane `window`: the one that the pane before it left, or a new one where
+    /// there was none, where it was not released, and where the settings have changed. A new one has fresh noise and none of
+    /// the records before, so nothing is paid for twice.
+    pub(super) fn resume(
+        &self,
+        ledger: &Ledger,
+        (release, key): (&str, Option<&str>),
+        window: Span,
+        values: usize,
+    ) -> Result<Going, Error> {
+        let slot = serde_json::json!([release, key]).to_string();
+        let head = |first| Head { identity: self.identity.clone(), first, next: window.end };
+        if let Some(bytes) = ledger.state(&slot)? {
+            let (before, state) = read(&bytes).ok_or(continual::Error::StateDamaged)?;
+            if before.identity == self.identity && before.next == window.start {
+                let state = State::from_bytes(&self.series, state)?;
+                if state.values() == values {
+                    return Ok(Going { slot, head: head(before.first), state });
+                }
+            }
+        }
+        Ok(Going { slot, head: head(window.start), state: self.series.begin(values) })
+    }
+}
+
+impl Going {
+    /// What a synopsis says after this step: what it speaks of, and how far its noise reaches.
+    pub fn describe(&self, serial: &Serial, about: &Description, grid: Grid, window: Span) -> Description {
+        let step = self.state.step().saturating_sub(1);
+        let (over, start) = match serial.series.over() {
+            Over::Cumulative => (description::Over::Cumulative, self.head.first),
+            Over::Hopping { panes } => {
+                (description::Over::Hopping(panes), grid.before(window, panes - 1).max(self.head.first))
+            }
+        };
+        let values = self.state.values();
+        let natural = serial.series.deviation(values, step) * about.noise.grid;
+        let one = predict::deviation(about.noise.law, values) * about.noise.scale;
+        let series = Some(description::Series { over, pane: window, step });
+        Description { window: Span { start, end: window.end }, series, ..about.clone().at_scale(natural / one) }
+    }
+
+    /// The slot and its bytes, for the ledger.
+    pub fn written(&self, series: &Series) -> (String, Vec<u8>) {
+        let mut bytes = serde_json::json!(self.head).to_string().into_bytes();
+        bytes.push(b'\n');
+        bytes.extend(self.state.to_bytes(series));
+        (self.slot.clone(), bytes)
+    }
+}
+
+fn read(bytes: &[u8]) -> Option<(Head, &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let (head, state) = bytes.split_at(end);
+    Some((serde_json::from_slice(head).ok()?, state.get(1..)?))
+}
