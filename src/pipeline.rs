@@ -6,6 +6,7 @@
 mod health;
 mod news;
 mod plan;
+mod price;
 mod series;
 mod stop;
 
@@ -18,6 +19,7 @@ use tracing::{error, info, warn};
 
 pub use health::{Health, Loop};
 pub use plan::{Plan, Publication, Release, Way};
+pub use price::Tariff;
 pub use series::Serial;
 pub use stop::Stop;
 
@@ -28,6 +30,7 @@ use crate::ledger::{self, Closing, Ledger};
 use crate::mechanism;
 use crate::mechanism::continual;
 use crate::mechanism::noise::Generator;
+use crate::mechanism::price::Price;
 use crate::metrics::Metrics;
 use crate::pipeline::news::{Figures, News, Outcome};
 use crate::sink::Sink;
@@ -341,7 +344,8 @@ impl Releasing<'_> {
         let plan = self.plan;
         let first = self.ledger.genesis().first;
         let spans: Vec<Span> = plan.releases.iter().map(|release| plan.span_of(release, window.span, first)).collect();
-        let Some(quoted) = self.quote(&spans) else {
+        let prices = plan.prices(window.span, &spans, first);
+        let Some(quoted) = self.quote(&spans, &prices) else {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
             self.ledger.withhold(window.span, ends)?;
             self.news.add(publish_at, Outcome::Withheld, Figures::of(&self.ledger));
@@ -350,10 +354,14 @@ impl Releasing<'_> {
         };
         let mut generator = (self.generators)()?;
         let (mut sealed, mut states) = (Vec::new(), Vec::new());
-        for ((release, groups), span) in plan.releases.iter().zip(&window.forms).zip(spans) {
+        let parts = plan.releases.iter().zip(&window.forms).zip(spans).zip(prices);
+        for (((release, groups), span), price) in parts {
+            // A release that is over has no part in the window: by the schedule, whatever the records are.
+            let Some(price) = price else { continue };
+            let ways = release.ways_at(price)?;
             for group in groups {
                 self.health.turn(Loop::Release);
-                let way = release.way(&group.state, &mut generator);
+                let way = release.way(&ways, &group.state, &mut generator);
                 let exact = way.target.evaluate(&group.state);
                 let about = way.about(&exact, &mut generator);
                 let key = group.key.as_deref();
@@ -386,14 +394,16 @@ impl Releasing<'_> {
     }
 
     /// What a window costs each block that one of its releases meets, `spans` what they speak of; nothing where a block
-    /// cannot pay.
-    fn quote(&self, spans: &[Span]) -> Option<Vec<Charged>> {
-        let Plan { releases, blocks, total, .. } = self.plan;
-        let of_releases = releases
+    /// cannot pay, or where every release is over.
+    fn quote(&self, spans: &[Span], prices: &[Option<Price>]) -> Option<Vec<Charged>> {
+        let Plan { blocks, limit, .. } = self.plan;
+        let of_releases = spans
             .iter()
-            .zip(spans)
-            .flat_map(|(release, span)| blocks.spans_meeting(*span).map(|block| (block, release.price)));
-        accountant::quote(of_releases, |block| self.ledger.spent(block), *total).ok()
+            .zip(prices)
+            .filter_map(|(span, price)| Some((span, (*price)?)))
+            .flat_map(|(span, price)| blocks.spans_meeting(*span).map(move |block| (block, price)));
+        let quoted = accountant::quote(of_releases, |block| self.ledger.spent(block), *limit).ok()?;
+        (!quoted.is_empty()).then_some(quoted)
     }
 
     /// A description with everything that differs from window to window; `paid` are the panes that were charged for it.

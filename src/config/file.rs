@@ -114,6 +114,7 @@ pub struct Privacy {
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
+    pub reserve: Field<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -188,6 +189,9 @@ pub struct Release {
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
+    pub horizon: Field<String>,
+    pub half_after: Field<String>,
+    pub share: Field<f64>,
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
     pub points: Field<Auto<u32>>,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::accountant::policy::Fraction;
 use crate::clock::Timestamp;
 use crate::config::Period;
 use crate::config::file::Time;
@@ -87,6 +88,30 @@ pub fn delta(number: f64) -> Result<Delta, String> {
         return Err(format!("{number} promises nothing: must be below 1"));
     }
     decimal.parse().map_err(|_| format!("{number} has more than 18 decimals"))
+}
+
+/// A part that is kept back, and leaves something.
+pub fn reserve(number: f64) -> Result<Fraction, String> {
+    if !(0.0..1.0).contains(&number) {
+        return Err("must be from 0, and below 1".to_owned());
+    }
+    fraction(number)
+}
+
+/// A part that is something.
+pub fn share(number: f64) -> Result<Fraction, String> {
+    if !(number > 0.0 && number <= 1.0) {
+        return Err("must be above 0, and at most 1".to_owned());
+    }
+    fraction(number)
+}
+
+/// Exact: at most six decimals.
+fn fraction(number: f64) -> Result<Fraction, String> {
+    let more = || format!("{number} has more than 6 decimals");
+    let units: Epsilon = number.to_string().parse().map_err(|_| more())?;
+    let millionths = units.trillionths().checked_div(1_000_000).filter(|_| units.trillionths() % 1_000_000 == 0);
+    millionths.and_then(|count| Fraction::from_millionths(u32::try_from(count).ok()?)).ok_or_else(more)
 }
 
 /// The decimal of a number that can be a price.

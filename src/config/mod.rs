@@ -13,6 +13,7 @@ pub mod keys;
 pub mod normalised;
 pub mod over;
 mod plan;
+pub mod policy;
 mod release;
 pub mod sampled;
 mod sections;
@@ -26,6 +27,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::accountant::policy::{Fraction, Policy, without_reserve};
 use crate::config::body::Body;
 use crate::config::budget::Payment;
 use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
@@ -90,6 +92,20 @@ pub struct Privacy {
     pub definition: Definition,
     /// The most that a unit may lose in its block.
     pub total: Price,
+    /// What of it is kept back, for corrections.
+    pub reserve: Fraction,
+}
+
+impl Privacy {
+    /// What ordinary windows may spend of a block.
+    pub fn limit(&self) -> Price {
+        without_reserve(self.total, self.reserve)
+    }
+
+    /// How many of `values` of each key a unit can change: one of several records can be in as many keys.
+    pub fn touched(&self, values: usize) -> usize {
+        values.saturating_mul(self.unit.contributions() as usize)
+    }
 }
 
 /// Who is protected.
@@ -141,8 +157,10 @@ pub struct Release {
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
     pub label: Option<Label>,
-    /// What pays for the function's noise.
+    /// What pays for the function's noise, in the first window.
     pub payment: Payment,
+    /// What the windows cost, choices and all.
+    pub policy: Policy,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
     pub body: Body,
@@ -184,8 +202,7 @@ impl Calibration {
         price: Price,
     ) -> Result<Mechanism, plan::Error> {
         let (change, values) = (self.sensitivity(target, law, privacy)?, target.shape().values());
-        // A unit of several records can be in as many keys, each with noise of its own.
-        let touched = values.saturating_mul(privacy.unit.contributions() as usize);
+        let touched = privacy.touched(values);
         Ok(match (self, price) {
             (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
                 let sup = change.0.div_ceil(values as u64);
@@ -208,7 +225,7 @@ impl Release {
         self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
     }
 
-    /// What one window costs: the function, and every choice.
+    /// What the first window costs: the function, and every choice.
     pub fn window_price(&self) -> Price {
         let choices = [
             self.private_bandwidths.as_ref().map(|choice| choice.price),
@@ -260,7 +277,7 @@ impl Settings {
         Sha256::digest(&self.normalised).into()
     }
 
-    /// What one window of all releases costs.
+    /// What the first window of all releases costs.
     pub fn window_price(&self) -> Price {
         let prices = self.releases.iter().map(Release::window_price);
         // A file whose sum does not fit into its total has a fault.

@@ -12,7 +12,7 @@ use crate::clock::Timestamp;
 use crate::config::budget::{self, Amounts};
 use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field};
-use crate::config::{Input, Output, Privacy, Unit, forms};
+use crate::config::{Input, Output, Privacy, Unit, forms, policy};
 use crate::ledger::{self, witness};
 use crate::metrics::Detail;
 use crate::source::kafka::{Lost, OnBadMessage};
@@ -212,9 +212,10 @@ pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Fo
             }
         }
     });
+    let reserve = policy::reserve(document, written.reserve);
     let (adjacency, records_per_window) = adjacency?;
-    let (unit, total) = (unit?, total?);
-    Ok(Privacy { unit, adjacency, records_per_window, definition: Definition::of(total), total })
+    let (unit, total, reserve) = (unit?, total?, reserve?);
+    Ok(Privacy { unit, adjacency, records_per_window, definition: Definition::of(total), total, reserve })
 }
 
 fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Found<Unit> {
