@@ -433,21 +433,22 @@ impl Releasing<'_> {
     }
 
     fn tell(&mut self) {
-        self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health);
+        let told = self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health);
+        if let Some(until) = told {
+            self.plan.show(until, self.ledger.genesis().first, &self.metrics);
+        }
     }
 
     /// Shows in the metrics what an earlier run left, no earlier than it is due.
     fn recall(&mut self) -> Result<(), Error> {
         self.metrics.show_budget(self.plan.total.zero(), self.plan.total);
-        for description in self.plan.releases.iter().map(Release::description) {
-            let scale = self.metrics.noise_scale.with_label_values(&[&description.release]);
-            scale.set(description.noise.scale);
-        }
+        self.metrics.show_reserve(self.plan.total, self.plan.limit);
         let backfill = self.ledger.genesis().backfill_until;
         let Plan { rules, publication, .. } = self.plan;
         let due = |closed: &ledger::Closed| publication.due(closed.window, rules.cut(closed.window, backfill));
         let (figures, news) = News::recall(&self.ledger, Timestamp::now(), due)?;
         figures.show(self.plan.total, &self.metrics);
+        self.plan.show(figures.closed_until, self.ledger.genesis().first, &self.metrics);
         self.news = news;
         Ok(())
     }

@@ -1,16 +1,21 @@
 //! How a budget is spent: what the windows of a block are charged, and until when it lasts. Everything here is public.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::accountant;
-use crate::accountant::policy::Policy;
+use crate::accountant::policy::{Policy, number};
 use crate::clock::Timestamp;
-use crate::config::{Period, Settings, Unit};
+use crate::config::{Period, Release, Settings, Unit, policy};
 use crate::mechanism::price::Price;
+use crate::pipeline::Tariff;
 use crate::window::grid::{Grid, Span};
 
 /// Windows that the budget is followed through; a block of more is shown up to here.
 const MOST_WINDOWS: usize = 100_000;
+
+/// Three of them.
+const CENTURIES: Duration = Duration::from_secs(300 * 365 * 24 * 3600);
 
 /// What a block is charged and how long it lasts.
 pub(super) fn budget(settings: &Settings) -> Vec<String> {
@@ -21,19 +26,24 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
                 Some(end) => format!("the budget lasts to the end of the grid, {end}"),
                 None => "the budget lasts for ever".to_owned(),
             };
-            let unused = total.checked_sub(price).filter(|unused| !unused.is_zero());
+            let unused = settings.privacy.limit().checked_sub(price).filter(|unused| !unused.is_zero());
             let mut lines =
                 vec![format!("every window is a block of its own and is charged {price} of {total}, once: {lasts}")];
             if let Some(unused) = unused {
-                lines.push(format!("{unused} of a block is never used: the price of a window could be {total}"));
+                lines.push(format!(
+                    "{unused} of a block is never used: the price of a window could be {}",
+                    settings.privacy.limit()
+                ));
             }
             lines
         }
         Unit::User { per: Period::Every(length), .. } => {
             let mut lines = vec![format!(
-                "every period of {} is a block of its own, with a total of {total}; a window charges {price} to every block \
-                 that it meets",
-                crate::clock::show(*length)
+                "every period of {} is a block of its own, with a total of {total}{}; a window charges {} to every block that it \
+                 meets",
+                crate::clock::show(*length),
+                kept_back(settings),
+                what_it_costs(settings),
             )];
             let blocks = Grid::new(settings.windows.grid.origin(), *length);
             lines.extend(blocks.iter().flat_map(|blocks| follow(settings, *blocks)).map(|course| course.to_string()));
@@ -41,28 +51,56 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             lines
         }
         Unit::User { per: Period::Ever, .. } => {
-            vec![
-                format!(
-                    "all of time is one block, with a total of {total}; a window charges {price}, and nothing renews it"
-                ),
-                ever(settings, price),
-            ]
+            let mut lines = vec![format!(
+                "all of time is one block, with a total of {total}{}; a window charges {}, and nothing renews it",
+                kept_back(settings),
+                what_it_costs(settings),
+            )];
+            let policies = settings.releases.iter().filter(|release| !is_fixed(release));
+            lines.extend(policies.map(|release| {
+                let over = settings.tariff(release).over;
+                format!("of {:?} {}", release.name, ever(settings, over))
+            }));
+            if settings.releases.iter().any(is_fixed) {
+                lines.push(format!(
+                    "it {}",
+                    ever(settings, Policy::Fixed(price).lasts(settings.privacy.limit(), None, |_| true))
+                ));
+            }
+            lines
         }
     }
 }
 
-/// How long the only block lasts.
-fn ever(settings: &Settings, price: Price) -> String {
-    let (total, grid) = (settings.privacy.total, settings.windows.grid);
-    let Some(count) = Policy::Fixed(price).lasts(total, None, |_| true) else {
-        return "it lasts for ever".to_owned();
-    };
-    let length = grid.length().saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+fn is_fixed(release: &Release) -> bool {
+    matches!(release.policy, Policy::Fixed(_))
+}
+
+fn kept_back(settings: &Settings) -> String {
+    let limit = settings.privacy.limit();
+    if limit == settings.privacy.total { String::new() } else { format!(", of which windows spend {limit}") }
+}
+
+fn what_it_costs(settings: &Settings) -> String {
+    if settings.releases.iter().all(is_fixed) {
+        return settings.window_price().to_string();
+    }
+    let each = |release: &Release| format!("{} of {:?}", policy::in_words(release.policy), release.name);
+    settings.releases.iter().map(each).collect::<Vec<_>>().join(" and ")
+}
+
+/// How long the only block lasts that pays for so many windows.
+fn ever(settings: &Settings, paid: Option<u64>) -> String {
+    let grid = settings.windows.grid;
+    let Some(count) = paid else { return "pays for all windows there are".to_owned() };
+    let length = u32::try_from(count).map(|count| grid.length().saturating_mul(count)).unwrap_or(Duration::MAX);
     let end = grid.origin().plus(length);
     match settings.windows.end {
-        Some(last) if last <= end => format!("it pays for {count} windows, and lasts to the end of the grid, {last}"),
+        Some(last) if last <= end => format!("pays for {count} windows, and lasts to the end of the grid, {last}"),
+        // Longer than anybody will count.
+        _ if length > CENTURIES => format!("pays for {count} windows, for centuries"),
         _ => format!(
-            "it pays for {count} windows, {} from the first window of the ledger on: where that is the one at \
+            "pays for {count} windows, {} from the first window of the ledger on: where that is the one at \
              windows.origin, the window of {end} is the first that is not published",
             crate::clock::show(length)
         ),
@@ -97,14 +135,18 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<Course> {
     let first = blocks.span_of(windows.origin());
     let shown = [first, blocks.after(first)];
     let nothing = settings.privacy.total.zero();
+    let tariffs: Vec<Tariff> = settings.releases.iter().map(|release| settings.tariff(release)).collect();
+    let origin = windows.span_of(windows.origin());
     let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
-    let spans = std::iter::successors(Some(windows.span_of(windows.origin())), |window| Some(windows.after(*window)));
+    let spans = std::iter::successors(Some(origin), |window| Some(windows.after(*window)));
     let is_within =
         |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
     for window in spans.take_while(is_within).take(MOST_WINDOWS) {
-        let prices = blocks.spans_meeting(window).map(|block| (block, settings.window_price()));
+        let number = number(windows, blocks.span_of(window.start), origin.start, window);
+        let paid: Vec<Price> = tariffs.iter().filter_map(|tariff| tariff.price(number)).collect();
+        let prices = blocks.spans_meeting(window).flat_map(|block| paid.iter().map(move |price| (block, *price)));
         let spent = |block| courses.get(&block).map_or(nothing, |course| course.spent);
-        let quoted = accountant::quote(prices, spent, settings.privacy.total).unwrap_or_default();
+        let quoted = accountant::quote(prices, spent, settings.privacy.limit()).unwrap_or_default();
         for block in blocks.spans_meeting(window) {
             let new = Course { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
             let course = courses.entry(block).or_insert(new);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::accountant::policy::Policy;
 use crate::cli::course::budget;
 use crate::cli::{Failure, candidates, section};
 use crate::config::{self, Release, Settings, guarantee};
@@ -64,7 +65,11 @@ fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure>
     }
     section(&mut text, "Sensitivity", &plan.sensitivity());
     section(&mut text, "Noise", &plan.noise()?);
-    section(&mut text, "Other prices", &plan.prices());
+    match plan.release.policy {
+        Policy::Fixed(_) => section(&mut text, "Other prices", &plan.prices(&around(release.payment.own()))),
+        Policy::Horizon { .. } => {}
+        Policy::Decaying { half_after, .. } => section(&mut text, "Later windows", &plan.later(half_after.get())),
+    }
     let mut approximation = plan.approximation();
     if approximation.is_empty() && release.shape().basis == Basis::Bernstein && release.auto.is_none() {
         let unknown = "not predicted for this function: the figures above are those of the noise alone";
@@ -179,17 +184,29 @@ impl<'s> Plan<'s> {
         ])
     }
 
-    /// Half, the same and twice the price.
-    fn prices(&self) -> Vec<String> {
+    /// What the noise of other prices is.
+    fn prices(&self, prices: &[Price]) -> Vec<String> {
         let mut lines =
             vec![format!("{:<34} {:<34} {}", "price", "scale (largest effects of a unit)", "95 % error in the middle")];
-        for price in around(self.release.payment.own()) {
+        for price in prices.iter().copied() {
             // Half a price that is just possible may not be.
             let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
             let (scale, middle) = (show(scale / self.sup), show(middle / self.sup));
             lines.push(format!("{:<34} {scale:<34} {middle}", price.to_string()));
         }
+        lines
+    }
+
+    /// The first window of a block, and some that come later.
+    fn later(&self, half_after: u64) -> Vec<String> {
+        let tariff = self.settings.tariff(self.release);
+        let numbers = [0, 1, 3, 9].map(|times| half_after.saturating_mul(times));
+        let own = |n: u64| tariff.price(n)?.checked_sub(tariff.choices);
+        let prices: Vec<Price> = numbers.into_iter().filter_map(own).collect();
+        let numbers = numbers.map(|number| number.to_string()).join(", ");
+        let mut lines = vec![format!("of the windows {numbers} of a block, counted from 0, the noise's own:")];
+        lines.extend(self.prices(&prices));
         lines
     }
 

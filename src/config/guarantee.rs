@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::accountant::policy::Policy;
 use crate::clock::micros;
-use crate::config::{Calibration, Input, Period, Release, Settings, Unit};
+use crate::config::{Calibration, Input, Period, Release, Settings, Unit, policy};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Delta, Rho};
 use crate::mechanism::price::Price;
@@ -26,10 +27,22 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         _ => plain(settings),
     };
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
-    lines.push(format!("A window costs {price}{keys}."));
+    let is_fixed = |release: &Release| matches!(release.policy, Policy::Fixed(_));
+    match settings.releases.iter().all(is_fixed) {
+        true => lines.push(format!("A window costs {price}{keys}.")),
+        false => lines.push(format!(
+            "What a window costs{keys} follows from how many windows met its block before; the first costs {price}."
+        )),
+    }
+    if settings.privacy.limit() != total {
+        let limit = settings.privacy.limit();
+        lines.push(format!("Windows spend {limit} of a block at most; the rest is kept for corrections."));
+    }
     for release in &settings.releases {
         let own = self::release(settings, release);
-        if settings.releases.len() > 1 {
+        if !is_fixed(release) {
+            lines.push(format!("The release {:?} costs {}.", release.name, policy::in_words(release.policy)));
+        } else if settings.releases.len() > 1 {
             lines.push(format!("Of that, {} pays for the release {:?}.", release.window_price(), release.name));
         }
         lines.extend(own);
@@ -145,11 +158,20 @@ pub fn implied(rho: Rho) -> String {
 fn pure_noise(release: &Release) -> Option<String> {
     let epsilon = release.payment.epsilon();
     match (release.body.law(), release.payment.price()) {
+        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_))
+            if matches!(release.policy, Policy::Decaying { .. }) =>
+        {
+            Some(
+                "Its noise is of pure differential privacy, which costs a rho of epsilon tanh(epsilon / 2).".to_owned(),
+            )
+        }
         (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_)) => Some(format!(
             "Its noise is of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon tanh(epsilon / 2)."
         )),
         (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Approximate { delta, .. })
-            if delta > Delta::ZERO && release.calibration == Calibration::Tight =>
+            if !matches!(release.policy, Policy::Decaying { .. })
+                && delta > Delta::ZERO
+                && release.calibration == Calibration::Tight =>
         {
             Some(format!(
                 "Its noise is of pure differential privacy with epsilon = {epsilon} and makes no use of the delta."

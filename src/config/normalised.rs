@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::accountant::policy::Policy;
 use crate::clock::micros;
 use crate::config::budget::Payment;
 use crate::config::over::Over;
@@ -73,6 +74,9 @@ pub fn json(settings: &Settings) -> String {
         },
         "releases": releases,
     });
+    if privacy.limit() != privacy.total {
+        normalised["limit"] = json!(privacy.limit());
+    }
     if let definition @ Definition::Random(_) = &privacy.definition {
         normalised["ledger"]["definition"] = json!(definition);
     }
@@ -100,6 +104,13 @@ fn release(settings: &Settings, release: &Release) -> Value {
         "noise": release.body,
     });
     // Only where there is something to say.
+    match release.policy {
+        Policy::Fixed(_) => {}
+        Policy::Horizon { share, windows } => normalised["price"] = json!({ "share": share, "horizon": windows }),
+        Policy::Decaying { share, half_after } => {
+            normalised["price"] = json!({ "share": share, "half_after": half_after });
+        }
+    }
     if release.over != Over::Tumbling {
         normalised["windows"] = json!(release.over);
     }

@@ -1,6 +1,7 @@
 //! What the windows of a release cost, one after the other, and until when that lasts. All of it is public.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use super::plan::{Plan, Release, Way};
 use crate::accountant::policy::{Policy, number};
@@ -8,6 +9,7 @@ use crate::clock::Timestamp;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::mechanism::{self, Mechanism};
+use crate::metrics::Metrics;
 use crate::window::grid::Span;
 
 /// What a release pays for its windows, choices and all.
@@ -59,6 +61,23 @@ impl Plan {
         let until = i64::try_from(paid).ok().and_then(|paid| begin.micros().checked_add(paid.checked_mul(length)?))?;
         let until = Timestamp::from_micros(until);
         (until < block.end && self.rules.end.is_none_or(|end| until < end)).then_some(until)
+    }
+}
+
+impl Plan {
+    /// Shows what the schedule alone says of the window that ended at `until`, or of the first.
+    pub(super) fn show(&self, until: Timestamp, first: Timestamp, metrics: &Metrics) {
+        let window = self.rules.grid.span_of(until.minus(Duration::from_micros(1)).max(first));
+        metrics.show_lasts_until(self.lasts_until(window, first));
+        let block = self.blocks.span_of(window.start);
+        for release in &self.releases {
+            let price = release.tariff.price(number(self.rules.grid, block, first, window));
+            // One that is over shows its last.
+            let ways = price.and_then(|price| release.ways_at(price).ok());
+            if let Some(scale) = ways.map(|ways| ways.first().descriptions.first().noise.scale) {
+                metrics.noise_scale.with_label_values(&[&release.description().release]).set(scale);
+            }
+        }
     }
 }
 
