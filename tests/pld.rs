@@ -146,7 +146,7 @@ fn the_epsilon_of_any_pure_mechanisms_is_the_optimal_composition() {
         let plan = Plan::new([(Class::Pure(epsilon(t)), count)]);
         let found = plan.epsilon(delta(of)).unwrap();
         is_just_above(found.to_f64(), exact, &format!("pure {t}, {count} times, delta {of}"));
-        let Price::Concentrated(rho) = Price::Concentrated(Rho::ZERO).of_pure(epsilon(t)) else { panic!() };
+        let Some(Price::Concentrated(rho)) = Price::Concentrated(Rho::ZERO).of_pure(epsilon(t)) else { panic!() };
         let rho = Rho::from_trillionths(rho.trillionths() * count);
         let concentrated = concentrated::epsilon_of(rho, delta(of)).unwrap();
         assert!(found < concentrated, "{t} {count}: {found} {concentrated}");
