@@ -1,0 +1,239 @@
+//! Policies from end to end: users for ever, horizons, series that fade, a reserve. What is paid, what it says, when it ends.
+#![cfg(feature = "worker")]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::ipc::writer::StreamWriter;
+use bernstream::config::Settings;
+use bernstream::mechanism::price::Price;
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::description::Description;
+
+const HOUR: i64 = 3_600_000_000;
+/// 2026-01-01T00:00:00Z.
+const ORIGIN: i64 = 1_767_225_600_000_000;
+
+/// Two days of hourly windows from a file to a folder.
+fn configuration(per: &str, privacy: &str, releases: &[&str]) -> String {
+    let mut text = format!(
+        "pipeline = \"responses\"\n\
+         [input]\ntime = \"received_at\"\nfiles = {{ path = \"in.arrows\" }}\n\
+         [windows]\norigin = \"2026-01-01T00:00:00Z\"\nlength = \"1h\"\nend = \"2026-01-03T00:00:00Z\"\n\
+         [privacy]\nunit = {{ user = {{ column = \"user_id\", per = \"{per}\", max_records_per_window = 2 }} }}\n\
+         adjacency = \"add_remove\"\n{privacy}\n\
+         [output]\nfiles = {{ path = \"out\" }}\n[ledger]\npath = \"ledger\"\n"
+    );
+    for (at, release) in releases.iter().enumerate() {
+        text += &format!(
+            "[[release]]\nname = \"r{at}\"\ndegree = 4\norder = 2\n{release}\n\
+             domain = [{{ column = \"milliseconds\", min = 0, max = 2000, outside = \"clamp\" }}]\n\
+             [release.density]\nbandwidths = [500]\n"
+        );
+    }
+    text
+}
+
+fn records(path: &Path) {
+    let times: Vec<i64> = (0..480).map(|i| ORIGIN + i * HOUR / 10).collect();
+    let users: Vec<String> = (0..480).map(|i| format!("u{}", i % 7)).collect();
+    let columns: [(&str, ArrayRef); 3] = [
+        ("received_at", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
+        ("user_id", Arc::new(StringArray::from(users))),
+        ("milliseconds", Arc::new(Float64Array::from(vec![300.0; 480]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+    let mut writer = StreamWriter::try_new(File::create(path).expect("a file"), &batch.schema()).expect("a stream");
+    writer.write(&batch).expect("it is written");
+    writer.finish().expect("it is written");
+}
+
+fn bernstream(folder: &Path, arguments: &[&str]) -> (String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_bernstream"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .expect("bernstream runs");
+    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    assert!(output.status.success(), "{arguments:?}: {out}{err}");
+    (out, err)
+}
+
+/// What is published of each release, by the hour.
+type Published = BTreeMap<String, BTreeMap<i64, Description>>;
+
+/// Runs it, twice: a restart changes nothing.
+fn run(text: &str) -> (Published, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("c.toml"), text).expect("the configuration");
+    records(&folder.path().join("in.arrows"));
+    bernstream(folder.path(), &["run", "c.toml"]);
+    let first = read(folder.path());
+    bernstream(folder.path(), &["run", "c.toml"]);
+    assert_eq!(read(folder.path()), first);
+    bernstream(folder.path(), &["ledger", "verify", "c.toml"]);
+    bernstream(folder.path(), &["check", "--offline", "c.toml"]);
+    (first, folder)
+}
+
+fn read(folder: &Path) -> Published {
+    let mut published = Published::new();
+    for release in fs::read_dir(folder.join("out/responses")).expect("the output") {
+        for file in fs::read_dir(release.expect("a folder").path()).expect("its files") {
+            let synopsis = Synopsis::open(&fs::read(file.expect("a file").path()).expect("bytes")).expect("a synopsis");
+            let about = synopsis.description().clone();
+            let hour = (about.window.start.micros() - ORIGIN) / HOUR;
+            published.entry(about.release.clone()).or_default().insert(hour, about);
+        }
+    }
+    published
+}
+
+fn hours(published: &Published, release: &str) -> Vec<i64> {
+    published.get(release).map(|hours| hours.keys().copied().collect()).unwrap_or_default()
+}
+
+fn pure(text: &str) -> Price {
+    Price::Pure(text.parse().unwrap())
+}
+
+#[test]
+fn a_user_for_ever_has_one_total_and_what_comes_after_it_is_withheld() {
+    let (published, folder) = run(&configuration("ever", "epsilon = 1.0", &["epsilon = 0.04"]));
+    assert_eq!(hours(&published, "r0"), (0..25).collect::<Vec<_>>());
+    let last = &published["r0"][&24];
+    assert_eq!((last.privacy.blocks.len(), last.privacy.blocks[0].spent), (1, pure("1")));
+    assert!(last.privacy.in_words.contains("whenever they were sent"), "{}", last.privacy.in_words);
+    assert_eq!(last.privacy.blocks[0].start.to_string(), "0001-01-01T00:00:00Z");
+    let (shown, _) = bernstream(folder.path(), &["ledger", "show", "c.toml"]);
+    assert!(shown.contains("25 released") && shown.contains("23 withheld"), "{shown}");
+    let (said, _) = bernstream(folder.path(), &["explain", "c.toml"]);
+    assert!(said.contains("pays for 25 windows") && said.contains("2026-01-02T01:00:00Z"), "{said}");
+    // Its ledger cannot be followed by another one.
+    fs::remove_dir_all(folder.path().join("ledger")).unwrap();
+    let again = Command::new(env!("CARGO_BIN_EXE_bernstream"))
+        .args(["ledger", "init", "c.toml"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(!again.status.success());
+}
+
+#[test]
+fn a_horizon_is_divided_evenly_and_the_rest_of_the_block_is_withheld() {
+    let (published, folder) = run(&configuration("1d", "epsilon = 0.9", &["horizon = \"3h\""]));
+    assert_eq!(hours(&published, "r0"), [0, 1, 2, 24, 25, 26]);
+    for about in published["r0"].values() {
+        assert_eq!(about.privacy.price, pure("0.3"));
+        assert!(about.privacy.in_words.contains("0.3 for each of the first 3 windows"), "{}", about.privacy.in_words);
+    }
+    let (said, _) = bernstream(folder.path(), &["explain", "c.toml"]);
+    assert!(said.contains("3 of its 24 windows are published, for 0.9; it runs out"), "{said}");
+}
+
+#[test]
+fn a_series_that_fades_goes_on_and_its_noise_grows_as_its_price_falls() {
+    for (total, unit) in [("epsilon = 8.0", 1e-12), ("rho = 8.0\n", 1e-12)] {
+        let (published, _folder) = run(&configuration("1d", total, &["half_after = \"6h\""]));
+        assert_eq!(hours(&published, "r0"), (0..48).collect::<Vec<_>>());
+        for (hour, about) in &published["r0"] {
+            let n = hour % 24;
+            let parts = about.privacy.blocks[0].spent.parts();
+            let spent = parts[0] as f64 * unit;
+            let all = (n + 1) as f64 / (n + 7) as f64 * 8.0;
+            assert!(spent <= all && spent > all - 1e-9, "{hour}: {spent} {all}");
+            // The first window's, as it would be at the price of this one.
+            let first = &published["r0"][&(hour - n)];
+            let paid = |about: &Description| about.privacy.price.pure().to_f64();
+            let factor = paid(first) / paid(about);
+            let grown = [
+                about.noise.scale / first.noise.scale,
+                about.band.half_width / first.band.half_width,
+                about.band.pointwise.unwrap() / first.band.pointwise.unwrap(),
+            ];
+            assert!(grown.iter().all(|grown| (grown / factor - 1.0).abs() < 1e-6), "{hour}: {grown:?} {factor}");
+        }
+        let scale = |hour| published["r0"][&hour].noise.scale;
+        assert!(scale(23) > scale(0) * 2.0 && scale(24) == scale(0));
+    }
+}
+
+#[test]
+fn a_release_that_is_over_drops_out_and_the_others_go_on() {
+    let releases = ["horizon = \"2h\"\nshare = 0.5", "half_after = \"4h\"", "epsilon = 0.01"];
+    let (published, folder) = run(&configuration("1d", "epsilon = 2.0\nreserve = 0.1", &releases));
+    assert_eq!(hours(&published, "r0"), [0, 1, 24, 25]);
+    assert_eq!(hours(&published, "r1"), (0..48).collect::<Vec<_>>());
+    assert_eq!(hours(&published, "r2"), (0..48).collect::<Vec<_>>());
+    // 1.8 are not kept back: half of them, 24 fixed prices, and what is left of 1.8.
+    let spent = published["r2"][&23].privacy.blocks[0].spent;
+    assert_eq!(published["r0"][&0].privacy.price, pure("0.45"));
+    let fading = 0.66 * 24.0 / 28.0;
+    assert!((spent.pure().to_f64() - (0.9 + 0.24 + fading)).abs() < 1e-9, "{spent}");
+    assert_eq!(published["r2"][&23].privacy.blocks[0].total, pure("2"));
+    let (said, _) = bernstream(folder.path(), &["explain", "c.toml"]);
+    assert!(said.contains("of which windows spend 1.8"), "{said}");
+}
+
+/// The faults of a configuration, one line each, without their place.
+fn faults(text: &str) -> String {
+    Settings::parse(text, "f").map(|_| String::new()).unwrap_or_else(|faults| faults.to_string())
+}
+
+#[test]
+fn policies_that_cannot_be_kept_are_refused_in_words() {
+    let users = |per: &str, privacy: &str, release: &str| faults(&configuration(per, privacy, &[release]));
+    let total = "epsilon = 1.0";
+    for (told, words) in [
+        (users("1d", total, "horizon = \"3h\"\nhalf_after = \"3h\""), "`horizon` and `half_after`"),
+        (users("1d", total, "horizon = \"3h\"\nepsilon = 0.1"), "the price of a window follows from `horizon`"),
+        (users("1d", total, "epsilon = 0.1\nshare = 0.5"), "a price is fixed"),
+        (users("1d", total, "horizon = \"90m\""), "must be a whole number of windows, which are 1h long"),
+        (users("1d", total, "horizon = \"3h\"\nshare = 0"), "must be above 0, and at most 1"),
+        (users("1d", total, "horizon = \"3h\"\nshare = 0.1234567"), "more than 6 decimals"),
+        (users("1d", "epsilon = 1.0\nreserve = 1", "horizon = \"3h\""), "must be from 0, and below 1"),
+        (users("1d", total, "half_after = \"3h\"\nscale = \"paper\""), "the papers' scale"),
+        (
+            users("1d", total, "half_after = \"3h\"\nwindows = { hopping = \"2h\" }"),
+            "windows that overlap share theirs",
+        ),
+        (users("1d", "epsilon = 1.0\nreserve = 0.5", "epsilon = 0.6"), "of which 0.5 is not kept back"),
+        (users("1d", "epsilon = 0.000000000002", "horizon = \"3h\""), "leaves nothing for a window"),
+        (faults(&configuration("ever", total, &["horizon = \"3h\"", "epsilon = 0.1"])), "give it a `horizon`"),
+        (faults(&configuration("1d", total, &["horizon = \"3h\"", "epsilon = 0.1"])), "ask for more than a block"),
+        (
+            faults(&configuration("1d", total, &["horizon = \"3h\"\nshare = 1", "half_after = \"3h\""])),
+            "leave nothing for the others",
+        ),
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+    let record = configuration("1d", total, &["horizon = \"3h\""]);
+    let (before, rest) = record.split_once("unit = ").unwrap();
+    let (_, after) = rest.split_once('\n').unwrap();
+    let told = faults(&format!("{before}unit = \"record\"\n{after}"));
+    assert!(told.contains("for records every window is a block"), "{told}");
+    assert_eq!(users("ever", total, "half_after = \"3h\""), "");
+}
+
+#[test]
+fn a_changed_policy_is_another_ledger() {
+    let digest = |privacy: &str, release: &str| {
+        Settings::parse(&configuration("1d", privacy, &[release]), "f").unwrap().digest()
+    };
+    let total = "epsilon = 1.0";
+    let one = digest(total, "horizon = \"3h\"");
+    for other in [
+        digest(total, "horizon = \"4h\""),
+        digest(total, "half_after = \"3h\""),
+        digest("epsilon = 1.0\nreserve = 0.1", "horizon = \"3h\""),
+        digest(total, "horizon = \"3h\"\nshare = 0.5"),
+        digest(total, "epsilon = 0.333333333333"),
+    ] {
+        assert_ne!(one, other);
+    }
+}
