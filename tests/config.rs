@@ -61,6 +61,8 @@ fn the_reference_says_what_the_defaults_are() {
         "trust_producer_time = false",
         "on_bad_message = \"stop\"",
         "scale = \"tight\"",
+        "composition = \"sum\"",
+        "reserve = 0",
         "brokers = \"localhost:9092\"\ntopic = \"reference-synopses\"",
         "witness_min_insync_replicas = 2",
         "keep_published = \"7d\"",

@@ -114,7 +114,19 @@ pub struct Privacy {
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
+    pub composition: Field<Composition>,
+    pub windows: Field<u64>,
     pub reserve: Field<f64>,
+}
+
+/// By which theorem prices add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Composition {
+    Sum,
+    Concentrated,
+    Gaussian,
+    Plan,
 }
 
 #[derive(Debug, Deserialize)]

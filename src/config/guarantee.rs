@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
-use crate::config::{Calibration, Input, Period, Release, Settings, Unit, policy};
+use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition, policy};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Delta, Rho};
 use crate::mechanism::price::Price;
 use crate::metrics::Detail;
 use crate::source::kafka::OnBadMessage;
-use crate::synopsis::description::{Definition, Random};
+use crate::synopsis::description::{Definition, Implied, Random};
 use crate::target::Adjacency;
 use crate::window::keep::Keep;
 
@@ -43,7 +43,9 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         if !is_fixed(release) {
             lines.push(format!("The release {:?} costs {}.", release.name, policy::in_words(release.policy)));
         } else if settings.releases.len() > 1 {
-            lines.push(format!("Of that, {} pays for the release {:?}.", release.window_price(), release.name));
+            lines.extend(release.policy.price(0).filter(|price| !price.is_zero()).map(|price| {
+                format!("Of that, {price} pays for the release {:?}.", release.name)
+            }));
         }
         lines.extend(own);
     }
@@ -130,15 +132,33 @@ fn plain(settings: &Settings) -> Vec<String> {
              far below one over the number of units."
                 .to_owned(),
         ],
+        Price::Concentrated(rho) if settings.privacy.definition == Definition::Gaussian => {
+            let mut lines = vec![format!(
+                "{who} {changes} the probabilities of {EVERYTHING}, no more than a normal variable of deviation 1 that moves by \
+                 sqrt(2 x {rho}), all noise being Gaussian: Gaussian differential privacy of {of} with mu = {}.{hidden}",
+                ((2.0 * rho.to_f64()).sqrt() * 1e6).ceil() / 1e6
+            )];
+            lines.extend(settings.privacy.implies.map(|implies| composition::in_words(implies, settings.privacy.total)));
+            lines
+        }
         Price::Concentrated(rho) => vec![
             format!(
                 "{who} {changes} the probabilities of {EVERYTHING}, by a Renyi divergence of at most {rho} a for every order a > 1, \
                  either way: zero-concentrated differential privacy of {of} with rho = {rho}.{hidden}"
             ),
-            implied(rho),
+            match settings.privacy.implies {
+                Some(implies) => composition::in_words(implies, settings.privacy.total),
+                None => implied(rho),
+            },
         ],
-        // Part of what a plan says for itself, with the epsilon and delta that it implies.
-        Price::Slots(_) => Vec::new(),
+        Price::Slots(windows) => settings.privacy.implies.map_or(Vec::new(), |Implied { epsilon, delta }| {
+            vec![format!(
+                "{who} {changes} the probability that {EVERYTHING}, is in a set of outcomes, whichever set that is, to at most \
+                 exp({epsilon}) times as much plus {delta}: approximate, (epsilon, delta)-differential privacy of {of} with epsilon = \
+                 {epsilon} and delta = {delta}, of a plan of {windows} windows that was declared before the first of them, \
+                 however many of them are published.{hidden}"
+            )]
+        }),
     }
 }
 

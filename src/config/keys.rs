@@ -54,6 +54,8 @@ pub const KEYS: &[(&str, &str)] = &[
         "privacy.reserve",
         "a number from 0, and below 1, with at most 6 decimals, such as 0.1: a part kept for corrections",
     ),
+    ("privacy.composition", r#""sum", "concentrated", "gaussian" or "plan""#),
+    ("privacy.windows", "a whole number from 1, such as 24: the windows of a block that are planned"),
     ("release", "a table [release], or several [[release]]"),
     ("release.name", r#"a name such as "departure-delay""#),
     ("release.windows", r#""tumbling", { hopping = "24h" } or { cumulative = "365d" }"#),

@@ -4,6 +4,7 @@ pub mod auto;
 pub mod body;
 pub mod budget;
 pub mod choices;
+pub mod composition;
 pub mod document;
 pub mod file;
 mod forms;
@@ -42,7 +43,7 @@ use crate::mechanism::{Laplace, Law, Mechanism};
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
 use crate::synopsis::approximation::Smoothness;
-use crate::synopsis::description::{self, Definition};
+use crate::synopsis::description::{self, Definition, Implied};
 use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
 use crate::window::grid::Blocks;
 use crate::window::{Axis, Label};
@@ -92,6 +93,8 @@ pub struct Privacy {
     pub definition: Definition,
     /// The most that a unit may lose in its block.
     pub total: Price,
+    /// What the total was worked out from, where that is what is promised.
+    pub implies: Option<Implied>,
     /// What of it is kept back, for corrections.
     pub reserve: Fraction,
 }
@@ -279,7 +282,7 @@ impl Settings {
 
     /// What the first window of all releases costs.
     pub fn window_price(&self) -> Price {
-        let prices = self.releases.iter().map(Release::window_price);
+        let prices = self.releases.iter().filter_map(|release| release.policy.price(0));
         // A file whose sum does not fit into its total has a fault.
         prices.fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price).unwrap_or(self.privacy.total))
     }

@@ -8,7 +8,7 @@ use crate::accountant::policy::Policy;
 use crate::clock::micros;
 use crate::config::budget::Payment;
 use crate::config::over::Over;
-use crate::config::{Calibration, Input, Period, Release, Settings, Unit};
+use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition};
 use crate::ledger::Digest;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
@@ -74,6 +74,16 @@ pub fn json(settings: &Settings) -> String {
         },
         "releases": releases,
     });
+    if let Definition::Gaussian = &privacy.definition {
+        normalised["ledger"]["definition"] = json!(privacy.definition);
+        normalised["ledger"]["drawn"] = json!([composition::DRAWN.values, composition::DRAWN.sigma.units()]);
+    }
+    if let Definition::Planned = &privacy.definition {
+        normalised["ledger"]["plan"] = json!(composition::declared(settings));
+    }
+    if let Some(implies) = &privacy.implies {
+        normalised["ledger"]["implies"] = json!(implies);
+    }
     if privacy.limit() != privacy.total {
         normalised["limit"] = json!(privacy.limit());
     }

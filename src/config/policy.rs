@@ -233,7 +233,12 @@ impl Settings {
                 })
             }),
         };
-        Tariff { policy: release.policy, choices, over }
+        // Where a fixed price is spent before, it needs no other end.
+        let drawn_out = self.drawn_out().filter(|most| match release.policy {
+            Policy::Fixed(_) => release.policy.lasts(self.privacy.limit(), Some(*most), |_| true).is_none(),
+            _ => true,
+        });
+        Tariff { policy: release.policy, choices, over: over.into_iter().chain(drawn_out).min() }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::config::choices::Protected;
 use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field, File};
 use crate::config::over::{self, Over};
-use crate::config::policy;
+use crate::config::{composition, policy};
 use crate::config::release::{self, Stage};
 use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
@@ -105,8 +105,11 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     if let (Ok(privacy), Ok(stages)) = (&mut privacy, &mut stages)
         && sampled::settle(document, stages, privacy).is_ok()
     {
-        for stage in stages {
+        for stage in stages.iter() {
             can_be_drawn(document, privacy, stage);
+        }
+        if document.reported().is_none() {
+            let _reported = composition::holds(document, privacy, stages, grid);
         }
     }
     if let (Ok(input), Ok(schedule)) = (&input, &windows) {
@@ -139,8 +142,9 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     };
     let (key, keys) = input.key.unzip();
     let places: Vec<_> = stages.iter().map(|stage| stage.payment.span()).collect();
-    let releases: Vec<Release> =
+    let mut releases: Vec<Release> =
         stages.into_iter().zip(overs?).map(|(stage, over)| Release::new(stage, over)).collect();
+    composition::share_the_slot(privacy.total, &mut releases);
     let mut values: Vec<String> = Vec::new();
     for column in releases.iter().flat_map(|release| &release.columns) {
         if !values.contains(column) {
@@ -201,10 +205,21 @@ impl Release {
 
 /// Whether the total pays for a window of all releases; the fault stands where it is exceeded.
 fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, stages: &[Stage]) {
+    // All of them have one slot.
+    if let Price::Slots(_) = privacy.limit() {
+        return slots_are_left(document, privacy, stages);
+    }
     let mut before = privacy.total.zero();
     for stage in stages {
         let Some(sum) = can_pay(document, privacy, before, stage) else { return };
         before = sum;
+    }
+}
+
+fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, stages: &[Stage]) {
+    if let (true, Some(stage)) = (privacy.limit().is_zero(), stages.first()) {
+        let what = format!("{}, less what is kept back, is not one window", privacy.total);
+        document.fault(stage.payment.span(), what, "lower privacy.reserve, or raise privacy.windows");
     }
 }
 
