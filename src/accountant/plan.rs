@@ -80,8 +80,9 @@ impl Plan {
         found.into_iter().chain(pure).min()
     }
 
+    /// Whether [`Plan::delta`] or [`Plan::epsilon`] says so: each has its own grid, and both are true.
     pub fn is_within(&self, epsilon: Epsilon, delta: Delta) -> bool {
-        self.pure().is_some_and(|pure| pure <= epsilon) || self.delta(epsilon) <= delta
+        self.delta(epsilon) <= delta || self.epsilon(delta).is_some_and(|needed| needed <= epsilon)
     }
 
     /// The sum of the epsilons, where all classes have one: basic composition.
