@@ -38,8 +38,18 @@ fn a_promise_of_epsilon_and_delta_buys_rho_and_all_gaussian_books_more_of_it() {
 #[test]
 fn what_is_published_says_what_its_total_implies() {
     for (composition, release, words, definition) in [
-        ("\"concentrated\"", "epsilon = 0.4", "zero-concentrated differential privacy of a user's period", "zero-concentrated"),
-        ("\"gaussian\"", "noise = \"gaussian\"\nrho = 0.02", "Gaussian differential privacy of a user's period", "gaussian"),
+        (
+            "\"concentrated\"",
+            "epsilon = 0.4",
+            "zero-concentrated differential privacy of a user's period",
+            "zero-concentrated",
+        ),
+        (
+            "\"gaussian\"",
+            "noise = \"gaussian\"\nrho = 0.02",
+            "Gaussian differential privacy of a user's period",
+            "gaussian",
+        ),
     ] {
         let (published, folder) = run(&configuration("1d", &promise(composition), &[release]));
         let windows = hours(&published, "r0");

@@ -76,7 +76,8 @@ pub(super) fn book(
     };
     let total = Price::Concentrated(rho);
     if total.is_zero() {
-        let what = format!("leaves no rho: epsilon = {epsilon} with delta = {delta} is too little for this composition");
+        let what =
+            format!("leaves no rho: epsilon = {epsilon} with delta = {delta} is too little for this composition");
         return Err(document.fault(at, what, r#"raise them, or take composition = "sum""#));
     }
     Ok(Book { total, definition, implies })
@@ -186,7 +187,10 @@ fn mechanisms(privacy: &Privacy, stage: &Stage) -> Vec<Mechanism> {
         Some(choice) => choice.get_ref().candidates.iter().collect(),
         None => vec![stage.function.get_ref()],
     };
-    functions.into_iter().filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok()).collect()
+    functions
+        .into_iter()
+        .filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok())
+        .collect()
 }
 
 /// How many values one unit meets in a window.

@@ -43,9 +43,13 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         if !is_fixed(release) {
             lines.push(format!("The release {:?} costs {}.", release.name, policy::in_words(release.policy)));
         } else if settings.releases.len() > 1 {
-            lines.extend(release.policy.price(0).filter(|price| !price.is_zero()).map(|price| {
-                format!("Of that, {price} pays for the release {:?}.", release.name)
-            }));
+            lines.extend(
+                release
+                    .policy
+                    .price(0)
+                    .filter(|price| !price.is_zero())
+                    .map(|price| format!("Of that, {price} pays for the release {:?}.", release.name)),
+            );
         }
         lines.extend(own);
     }

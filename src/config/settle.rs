@@ -12,7 +12,6 @@ use crate::config::choices::Protected;
 use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field, File};
 use crate::config::over::{self, Over};
-use crate::config::{composition, policy};
 use crate::config::release::{self, Stage};
 use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
@@ -20,6 +19,7 @@ use crate::config::{
     Calibration, Function, Input, Output, Period, Privacy, Release, Settings, Unit, most_values, normalised,
     synopsis_bytes,
 };
+use crate::config::{composition, policy};
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::metrics::Detail;
