@@ -23,14 +23,13 @@ pub use price::Tariff;
 pub use series::Serial;
 pub use stop::Stop;
 
-use crate::accountant::{self, Charged};
+use crate::accountant::Charged;
 use crate::clock::Timestamp;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closing, Ledger};
 use crate::mechanism;
 use crate::mechanism::continual;
 use crate::mechanism::noise::Generator;
-use crate::mechanism::price::Price;
 use crate::metrics::Metrics;
 use crate::pipeline::news::{Figures, News, Outcome};
 use crate::sink::Sink;
@@ -345,7 +344,7 @@ impl Releasing<'_> {
         let first = self.ledger.genesis().first;
         let spans: Vec<Span> = plan.releases.iter().map(|release| plan.span_of(release, window.span, first)).collect();
         let prices = plan.prices(window.span, &spans, first);
-        let Some(quoted) = self.quote(&spans, &prices) else {
+        let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
             self.ledger.withhold(window.span, ends)?;
             self.news.add(publish_at, Outcome::Withheld, Figures::of(&self.ledger));
@@ -391,19 +390,6 @@ impl Releasing<'_> {
         self.news.add(publish_at, Outcome::Released, Figures::of(&self.ledger));
         self.tell();
         Ok(())
-    }
-
-    /// What a window costs each block that one of its releases meets, `spans` what they speak of; nothing where a block
-    /// cannot pay, or where every release is over.
-    fn quote(&self, spans: &[Span], prices: &[Option<Price>]) -> Option<Vec<Charged>> {
-        let Plan { blocks, limit, .. } = self.plan;
-        let of_releases = spans
-            .iter()
-            .zip(prices)
-            .filter_map(|(span, price)| Some((span, (*price)?)))
-            .flat_map(|(span, price)| blocks.spans_meeting(*span).map(move |block| (block, price)));
-        let quoted = accountant::quote(of_releases, |block| self.ledger.spent(block), *limit).ok()?;
-        (!quoted.is_empty()).then_some(quoted)
     }
 
     /// A description with everything that differs from window to window; `paid` are the panes that were charged for it.

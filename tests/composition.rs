@@ -68,7 +68,7 @@ fn what_is_published_says_what_its_total_implies() {
 
 #[test]
 fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declared_to() {
-    let releases = ["epsilon = 0.3", "noise = \"gaussian\"\nrho = 0.01"];
+    let releases = ["epsilon = 0.2", "noise = \"gaussian\"\nrho = 0.002"];
     let (published, folder) = run(&configuration("1d", &promise("\"plan\"\nwindows = 5"), &releases));
     for release in ["r0", "r1"] {
         assert_eq!(hours(&published, release), [0, 1, 2, 3, 4, 24, 25, 26, 27, 28], "{release}");
@@ -79,7 +79,7 @@ fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declare
     let (shown, _) = bernstream(folder.path(), &["ledger", "show", "c.toml"]);
     assert!(shown.contains("5 windows of the plan of 5 windows of the plan"), "{shown}");
     // Another price of a running plan would be an adaptive one.
-    let changed = configuration("1d", &promise("\"plan\"\nwindows = 5"), &["epsilon = 0.2", releases[1]]);
+    let changed = configuration("1d", &promise("\"plan\"\nwindows = 5"), &["epsilon = 0.1", releases[1]]);
     std::fs::write(folder.path().join("c.toml"), changed).unwrap();
     let refused = support::command(folder.path(), &["run", "c.toml"]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
@@ -89,7 +89,7 @@ fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declare
 /// Any mechanism of pure differential privacy is at most randomised response: its windows are composed outcome by outcome.
 #[test]
 fn a_plan_that_is_accepted_is_within_its_promise_and_one_window_more_is_not() {
-    let cube = "noise = \"cube\"\nepsilon = 0.2";
+    let cube = "noise = \"cube\"\nepsilon = 0.05";
     let told = faults(&configuration("1d", &promise("\"plan\"\nwindows = 1000"), &[cube]));
     let (_, rest) = told.split_once("at most ").unwrap();
     let most: u32 = rest.split_once(' ').unwrap().0.parse().unwrap();
@@ -97,10 +97,10 @@ fn a_plan_that_is_accepted_is_within_its_promise_and_one_window_more_is_not() {
         faults(&configuration("1d", &promise(&format!("\"plan\"\nwindows = {windows}")), &[cube])).is_empty()
     };
     assert!(sound(most) && !sound(most + 1));
-    assert!(exact(0.2, most, 2.0) <= 1e-6 && exact(0.2, most + 1, 2.0) > 1e-6, "{most}");
-    // Ten would be all without the delta.
-    assert!(most > 10);
-    let class = [(plan::Class::Pure("0.2".parse().unwrap()), 1)];
+    assert!(exact(0.05, most, 2.0) <= 1e-6 && exact(0.05, most + 1, 2.0) > 1e-6, "{most}");
+    // Forty would be all without the delta.
+    assert!(most > 50, "{most}");
+    let class = [(plan::Class::Pure("0.05".parse().unwrap()), 1)];
     assert_eq!(plan::longest(&class, "2".parse().unwrap(), "0.000001".parse().unwrap()), u64::from(most));
 }
 
@@ -123,14 +123,16 @@ fn exact(each: f64, windows: u32, epsilon: f64) -> f64 {
 fn what_a_composition_cannot_hold_is_refused_in_words() {
     let told = |composition: &str, release: &str| faults(&configuration("1d", &promise(composition), &[release]));
     let of = |privacy: &str| faults(&configuration("1d", privacy, &["epsilon = 0.1"]));
+    let loud = "epsilon = 20.0\ndelta = 0.01\ncomposition = \"gaussian\"";
+    let loud = faults(&configuration("1d", loud, &["noise = \"gaussian\"\nrho = 8.0"]));
     for (told, words) in [
+        (loud, "whole numbers cost more"),
         (of("rho = 0.1\ncomposition = \"concentrated\""), "is composed by itself"),
         (of("epsilon = 1.0\ncomposition = \"concentrated\""), "privacy.delta: missing"),
         (of("epsilon = 1.0\nwindows = 24"), "is the length of a declared plan, and there is none"),
         (of("epsilon = 1e-9\ndelta = 1e-18\ncomposition = \"concentrated\""), "leaves no rho"),
         (told("\"plan\"", "epsilon = 0.1"), "privacy.windows: missing"),
         (told("\"gaussian\"", "epsilon = 0.1"), "its noise is not Gaussian"),
-        (told("\"gaussian\"", "noise = \"gaussian\"\nrho = 0.1"), "whole numbers cost more"),
         (told("\"plan\"\nwindows = 24", "epsilon = 0.9"), "windows of these prices fit within epsilon = 2"),
         (told("\"plan\"\nwindows = 24", "epsilon = 2.1"), "not even one window of these prices fits"),
         (told("\"plan\"\nwindows = 24", "horizon = \"3h\""), "every window of a declared plan"),

@@ -1,15 +1,18 @@
 //! Policies from end to end: users for ever, horizons, series that fade, a reserve. What is paid, what it says, when it ends.
 #![cfg(feature = "worker")]
 
+#[path = "support/plan.rs"]
+mod plan;
 #[path = "support/policies.rs"]
 mod support;
 
 use std::fs;
 
+use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::description::Description;
-use support::{bernstream, command, configuration, faults, hours, run};
+use support::{HOUR, ORIGIN, bernstream, command, configuration, faults, hours, run};
 
 fn pure(text: &str) -> Price {
     Price::Pure(text.parse().unwrap())
@@ -124,6 +127,35 @@ fn policies_that_cannot_be_kept_are_refused_in_words() {
     let told = faults(&format!("{before}unit = \"record\"\n{after}"));
     assert!(told.contains("for records every window is a block"), "{told}");
     assert_eq!(users("ever", total, "half_after = \"3h\""), "");
+}
+
+#[test]
+fn the_schedule_says_until_when_every_release_is_paid_for() {
+    let hour = |hour: i64| Timestamp::from_micros(ORIGIN + hour * HOUR);
+    let until = |per: &str, release: &[&str], first: i64, window: i64| {
+        let settings = Settings::parse(&configuration(per, "epsilon = 1.0", release), "f").unwrap();
+        let window = settings.windows.grid.span_of(hour(window));
+        plan::plan(&settings).lasts_until(window, hour(first)).map(|until| (until.micros() - ORIGIN) / HOUR)
+    };
+    assert_eq!(until("ever", &["epsilon = 0.04"], 0, 0), Some(25));
+    assert_eq!(until("ever", &["epsilon = 0.04"], 7, 40), Some(32));
+    // The grid ends before.
+    assert_eq!(until("ever", &["epsilon = 0.02"], 0, 0), None);
+    assert_eq!(
+        (until("1d", &["epsilon = 0.04"], 0, 0), until("1d", &["epsilon = 0.05"], 0, 30)),
+        (None, Some(24 + 20))
+    );
+    assert_eq!(
+        (until("1d", &["horizon = \"3h\""], 0, 30), until("1d", &["horizon = \"3h\""], 5, 6)),
+        (Some(27), Some(8))
+    );
+    assert_eq!(
+        (until("1d", &["horizon = \"24h\""], 0, 0), until("ever", &["half_after = \"3h\""], 0, 0)),
+        (None, None)
+    );
+    assert_eq!(until("1d", &["horizon = \"3h\"\nshare = 0.2", "epsilon = 0.01"], 0, 1), Some(3));
+    // Two fixed prices are spent together.
+    assert_eq!(until("1d", &["epsilon = 0.05", "epsilon = 0.05"], 0, 1), Some(10));
 }
 
 #[test]

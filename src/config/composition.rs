@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use serde::Deserialize;
 use toml::Spanned;
 
 use crate::accountant::gaussian::Drawn;
@@ -10,7 +11,7 @@ use crate::accountant::policy::Policy;
 use crate::accountant::{concentrated, gaussian};
 use crate::config::budget::{self, Amounts};
 use crate::config::document::Document;
-use crate::config::file::{self, Composition, Field};
+use crate::config::file::{self, Field};
 use crate::config::release::Stage;
 use crate::config::sections::Found;
 use crate::config::{Calibration, Period, Privacy, Release, Settings, Unit, forms, guarantee};
@@ -19,6 +20,16 @@ use crate::mechanism::price::Price;
 use crate::mechanism::{Law, Mechanism};
 use crate::synopsis::description::{Definition, Implied};
 use crate::window::grid::Grid;
+
+/// By which theorem prices add up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Composition {
+    Sum,
+    Concentrated,
+    Gaussian,
+    Plan,
+}
 
 /// What a block may spend, and what that promises.
 pub(super) struct Book {

@@ -11,6 +11,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 use toml::value::Datetime;
 
+pub use crate::config::composition::Composition;
 pub use crate::synopsis::approximation::Smoothness;
 pub use crate::target::machine::Loss;
 pub use crate::target::sampler::Law;
@@ -117,16 +118,6 @@ pub struct Privacy {
     pub composition: Field<Composition>,
     pub windows: Field<u64>,
     pub reserve: Field<f64>,
-}
-
-/// By which theorem prices add up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Composition {
-    Sum,
-    Concentrated,
-    Gaussian,
-    Plan,
 }
 
 #[derive(Debug, Deserialize)]

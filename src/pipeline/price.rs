@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::plan::{Plan, Release, Way};
 use crate::accountant::policy::{Policy, number};
+use crate::accountant::{self, Charged};
 use crate::clock::Timestamp;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
@@ -39,6 +40,23 @@ impl Plan {
             release.tariff.price(number(self.rules.grid, block, first, window))
         };
         self.releases.iter().zip(spans).map(price).collect()
+    }
+
+    /// What a window costs each block that one of its releases meets, `spans` what they speak of; nothing where a block
+    /// cannot pay, or where every release is over.
+    pub(super) fn quote(
+        &self,
+        spans: &[Span],
+        prices: &[Option<Price>],
+        spent: impl Fn(Span) -> Price,
+    ) -> Option<Vec<Charged>> {
+        let of_releases = spans
+            .iter()
+            .zip(prices)
+            .filter_map(|(span, price)| Some((span, (*price)?)))
+            .flat_map(|(span, price)| self.blocks.spans_meeting(*span).map(move |block| (block, price)));
+        let quoted = accountant::quote(of_releases, spent, self.limit).ok()?;
+        (!quoted.is_empty()).then_some(quoted)
     }
 
     /// The start of the first window in the block of `window` of which a release is not paid for; `None` where all are. By the

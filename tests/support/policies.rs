@@ -13,9 +13,9 @@ use bernstream::config::Settings;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Description;
 
-const HOUR: i64 = 3_600_000_000;
+pub const HOUR: i64 = 3_600_000_000;
 /// 2026-01-01T00:00:00Z.
-const ORIGIN: i64 = 1_767_225_600_000_000;
+pub const ORIGIN: i64 = 1_767_225_600_000_000;
 
 /// Two days of hourly windows from a file to a folder.
 pub fn configuration(per: &str, privacy: &str, releases: &[&str]) -> String {
