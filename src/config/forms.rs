@@ -110,8 +110,9 @@ pub fn share(number: f64) -> Result<Fraction, String> {
 fn fraction(number: f64) -> Result<Fraction, String> {
     let more = || format!("{number} has more than 6 decimals");
     let units: Epsilon = number.to_string().parse().map_err(|_| more())?;
-    let millionths = units.trillionths().checked_div(1_000_000).filter(|_| units.trillionths() % 1_000_000 == 0);
-    millionths.and_then(|count| Fraction::from_millionths(u32::try_from(count).ok()?)).ok_or_else(more)
+    let whole = units.trillionths().is_multiple_of(1_000_000);
+    let millionths = u32::try_from(units.trillionths() / 1_000_000).ok().filter(|_| whole);
+    millionths.and_then(Fraction::from_millionths).ok_or_else(more)
 }
 
 /// The decimal of a number that can be a price.
