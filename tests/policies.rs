@@ -8,11 +8,15 @@ mod support;
 
 use std::fs;
 
+use bernstream::cli::parts::Parts;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
+use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Health, Stop, Worker};
 use bernstream::synopsis::description::Description;
-use support::{HOUR, ORIGIN, bernstream, command, configuration, faults, hours, run};
+use support::{HOUR, ORIGIN, Published, bernstream, command, configuration, faults, hours, records, run};
 
 fn pure(text: &str) -> Price {
     Price::Pure(text.parse().unwrap())
@@ -156,6 +160,63 @@ fn the_schedule_says_until_when_every_release_is_paid_for() {
     assert_eq!(until("1d", &["horizon = \"3h\"\nshare = 0.2", "epsilon = 0.01"], 0, 1), Some(3));
     // Two fixed prices are spent together.
     assert_eq!(until("1d", &["epsilon = 0.05", "epsilon = 0.05"], 0, 1), Some(10));
+}
+
+/// Runs it, stopped and started again after every other window that is paid for; how often, and the last metrics.
+fn interrupted(text: &str) -> (Published, u32, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| format!("path = \"{}\"", folder.path().join(name).display());
+    let text = ["in.arrows", "out", "ledger"]
+        .iter()
+        .fold(text.to_owned(), |text, name| text.replace(&format!("path = \"{name}\""), &path(name)));
+    records(&folder.path().join("in.arrows"));
+    let settings = Settings::parse(&text, "f").unwrap();
+    let plan = plan::plan(&settings);
+    for runs in 1.. {
+        let parts = Parts::open(&settings).map_err(|error| error.failure).unwrap();
+        let (health, stop) = (Health::default(), Stop::default());
+        let metrics = Metrics::new(Detail::Safe, "responses", "pure epsilon", "0").unwrap();
+        let (mut drawn, stopping) = (0, stop.clone());
+        let worker = Worker {
+            plan: &plan,
+            source: parts.source,
+            ledger: parts.ledger,
+            witness: parts.witness,
+            sink: parts.sink,
+            generators: Box::new(move || {
+                drawn += 1;
+                if drawn == 2 {
+                    stopping.ask();
+                }
+                Generator::from_entropy()
+            }),
+            metrics: metrics.clone(),
+            health: &health,
+            stop: stop.clone(),
+        };
+        worker.run().unwrap();
+        if !stop.asked() {
+            return (support::read(folder.path()), runs, metrics.render().unwrap());
+        }
+    }
+    unreachable!("it ends")
+}
+
+#[test]
+fn a_restart_changes_no_price_and_gives_nothing_back() {
+    for (per, release) in [("1d", "half_after = \"6h\""), ("1d", "horizon = \"5h\""), ("ever", "epsilon = 0.11")] {
+        let text = configuration(per, "epsilon = 1.0", &[release]);
+        let (whole, _folder) = run(&text);
+        let (parts, runs, metrics) = interrupted(&text);
+        let paid = |published: &Published| -> Vec<_> {
+            let one = |(hour, about): (&i64, &Description)| (*hour, about.privacy.price, about.privacy.blocks.clone());
+            published["r0"].iter().map(one).collect()
+        };
+        assert_eq!(paid(&parts), paid(&whole), "{release}");
+        assert!(runs > 1, "{release}: {runs}");
+        let until = "bernstream_privacy_budget_lasts_until_timestamp_seconds{";
+        assert_eq!(metrics.contains(until), !release.starts_with("half"), "{metrics}");
+    }
 }
 
 #[test]

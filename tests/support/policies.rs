@@ -80,6 +80,7 @@ pub fn run(text: &str) -> (Published, tempfile::TempDir) {
     bernstream(folder.path(), &["run", "c.toml"]);
     assert_eq!(read(folder.path()), first);
     bernstream(folder.path(), &["ledger", "verify", "c.toml"]);
+    bernstream(folder.path(), &["ledger", "verify", "--output-only", "c.toml"]);
     bernstream(folder.path(), &["check", "--offline", "c.toml"]);
     (first, folder)
 }
