@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::accountant::concentrated;
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
 use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition, policy};
@@ -139,7 +140,8 @@ fn plain(settings: &Settings) -> Vec<String> {
         Price::Concentrated(rho) if settings.privacy.definition == Definition::Gaussian => {
             let mut lines = vec![format!(
                 "{who} {changes} the probabilities of {EVERYTHING}, no more than a normal variable of deviation 1 that moves by \
-                 sqrt(2 x {rho}), all noise being Gaussian: Gaussian differential privacy of {of} with mu = {}.{hidden}",
+                 sqrt(2 x {rho}), all noise being Gaussian, but for a rounding to whole numbers that the delta below has room \
+                 for: Gaussian differential privacy of {of} with mu = {}.{hidden}",
                 ((2.0 * rho.to_f64()).sqrt() * 1e6).ceil() / 1e6
             )];
             lines.extend(settings.privacy.implies.map(|implies| composition::in_words(implies, settings.privacy.total)));
@@ -166,15 +168,17 @@ fn plain(settings: &Settings) -> Vec<String> {
     }
 }
 
-/// What a rho means as (epsilon, delta): `rho + 2 sqrt(rho ln(1 / delta))` [BS16, proposition 1.3], rounded up to show.
+/// What a rho means as (epsilon, delta), the least that is known [CKS20, corollary 13], rounded up to show.
 pub fn implied(rho: Rho) -> String {
-    let rho = rho.to_f64();
-    let at = |delta: f64| ((rho + 2.0 * (rho * (1.0 / delta).ln()).sqrt()) * 1e3 + 1e-6).ceil() / 1e3;
+    let at = |quintillionths: u64| {
+        let epsilon = concentrated::epsilon_of(rho, Delta::from_quintillionths(quintillionths));
+        epsilon.map_or(f64::INFINITY, |epsilon| (epsilon.to_f64() * 1e3 + 1e-6).ceil() / 1e3)
+    };
     format!(
-        "A rho implies (epsilon, delta)-differential privacy for every delta, with epsilon = rho + 2 sqrt(rho ln(1 / delta)): of \
-         this total, epsilon = {} at delta = 1e-6, or {} at delta = 1e-9.",
-        at(1e-6),
-        at(1e-9)
+        "A rho implies (epsilon, delta)-differential privacy for every delta: of this total, epsilon = {} at delta = 1e-6, or {} \
+         at delta = 1e-9.",
+        at(1_000_000_000_000),
+        at(1_000_000_000)
     )
 }
 
@@ -410,8 +414,8 @@ mod tests {
         }
         assert!(!said.contains("makes no use of the delta"), "{said}");
         let said = promise("rho = 0.5", "epsilon = 0.04");
-        // 0.5 + 2 sqrt(0.5 ln 1e6) = 5.7565... and 0.5 + 2 sqrt(0.5 ln 1e9) = 6.9378...
-        for words in ["Renyi divergence of at most 0.5 a", "epsilon = 5.757 at delta = 1e-6, or 6.938 at delta = 1e-9"]
+        // By a search over the orders of [CKS20, corollary 13]: 5.22153... and 6.47407...
+        for words in ["Renyi divergence of at most 0.5 a", "epsilon = 5.222 at delta = 1e-6, or 6.475 at delta = 1e-9"]
         {
             assert!(said.contains(words), "{said}");
         }
