@@ -12,7 +12,8 @@
 //! 1. Bounded before it is summed: a record is mapped into the public domain and capped before it touches any state.
 //! 2. Exact, then noisy: sums are integers; noise is drawn exactly on the same grid; `mechanism` is the only door.
 //! 3. What leaves was paid for, byte for byte: the sink takes only [`ledger::Paid`], and only the ledger makes one.
-//! 4. The schedule knows no data: every window is released for every declared key, with the same shape.
+//! 4. The schedule knows no data: every window is released for every declared key, with the same shape, until its policy says
+//!    in advance that it is over.
 //! 5. Spent is spent: a ledger that is missing, damaged, a copy or behind the witness stops the worker.
 //!
 //! Rooms import only rooms before them in the list below (`tests/rooms.rs` keeps that true), and none imports

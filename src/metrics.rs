@@ -2,6 +2,7 @@
 
 use prometheus::{Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 
+use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 
 /// How much the metrics tell.
@@ -32,7 +33,10 @@ pub struct Metrics {
     pub closed_until: Gauge,
     spent: Parts,
     total: Parts,
+    reserve: Parts,
     used: Gauge,
+    /// Not shown where the budget outlasts its block.
+    lasts_until: GaugeVec,
     /// One a release.
     pub noise_scale: GaugeVec,
     pub ledger_entries: IntGauge,
@@ -127,6 +131,16 @@ impl Metrics {
             )?)?,
             spent: Parts::new(&registry, "spent", "spent in the newest block charged")?,
             total: Parts::new(&registry, "limit", "total of every block")?,
+            reserve: Parts::new(&registry, "reserve", "of the total of every block, kept back for corrections")?,
+            lasts_until: {
+                let about = Opts::new(
+                    "privacy_budget_lasts_until_timestamp_seconds",
+                    "start of the first window of the newest block that has a release unpaid, where there is one",
+                );
+                let until = GaugeVec::new(about, &[])?;
+                registry.register(Box::new(until.clone()))?;
+                until
+            },
             used: add(Gauge::new(
                 "privacy_budget_used_ratio",
                 "spent of total in the newest block charged, the larger part",
@@ -149,6 +163,22 @@ impl Metrics {
         self.spent.set(spent);
         self.total.set(total);
         self.used.set(spent.share_of(total));
+    }
+
+    /// What of the total is kept back, if anything is.
+    pub fn show_reserve(&self, total: Price, limit: Price) {
+        if let Some(reserve) = total.checked_sub(limit).filter(|reserve| !reserve.is_zero()) {
+            self.reserve.set(reserve);
+        }
+    }
+
+    /// Until when the block that is charged pays for every release; `None` to its end.
+    pub fn show_lasts_until(&self, until: Option<Timestamp>) {
+        self.lasts_until.reset();
+        if let Some(until) = until {
+            #[expect(clippy::cast_precision_loss, reason = "a time to show")]
+            self.lasts_until.with_label_values::<&str>(&[]).set(until.micros() as f64 / 1e6);
+        }
     }
 
     /// The text that Prometheus scrapes.

@@ -6,6 +6,7 @@
 mod health;
 mod news;
 mod plan;
+mod price;
 mod series;
 mod stop;
 
@@ -18,10 +19,11 @@ use tracing::{error, info, warn};
 
 pub use health::{Health, Loop};
 pub use plan::{Plan, Publication, Release, Way};
+pub use price::Tariff;
 pub use series::Serial;
 pub use stop::Stop;
 
-use crate::accountant::{self, Charged};
+use crate::accountant::Charged;
 use crate::clock::Timestamp;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closing, Ledger};
@@ -343,9 +345,12 @@ impl Releasing<'_> {
         let started = Instant::now();
         let Closed { window, ends, publish_at } = closed;
         let plan = self.plan;
+        let began = self.ledger.genesis().first;
         let spans: Vec<Span> =
             plan.releases.iter().map(|release| plan.span_of(release, window.span, self.first)).collect();
-        let Some(quoted) = self.quote(&spans) else {
+        // Numbered from the ledger's first window, whatever was changed since.
+        let prices = plan.prices(window.span, &spans, began);
+        let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
             self.ledger.withhold(window.span, ends)?;
             self.news.add(publish_at, Outcome::Withheld, Figures::of(&self.ledger));
@@ -354,10 +359,14 @@ impl Releasing<'_> {
         };
         let mut generator = (self.generators)()?;
         let (mut sealed, mut states) = (Vec::new(), Vec::new());
-        for ((release, groups), span) in plan.releases.iter().zip(&window.forms).zip(spans) {
+        let parts = plan.releases.iter().zip(&window.forms).zip(spans).zip(prices);
+        for (((release, groups), span), price) in parts {
+            // A release that is over has no part in the window: by the schedule, whatever the records are.
+            let Some(price) = price else { continue };
+            let ways = release.ways_at(price)?;
             for group in groups {
                 self.health.turn(Loop::Release);
-                let way = release.way(&group.state, &mut generator);
+                let way = release.way(&ways, &group.state, &mut generator);
                 let exact = way.target.evaluate(&group.state);
                 let about = way.about(&exact, &mut generator);
                 let key = group.key.as_deref();
@@ -391,17 +400,6 @@ impl Releasing<'_> {
         Ok(())
     }
 
-    /// What a window costs each block that one of its releases meets, `spans` what they speak of; nothing where a block
-    /// cannot pay.
-    fn quote(&self, spans: &[Span]) -> Option<Vec<Charged>> {
-        let Plan { releases, blocks, total, .. } = self.plan;
-        let of_releases = releases
-            .iter()
-            .zip(spans)
-            .flat_map(|(release, span)| blocks.spans_meeting(*span).map(|block| (block, release.price)));
-        accountant::quote(of_releases, |block| self.ledger.spent(block), *total).ok()
-    }
-
     /// A description with everything that differs from window to window; `paid` are the panes that were charged for it.
     fn describe(
         &self,
@@ -429,21 +427,22 @@ impl Releasing<'_> {
     }
 
     fn tell(&mut self) {
-        self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health);
+        let told = self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health);
+        if let Some(until) = told {
+            self.plan.show(until, self.ledger.genesis().first, &self.metrics);
+        }
     }
 
     /// Shows in the metrics what an earlier run left, no earlier than it is due.
     fn recall(&mut self) -> Result<(), Error> {
         self.metrics.show_budget(self.plan.total.zero(), self.plan.total);
-        for description in self.plan.releases.iter().map(Release::description) {
-            let scale = self.metrics.noise_scale.with_label_values(&[&description.release]);
-            scale.set(description.noise.scale);
-        }
+        self.metrics.show_reserve(self.plan.total, self.plan.limit);
         let backfill = self.ledger.genesis().backfill_until;
         let Plan { rules, publication, .. } = self.plan;
         let due = |closed: &ledger::Closed| publication.due(closed.window, rules.cut(closed.window, backfill));
         let (figures, news) = News::recall(&self.ledger, Timestamp::now(), due)?;
         figures.show(self.plan.total, &self.metrics);
+        self.plan.show(figures.closed_until, self.ledger.genesis().first, &self.metrics);
         self.news = news;
         Ok(())
     }

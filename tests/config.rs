@@ -7,10 +7,11 @@ mod plan;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use bernstream::config::{Settings, Unit, synopsis_bytes};
+use bernstream::config::{Period, Settings, Unit, synopsis_bytes};
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::{Law, Mechanism};
 use bernstream::synopsis::Synopsis;
+use bernstream::window::grid::{Blocks, Grid};
 use plan::plan;
 
 const FLIGHTS: &str = include_str!("../config/flights.toml");
@@ -60,6 +61,8 @@ fn the_reference_says_what_the_defaults_are() {
         "trust_producer_time = false",
         "on_bad_message = \"stop\"",
         "scale = \"tight\"",
+        "composition = \"sum\"",
+        "reserve = 0",
         "brokers = \"localhost:9092\"\ntopic = \"reference-synopses\"",
         "witness_min_insync_replicas = 2",
         "keep_published = \"7d\"",
@@ -727,10 +730,12 @@ fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
 #[test]
 fn blocks_are_the_windows_of_records_and_the_periods_of_users() {
     let records = Settings::parse(FLIGHTS, "f").unwrap();
-    assert_eq!(records.blocks, records.windows.grid);
+    assert_eq!(records.blocks, Blocks::Every(records.windows.grid));
     let users = Settings::parse(USERS, "f").unwrap();
-    let Unit::User { per, .. } = users.privacy.unit else { panic!("users are the unit") };
-    assert_eq!((users.blocks.length(), users.blocks.origin()), (per, users.windows.grid.origin()));
+    let Unit::User { per: Period::Every(per), .. } = users.privacy.unit else { panic!("users are the unit") };
+    assert_eq!(users.blocks, Blocks::Every(Grid::new(users.windows.grid.origin(), per).unwrap()));
+    let ever = Settings::parse(&with(USERS, "per = \"1d\"", "per = \"ever\""), "f").unwrap();
+    assert_eq!((ever.blocks, ever.windows.cap.unwrap().period), (Blocks::Forever, Blocks::Forever));
 }
 
 #[test]

@@ -6,7 +6,9 @@
 
 use std::num::NonZeroU64;
 
+use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
+use crate::window::grid::{Grid, Span};
 
 /// What one release pays for its windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,14 @@ impl Policy {
         };
         windows.is_none_or(|windows| paid < windows).then_some(paid)
     }
+}
+
+/// The number of `window` in a block that it meets, from 0: how many windows met the block before it, from `first` on, the
+/// start of the first window that there is. A matter of the grid alone: those that were withheld count too.
+pub fn number(windows: Grid, block: Span, first: Timestamp, window: Span) -> u64 {
+    let begin = windows.span_of(block.start).start.max(first);
+    let number = window.start.since(begin).as_micros() / windows.length().as_micros().max(1);
+    u64::try_from(number).unwrap_or(u64::MAX)
 }
 
 /// A part of a whole, in millionths.
@@ -163,6 +173,7 @@ mod tests {
 
     use super::*;
     use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
+    use crate::window::grid::Blocks;
 
     /// A price of one of the four kinds; only one of them has two parts.
     fn price(kind: usize, [first, second]: [u64; 2]) -> Price {
@@ -181,6 +192,27 @@ mod tests {
 
     fn some(count: u64) -> NonZeroU64 {
         NonZeroU64::new(count).unwrap()
+    }
+
+    #[test]
+    fn the_number_of_a_window_is_how_many_met_its_block_before() {
+        let at = Timestamp::from_micros;
+        for (length, per, origin, begin) in [(1, 24, 0, 0), (3, 7, 2, -4), (7, 3, 1, 5), (4, 6, 0, 9), (5, 5, 3, 0)] {
+            let grid = |length| Grid::new(at(origin), std::time::Duration::from_micros(length)).unwrap();
+            let (windows, blocks) = (grid(length), Blocks::from(grid(per)));
+            let first = windows.first_from(at(begin));
+            for blocks in [blocks, Blocks::Forever] {
+                let mut met: std::collections::BTreeMap<Span, u64> = std::collections::BTreeMap::new();
+                let all = std::iter::successors(Some(first), |window| Some(windows.after(*window)));
+                for window in all.take(60) {
+                    for block in blocks.spans_meeting(window) {
+                        let before = met.entry(block).or_default();
+                        assert_eq!(number(windows, block, first.start, window), *before, "{length} {per} {block:?}");
+                        *before += 1;
+                    }
+                }
+            }
+        }
     }
 
     fn policy(which: bool, share: Price, count: u64) -> Policy {

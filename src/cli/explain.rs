@@ -1,12 +1,11 @@
 //! `bernstream explain`: what a release will be worth, before a record is read. Everything here is public.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::accountant;
+use crate::accountant::policy::Policy;
+use crate::cli::course::budget;
 use crate::cli::{Failure, candidates, section};
-use crate::clock::Timestamp;
-use crate::config::{self, Release, Settings, Unit, guarantee};
+use crate::config::{self, Release, Settings, guarantee};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::price::Price;
@@ -16,10 +15,6 @@ use crate::synopsis::{bernstein, predict};
 use crate::target::marginals::BINS;
 use crate::target::whitened::Points;
 use crate::target::{self, Basis, KernelBasis, Sensitivity, Shape};
-use crate::window::grid::Span;
-
-/// Windows that the budget is followed through; a block of more is shown up to here.
-const MOST_WINDOWS: usize = 100_000;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -70,7 +65,11 @@ fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure>
     }
     section(&mut text, "Sensitivity", &plan.sensitivity());
     section(&mut text, "Noise", &plan.noise()?);
-    section(&mut text, "Other prices", &plan.prices());
+    match plan.release.policy {
+        Policy::Fixed(_) => section(&mut text, "Other prices", &plan.prices(&around(release.payment.own()))),
+        Policy::Horizon { .. } => {}
+        Policy::Decaying { half_after, .. } => section(&mut text, "Later windows", &plan.later(half_after.get())),
+    }
     let mut approximation = plan.approximation();
     if approximation.is_empty() && release.shape().basis == Basis::Bernstein && release.auto.is_none() {
         let unknown = "not predicted for this function: the figures above are those of the noise alone";
@@ -185,17 +184,29 @@ impl<'s> Plan<'s> {
         ])
     }
 
-    /// Half, the same and twice the price.
-    fn prices(&self) -> Vec<String> {
+    /// What the noise of other prices is.
+    fn prices(&self, prices: &[Price]) -> Vec<String> {
         let mut lines =
             vec![format!("{:<34} {:<34} {}", "price", "scale (largest effects of a unit)", "95 % error in the middle")];
-        for price in around(self.release.payment.own()) {
+        for price in prices.iter().copied() {
             // Half a price that is just possible may not be.
             let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
             let (scale, middle) = (show(scale / self.sup), show(middle / self.sup));
             lines.push(format!("{:<34} {scale:<34} {middle}", price.to_string()));
         }
+        lines
+    }
+
+    /// The first window of a block, and some that come later.
+    fn later(&self, half_after: u64) -> Vec<String> {
+        let tariff = self.settings.tariff(self.release);
+        let numbers = [0, 1, 3, 9].map(|times| half_after.saturating_mul(times));
+        let own = |n: u64| tariff.price(n)?.checked_sub(tariff.choices);
+        let prices: Vec<Price> = numbers.into_iter().filter_map(own).collect();
+        let numbers = numbers.map(|number| number.to_string()).join(", ");
+        let mut lines = vec![format!("of the windows {numbers} of a block, counted from 0, the noise's own:")];
+        lines.extend(self.prices(&prices));
         lines
     }
 
@@ -298,81 +309,6 @@ fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failur
     Ok(lines)
 }
 
-/// What a block is charged and how long it lasts.
-fn budget(settings: &Settings) -> Vec<String> {
-    let (price, total) = (settings.window_price(), settings.privacy.total);
-    let Unit::User { per, .. } = &settings.privacy.unit else {
-        let lasts = match settings.windows.end {
-            Some(end) => format!("the budget lasts to the end of the grid, {end}"),
-            None => "the budget lasts for ever".to_owned(),
-        };
-        let unused = total.checked_sub(price).filter(|unused| !unused.is_zero());
-        let mut lines =
-            vec![format!("every window is a block of its own and is charged {price} of {total}, once: {lasts}")];
-        if let Some(unused) = unused {
-            lines.push(format!("{unused} of a block is never used: the price of a window could be {total}"));
-        }
-        return lines;
-    };
-    let mut lines = vec![format!(
-        "every period of {} is a block of its own, with a total of {total}; a window charges {price} to every block that \
-         it meets",
-        crate::clock::show(*per)
-    )];
-    lines.extend(follow(settings).iter().map(ToString::to_string));
-    lines.push("later periods go the same way: the budget renews itself with every period".to_owned());
-    lines
-}
-
-/// A block after all its windows.
-#[derive(Debug, PartialEq, Eq)]
-struct Course {
-    block: Span,
-    windows: usize,
-    paid: usize,
-    spent: Price,
-    /// The start of the first window that is not published.
-    exhausted: Option<Timestamp>,
-}
-
-impl std::fmt::Display for Course {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Course { block, windows, paid, spent, exhausted } = self;
-        write!(f, "{} to {}: {paid} of its {windows} windows are published, for {spent}", block.start, block.end)?;
-        match exhausted {
-            Some(start) => write!(f, "; it runs out, and the window of {start} is the first that is not"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// The first two blocks from the origin on, charged by the accountant that the worker uses.
-fn follow(settings: &Settings) -> Vec<Course> {
-    let (windows, blocks) = (settings.windows.grid, settings.blocks);
-    let first = blocks.span_of(windows.origin());
-    let shown = [first, blocks.after(first)];
-    let nothing = settings.privacy.total.zero();
-    let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
-    let spans = std::iter::successors(Some(windows.span_of(windows.origin())), |window| Some(windows.after(*window)));
-    let is_within =
-        |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
-    for window in spans.take_while(is_within).take(MOST_WINDOWS) {
-        let prices = blocks.spans_meeting(window).map(|block| (block, settings.window_price()));
-        let spent = |block| courses.get(&block).map_or(nothing, |course| course.spent);
-        let quoted = accountant::quote(prices, spent, settings.privacy.total).unwrap_or_default();
-        for block in blocks.spans_meeting(window) {
-            let new = Course { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
-            let course = courses.entry(block).or_insert(new);
-            course.windows += 1;
-            match quoted.iter().find(|charged| charged.block == block) {
-                Some(charged) => (course.paid, course.spent) = (course.paid + 1, charged.spent),
-                None => course.exhausted = course.exhausted.or(Some(window.start)),
-            }
-        }
-    }
-    courses.into_values().filter(|course| shown.contains(&course.block)).collect()
-}
-
 /// A figure to show: three significant digits, and plain where that is readable.
 pub(super) fn show(value: f64) -> String {
     let size = value.abs();
@@ -401,57 +337,6 @@ fn float(count: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const USERS: &str = include_str!("../../config/users.toml");
-
-    /// The first two days of users, with another price and another period.
-    fn courses(price: &str, per: &str) -> Vec<String> {
-        let text = USERS
-            .replace("epsilon = 0.04", &format!("epsilon = {price}"))
-            .replace("per = \"1d\"", &format!("per = \"{per}\""));
-        follow(&Settings::parse(&text, "test").unwrap()).iter().map(ToString::to_string).collect()
-    }
-
-    #[test]
-    fn a_period_runs_out_where_the_accountant_says() {
-        assert_eq!(
-            courses("0.1", "1d"),
-            [
-                "2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z: 10 of its 24 windows are published, for 1; it runs out, and \
-             the window of 2026-01-01T10:00:00Z is the first that is not",
-                "2026-01-02T00:00:00Z to 2026-01-03T00:00:00Z: 10 of its 24 windows are published, for 1; it runs out, and \
-             the window of 2026-01-02T10:00:00Z is the first that is not",
-            ]
-        );
-        assert_eq!(
-            courses("1", "1h"),
-            [
-                "2026-01-01T00:00:00Z to 2026-01-01T01:00:00Z: 1 of its 1 windows are published, for 1",
-                "2026-01-01T01:00:00Z to 2026-01-01T02:00:00Z: 1 of its 1 windows are published, for 1",
-            ]
-        );
-    }
-
-    #[test]
-    fn a_window_over_a_border_charges_both_periods() {
-        // Hours over periods of 90 minutes: the second hour meets both, so the second period begins half spent.
-        assert_eq!(
-            courses("0.5", "90m"),
-            [
-                "2026-01-01T00:00:00Z to 2026-01-01T01:30:00Z: 2 of its 2 windows are published, for 1",
-                "2026-01-01T01:30:00Z to 2026-01-01T03:00:00Z: 2 of its 2 windows are published, for 1",
-            ]
-        );
-        assert_eq!(
-            courses("0.6", "90m"),
-            [
-                "2026-01-01T00:00:00Z to 2026-01-01T01:30:00Z: 1 of its 2 windows are published, for 0.6; it runs out, and \
-             the window of 2026-01-01T01:00:00Z is the first that is not",
-                "2026-01-01T01:30:00Z to 2026-01-01T03:00:00Z: 1 of its 2 windows are published, for 0.6; it runs out, and \
-             the window of 2026-01-01T01:00:00Z is the first that is not",
-            ]
-        );
-    }
 
     #[test]
     fn figures_have_three_digits() {

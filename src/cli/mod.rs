@@ -2,6 +2,7 @@
 
 mod candidates;
 mod chart;
+mod course;
 pub mod check;
 pub mod demo;
 pub mod evaluate;

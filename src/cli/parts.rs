@@ -77,7 +77,7 @@ pub fn genesis(
         Output::Files(params) => sink::files::is_untouched(params)?,
     };
     let found = Found { claim: claim.as_ref(), is_output_untouched };
-    let begins = beginning(settings.windows.grid, settings.blocks.into(), asked, found, now)
+    let begins = beginning(settings.windows.grid, settings.blocks, asked, found, now)
         .map_err(|error| refused(error.to_string()))?;
     Ok(Genesis {
         ledger: ledger::new_id()?,

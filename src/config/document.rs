@@ -78,6 +78,11 @@ impl<'t> Document<'t> {
         }
     }
 
+    /// The proof that there is a fault, if there is one.
+    pub fn reported(&self) -> Option<Reported> {
+        (!self.faults.is_empty()).then_some(Reported(()))
+    }
+
     /// Records a fault at `place`.
     pub fn fault(&mut self, place: Range<usize>, what: impl Into<String>, hint: impl Into<String>) -> Reported {
         let path = self.path_of(&place);

@@ -11,6 +11,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 use toml::value::Datetime;
 
+pub use crate::config::composition::Composition;
 pub use crate::synopsis::approximation::Smoothness;
 pub use crate::target::machine::Loss;
 pub use crate::target::sampler::Law;
@@ -114,6 +115,9 @@ pub struct Privacy {
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
+    pub composition: Field<Composition>,
+    pub windows: Field<u64>,
+    pub reserve: Field<f64>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -188,6 +192,9 @@ pub struct Release {
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
+    pub horizon: Field<String>,
+    pub half_after: Field<String>,
+    pub share: Field<f64>,
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
     pub points: Field<Auto<u32>>,

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use crate::accountant::policy::Fraction;
 use crate::clock::Timestamp;
+use crate::config::Period;
 use crate::config::file::Time;
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
 
@@ -55,6 +57,11 @@ pub fn positive_duration(text: String) -> Result<Duration, String> {
     if span.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(span) }
 }
 
+/// How long a user is one unit.
+pub fn period(text: String) -> Result<Period, String> {
+    if text == "ever" { Ok(Period::Ever) } else { positive_duration(text).map(Period::Every) }
+}
+
 /// A point in time.
 pub fn time(written: Time) -> Result<Timestamp, String> {
     let text = match written {
@@ -81,6 +88,31 @@ pub fn delta(number: f64) -> Result<Delta, String> {
         return Err(format!("{number} promises nothing: must be below 1"));
     }
     decimal.parse().map_err(|_| format!("{number} has more than 18 decimals"))
+}
+
+/// A part that is kept back, and leaves something.
+pub fn reserve(number: f64) -> Result<Fraction, String> {
+    if !(0.0..1.0).contains(&number) {
+        return Err("must be from 0, and below 1".to_owned());
+    }
+    fraction(number)
+}
+
+/// A part that is something.
+pub fn share(number: f64) -> Result<Fraction, String> {
+    if !(number > 0.0 && number <= 1.0) {
+        return Err("must be above 0, and at most 1".to_owned());
+    }
+    fraction(number)
+}
+
+/// Exact: at most six decimals.
+fn fraction(number: f64) -> Result<Fraction, String> {
+    let more = || format!("{number} has more than 6 decimals");
+    let units: Epsilon = number.to_string().parse().map_err(|_| more())?;
+    let whole = units.trillionths().is_multiple_of(1_000_000);
+    let millionths = u32::try_from(units.trillionths() / 1_000_000).ok().filter(|_| whole);
+    millionths.and_then(Fraction::from_millionths).ok_or_else(more)
 }
 
 /// The decimal of a number that can be a price.

@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use crate::accountant::concentrated;
+use crate::accountant::policy::Policy;
 use crate::clock::micros;
-use crate::config::{Calibration, Input, Release, Settings, Unit};
+use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition, policy};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Delta, Rho};
 use crate::mechanism::price::Price;
 use crate::metrics::Detail;
 use crate::source::kafka::OnBadMessage;
-use crate::synopsis::description::{Definition, Random};
+use crate::synopsis::description::{Definition, Implied, Random};
 use crate::target::Adjacency;
 use crate::window::keep::Keep;
 
@@ -26,11 +28,29 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         _ => plain(settings),
     };
     let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
-    lines.push(format!("A window costs {price}{keys}."));
+    let is_fixed = |release: &Release| matches!(release.policy, Policy::Fixed(_));
+    match settings.releases.iter().all(is_fixed) {
+        true => lines.push(format!("A window costs {price}{keys}.")),
+        false => lines.push(format!(
+            "What a window costs{keys} follows from how many windows met its block before; the first costs {price}."
+        )),
+    }
+    if settings.privacy.limit() != total {
+        let limit = settings.privacy.limit();
+        lines.push(format!("Windows spend {limit} of a block at most; the rest is kept for corrections."));
+    }
     for release in &settings.releases {
         let own = self::release(settings, release);
-        if settings.releases.len() > 1 {
-            lines.push(format!("Of that, {} pays for the release {:?}.", release.window_price(), release.name));
+        if !is_fixed(release) {
+            lines.push(format!("The release {:?} costs {}.", release.name, policy::in_words(release.policy)));
+        } else if settings.releases.len() > 1 {
+            lines.extend(
+                release
+                    .policy
+                    .price(0)
+                    .filter(|price| !price.is_zero())
+                    .map(|price| format!("Of that, {price} pays for the release {:?}.", release.name)),
+            );
         }
         lines.extend(own);
     }
@@ -38,7 +58,17 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         Unit::Record => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
         }
-        Unit::User { max_records_per_window, .. } => {
+        Unit::User { per: Period::Ever, max_records_per_window, .. } => {
+            lines.push(format!(
+                "All windows add up (sequential composition), for ever; a window that would take the sum over {total} is \
+                 not published."
+            ));
+            lines.push(format!(
+                "At most {max_records_per_window} records of a user count in a window, over all keys; which ones depends on \
+                 that user's records alone."
+            ));
+        }
+        Unit::User { per: Period::Every(_), max_records_per_window, .. } => {
             lines.push(format!(
                 "The windows of a period add up (sequential composition); a window that would take its period over \
                  {total} is not published."
@@ -83,8 +113,11 @@ fn plain(settings: &Settings) -> Vec<String> {
             "the values of records",
             " That a record is there, its time and its key are not hidden.",
         ),
-        (Unit::User { column, per, .. }, _) => {
-            let per = crate::clock::show(*per);
+        (Unit::User { column, per: Period::Ever, .. }, _) => {
+            let who = format!("All records of one user ({column}) more or less, whenever they were sent,");
+            (who, "change", "a user", "")
+        }
+        (Unit::User { column, per: per @ Period::Every(_), .. }, _) => {
             let who = format!("All records of one user ({column}) in one period of {per} more or less");
             (who, "change", "a user's period", "")
         }
@@ -104,27 +137,48 @@ fn plain(settings: &Settings) -> Vec<String> {
              far below one over the number of units."
                 .to_owned(),
         ],
+        Price::Concentrated(rho) if settings.privacy.definition == Definition::Gaussian => {
+            let mut lines = vec![format!(
+                "{who} {changes} the probabilities of {EVERYTHING}, no more than a normal variable of deviation 1 that moves by \
+                 sqrt(2 x {rho}), all noise being Gaussian, but for a rounding to whole numbers that the delta below has room \
+                 for: Gaussian differential privacy of {of} with mu = {}.{hidden}",
+                ((2.0 * rho.to_f64()).sqrt() * 1e6).ceil() / 1e6
+            )];
+            lines.extend(settings.privacy.implies.map(|implies| composition::in_words(implies, settings.privacy.total)));
+            lines
+        }
         Price::Concentrated(rho) => vec![
             format!(
                 "{who} {changes} the probabilities of {EVERYTHING}, by a Renyi divergence of at most {rho} a for every order a > 1, \
                  either way: zero-concentrated differential privacy of {of} with rho = {rho}.{hidden}"
             ),
-            implied(rho),
+            match settings.privacy.implies {
+                Some(implies) => composition::in_words(implies, settings.privacy.total),
+                None => implied(rho),
+            },
         ],
-        // Part of what a plan says for itself, with the epsilon and delta that it implies.
-        Price::Slots(_) => Vec::new(),
+        Price::Slots(windows) => settings.privacy.implies.map_or(Vec::new(), |Implied { epsilon, delta }| {
+            vec![format!(
+                "{who} {changes} the probability that {EVERYTHING}, is in a set of outcomes, whichever set that is, to at most \
+                 exp({epsilon}) times as much plus {delta}: approximate, (epsilon, delta)-differential privacy of {of} with epsilon = \
+                 {epsilon} and delta = {delta}, of a plan of {windows} windows that was declared before the first of them, \
+                 however many of them are published.{hidden}"
+            )]
+        }),
     }
 }
 
-/// What a rho means as (epsilon, delta): `rho + 2 sqrt(rho ln(1 / delta))` [BS16, proposition 1.3], rounded up to show.
+/// What a rho means as (epsilon, delta), the least that is known [CKS20, corollary 13], rounded up to show.
 pub fn implied(rho: Rho) -> String {
-    let rho = rho.to_f64();
-    let at = |delta: f64| ((rho + 2.0 * (rho * (1.0 / delta).ln()).sqrt()) * 1e3 + 1e-6).ceil() / 1e3;
+    let at = |quintillionths: u64| {
+        let epsilon = concentrated::epsilon_of(rho, Delta::from_quintillionths(quintillionths));
+        epsilon.map_or(f64::INFINITY, |epsilon| (epsilon.to_f64() * 1e3 + 1e-6).ceil() / 1e3)
+    };
     format!(
-        "A rho implies (epsilon, delta)-differential privacy for every delta, with epsilon = rho + 2 sqrt(rho ln(1 / delta)): of \
-         this total, epsilon = {} at delta = 1e-6, or {} at delta = 1e-9.",
-        at(1e-6),
-        at(1e-9)
+        "A rho implies (epsilon, delta)-differential privacy for every delta: of this total, epsilon = {} at delta = 1e-6, or {} \
+         at delta = 1e-9.",
+        at(1_000_000_000_000),
+        at(1_000_000_000)
     )
 }
 
@@ -132,11 +186,20 @@ pub fn implied(rho: Rho) -> String {
 fn pure_noise(release: &Release) -> Option<String> {
     let epsilon = release.payment.epsilon();
     match (release.body.law(), release.payment.price()) {
+        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_))
+            if matches!(release.policy, Policy::Decaying { .. }) =>
+        {
+            Some(
+                "Its noise is of pure differential privacy, which costs a rho of epsilon tanh(epsilon / 2).".to_owned(),
+            )
+        }
         (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_)) => Some(format!(
             "Its noise is of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon tanh(epsilon / 2)."
         )),
         (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Approximate { delta, .. })
-            if delta > Delta::ZERO && release.calibration == Calibration::Tight =>
+            if !matches!(release.policy, Policy::Decaying { .. })
+                && delta > Delta::ZERO
+                && release.calibration == Calibration::Tight =>
         {
             Some(format!(
                 "Its noise is of pure differential privacy with epsilon = {epsilon} and makes no use of the delta."
@@ -197,8 +260,7 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
             random.records
         ));
     }
-    if let Unit::User { per, .. } = &settings.privacy.unit {
-        let per = crate::clock::show(*per);
+    if let Unit::User { per: per @ Period::Every(_), .. } = &settings.privacy.unit {
         lines
             .push(format!("what the records of several periods of {per} tell together: each period has its own total"));
     }
@@ -247,7 +309,9 @@ fn slow(settings: &Settings) -> Option<String> {
 }
 
 fn misfits(settings: &Settings) -> Vec<String> {
-    let Unit::User { per, max_records_per_window: cap, .. } = &settings.privacy.unit else { return Vec::new() };
+    let Unit::User { per: Period::Every(per), max_records_per_window: cap, .. } = &settings.privacy.unit else {
+        return Vec::new();
+    };
     let length = settings.windows.grid.length();
     let (window, period) = (micros(length), micros(*per));
     let (shown_window, shown_period) = (crate::clock::show(length), crate::clock::show(*per));
@@ -319,6 +383,7 @@ mod tests {
         assert!(!notes("90m").contains("longer than a period"));
         assert!(notes("30m").contains("meets up to 2 periods, a user may count with up to 40 records"));
         // 60 minutes over periods of 25 meet up to four: 5 + 25 + 25 + 5.
+        assert_eq!(notes("ever"), "");
         assert!(notes("25m").contains("meets up to 4 periods, a user may count with up to 80 records"));
     }
 
@@ -349,8 +414,8 @@ mod tests {
         }
         assert!(!said.contains("makes no use of the delta"), "{said}");
         let said = promise("rho = 0.5", "epsilon = 0.04");
-        // 0.5 + 2 sqrt(0.5 ln 1e6) = 5.7565... and 0.5 + 2 sqrt(0.5 ln 1e9) = 6.9378...
-        for words in ["Renyi divergence of at most 0.5 a", "epsilon = 5.757 at delta = 1e-6, or 6.938 at delta = 1e-9"]
+        // By a search over the orders of [CKS20, corollary 13]: 5.22153... and 6.47407...
+        for words in ["Renyi divergence of at most 0.5 a", "epsilon = 5.222 at delta = 1e-6, or 6.475 at delta = 1e-9"]
         {
             assert!(said.contains(words), "{said}");
         }
@@ -364,11 +429,13 @@ mod tests {
     fn every_promise_names_its_unit_and_its_total() {
         let promise = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
         let flights = include_str!("../../config/flights.toml");
+        let ever = USERS.replace("per = \"1d\"", "per = \"ever\"");
         let replaced = flights.replace("\"add_remove\"", "{ replace_one = { records_per_window = 9 } }");
         for (text, unit) in [
             (flights, "One record more or less"),
             (replaced.as_str(), "Other values in one record"),
             (USERS, "All records of one user (user_id) in one period of 1d more or less"),
+            (ever.as_str(), "All records of one user (user_id) more or less, whenever they were sent, change"),
         ] {
             let said = promise(text);
             assert!(said.starts_with(unit) && said.contains("epsilon = 1."), "{said}");

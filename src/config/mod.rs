@@ -4,6 +4,7 @@ pub mod auto;
 pub mod body;
 pub mod budget;
 pub mod choices;
+pub mod composition;
 pub mod document;
 pub mod file;
 mod forms;
@@ -13,11 +14,13 @@ pub mod keys;
 pub mod normalised;
 pub mod over;
 mod plan;
+pub mod policy;
 mod release;
 pub mod sampled;
 mod sections;
 mod settle;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +28,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
+use crate::accountant::policy::{Fraction, Policy, without_reserve};
 use crate::config::body::Body;
 use crate::config::budget::Payment;
 use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
@@ -39,9 +43,9 @@ use crate::mechanism::{Laplace, Law, Mechanism};
 use crate::metrics::Detail;
 use crate::source::topic::Broker;
 use crate::synopsis::approximation::Smoothness;
-use crate::synopsis::description::{self, Definition};
+use crate::synopsis::description::{self, Definition, Implied};
 use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
-use crate::window::grid::Grid;
+use crate::window::grid::Blocks;
 use crate::window::{Axis, Label};
 use crate::{ledger, sink, source, window};
 
@@ -52,8 +56,8 @@ pub struct Settings {
     pub input: Input,
     pub columns: source::Columns,
     pub windows: window::Rules,
-    /// The privacy blocks: for records the windows themselves, for users the periods.
-    pub blocks: Grid,
+    /// The privacy blocks: for records the windows themselves, for users the periods, or all of time.
+    pub blocks: Blocks,
     pub privacy: Privacy,
     /// Never empty; each has a name of its own.
     pub releases: Vec<Release>,
@@ -89,6 +93,22 @@ pub struct Privacy {
     pub definition: Definition,
     /// The most that a unit may lose in its block.
     pub total: Price,
+    /// What the total was worked out from, where that is what is promised.
+    pub implies: Option<Implied>,
+    /// What of it is kept back, for corrections.
+    pub reserve: Fraction,
+}
+
+impl Privacy {
+    /// What ordinary windows may spend of a block.
+    pub fn limit(&self) -> Price {
+        without_reserve(self.total, self.reserve)
+    }
+
+    /// How many of `values` of each key a unit can change: one of several records can be in as many keys.
+    pub fn touched(&self, values: usize) -> usize {
+        values.saturating_mul(self.unit.contributions() as usize)
+    }
 }
 
 /// Who is protected.
@@ -98,9 +118,26 @@ pub enum Unit {
     /// All records of a user in one period.
     User {
         column: String,
-        per: Duration,
+        per: Period,
         max_records_per_window: u32,
     },
+}
+
+/// How long a user is one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// Then again, with a total of its own.
+    Every(Duration),
+    Ever,
+}
+
+impl fmt::Display for Period {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Period::Every(length) => f.write_str(&crate::clock::show(*length)),
+            Period::Ever => f.write_str("ever"),
+        }
+    }
 }
 
 impl Unit {
@@ -123,8 +160,10 @@ pub struct Release {
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
     pub label: Option<Label>,
-    /// What pays for the function's noise.
+    /// What pays for the function's noise, in the first window.
     pub payment: Payment,
+    /// What the windows cost, choices and all.
+    pub policy: Policy,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
     pub body: Body,
@@ -166,8 +205,7 @@ impl Calibration {
         price: Price,
     ) -> Result<Mechanism, plan::Error> {
         let (change, values) = (self.sensitivity(target, law, privacy)?, target.shape().values());
-        // A unit of several records can be in as many keys, each with noise of its own.
-        let touched = values.saturating_mul(privacy.unit.contributions() as usize);
+        let touched = privacy.touched(values);
         Ok(match (self, price) {
             (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
                 let sup = change.0.div_ceil(values as u64);
@@ -195,7 +233,7 @@ impl Release {
         self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
     }
 
-    /// What one window costs: the function, and every choice.
+    /// What the first window costs: the function, and every choice.
     pub fn window_price(&self) -> Price {
         let choices = [
             self.private_bandwidths.as_ref().map(|choice| choice.price),
@@ -256,9 +294,9 @@ impl Settings {
         self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
     }
 
-    /// What one window of all releases costs.
+    /// What the first window of all releases costs.
     pub fn window_price(&self) -> Price {
-        let prices = self.releases.iter().map(Release::window_price);
+        let prices = self.releases.iter().filter_map(|release| release.policy.price(0));
         // A file whose sum does not fit into its total has a fault.
         prices.fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price).unwrap_or(self.privacy.total))
     }

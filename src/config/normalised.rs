@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::accountant::policy::Policy;
 use crate::clock::micros;
 use crate::config::budget::Payment;
 use crate::config::over::Over;
-use crate::config::{Calibration, Input, Release, Settings, Unit};
+use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition};
 use crate::ledger::Digest;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
+use crate::window::grid::Blocks;
 use crate::window::{Axis, Label, Outside};
 
 /// Canonical JSON: keys sorted, no spaces, spans in microseconds, prices in decimal.
@@ -24,7 +26,11 @@ pub fn json(settings: &Settings) -> String {
     let unit = match &privacy.unit {
         Unit::Record => json!("record"),
         Unit::User { column, per, max_records_per_window } => {
-            json!({ "column": column, "per": micros(*per), "max_records_per_window": max_records_per_window })
+            let per = match per {
+                Period::Every(length) => json!(micros(*length)),
+                Period::Ever => json!("ever"),
+            };
+            json!({ "column": column, "per": per, "max_records_per_window": max_records_per_window })
         }
     };
     let adjacency = match privacy.adjacency {
@@ -41,6 +47,10 @@ pub fn json(settings: &Settings) -> String {
         }),
         Input::Files(_) => json!({ "kind": "files" }),
     };
+    let blocks = match blocks {
+        Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
+        Blocks::Forever => json!("ever"),
+    };
     let releases: Map<String, Value> = releases.iter().map(|one| (one.name.clone(), release(settings, one))).collect();
     // Sorted: `serde_json` keeps an object's keys in order.
     let mut normalised = json!({
@@ -51,7 +61,7 @@ pub fn json(settings: &Settings) -> String {
             "unit": unit,
             "adjacency": adjacency,
             "total": privacy.total,
-            "blocks": { "origin": blocks.origin(), "length": micros(blocks.length()) },
+            "blocks": blocks,
         },
         "keys": { "column": columns.key, "values": windows.keys },
         "windows": {
@@ -64,6 +74,19 @@ pub fn json(settings: &Settings) -> String {
         },
         "releases": releases,
     });
+    if let Definition::Gaussian = &privacy.definition {
+        normalised["ledger"]["definition"] = json!(privacy.definition);
+        normalised["ledger"]["drawn"] = json!([composition::DRAWN.values, composition::DRAWN.sigma.units()]);
+    }
+    if let Definition::Planned = &privacy.definition {
+        normalised["ledger"]["plan"] = json!(composition::declared(settings));
+    }
+    if let Some(implies) = &privacy.implies {
+        normalised["ledger"]["implies"] = json!(implies);
+    }
+    if privacy.limit() != privacy.total {
+        normalised["limit"] = json!(privacy.limit());
+    }
     if let definition @ Definition::Random(_) = &privacy.definition {
         normalised["ledger"]["definition"] = json!(definition);
     }
@@ -91,6 +114,13 @@ fn release(settings: &Settings, release: &Release) -> Value {
         "noise": release.body,
     });
     // Only where there is something to say.
+    match release.policy {
+        Policy::Fixed(_) => {}
+        Policy::Horizon { share, windows } => normalised["price"] = json!({ "share": share, "horizon": windows }),
+        Policy::Decaying { share, half_after } => {
+            normalised["price"] = json!({ "share": share, "half_after": half_after });
+        }
+    }
     if release.over != Over::Tumbling {
         normalised["windows"] = json!(release.over);
     }

@@ -1,8 +1,9 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
+use crate::accountant::policy::Policy;
 use crate::config::choices::Protected;
 use crate::config::over::Over;
-use crate::config::{Calibration, Function, Input, Release, Settings, Unit, guarantee, normalised};
+use crate::config::{Calibration, Function, Input, Period, Release, Settings, Unit, guarantee, normalised};
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::continual::{self, Series};
 use crate::mechanism::price::Price;
@@ -80,8 +81,13 @@ impl Settings {
     fn panes_a_unit(&self) -> u32 {
         match &self.privacy.unit {
             Unit::Record => 1,
-            Unit::User { per, .. } => {
+            Unit::User { per: Period::Every(per), .. } => {
                 u32::try_from(guarantee::most_blocks(*per, self.windows.grid.length())).unwrap_or(u32::MAX)
+            }
+            // As many as the total pays for.
+            Unit::User { per: Period::Ever, .. } => {
+                let paid = Policy::Fixed(self.window_price()).lasts(self.privacy.total, None, |_| true);
+                paid.and_then(|paid| u32::try_from(paid).ok()).unwrap_or(u32::MAX)
             }
         }
     }
@@ -106,7 +112,7 @@ impl Settings {
                 },
                 bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
                 ways: release.functions().try_map(|function| self.way(release, function, &bands, is_synthetic))?,
-                price: release.window_price(),
+                tariff: self.tariff(release),
                 series: series.map(|series| pipeline::Serial { series, identity: normalised::identity(self, release) }),
             })
         };
@@ -116,9 +122,10 @@ impl Settings {
         };
         Ok(Plan {
             rules: self.windows.clone(),
-            blocks: self.blocks.into(),
+            blocks: self.blocks,
             releases: self.releases.iter().map(release).collect::<Result<_, Error>>()?,
             total: self.privacy.total,
+            limit: self.privacy.limit(),
             publication,
         })
     }
@@ -140,7 +147,18 @@ impl Settings {
             Ok::<_, Error>(self.description((release, function), *order, (mechanism, calibrated), band, is_synthetic))
         })?;
         let Function { target, unit, offset, .. } = function;
-        Ok(Way { target: target.clone(), mechanism, unit: *unit, offset: *offset, order, descriptions })
+        let change = self.sensitivity(release, function, release.calibration)?;
+        let touched = self.privacy.touched(target.shape().values());
+        Ok(Way {
+            target: target.clone(),
+            mechanism,
+            change,
+            touched,
+            unit: *unit,
+            offset: *offset,
+            order,
+            descriptions,
+        })
     }
 
     /// What every synopsis says; window, key, blocks and ledger row are filled in when there are any.
@@ -177,8 +195,8 @@ impl Settings {
                 unit: self.unit_description(),
                 in_words: guarantee::promise(self).join(" "),
                 adjacency: self.privacy.adjacency,
-                implies: None,
-                price: release.window_price(),
+                implies: self.privacy.implies,
+                price: release.policy.price(0).unwrap_or(self.privacy.total.zero()),
                 blocks: Vec::new(),
             },
             choices: release.choices(function, order),
@@ -220,7 +238,7 @@ impl Settings {
             Unit::Record => DescribedUnit::Record,
             Unit::User { column, per, max_records_per_window } => DescribedUnit::User {
                 column: column.clone(),
-                per: crate::clock::show(*per),
+                per: per.to_string(),
                 max_records_per_window: *max_records_per_window,
             },
         }

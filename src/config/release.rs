@@ -5,11 +5,13 @@ use std::ops::Range;
 
 use toml::Spanned;
 
+use crate::accountant::policy::Policy;
 use crate::config::auto::{self, Search, Terms};
 use crate::config::body::{Asked, Body, Coordinates, Keys};
-use crate::config::budget::{self, Amounts, Payment};
+use crate::config::budget::Payment;
 use crate::config::choices::{self, PrivateBandwidths, PrivateOrder};
 use crate::config::document::{Document, Reported};
+use crate::config::policy::Paying;
 use crate::config::sections::Found;
 use crate::config::{Calibration, Function, file, forms, functions};
 use crate::mechanism::Mechanism;
@@ -23,6 +25,8 @@ pub struct Stage {
     /// Settled by [`crate::config::over`], which knows the grid.
     pub windows: Option<Spanned<file::Over>>,
     pub payment: Spanned<Payment>,
+    /// None where the price of a window is fixed.
+    pub policy: Option<Policy>,
     /// What decides how long a message is.
     pub size: Range<usize>,
     pub order: u32,
@@ -92,11 +96,18 @@ impl Ground<'_> {
 }
 
 /// `terms` are what a choice of degree and order is judged by.
-pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms: Found<Terms>) -> Found<Stage> {
+pub fn release(
+    document: &mut Document<'_>,
+    table: Spanned<file::Release>,
+    terms: Found<Terms>,
+    paying: Found<Paying>,
+) -> Found<Stage> {
     let (place, written) = (table.span(), table.into_inner());
     let name = document.required(&place, "name", written.name, forms::name);
-    let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
-    let payment = budget::payment(document, &place, amounts, terms.ok().map(|terms| terms.total));
+    let (payment, policy) = match paying {
+        Ok(paying) => (Ok(paying.payment), paying.policy),
+        Err(reported) => (Err(reported), None),
+    };
     let keys = Keys {
         noise: written.noise,
         degree: written.degree,
@@ -208,6 +219,7 @@ pub fn release(document: &mut Document<'_>, table: Spanned<file::Release>, terms
         name: name.into_inner(),
         windows: written.windows,
         payment,
+        policy,
         size: asked.place,
         order,
         body,

@@ -48,7 +48,7 @@ impl Study {
         let (mut document, file) = Document::read(&text, &name);
         let study = file.and_then(|file| {
             let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
-            let (privacy, stage) = settle::ground(&mut document, file.privacy, file.release, to_kafka);
+            let (privacy, stage) = settle::ground(&mut document, file.privacy, file.release, None, to_kafka);
             let (privacy, stages) = (privacy?, stage?);
             let mut stage = only(&mut document, stages)?;
             match stage.sampled.take() {

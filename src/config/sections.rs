@@ -9,15 +9,14 @@ use std::time::Duration;
 use toml::Spanned;
 
 use crate::clock::Timestamp;
-use crate::config::budget::{self, Amounts};
+use crate::config::budget::Amounts;
 use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field};
-use crate::config::{Input, Output, Privacy, Unit, forms};
+use crate::config::{Input, Output, Privacy, Unit, composition, forms, policy};
 use crate::ledger::{self, witness};
 use crate::metrics::Detail;
 use crate::source::kafka::{Lost, OnBadMessage};
 use crate::source::topic::Broker;
-use crate::synopsis::description::Definition;
 use crate::target::Adjacency;
 use crate::window::grid::Grid;
 use crate::{sink, source};
@@ -190,7 +189,7 @@ pub fn schedule(
 pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Found<Privacy> {
     let (place, written) = (table.span(), table.into_inner());
     let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
-    let total = budget::total(document, &place, amounts);
+    let book = composition::book(document, &place, amounts, written.composition, written.windows);
     let unit = document.required(&place, "unit", written.unit, Ok);
     let is_user = unit.as_ref().is_ok_and(|unit| matches!(unit.get_ref(), file::Unit::User(_)));
     let unit = unit.and_then(|unit| match unit.into_inner() {
@@ -212,15 +211,16 @@ pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Fo
             }
         }
     });
+    let reserve = policy::reserve(document, written.reserve);
     let (adjacency, records_per_window) = adjacency?;
-    let (unit, total) = (unit?, total?);
-    Ok(Privacy { unit, adjacency, records_per_window, definition: Definition::of(total), total })
+    let (unit, composition::Book { total, definition, implies }, reserve) = (unit?, book?, reserve?);
+    Ok(Privacy { unit, adjacency, records_per_window, definition, total, implies, reserve })
 }
 
 fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Found<Unit> {
     let (place, written) = (table.span(), table.into_inner());
     let column = document.required(&place, "column", written.column, forms::words);
-    let per = document.required(&place, "per", written.per, forms::positive_duration);
+    let per = document.required(&place, "per", written.per, forms::period);
     let cap = document.required(&place, "max_records_per_window", written.max_records_per_window, forms::count);
     Ok(Unit::User { column: column?.into_inner(), per: per?.into_inner(), max_records_per_window: cap?.into_inner() })
 }

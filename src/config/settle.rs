@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
+use crate::accountant::policy::Policy;
 use crate::config::auto::Terms;
 use crate::config::choices::Protected;
 use crate::config::document::{Document, Reported};
@@ -15,15 +16,17 @@ use crate::config::release::{self, Stage};
 use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
 use crate::config::{
-    Calibration, Function, Input, Output, Privacy, Release, Settings, Unit, most_values, normalised, synopsis_bytes,
+    Calibration, Function, Input, Output, Period, Privacy, Release, Settings, Unit, most_values, normalised,
+    synopsis_bytes,
 };
+use crate::config::{composition, policy};
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::metrics::Detail;
 use crate::source::Columns;
 use crate::source::topic::Broker;
 use crate::target::Sensitivity;
-use crate::window::grid::Grid;
+use crate::window::grid::{Blocks, Grid};
 use crate::window::{Cap, Rules};
 
 /// The largest message that Kafka's producers and brokers take as they come (the smaller of their defaults).
@@ -34,6 +37,7 @@ pub(super) fn ground(
     document: &mut Document<'_>,
     privacy: Field<file::Privacy>,
     releases: Field<file::Releases>,
+    grid: Option<Grid>,
     to_kafka: bool,
 ) -> (Result<Privacy, Reported>, Result<Vec<Stage>, Reported>) {
     let privacy = document.required(&ROOT, "privacy", privacy, Ok).and_then(|t| sections::privacy(document, t));
@@ -45,7 +49,7 @@ pub(super) fn ground(
     });
     let releases = document.required(&ROOT, "release", releases, Ok).and_then(|written| {
         let place = written.span();
-        let several = match written.into_inner() {
+        let mut several = match written.into_inner() {
             file::Releases::One(one) => vec![Spanned::new(place, *one)],
             file::Releases::Several(several) if several.is_empty() => {
                 return Err(document.missing(place, "release"));
@@ -59,7 +63,9 @@ pub(super) fn ground(
             }
         }
         // Every release before the first `?`, so that the faults of all are recorded.
-        let stages: Vec<_> = several.into_iter().map(|release| release::release(document, release, terms)).collect();
+        let paying = policy::settle(document, &mut several, privacy.as_ref().map_err(|reported| *reported), grid);
+        let each = several.into_iter().zip(paying);
+        let stages: Vec<_> = each.map(|(one, paying)| release::release(document, one, terms, paying)).collect();
         stages.into_iter().collect()
     });
     (privacy, releases)
@@ -80,7 +86,8 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| sections::input(document, t));
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| sections::schedule(document, t, from_kafka));
-    let (mut privacy, mut stages) = ground(document, file.privacy, file.release, to_kafka);
+    let grid = windows.as_ref().ok().map(|schedule| schedule.grid);
+    let (mut privacy, mut stages) = ground(document, file.privacy, file.release, grid, to_kafka);
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
     let output = document.required(&ROOT, "output", file.output, Ok);
     let output = output.and_then(|t| sections::output(document, t, default_broker));
@@ -88,7 +95,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let serve = file.serve.map(|t| sections::serve(document, t)).transpose();
 
     if let (Ok(privacy), Ok(stages)) = (&privacy, &stages) {
-        can_pay_once(document, privacy.total, stages);
+        can_pay_once(document, privacy, stages);
     }
     let mut overs = Ok(Vec::new());
     if let (Ok(schedule), Ok(stages)) = (&windows, &stages) {
@@ -98,8 +105,11 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     if let (Ok(privacy), Ok(stages)) = (&mut privacy, &mut stages)
         && sampled::settle(document, stages, privacy).is_ok()
     {
-        for stage in stages {
+        for stage in stages.iter() {
             can_be_drawn(document, privacy, stage);
+        }
+        if document.reported().is_none() {
+            let _reported = composition::holds(document, privacy, stages, grid);
         }
     }
     if let (Ok(input), Ok(schedule)) = (&input, &windows) {
@@ -119,7 +129,11 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     let cap = match privacy.unit {
         Unit::Record => None,
         Unit::User { per, max_records_per_window: records, .. } => {
-            Grid::new(schedule.grid.origin(), per).map(|period| Cap { period, records })
+            let period = match per {
+                Period::Every(length) => Grid::new(schedule.grid.origin(), length).map(Blocks::from),
+                Period::Ever => Some(Blocks::Forever),
+            };
+            period.map(|period| Cap { period, records })
         }
     };
     let unit = match &privacy.unit {
@@ -128,8 +142,9 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
     };
     let (key, keys) = input.key.unzip();
     let places: Vec<_> = stages.iter().map(|stage| stage.payment.span()).collect();
-    let releases: Vec<Release> =
+    let mut releases: Vec<Release> =
         stages.into_iter().zip(overs?).map(|(stage, over)| Release::new(stage, over)).collect();
+    composition::share_the_slot(privacy.total, &mut releases);
     let mut values: Vec<String> = Vec::new();
     for column in releases.iter().flat_map(|release| &release.columns) {
         if !values.contains(column) {
@@ -140,7 +155,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         pipeline,
         columns: Columns { time: input.time, key, unit, values },
         input: input.from,
-        blocks: cap.as_ref().map_or(schedule.grid, |cap| cap.period),
+        blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
         windows: Rules {
             grid: schedule.grid,
             end: schedule.end,
@@ -165,14 +180,16 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
 
 impl Release {
     fn new(stage: Stage, over: Over) -> Self {
-        Release {
+        let payment = stage.payment.into_inner();
+        let mut release = Release {
             name: stage.name,
             over,
             function: stage.function.into_inner(),
             columns: stage.columns,
             axes: stage.axes,
             label: stage.label,
-            payment: stage.payment.into_inner(),
+            payment,
+            policy: Policy::Fixed(payment.price()),
             order: stage.order,
             body: stage.body,
             auto: stage.auto,
@@ -180,20 +197,34 @@ impl Release {
             smoothness: stage.smoothness,
             private_bandwidths: stage.private_bandwidths.map(Spanned::into_inner),
             calibration: stage.calibration.map_or(Calibration::Tight, Spanned::into_inner),
-        }
+        };
+        release.policy = stage.policy.unwrap_or(Policy::Fixed(release.window_price()));
+        release
     }
 }
 
 /// Whether the total pays for a window of all releases; the fault stands where it is exceeded.
-fn can_pay_once(document: &mut Document<'_>, total: Price, stages: &[Stage]) {
-    let mut before = total.zero();
+fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, stages: &[Stage]) {
+    // All of them have one slot.
+    if let Price::Slots(_) = privacy.limit() {
+        return slots_are_left(document, privacy, stages);
+    }
+    let mut before = privacy.total.zero();
     for stage in stages {
-        let Some(sum) = can_pay(document, total, before, stage) else { return };
+        let Some(sum) = can_pay(document, privacy, before, stage) else { return };
         before = sum;
     }
 }
 
-fn can_pay(document: &mut Document<'_>, total: Price, before: Price, release: &Stage) -> Option<Price> {
+fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, stages: &[Stage]) {
+    if let (true, Some(stage)) = (privacy.limit().is_zero(), stages.first()) {
+        let what = format!("{}, less what is kept back, is not one window", privacy.total);
+        document.fault(stage.payment.span(), what, "lower privacy.reserve, or raise privacy.windows");
+    }
+}
+
+fn can_pay(document: &mut Document<'_>, privacy: &Privacy, before: Price, release: &Stage) -> Option<Price> {
+    let (total, limit) = (privacy.total, privacy.limit());
     let choices = [
         release.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
         release.private_order.as_ref().map(|choice| choice.get_ref().price),
@@ -201,7 +232,7 @@ fn can_pay(document: &mut Document<'_>, total: Price, before: Price, release: &S
     let own = release.payment.get_ref().price();
     let price = choices.into_iter().flatten().fold(own, Price::with_pure);
     let sum = before.checked_add(price);
-    if sum.is_none_or(|sum| !sum.is_within(total)) {
+    if sum.is_none_or(|sum| !sum.is_within(limit)) {
         let keys = match total {
             Price::Pure(_) => "privacy.epsilon",
             Price::Approximate { .. } => "privacy.epsilon and privacy.delta",
@@ -210,7 +241,8 @@ fn can_pay(document: &mut Document<'_>, total: Price, before: Price, release: &S
         };
         let parts = if price == own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
         let others = if before.is_zero() { String::new() } else { format!(" and {before} for the releases before it") };
-        let what = format!("the price of one window, {price}{parts}{others}, is more than {keys}, {total}");
+        let kept = if limit == total { String::new() } else { format!(", of which {limit} is not kept back") };
+        let what = format!("the price of one window, {price}{parts}{others}, is more than {keys}, {total}{kept}");
         document.fault(release.payment.span(), what, "no window could ever be paid for");
         return None;
     }

@@ -81,7 +81,10 @@ pub enum Error {
     )]
     NotFresh,
     #[error(
-        "the witness or the output was written before, by a ledger that is not here, and a user for ever has one budget for all of          time: no later block begins in which a new ledger could spend. Start with the volume that holds the ledger. If it is          lost, or the unit has changed, a new ledger needs a new output and witness; what both publish of one user adds up, and          nobody counts it"
+        "the witness or the output was written before, by a ledger that is not here, and a user for ever has one budget for all of \
+         time: no later block begins in which a new ledger could spend. Start with the volume that holds the ledger. If it is \
+         lost, or the unit has changed, a new ledger needs a new output and witness; what both publish of one user adds up, and \
+         nobody counts it"
     )]
     Forever,
 }

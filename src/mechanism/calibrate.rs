@@ -254,8 +254,8 @@ impl Scale {
     pub const LARGEST: u64 = 1 << 56;
 
     /// `None` where `units` is not a multiple of 16 from 16 to [`Scale::LARGEST`].
-    pub fn new(units: u64) -> Option<Self> {
-        (units.is_multiple_of(16) && (16..=Self::LARGEST).contains(&units)).then_some(Scale(units))
+    pub const fn new(units: u64) -> Option<Self> {
+        if units.is_multiple_of(16) && units >= 16 && units <= Self::LARGEST { Some(Scale(units)) } else { None }
     }
 
     pub fn units(self) -> u64 {

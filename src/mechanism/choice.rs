@@ -259,6 +259,13 @@ impl Order {
         Ok(Order { remainders, noise: Laplace::calibrated(sensitivity, price)? })
     }
 
+    /// The same where the noise on the values has `factor` times the scale: public, and as private.
+    #[must_use]
+    pub fn at_scale(&self, factor: f64) -> Self {
+        let louder = |one: &Remainder| Remainder { noise: (one.noise as f64 * factor) as i64 as i128, ..one.clone() };
+        Order { remainders: self.remainders.iter().map(louder).collect(), noise: self.noise }
+    }
+
     /// The scale of the noise on a score, in grid units.
     pub fn scale(&self) -> u64 {
         self.noise.scale().units()

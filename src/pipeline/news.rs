@@ -17,7 +17,7 @@ use crate::window::grid::Span;
 #[derive(Clone, Copy, Debug)]
 pub struct Figures {
     rows: u64,
-    closed_until: Timestamp,
+    pub closed_until: Timestamp,
     /// In the newest block charged.
     spent: Option<Price>,
 }
@@ -89,8 +89,9 @@ impl News {
         self.0.is_empty()
     }
 
-    /// Tells what is due.
-    pub fn tell(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) {
+    /// Tells what is due, and the end of the newest window of it.
+    pub fn tell(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) -> Option<Timestamp> {
+        let mut newest = None;
         while let Some((_, outcome, figures)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
             match outcome {
                 Outcome::Released => metrics.released.inc(),
@@ -98,7 +99,9 @@ impl News {
             }
             health.spent.store(outcome == Outcome::Withheld, Relaxed);
             figures.show(total, metrics);
+            newest = Some(figures.closed_until);
         }
+        newest
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::price::Tariff;
 use super::series::Serial;
 use crate::clock::Timestamp;
 use crate::mechanism::choice::{self, Candidates};
@@ -10,7 +11,7 @@ use crate::mechanism::noise::Generator;
 use crate::mechanism::price::Price;
 use crate::mechanism::{Mechanism, Noisy};
 use crate::synopsis::description::{Description, Over, Panes};
-use crate::target::{Basis, Exact, Target};
+use crate::target::{Basis, Exact, Sensitivity, Target};
 use crate::window::grid::{Blocks, Span};
 use crate::window::keep::State;
 use crate::window::{Form, Rules};
@@ -25,6 +26,8 @@ pub struct Plan {
     pub releases: Vec<Release>,
     /// What a block may spend in all.
     pub total: Price,
+    /// What of it ordinary windows may spend: the rest is a reserve for corrections.
+    pub limit: Price,
     pub publication: Publication,
 }
 
@@ -35,8 +38,8 @@ pub struct Release {
     /// The private choice of a bandwidth, where there is one: it says which of `ways` a window and key takes.
     pub bandwidth: Option<choice::Bandwidth>,
     pub ways: Candidates<Way>,
-    /// The price of one window, choices and all, for every block that it meets.
-    pub price: Price,
+    /// The price of each window, choices and all, for every block that it meets.
+    pub tariff: Tariff,
     /// For sums over several panes: what they share, and how their noise goes on. The price is that of a pane.
     pub series: Option<Serial>,
 }
@@ -46,6 +49,9 @@ pub struct Release {
 pub struct Way {
     pub target: Arc<dyn Target>,
     pub mechanism: Mechanism,
+    /// What a unit can change, in the norm of the noise, and in how many values: what another price is calibrated with.
+    pub change: Sensitivity,
+    pub touched: usize,
     /// The natural values of one grid unit and of none.
     pub unit: f64,
     pub offset: f64,
@@ -72,8 +78,8 @@ impl Plan {
 
 impl Release {
     /// The way that the records choose, or the only one.
-    pub(super) fn way(&self, state: &State, generator: &mut Generator) -> &Way {
-        self.ways.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
+    pub(super) fn way<'w>(&self, ways: &'w Candidates<Way>, state: &State, generator: &mut Generator) -> &'w Way {
+        ways.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
     }
 
     /// What a synopsis says where the function is evaluated on several windows anew.

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub use state::{Fates, Group, Window, Windows};
 
 use crate::clock::Timestamp;
-use crate::window::grid::{Grid, Span};
+use crate::window::grid::{Blocks, Grid, Span};
 use crate::window::keep::Keep;
 
 /// The public rules that decide a record's fate; no rule looks at any other record.
@@ -96,6 +96,6 @@ pub enum Outside {
 /// At most `records` of a user's records a window and period.
 #[derive(Clone, Debug)]
 pub struct Cap {
-    pub period: Grid,
+    pub period: Blocks,
     pub records: u32,
 }

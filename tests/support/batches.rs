@@ -75,5 +75,5 @@ pub fn form(keep: Keep) -> Form {
 /// The same for users, `records` of each a window and period.
 pub fn rules_for_users(records: u32, period: u64) -> Rules {
     let period = Grid::new(seconds(0), Duration::from_secs(period)).expect("a length");
-    Rules { cap: Some(Cap { period, records }), ..rules() }
+    Rules { cap: Some(Cap { period: period.into(), records }), ..rules() }
 }

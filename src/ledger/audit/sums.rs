@@ -120,7 +120,9 @@ fn claims(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, C
     let mut claims: BTreeMap<Span, Claim> = BTreeMap::new();
     for (name, Release { window, price, blocks, .. }) in &row.releases {
         let is_joined = blocks.windows(2).all(|pair| matches!(pair, [a, b] if a.end == b.start));
-        if !is_joined || price.is_zero() || blocks.last().is_none_or(|block| block.end < window.end) {
+        // In a declared plan one release of a row has its window, and the others go with it.
+        let is_free = price.is_zero() && !matches!(price, Price::Slots(_));
+        if !is_joined || is_free || blocks.last().is_none_or(|block| block.end < window.end) {
             wrong.push(format!("row {sequence}: {name} does not pay for the blocks that its window touches"));
         }
         for charge in blocks {

@@ -1,0 +1,231 @@
+//! How a budget is spent: what the windows of a block are charged, and until when it lasts. Everything here is public.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::accountant;
+use crate::accountant::policy::{Policy, number};
+use crate::clock::Timestamp;
+use crate::config::{Period, Release, Settings, Unit, policy};
+use crate::mechanism::price::Price;
+use crate::pipeline::Tariff;
+use crate::window::grid::{Grid, Span};
+
+/// Windows that the budget is followed through; a block of more is shown up to here.
+const MOST_WINDOWS: usize = 100_000;
+
+/// Three of them.
+const CENTURIES: Duration = Duration::from_secs(300 * 365 * 24 * 3600);
+
+/// What a block is charged and how long it lasts.
+pub(super) fn budget(settings: &Settings) -> Vec<String> {
+    let (price, total) = (settings.window_price(), settings.privacy.total);
+    match &settings.privacy.unit {
+        Unit::Record => {
+            let lasts = match settings.windows.end {
+                Some(end) => format!("the budget lasts to the end of the grid, {end}"),
+                None => "the budget lasts for ever".to_owned(),
+            };
+            let unused = settings.privacy.limit().checked_sub(price).filter(|unused| !unused.is_zero());
+            let mut lines =
+                vec![format!("every window is a block of its own and is charged {price} of {total}, once: {lasts}")];
+            if let Some(unused) = unused {
+                lines.push(format!(
+                    "{unused} of a block is never used: the price of a window could be {}",
+                    settings.privacy.limit()
+                ));
+            }
+            lines
+        }
+        Unit::User { per: Period::Every(length), .. } => {
+            let mut lines = vec![format!(
+                "every period of {} is a block of its own, with a total of {total}{}; a window charges {} to every block that it \
+                 meets",
+                crate::clock::show(*length),
+                kept_back(settings),
+                what_it_costs(settings),
+            )];
+            let blocks = Grid::new(settings.windows.grid.origin(), *length);
+            lines.extend(blocks.iter().flat_map(|blocks| follow(settings, *blocks)).map(|course| course.to_string()));
+            lines.push("later periods go the same way: the budget renews itself with every period".to_owned());
+            lines
+        }
+        Unit::User { per: Period::Ever, .. } => {
+            let mut lines = vec![format!(
+                "all of time is one block, with a total of {total}{}; a window charges {}, and nothing renews it",
+                kept_back(settings),
+                what_it_costs(settings),
+            )];
+            let policies = settings.releases.iter().filter(|release| !is_fixed(release));
+            lines.extend(policies.map(|release| {
+                let over = settings.tariff(release).over;
+                format!("of {:?} {}", release.name, ever(settings, over))
+            }));
+            if settings.releases.iter().any(is_fixed) {
+                lines.push(format!(
+                    "it {}",
+                    ever(settings, Policy::Fixed(price).lasts(settings.privacy.limit(), None, |_| true))
+                ));
+            }
+            lines
+        }
+    }
+}
+
+fn is_fixed(release: &Release) -> bool {
+    matches!(release.policy, Policy::Fixed(_))
+}
+
+fn kept_back(settings: &Settings) -> String {
+    let limit = settings.privacy.limit();
+    if limit == settings.privacy.total { String::new() } else { format!(", of which windows spend {limit}") }
+}
+
+fn what_it_costs(settings: &Settings) -> String {
+    if settings.releases.iter().all(is_fixed) {
+        return settings.window_price().to_string();
+    }
+    let each = |release: &Release| format!("{} of {:?}", policy::in_words(release.policy), release.name);
+    settings.releases.iter().map(each).collect::<Vec<_>>().join(" and ")
+}
+
+/// How long the only block lasts that pays for so many windows.
+fn ever(settings: &Settings, paid: Option<u64>) -> String {
+    let grid = settings.windows.grid;
+    let Some(count) = paid else { return "pays for all windows there are".to_owned() };
+    let length = u32::try_from(count).map(|count| grid.length().saturating_mul(count)).unwrap_or(Duration::MAX);
+    let end = grid.origin().plus(length);
+    match settings.windows.end {
+        Some(last) if last <= end => format!("pays for {count} windows, and lasts to the end of the grid, {last}"),
+        // Longer than anybody will count.
+        _ if length > CENTURIES => format!("pays for {count} windows, for centuries"),
+        _ => format!(
+            "pays for {count} windows, {} from the first window of the ledger on: where that is the one at \
+             windows.origin, the window of {end} is the first that is not published",
+            crate::clock::show(length)
+        ),
+    }
+}
+
+/// A block after all its windows.
+#[derive(Debug, PartialEq, Eq)]
+struct Course {
+    block: Span,
+    windows: usize,
+    paid: usize,
+    spent: Price,
+    /// The start of the first window that is not published.
+    exhausted: Option<Timestamp>,
+}
+
+impl std::fmt::Display for Course {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Course { block, windows, paid, spent, exhausted } = self;
+        write!(f, "{} to {}: {paid} of its {windows} windows are published, for {spent}", block.start, block.end)?;
+        match exhausted {
+            Some(start) => write!(f, "; it runs out, and the window of {start} is the first that is not"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first two blocks from the origin on, charged by the accountant that the worker uses.
+fn follow(settings: &Settings, blocks: Grid) -> Vec<Course> {
+    let windows = settings.windows.grid;
+    let first = blocks.span_of(windows.origin());
+    let shown = [first, blocks.after(first)];
+    let nothing = settings.privacy.total.zero();
+    let tariffs: Vec<Tariff> = settings.releases.iter().map(|release| settings.tariff(release)).collect();
+    let origin = windows.span_of(windows.origin());
+    let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
+    let spans = std::iter::successors(Some(origin), |window| Some(windows.after(*window)));
+    let is_within =
+        |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
+    for window in spans.take_while(is_within).take(MOST_WINDOWS) {
+        let number = number(windows, blocks.span_of(window.start), origin.start, window);
+        let paid: Vec<Price> = tariffs.iter().filter_map(|tariff| tariff.price(number)).collect();
+        let prices = blocks.spans_meeting(window).flat_map(|block| paid.iter().map(move |price| (block, *price)));
+        let spent = |block| courses.get(&block).map_or(nothing, |course| course.spent);
+        let quoted = accountant::quote(prices, spent, settings.privacy.limit()).unwrap_or_default();
+        for block in blocks.spans_meeting(window) {
+            let new = Course { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
+            let course = courses.entry(block).or_insert(new);
+            course.windows += 1;
+            match quoted.iter().find(|charged| charged.block == block) {
+                Some(charged) => (course.paid, course.spent) = (course.paid + 1, charged.spent),
+                None => course.exhausted = course.exhausted.or(Some(window.start)),
+            }
+        }
+    }
+    courses.into_values().filter(|course| shown.contains(&course.block)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USERS: &str = include_str!("../../config/users.toml");
+
+    fn settings(price: &str, per: &str) -> Settings {
+        let text = USERS
+            .replace("epsilon = 0.04", &format!("epsilon = {price}"))
+            .replace("per = \"1d\"", &format!("per = \"{per}\""));
+        Settings::parse(&text, "test").unwrap()
+    }
+
+    /// The first two days of users, with another price and another period.
+    fn courses(price: &str, per: &str) -> Vec<String> {
+        budget(&settings(price, per)).into_iter().filter(|line| line.contains(" windows are published")).collect()
+    }
+
+    #[test]
+    fn a_period_runs_out_where_the_accountant_says() {
+        assert_eq!(
+            courses("0.1", "1d"),
+            [
+                "2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z: 10 of its 24 windows are published, for 1; it runs out, and \
+             the window of 2026-01-01T10:00:00Z is the first that is not",
+                "2026-01-02T00:00:00Z to 2026-01-03T00:00:00Z: 10 of its 24 windows are published, for 1; it runs out, and \
+             the window of 2026-01-02T10:00:00Z is the first that is not",
+            ]
+        );
+        assert_eq!(
+            courses("1", "1h"),
+            [
+                "2026-01-01T00:00:00Z to 2026-01-01T01:00:00Z: 1 of its 1 windows are published, for 1",
+                "2026-01-01T01:00:00Z to 2026-01-01T02:00:00Z: 1 of its 1 windows are published, for 1",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_window_over_a_border_charges_both_periods() {
+        // Hours over periods of 90 minutes: the second hour meets both, so the second period begins half spent.
+        assert_eq!(
+            courses("0.5", "90m"),
+            [
+                "2026-01-01T00:00:00Z to 2026-01-01T01:30:00Z: 2 of its 2 windows are published, for 1",
+                "2026-01-01T01:30:00Z to 2026-01-01T03:00:00Z: 2 of its 2 windows are published, for 1",
+            ]
+        );
+        assert_eq!(
+            courses("0.6", "90m"),
+            [
+                "2026-01-01T00:00:00Z to 2026-01-01T01:30:00Z: 1 of its 2 windows are published, for 0.6; it runs out, and \
+             the window of 2026-01-01T01:00:00Z is the first that is not",
+                "2026-01-01T01:30:00Z to 2026-01-01T03:00:00Z: 1 of its 2 windows are published, for 0.6; it runs out, and \
+             the window of 2026-01-01T01:00:00Z is the first that is not",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_user_for_ever_has_a_budget_that_ends() {
+        let said = budget(&settings("0.04", "ever")).join(" ");
+        for words in
+            ["all of time is one block, with a total of 1", "pays for 25 windows, 1d 1h", "2026-01-02T01:00:00Z"]
+        {
+            assert!(said.contains(words), "{said}");
+        }
+    }
+}
