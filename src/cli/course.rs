@@ -26,9 +26,16 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
                 Some(end) => format!("the budget lasts to the end of the grid, {end}"),
                 None => "the budget lasts for ever".to_owned(),
             };
+            let Some(price) = settings.price_in_all() else {
+                return vec![format!(
+                    "every window is a block of its own, and {total} does not pay for all the releases that speak of it: again \
+                     and again there will be windows that are not published; raise the total, or lower the prices of what is \
+                     computed from several windows anew"
+                )];
+            };
             let unused = settings.privacy.limit().checked_sub(price).filter(|unused| !unused.is_zero());
             let mut lines =
-                vec![format!("every window is a block of its own and is charged {price} of {total}, once: {lasts}")];
+                vec![format!("every window is a block of its own and is charged {price} of {total} in all: {lasts}")];
             if let Some(unused) = unused {
                 lines.push(format!(
                     "{unused} of a block is never used: the price of a window could be {}",

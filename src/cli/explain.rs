@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use crate::accountant::policy::Policy;
 use crate::cli::course::budget;
 use crate::cli::{Failure, candidates, section};
+use crate::config::over::Over;
 use crate::config::{self, Release, Settings, guarantee};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Epsilon, Rho};
+use crate::mechanism::continual::Series;
 use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
@@ -65,6 +67,9 @@ fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure>
     }
     section(&mut text, "Sensitivity", &plan.sensitivity());
     section(&mut text, "Noise", &plan.noise()?);
+    if let Some(series) = &plan.series {
+        section(&mut text, "Sums", &plan.sums(series));
+    }
     match plan.release.policy {
         Policy::Fixed(_) => section(&mut text, "Other prices", &plan.prices(&around(release.payment.own()))),
         Policy::Horizon { .. } => {}
@@ -89,6 +94,8 @@ struct Plan<'s> {
     /// The most that one unit changes one value, in grid units.
     sup: f64,
     band: Band,
+    /// The noise of a sum over several windows. What is said of a price is then that of its first synopsis.
+    series: Option<Series>,
 }
 
 impl<'s> Plan<'s> {
@@ -99,7 +106,8 @@ impl<'s> Plan<'s> {
         let sensitivity = release.body.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
         let band = Band::simulate(&release.shape(), release.body.law(), release.order);
-        Ok(Plan { settings, release, sensitivity, sup, band })
+        let series = settings.series(release).map_err(|e| Failure::Configuration(e.to_string()))?;
+        Ok(Plan { settings, release, sensitivity, sup, band, series })
     }
 
     fn lattice(&self) -> String {
@@ -240,7 +248,41 @@ impl<'s> Plan<'s> {
     fn scale(&self, price: Price) -> Result<f64, Failure> {
         let noise = self.settings.mechanism_at(self.release, &self.release.function, price);
         let noise = noise.map_err(|e| Failure::Configuration(e.to_string()))?;
-        Ok(float(noise.scale().units()))
+        // Beside the noise of a window of its own, at any price.
+        let factor = self.series.as_ref().map_or(Ok(1.0), |series| self.factor(series))?;
+        Ok(factor * float(noise.scale().units()))
+    }
+
+    /// How much larger the noise of a sum's first synopsis is than that of a window of its own.
+    fn factor(&self, series: &Series) -> Result<f64, Failure> {
+        let (release, values) = (self.release, self.release.shape().values());
+        let own = self.settings.mechanism_of(release, &release.function);
+        let own = own.map_err(|e| Failure::Configuration(e.to_string()))?;
+        let one = float(own.scale().units()) * predict::deviation(own.law(), values);
+        Ok(series.deviation(values, 0) / one)
+    }
+
+    /// How the noise grows from synopsis to synopsis, beside fresh noise for every window.
+    fn sums(&self, series: &Series) -> Vec<String> {
+        let values = self.release.shape().values();
+        let last = match self.release.over {
+            Over::Hopping { panes } => u64::from(panes),
+            Over::Cumulative { horizon } => horizon,
+            Over::Tumbling => 1,
+        };
+        let mut counts: Vec<u64> =
+            std::iter::successors(Some(1), |count: &u64| count.checked_mul(10)).take_while(|n| *n < last).collect();
+        counts.push(last);
+        let fresh = series.deviation(values, 0);
+        let mut lines = vec![
+            "the noise above is that of the first synopsis; the standard deviation on a value, in largest effects of a unit:".to_owned(),
+            format!("  {:<10} {:<12} beside the first", "windows", "deviation"),
+        ];
+        lines.extend(counts.into_iter().map(|count| {
+            let deviation = series.deviation(values, count - 1);
+            format!("  {count:<10} {:<12} {} times", show(deviation / self.sup), show(deviation / fresh))
+        }));
+        lines
     }
 
     /// Half the width of the band in the middle of the domain and at a corner, in grid units.

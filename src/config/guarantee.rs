@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::accountant::concentrated;
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
+use crate::config::over::{self, Over};
 use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition, policy};
 use crate::mechanism::Law;
 use crate::mechanism::calibrate::{Delta, Rho};
@@ -53,11 +54,17 @@ pub fn promise(settings: &Settings) -> Vec<String> {
             );
         }
         lines.extend(own);
+        lines.extend(over::in_words(release, settings.windows.grid.length()));
     }
     match &settings.privacy.unit {
-        Unit::Record => {
+        Unit::Record if settings.releases.iter().all(|release| release.over == Over::Tumbling) => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
         }
+        Unit::Record => lines.push(
+            "A record lies in one window of [windows], so windows do not add up (parallel composition) but where one pays for \
+             several releases, or several times."
+                .to_owned(),
+        ),
         Unit::User { per: Period::Ever, max_records_per_window, .. } => {
             lines.push(format!(
                 "All windows add up (sequential composition), for ever; a window that would take the sum over {total} is \
@@ -284,7 +291,18 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
 
 /// What is allowed but may surprise: windows and periods that do not fit together.
 pub fn notes(settings: &Settings) -> Vec<String> {
-    slow(settings).into_iter().chain(misfits(settings)).collect()
+    slow(settings).into_iter().chain(misfits(settings)).chain(overlaps(settings)).collect()
+}
+
+/// That a record cannot pay for all the windows that it is in.
+fn overlaps(settings: &Settings) -> Option<String> {
+    let is_short = settings.privacy.unit == Unit::Record && settings.price_in_all().is_none();
+    is_short.then(|| {
+        format!(
+            "{} does not pay for all the releases that speak of a window: again and again windows will not be published",
+            settings.privacy.limit()
+        )
+    })
 }
 
 /// That a window can take longer than the time until it is due.

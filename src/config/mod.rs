@@ -294,6 +294,22 @@ impl Settings {
         self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
     }
 
+    /// What a block that is one window pays in all, for every release that speaks of it; `None` where that is more than can be
+    /// paid.
+    pub fn price_in_all(&self) -> Option<Price> {
+        let paid = |release: &Release| {
+            let price = release.policy.price(0)?;
+            let times = match release.over {
+                Over::Hopping { panes } if !release.is_sum_of_panes() => panes,
+                _ => 1,
+            };
+            (0..times).try_fold(price.zero(), |sum, _| sum.checked_add(price))
+        };
+        let all =
+            self.releases.iter().map(paid).try_fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price?));
+        all.filter(|sum| sum.is_within(self.privacy.limit()))
+    }
+
     /// What the first window of all releases costs.
     pub fn window_price(&self) -> Price {
         let prices = self.releases.iter().filter_map(|release| release.policy.price(0));

@@ -9,7 +9,7 @@ use crate::clock::{micros, show};
 use crate::config::document::Document;
 use crate::config::release::Stage;
 use crate::config::sections::{Found, Schedule};
-use crate::config::{Calibration, file, forms};
+use crate::config::{Calibration, Release, file, forms};
 use crate::mechanism::continual;
 
 /// The windows that a synopsis speaks of; the windows of the grid are its panes.
@@ -96,4 +96,29 @@ fn sums(document: &mut Document<'_>, stage: &Stage, written: &Spanned<file::Over
 fn panes(length: Duration, pane: Duration) -> Option<u64> {
     let (length, pane) = (micros(length).unsigned_abs(), micros(pane).unsigned_abs());
     (pane > 0 && length >= pane && length.is_multiple_of(pane)).then(|| length / pane)
+}
+
+/// What the windows of a release share, and what that costs; nothing where it speaks of one window.
+pub fn in_words(release: &Release, pane: Duration) -> Option<String> {
+    let name = &release.name;
+    let (what, paid) = match (release.over, release.is_sum_of_panes()) {
+        (Over::Tumbling, _) => return None,
+        (Over::Hopping { panes }, is_sum) => {
+            let length = show(pane.saturating_mul(panes));
+            let what = match is_sum {
+                true => format!("is a sum over the last {panes} windows, {length} together"),
+                false => format!("is computed from the last {panes} windows together, {length}"),
+            };
+            let paid = match is_sum {
+                true => "a window pays once for all the sums that it is in, whose noise is not independent".to_owned(),
+                false => format!("a window pays each time, {panes} times in all"),
+            };
+            (what, paid)
+        }
+        (Over::Cumulative { .. }, _) => (
+            "is a sum over all windows since it began".to_owned(),
+            "a window pays once for all the sums that it is in, whose noise is not independent".to_owned(),
+        ),
+    };
+    Some(format!("The release {name:?} {what}, published with every new window: {paid}."))
 }
