@@ -94,8 +94,9 @@ impl Worker<'_> {
         health.allow(plan.longest());
         let next = plan.rules.grid.span_of(ledger.next_window());
         let forms = plan.releases.iter().map(|release| release.form.clone()).collect();
-        let genesis = ledger.genesis();
-        let windows = Windows::new(plan.rules.clone(), forms, genesis.first, next, genesis.backfill_until);
+        // Of windows before here other ledgers have spoken, or settings that paid for no overlap.
+        let first = ledger.genesis().first.max(ledger.live_from());
+        let windows = Windows::new(plan.rules.clone(), forms, first, next, ledger.genesis().backfill_until);
         let reading = Reading {
             plan,
             source,
@@ -108,6 +109,7 @@ impl Worker<'_> {
         };
         let releasing = Releasing {
             plan,
+            first,
             ledger,
             witness: self.witness,
             sink: self.sink,
@@ -255,6 +257,8 @@ impl Reading<'_> {
 /// From closed windows to published synopses.
 struct Releasing<'a> {
     plan: &'a Plan,
+    /// No release speaks of a window before.
+    first: Timestamp,
     ledger: Ledger,
     witness: Box<dyn Witness + Send + 'a>,
     sink: Box<dyn Sink + Send + 'a>,
@@ -341,9 +345,10 @@ impl Releasing<'_> {
         let started = Instant::now();
         let Closed { window, ends, publish_at } = closed;
         let plan = self.plan;
-        let first = self.ledger.genesis().first;
-        let spans: Vec<Span> = plan.releases.iter().map(|release| plan.span_of(release, window.span, first)).collect();
-        let prices = plan.prices(window.span, &spans, first);
+        let spans: Vec<Span> =
+            plan.releases.iter().map(|release| plan.span_of(release, window.span, self.first)).collect();
+        // Counted from the ledger's first window: a change of the settings begins no price anew.
+        let prices = plan.prices(window.span, &spans, self.ledger.genesis().first);
         let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
             self.ledger.withhold(window.span, ends)?;
@@ -366,7 +371,9 @@ impl Releasing<'_> {
                 let key = group.key.as_deref();
                 let (noisy, about) = match &release.series {
                     None => {
-                        (way.mechanism.release(&exact, &mut generator), Description { window: span, ..about.clone() })
+                        let panes = release.panes(window.span);
+                        let about = Description { window: span, panes, ..about.clone() };
+                        (way.mechanism.release(&exact, &mut generator), about)
                     }
                     Some(serial) => {
                         let (values, slot) = (way.target.shape().values(), (about.release.as_str(), key));

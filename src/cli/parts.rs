@@ -1,6 +1,6 @@
 //! The parts of a worker that reach outside the process, opened in the order in which they can refuse.
 
-use std::time::Duration;
+use tracing::{info, warn};
 
 use crate::cli::Failure;
 use crate::clock::Timestamp;
@@ -9,7 +9,7 @@ use crate::ledger::beginning::{Asked, Found, beginning};
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
 use crate::ledger::witness::{self, Witness};
-use crate::ledger::{self, Genesis, Ledger};
+use crate::ledger::{self, Configuration, Genesis, Ledger};
 use crate::sink::files::FolderSink;
 use crate::sink::kafka::KafkaSink;
 use crate::sink::{self, Sink};
@@ -46,7 +46,7 @@ impl Parts {
         let source = open_source(settings)?;
         let sink = open_sink(&settings.output)?;
         let mut witness = open_witness(&settings.output)?;
-        let ledger = match existing {
+        let mut ledger = match existing {
             Some(ledger) => ledger,
             None => {
                 let asked = match (&settings.input, settings.windows.grid.origin()) {
@@ -58,7 +58,8 @@ impl Parts {
                 Ledger::create(&settings.ledger, genesis)?
             }
         };
-        same_promise(settings, ledger.genesis())?;
+        same_promise(settings, &ledger)?;
+        take_over(settings, &mut ledger)?;
         Ok(Parts { source, ledger, witness, sink })
     }
 }
@@ -88,7 +89,7 @@ pub fn genesis(
         input: input_id(settings)?,
         witness: witness.identity()?,
         previous: begins.previous,
-        reach: Duration::ZERO,
+        reach: settings.reach(),
     })
 }
 
@@ -128,8 +129,9 @@ pub fn input_id(settings: &Settings) -> Result<String, NotOpen> {
     }
 }
 
-/// A ledger speaks of one configuration and one input.
-fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
+/// A ledger speaks of one input, unit and total for ever; the rest of the settings may change from a window on.
+fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), NotOpen> {
+    let genesis = ledger.genesis();
     let theirs = normalised::definition(&genesis.settings);
     if theirs.as_ref().is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition)) {
         let theirs = theirs.map_or("something that this program does not know".to_owned(), |theirs| theirs.to_string());
@@ -139,23 +141,13 @@ fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
             settings.privacy.definition,
         )));
     }
-    if genesis.settings != settings.normalised {
-        let changes = normalised::differences(&genesis.settings, &settings.normalised).join("\n  ");
-        let pin: String = settings
-            .releases
-            .iter()
-            .filter_map(|release| release.auto.as_ref())
-            .map(|table| {
-                format!(
-                    "\n\"auto\" takes {} today: write the ledger's own in its place to keep it",
-                    table.best.written()
-                )
-            })
-            .collect();
+    let for_ever = normalised::for_ever(ledger.settings(), &settings.normalised);
+    if !for_ever.is_empty() {
         return Err(refused(format!(
-            "the privacy settings are not those of the ledger in {}: take back the change, or begin a new ledger in another \
-             folder with `bernstream ledger init`, which starts at the next block\n  {changes}{pin}",
+            "the ledger in {} was made for another promise: take back the change, or begin a new ledger in another folder with \
+             `bernstream ledger init`, which starts at the next block\n  {}",
             settings.ledger.path.display(),
+            for_ever.join("\n  "),
         )));
     }
     if input_id(settings)? != genesis.input {
@@ -165,6 +157,27 @@ fn same_promise(settings: &Settings, genesis: &Genesis) -> Result<(), NotOpen> {
                 .into(),
         ));
     }
+    Ok(())
+}
+
+/// Writes changed settings into the ledger: they hold from the first window on that was not closed under the old ones, and
+/// what was spent stays spent.
+fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), NotOpen> {
+    let changes = normalised::differences(ledger.settings(), &settings.normalised);
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let first = settings.windows.grid.first_from(ledger.next_window()).start;
+    warn!("the settings have changed; these hold for windows from {first} on, and what was spent stays spent:");
+    for change in changes {
+        warn!("  {change}");
+    }
+    for release in &settings.releases {
+        if let Some(table) = &release.auto {
+            info!("release {:?}: \"auto\" takes {} today", release.name, table.best.written());
+        }
+    }
+    ledger.reconfigure(Configuration { settings: settings.normalised.clone(), first, reach: settings.reach() })?;
     Ok(())
 }
 

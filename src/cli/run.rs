@@ -14,11 +14,13 @@ use crate::cli::Failure;
 use crate::cli::parts::{NotOpen, Parts};
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
+use crate::mechanism::Law;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
 use crate::synopsis::band::Band;
+use crate::target::Shape;
 use crate::{serve, telemetry};
 
 /// How long to wait before a broker that is down is tried again.
@@ -145,13 +147,19 @@ fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
 /// The band of the noise, one for each order that a window can have: simulated once a plan, from public quantities, and
 /// kept in `folder`, beside the ledger.
 pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
-    let bands = release.orders().try_map(|order| Ok::<_, Infallible>(band(release, *order, folder)));
+    let (shape, law) = (release.shape(), release.body.law());
+    let of_order = |order| {
+        let one = band(&shape, law, order, folder);
+        match release.is_sum_of_panes() && law != Law::DiscreteGaussian {
+            true => one.of_sums(law, shape.values(), &band(&shape, Law::DiscreteGaussian, order, folder)),
+            false => one,
+        }
+    };
+    let bands = release.orders().try_map(|order| Ok::<_, Infallible>(of_order(*order)));
     bands.unwrap_or_else(|never| match never {})
 }
 
-fn band(release: &Release, order: u32, folder: &Path) -> Band {
-    let shape = release.shape();
-    let law = release.body.law();
+fn band(shape: &Shape, law: Law, order: u32, folder: &Path) -> Band {
     // All that the band follows from, in a name.
     let about = serde_json::json!([env!("CARGO_PKG_VERSION"), shape.dimensions, shape.degree, shape.basis, law, order]);
     let digest: String = Sha256::digest(about.to_string()).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
@@ -160,7 +168,7 @@ fn band(release: &Release, order: u32, folder: &Path) -> Band {
     if let Some(band) = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         return band;
     }
-    let band = Band::simulate(&shape, law, order);
+    let band = Band::simulate(shape, law, order);
     // Only a saving: without it the same band is simulated again.
     if let Err(error) =
         serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&kept, bytes))

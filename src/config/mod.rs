@@ -222,6 +222,11 @@ impl Release {
         self.function.target.shape()
     }
 
+    /// Whether it is a sum over several windows of the grid, with noise that goes on from one to the next.
+    pub fn is_sum_of_panes(&self) -> bool {
+        self.over != Over::Tumbling && self.function.target.is_sum()
+    }
+
     /// Every function that a window can have.
     pub fn functions(&self) -> Candidates<Function> {
         let fixed = || Candidates::new(self.function.clone(), Vec::new());
@@ -278,6 +283,15 @@ impl Settings {
     /// SHA-256 of [`Settings::normalised`]: changes with what bears on privacy, and with nothing else.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.normalised).into()
+    }
+
+    /// How far before its window a charge can lie: as far as windows overlap that are paid for anew each time.
+    pub fn reach(&self) -> Duration {
+        let panes = self.releases.iter().map(|release| match release.over {
+            Over::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
+            _ => 0,
+        });
+        self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
     }
 
     /// What the first window of all releases costs.

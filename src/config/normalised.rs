@@ -176,6 +176,14 @@ fn bounds(column: &str, axis: &Axis) -> Value {
     json!({ "column": column, "min": axis.min, "max": axis.max, "outside": outside })
 }
 
+/// Where they differ in what a ledger is bound to for ever.
+pub fn for_ever(ledger: &str, file: &str) -> Vec<String> {
+    let read = |text| serde_json::from_str(text).map_or(Value::Null, |settings: Value| settings["ledger"].clone());
+    let mut found = Vec::new();
+    compare("", &read(ledger), &read(file), &mut found);
+    found
+}
+
 /// Where the settings of a ledger and those of a file differ, a line each.
 pub fn differences(ledger: &str, file: &str) -> Vec<String> {
     let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);

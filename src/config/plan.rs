@@ -66,7 +66,7 @@ impl Settings {
 
     /// The correlated noise of a release that is a sum over several panes.
     pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
-        let Some(over) = release.over.series().filter(|_| release.function.target.is_sum()) else { return Ok(None) };
+        let Some(over) = release.over.series().filter(|_| release.is_sum_of_panes()) else { return Ok(None) };
         let (law, target) = (release.body.law(), &*release.function.target);
         let Protected { adjacency, contributions } = self.protected();
         let change = law.sensitivity(target, adjacency, contributions)?;
@@ -209,7 +209,7 @@ impl Settings {
                 program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
             },
             ledger: Entry { id: String::new(), sequence: 0 },
-            series: None,
+            panes: None,
             synthetic: is_synthetic,
         }
     }

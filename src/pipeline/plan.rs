@@ -10,7 +10,7 @@ use crate::mechanism::choice::{self, Candidates};
 use crate::mechanism::noise::Generator;
 use crate::mechanism::price::Price;
 use crate::mechanism::{Mechanism, Noisy};
-use crate::synopsis::description::Description;
+use crate::synopsis::description::{Description, Over, Panes};
 use crate::target::{Basis, Exact, Sensitivity, Target};
 use crate::window::grid::{Blocks, Span};
 use crate::window::keep::State;
@@ -80,6 +80,12 @@ impl Release {
     /// The way that the records choose, or the only one.
     pub(super) fn way<'w>(&self, ways: &'w Candidates<Way>, state: &State, generator: &mut Generator) -> &'w Way {
         ways.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
+    }
+
+    /// What a synopsis says where the function is evaluated on several windows anew.
+    pub(super) fn panes(&self, newest: Span) -> Option<Panes> {
+        let over = Over::Hopping(self.form.panes);
+        (self.form.panes > 1).then_some(Panes { over, newest, step: None })
     }
 
     /// What every way and window has in common stands in any description.

@@ -73,8 +73,8 @@ impl Going {
         let values = self.state.values();
         let natural = serial.series.deviation(values, step) * about.noise.grid;
         let one = predict::deviation(about.noise.law, values) * about.noise.scale;
-        let series = Some(description::Series { over, pane: window, step });
-        Description { window: Span { start, end: window.end }, series, ..about.clone().at_scale(natural / one) }
+        let panes = Some(description::Panes { over, newest: window, step: Some(step) });
+        Description { window: Span { start, end: window.end }, panes, ..about.clone().at_scale(natural / one) }
     }
 
     /// The slot and its bytes, for the ledger.

@@ -66,31 +66,33 @@ pub struct Description {
     pub incomplete: bool,
     pub digests: Digests,
     pub ledger: Entry,
-    /// Where the synopsis is one of a series whose windows overlap.
+    /// Where the window is made of several, and overlaps those of other synopses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub series: Option<Series>,
+    pub panes: Option<Panes>,
     /// Whether the records were simulated, as by `demo`.
     pub synthetic: bool,
 }
 
-/// A sum over several panes, released again with every pane. The noise of its synopses is not independent: each has that of
-/// the panes that it shares with others. `Noise::scale` is then such that the deviation of every value is right.
+/// The windows of the grid that a synopsis speaks of together; there is a synopsis for each newest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Series {
+pub struct Panes {
     pub over: Over,
-    /// The newest pane, the one that this synopsis paid for.
-    pub pane: Span,
-    /// How many synopses of the series came before this one.
-    pub step: u64,
+    /// The newest pane.
+    pub newest: Span,
+    /// How many synopses of a sum came before this one. Their noise is not independent: each has that of the panes that it
+    /// shares with others, and `Noise::scale` is such that the deviation of every value is right. Only the newest pane was
+    /// paid for. Absent where the function was evaluated anew, with noise of its own, and every pane paid again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<u64>,
 }
 
-/// What the panes of a synopsis are.
+/// How many panes they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Over {
-    /// The last so many, or all since the series began where there are fewer.
+    /// The last so many, or all since the beginning where there are fewer.
     Hopping(u32),
-    /// All since the series began.
+    /// All since the beginning.
     Cumulative,
 }
 

@@ -54,7 +54,7 @@ impl Synopsis {
         headers
             .extend([("window_start", about.window.start.to_string()), ("window_end", about.window.end.to_string())]);
         // What overlaps has no start of its own.
-        headers.extend(about.series.map(|series| ("pane_start", series.pane.start.to_string())));
+        headers.extend(about.panes.map(|panes| ("pane_start", panes.newest.start.to_string())));
         let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Ok(Sealed { key: format!("{}{suffix}", about.pipeline), headers, bytes })
     }

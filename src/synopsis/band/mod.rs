@@ -15,6 +15,7 @@ use crate::mechanism::Law;
 use crate::synopsis::bernstein::basis;
 use crate::synopsis::description::{Covers, Noise, NoiseBand};
 use crate::synopsis::noise::{pointwise, unit_noise};
+use crate::synopsis::predict::deviation;
 use crate::target::{Basis, Shape};
 
 const LEVEL: f64 = 0.95;
@@ -73,6 +74,22 @@ impl Band {
             }
         };
         Band { pointwise: pointwise(law, shape.values()), ..band }
+    }
+
+    /// For the sum of several independent draws of `law`, this being the band of one draw of `values` values, and `normal` that
+    /// of Gaussian noise; in units of the scale at which one draw has the deviation of the sum.
+    ///
+    /// A sum lies between one draw and the normal law. The wider of the two holds for both; that it holds for what lies
+    /// between them is simulated (the tests of this module), not proved.
+    #[must_use]
+    pub fn of_sums(self, law: Law, values: usize, normal: &Band) -> Band {
+        let unit = deviation(law, values);
+        Band {
+            half_width: self.half_width.max(unit * normal.half_width),
+            pointwise: self.pointwise.max(unit * normal.pointwise),
+            expected_sup: self.expected_sup.max(unit * normal.expected_sup),
+            ..self
+        }
     }
 
     /// [`Band::expected_sup`] from so many draws of noise on kernel functions, from more of it elsewhere: to plan with.

@@ -197,3 +197,39 @@ fn the_band_of_moments_holds_for_all_of_them_at_once() {
     let found = Band::simulate(&shape, LAPLACE, 1).half_width;
     assert!((found / exact - 1.0).abs() < 0.04, "{found} {exact}");
 }
+
+/// How often a sum of `terms` draws stays within the band of sums, everywhere and at one point.
+fn coverage_of_sums(law: Law, values: usize, terms: usize, factor: f64) -> [f64; 2] {
+    const DRAWS: u32 = 6_000;
+    let normal = Band::of_each(Law::DiscreteGaussian, values);
+    let band = Band::of_each(law, values).of_sums(law, values, &normal);
+    let mut rng = ChaCha12Rng::seed_from_u64(14);
+    let mut within = [0, 0];
+    for _ in 0..DRAWS {
+        let mut sum = vec![0.0; values];
+        for _ in 0..terms {
+            sum.iter_mut().zip(unit_noise(law, values, &mut rng)).for_each(|(sum, z)| *sum += z);
+        }
+        let scaled = |z: &f64| factor * z.abs() / (terms as f64).sqrt();
+        within[0] += u32::from(sum.iter().map(scaled).fold(0.0, f64::max) <= band.half_width);
+        within[1] += u32::from(sum.first().is_some_and(|z| scaled(z) <= band.pointwise));
+    }
+    within.map(|count| f64::from(count) / f64::from(DRAWS))
+}
+
+#[test]
+fn the_band_of_a_sum_holds_between_one_draw_and_the_normal_law() {
+    let mut least: f64 = 1.0;
+    for law in [LAPLACE, Law::DiscreteCube, Law::Ball] {
+        for (values, terms) in [1, 2, 5, 20, 100].into_iter().flat_map(|v| [1, 2, 3, 7, 30].map(|terms| (v, terms))) {
+            let covered = coverage_of_sums(law, values, terms, 1.0);
+            // At a true level of 0.95 three deviations of the count are 0.0085.
+            assert!(covered.iter().all(|covered| *covered > 0.941), "{law} {values} {terms}: {covered:?}");
+            least = covered.into_iter().fold(least, f64::min);
+        }
+        // Noise that is 30 % larger than claimed is found out.
+        let more = coverage_of_sums(law, 20, 7, 1.3);
+        assert!(more.iter().all(|covered| *covered < 0.93), "{law}: {more:?}");
+    }
+    println!("the least of all coverages is {least:.4}");
+}

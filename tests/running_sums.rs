@@ -1,0 +1,275 @@
+//! Sums over several windows, by the worker on real files: what is published, that it goes on after a stop, a kill and a
+//! change of the settings, and what it costs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use arrow::ipc::writer::StreamWriter;
+use bernstream::clock::Timestamp;
+use bernstream::config::Settings;
+use bernstream::mechanism::price::Price;
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::description::Over;
+
+const HOUR: i64 = 3_600_000_000;
+
+/// A folder with an input, a configuration and what they make.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// How a configuration ends, what its budget is, and its releases.
+struct Written<'a> {
+    hours: i64,
+    total: &'a str,
+    releases: &'a str,
+}
+
+const DENSITY: &str = r#"
+degree = 10
+order = 2
+domain = [{ column = "x", min = 0, max = 1, outside = "clamp" }]
+density = { bandwidths = [0.2] }
+"#;
+
+fn release(name: &str, windows: &str, price: &str, noise: &str) -> String {
+    format!("[[release]]\nname = \"{name}\"\nwindows = {windows}\n{price}\nnoise = \"{noise}\"{DENSITY}\n")
+}
+
+/// How many records an hour has: some have none.
+fn count(hour: i64) -> i64 {
+    (hour * 37 % 11) * 20
+}
+
+impl Place {
+    fn new() -> Self {
+        let place = Place { folder: tempfile::tempdir().unwrap() };
+        let times: Vec<i64> = (0..60).flat_map(|hour| (0..count(hour)).map(move |i| hour * HOUR + i)).collect();
+        let x: Vec<f64> = vec![0.5; times.len()];
+        let time = arrow::array::TimestampMicrosecondArray::from(Int64Array::from(times).values().to_vec());
+        let columns: [(&str, ArrayRef); 2] =
+            [("time", Arc::new(time.with_timezone("UTC"))), ("x", Arc::new(Float64Array::from(x)))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+        writer.write(&batch).unwrap();
+        fs::write(place.path("in.arrows"), writer.into_inner().unwrap()).unwrap();
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, written: &Written<'_>) {
+        let Written { hours, total, releases } = written;
+        let end = Timestamp::from_micros(hours * HOUR);
+        let text = format!(
+            "pipeline = \"p\"\n[input]\ntime = \"time\"\nfiles = {{ path = \"in.arrows\" }}\n[windows]\n\
+             origin = \"1970-01-01T00:00:00Z\"\nlength = \"1h\"\nend = \"{end}\"\n[privacy]\nunit = \"record\"\n\
+             adjacency = \"add_remove\"\n{total}\n{releases}\n[output]\nfiles = {{ path = \"out\" }}\n[ledger]\npath = \"ledger\"\n"
+        );
+        Settings::parse(&text, "written").unwrap();
+        fs::write(self.path("c.toml"), text).unwrap();
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+        command.args(arguments).current_dir(self.folder.path());
+        command
+    }
+
+    fn run(&self) -> Output {
+        let output = self.command(&["run", "c.toml"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output
+    }
+
+    /// What is on the output of a release, by the newest hour of each.
+    fn published(&self, release: &str) -> BTreeMap<i64, Synopsis> {
+        let open = |path: &Path| Synopsis::open(&fs::read(path).unwrap()).unwrap();
+        let files = fs::read_dir(self.path("out").join("p").join(release)).unwrap().map(|file| file.unwrap().path());
+        files
+            .filter(|path| path.extension().is_some_and(|extension| extension == "arrows"))
+            .map(|path| open(&path))
+            .map(|synopsis| (synopsis.description().window.end.micros() / HOUR - 1, synopsis))
+            .collect()
+    }
+
+    fn verify(&self) -> String {
+        let words: Vec<String> =
+            [vec!["ledger", "verify", "c.toml"], vec!["ledger", "verify", "--output-only", "c.toml"]]
+                .iter()
+                .map(|arguments| {
+                    let output = self.command(arguments).output().unwrap();
+                    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+                    String::from_utf8_lossy(&output.stdout).into_owned()
+                })
+                .collect();
+        words.join("\n")
+    }
+}
+
+/// Records in the hours from `first` to `last`.
+fn records(first: i64, last: i64) -> f64 {
+    (first..=last).map(count).sum::<i64>() as f64
+}
+
+/// How many records each released mass is of: all lie in one place and each adds as much, so that the last one tells the unit.
+fn masses(published: &BTreeMap<i64, Synopsis>, last: f64) -> BTreeMap<i64, f64> {
+    let mass = |synopsis: &Synopsis| synopsis.evaluator(2).unwrap().mass();
+    let unit = mass(published.values().next_back().unwrap()) / last;
+    published.iter().map(|(hour, synopsis)| (*hour, mass(synopsis) / unit)).collect()
+}
+
+const HIGH: &str = "rho = 1000";
+
+fn both_sums(rho: &str) -> String {
+    release("so-far", "{ cumulative = \"1000h\" }", rho, "gaussian")
+        + &release("last", "{ hopping = \"5h\" }", rho, "gaussian")
+}
+
+/// With a budget so large that the noise is far below one record, so that a wrong sum shows.
+#[test]
+fn a_sum_goes_on_where_the_worker_was_stopped_and_speaks_of_the_hours_that_it_says() {
+    let place = Place::new();
+    for hours in [1, 7, 8, 30] {
+        place.write(&Written { hours, total: HIGH, releases: &both_sums("rho = 500") });
+        place.run();
+    }
+    let (so_far, last) = (place.published("so-far"), place.published("last"));
+    assert_eq!((so_far.len(), last.len()), (30, 30));
+    let (all_masses, few_masses) = (masses(&so_far, records(0, 29)), masses(&last, records(25, 29)));
+    for hour in 0..30 {
+        let (all, few) = (&so_far[&hour], &last[&hour]);
+        let first = (hour - 4).max(0);
+        let [found, of_few] = [&all_masses, &few_masses].map(|masses| masses[&hour]);
+        assert!((found - records(0, hour)).abs() < 0.5, "{hour}: {found} {}", records(0, hour));
+        assert!((of_few - records(first, hour)).abs() < 0.5, "{hour}: {of_few} {}", records(first, hour));
+        for (synopsis, start, over) in [(all, 0, Over::Cumulative), (few, first, Over::Hopping(5))] {
+            let about = synopsis.description();
+            let panes = about.panes.unwrap();
+            assert_eq!((panes.over, panes.step), (over, Some(hour as u64)));
+            assert_eq!(about.window.start.micros(), start * HOUR);
+            // Its pane is paid for once, whatever else it is in.
+            let [block] = &about.privacy.blocks[..] else { panic!() };
+            assert_eq!((block.start, block.end), (panes.newest.start, about.window.end));
+            assert_eq!(block.spent, Price::Concentrated("1000".parse().unwrap()));
+        }
+    }
+    // The noise of a sum that goes on grows, and far less than that of independent hours would.
+    let scale = |hour| so_far[&hour].description().noise.scale;
+    assert!(scale(29) > scale(0) && scale(29) < 3.0 * scale(0), "{} {}", scale(0), scale(29));
+    assert!(place.verify().contains("was paid for"));
+}
+
+/// Killed again and again while it draws: every hour has one synopsis of each release, and the steps go on without a gap.
+#[test]
+fn a_killed_worker_never_draws_a_step_twice() {
+    let place = Place::new();
+    place.write(&Written { hours: 60, total: HIGH, releases: &both_sums("rho = 500") });
+    let mut kills = 0;
+    loop {
+        let mut child = place.command(&["run", "c.toml"]).stderr(std::process::Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(150 + 40 * kills));
+        if let Some(status) = child.try_wait().unwrap() {
+            assert!(status.success());
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+    }
+    assert!(kills > 0, "it was killed at least once");
+    place.run();
+    let steps = |release| {
+        let about = |synopsis: &Synopsis| synopsis.description().clone();
+        place.published(release).values().map(about).map(|about| about.panes.unwrap().step.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(steps("so-far"), (0..60).collect::<Vec<_>>());
+    assert_eq!(steps("last"), (0..60).collect::<Vec<_>>());
+    for (hour, mass) in masses(&place.published("so-far"), records(0, 59)) {
+        assert!((mass - records(0, hour)).abs() < 0.5, "{hour} after {kills} kills: {mass}");
+    }
+    place.verify();
+}
+
+/// Other noise is another series: the sum begins anew, and the spending goes on.
+#[test]
+fn a_changed_release_begins_a_new_sum_in_a_row_of_its_own_and_spending_is_carried_over() {
+    let place = Place::new();
+    place.write(&Written { hours: 5, total: HIGH, releases: &both_sums("rho = 500") });
+    place.run();
+    place.write(&Written { hours: 10, total: HIGH, releases: &both_sums("rho = 450") });
+    let said = String::from_utf8_lossy(&place.run().stderr).into_owned();
+    assert!(said.contains("the settings have changed") && said.contains("releases.so-far.price"), "{said}");
+    let published = place.published("so-far");
+    let masses = masses(&published, records(5, 9));
+    for (hour, synopsis) in published {
+        let first = if hour < 5 { 0 } else { 5 };
+        assert_eq!(synopsis.description().window.start.micros(), first * HOUR, "{hour}");
+        assert!((masses[&hour] - records(first, hour)).abs() < 0.5, "{hour}");
+    }
+    place.verify();
+    // Only the releases may change: what the ledger promises may not.
+    place.write(&Written { hours: 10, total: "rho = 999", releases: &both_sums("rho = 450") });
+    let output = place.command(&["run", "c.toml"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("made for another promise") && said.contains("total"), "{said}");
+}
+
+/// Pure noise, and functions that are no sums: a hopping window of a machine charges every hour that it is evaluated on.
+#[test]
+fn other_windows_charge_every_hour_that_they_are_evaluated_on() {
+    let place = Place::new();
+    let machine = "[[release]]\nname = \"machine\"\nwindows = { hopping = \"3h\" }\nepsilon = 0.1\nnoise = \"cube\"\ndegree = 4\n\
+                   order = 1\ndomain = [{ column = \"x\", min = 0, max = 1, outside = \"clamp\" }]\n\
+                   label = { column = \"y\", above = 0.5 }\n\
+                   machine = { loss = \"hinge\", kernel = { gaussian = { bandwidth = 0.3 } }, c = 1, max_records = 50 }\n";
+    place.add_label();
+    let sum = release("sum", "{ hopping = \"3h\" }", "epsilon = 0.2", "laplace");
+    let tree = release("tree", "{ cumulative = \"1000h\" }", "epsilon = 0.3", "laplace");
+    let releases = format!("{machine}{sum}{tree}");
+    place.write(&Written { hours: 12, total: "epsilon = 0.8", releases: &releases });
+    place.run();
+    let spent = |release: &str| -> BTreeMap<i64, Vec<String>> {
+        let blocks = |synopsis: &Synopsis| {
+            synopsis.description().privacy.blocks.iter().map(|block| block.spent.to_string()).collect()
+        };
+        place.published(release).iter().map(|(hour, synopsis)| (*hour, blocks(synopsis))).collect()
+    };
+    // An hour pays 0.1 three times for the machine, 0.2 and 0.3 once for the sums: 0.6 in its own row, 0.8 in the end.
+    assert_eq!(spent("machine")[&7], ["0.8", "0.7", "0.6"]);
+    assert_eq!(spent("sum")[&7], ["0.6"]);
+    assert_eq!(spent("tree")[&7], ["0.6"]);
+    assert_eq!(spent("machine")[&0], ["0.6"]);
+    let words = place.verify();
+    assert!(words.contains("0.8"), "{words}");
+    // A budget that the third window over an hour would break withholds windows, and the promise holds.
+    let poor = Place::new();
+    poor.add_label();
+    poor.write(&Written { hours: 12, total: "epsilon = 0.75", releases: &releases });
+    poor.run();
+    let released = poor.published("sum").len();
+    assert!(released < 12 && released > 3, "{released}");
+    poor.verify();
+}
+
+impl Place {
+    /// The same input with a second column.
+    fn add_label(&self) {
+        let bytes = fs::read(self.path("in.arrows")).unwrap();
+        let batch = arrow::ipc::reader::StreamReader::try_new(&bytes[..], None).unwrap().next().unwrap().unwrap();
+        let y: ArrayRef = batch.column_by_name("x").unwrap().clone();
+        let columns = [("time", batch.column_by_name("time").unwrap().clone()), ("x", y.clone()), ("y", y)];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+        writer.write(&batch).unwrap();
+        fs::write(self.path("in.arrows"), writer.into_inner().unwrap()).unwrap();
+    }
+}
