@@ -345,10 +345,11 @@ impl Releasing<'_> {
         let started = Instant::now();
         let Closed { window, ends, publish_at } = closed;
         let plan = self.plan;
+        let began = self.ledger.genesis().first;
         let spans: Vec<Span> =
             plan.releases.iter().map(|release| plan.span_of(release, window.span, self.first)).collect();
-        // Counted from the ledger's first window: a change of the settings begins no price anew.
-        let prices = plan.prices(window.span, &spans, self.ledger.genesis().first);
+        // Numbered from the ledger's first window, whatever was changed since.
+        let prices = plan.prices(window.span, &spans, began);
         let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
             warn!(window = %window.span.start, "the budget is spent: this window is not released");
             self.ledger.withhold(window.span, ends)?;
