@@ -220,7 +220,7 @@ fn a_restart_changes_no_price_and_gives_nothing_back() {
 }
 
 #[test]
-fn a_changed_policy_is_another_ledger() {
+fn a_changed_policy_changes_the_digest() {
     let digest = |privacy: &str, release: &str| {
         Settings::parse(&configuration("1d", privacy, &[release]), "f").unwrap().digest()
     };
