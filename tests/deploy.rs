@@ -64,5 +64,5 @@ fn the_commands_of_the_readme_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 13, "{commands:?}");
+    assert_eq!(run, 16, "{commands:?}");
 }

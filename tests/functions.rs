@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use arrow::array::{Array, AsArray};
@@ -111,22 +112,33 @@ fn bernstream(arguments: &[&OsStr]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Runs the worker on `config/<name>.toml` and gives every window, in order, that it should have released.
-fn release(name: &str, windows: usize) -> Vec<Window> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let inside = |place: &str| format!("\"{}/{place}/", folder.path().display());
+/// Runs the worker on `config/<name>.toml`, its output and ledger in `folder`.
+fn run(name: &str, folder: &Path) -> Settings {
+    let inside = |place: &str| format!("\"{}/{place}/", folder.display());
     let text = fs::read_to_string(format!("config/{name}.toml")).expect("the example");
     let text = text.replace("\"out/", &inside("out")).replace("\"ledger/", &inside("ledger"));
     let settings = Settings::parse(&text, name).expect("a configuration");
-    let configuration = folder.path().join("bernstream.toml");
+    let configuration = folder.join("bernstream.toml");
     fs::write(&configuration, text).expect("written");
     let output =
         Command::new(env!("CARGO_BIN_EXE_bernstream")).arg("run").arg(configuration).output().expect("it runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    settings
+}
 
-    let published = folder.path().join("out").join(name).join(name).join(&settings.releases[0].name);
-    let mut files: Vec<_> = fs::read_dir(published).expect("it").map(|entry| entry.expect("a file").path()).collect();
+/// The synopses of a release, in the order of their windows.
+fn published(folder: &Path, name: &str, release: &str) -> Vec<PathBuf> {
+    let folder = folder.join("out").join(name).join(name).join(release);
+    let mut files: Vec<_> = fs::read_dir(folder).expect("it").map(|entry| entry.expect("a file").path()).collect();
     files.sort();
+    files
+}
+
+/// Runs the worker on `config/<name>.toml` and gives every window, in order, that it should have released.
+fn release(name: &str, windows: usize) -> Vec<Window> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = run(name, folder.path());
+    let files = published(folder.path(), name, &settings.releases[0].name);
     let table = bernstream(&["evaluate".as_ref(), files[0].as_os_str(), "--points".as_ref(), "2".as_ref()]);
     assert_eq!(table.lines().count(), 1 + 2_usize.pow(settings.releases[0].shape().dimensions as u32), "{table}");
     let mut records = records(&settings);
@@ -202,6 +214,35 @@ fn the_density_of_delay_and_hour_shows_the_evening() {
         evenings += usize::from(window.at(&[30.0, 19.0]) > window.at(&[30.0, 8.0]));
     }
     assert!(evenings >= 46, "half an hour late is an evening's delay in {evenings} weeks");
+}
+
+/// Sums of the last four weeks and of the year so far, by the worker: as far from the exact sums as they say, every day.
+#[test]
+fn running_sums_are_as_far_from_the_exact_ones_as_they_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = run("flights-running", folder.path());
+    let days: Vec<Vec<Row>> = records(&settings).into_values().collect();
+    for (release, panes) in [("last-four-weeks", 28), ("year-so-far", 365)] {
+        let files = published(folder.path(), "flights-running", release);
+        assert_eq!(files.len(), 365, "a synopsis a day");
+        let mut squares = Vec::new();
+        // Four weeks apart the sums of four weeks share no day. Those of the year share most, and their noise still is that of
+        // many days: it is squared over 41 values each.
+        for (day, file) in files.iter().enumerate().skip(27).step_by(28) {
+            let released = Synopsis::open(&fs::read(file).expect("read")).expect("a synopsis");
+            let rows: Vec<Row> = days[(day + 1).saturating_sub(panes)..=day].concat();
+            let exact = exact(&settings, &rows, &released);
+            let scale = released.description().noise.scale;
+            let noise = |(a, b): (&f64, &f64)| ((a - b) / scale).powi(2);
+            squares.extend(released.values().iter().zip(exact.values()).map(noise));
+            let window = Window { released, exact, records: rows };
+            assert!(window.worst() < 2.0, "day {day}");
+        }
+        let mean = squares.iter().sum::<f64>() / squares.len() as f64;
+        println!("{release}: mean square of the noise {mean:.3} of what is claimed, {} values", squares.len());
+        // 533 values; six deviations of their mean, were they independent, are 0.37.
+        assert!((mean - 1.0).abs() < if panes == 28 { 0.37 } else { 0.6 }, "{release}: {mean}");
+    }
 }
 
 #[test]

@@ -204,7 +204,7 @@ mod tests {
             assert!((tree.error(horizon) / expected - 1.0).abs() < 1e-12, "{horizon} {branching}");
         }
         assert_eq!(Tree::for_horizon(30).levels(), 1);
-        let found = [64, 1024, 4096].map(|horizon| Tree::for_horizon(horizon));
+        let found = [64, 1024, 4096].map(Tree::for_horizon);
         assert_eq!(found.map(|tree| (tree.branching(), tree.levels())), [(8, 2), (11, 3), (16, 3)]);
     }
 }
