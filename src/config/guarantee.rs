@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::accountant::concentrated;
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
+use crate::config::budget::Payment;
 use crate::config::over::{self, Over};
 use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition, policy};
 use crate::mechanism::Law;
@@ -193,6 +194,11 @@ pub fn implied(rho: Rho) -> String {
 fn pure_noise(release: &Release) -> Option<String> {
     let epsilon = release.payment.epsilon();
     match (release.body.law(), release.payment.price()) {
+        (Law::DiscreteLaplace, Price::Concentrated(_)) if matches!(release.payment, Payment::Own(_)) => Some(
+            "Its noise is Laplace noise, whose own constant is smaller than that of other pure mechanisms: a rho of t + exp(-t) - 1, \
+             t being the largest change over the scale."
+                .to_owned(),
+        ),
         (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_))
             if matches!(release.policy, Policy::Decaying { .. }) =>
         {

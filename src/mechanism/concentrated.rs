@@ -113,4 +113,23 @@ mod tests {
         }
         assert_eq!(rho(u64::MAX, 16), Rho::from_trillionths(u64::MAX).to_f64());
     }
+
+    #[test]
+    fn laplace_noise_for_a_rho_costs_no_more_and_the_next_smaller_scale_would() {
+        use crate::mechanism::Laplace;
+        use crate::mechanism::price::Price;
+        for text in ["0.000001", "0.01", "0.5", "3"] {
+            let rho: Rho = text.parse().unwrap();
+            for change in [1_000, 1 << 20, 1 << 32] {
+                let scale = Laplace::for_rho(Sensitivity(change), rho).unwrap().scale();
+                assert!(rho_of_laplace(Sensitivity(change), scale) <= rho, "{text} {change}");
+                if let Some(smaller) = Scale::new(scale.units() - 16) {
+                    assert!(rho_of_laplace(Sensitivity(change), smaller) > rho, "{text} {change}");
+                }
+                let of_any = Laplace::calibrated(Sensitivity(change), Price::Concentrated(rho).pure()).unwrap().scale();
+                assert!(scale <= of_any, "{text} {change}: {scale:?} {of_any:?}");
+            }
+        }
+        assert!(Laplace::for_rho(Sensitivity(1 << 40), "0.000000000001".parse().unwrap()).is_err());
+    }
 }

@@ -35,7 +35,7 @@ impl Gaussian {
         // The smallest b whose square is above a whole number.
         let sixteenths = least.sqrt() + 1_u32;
         let units = u64::try_from(sixteenths * 16_u32).ok();
-        let sigma = units.and_then(Scale::new).ok_or(Error::TooMuchGaussianNoise { rho })?;
+        let sigma = units.and_then(Scale::new).ok_or(Error::TooMuchNoiseForRho { rho })?;
         Ok(Gaussian { sigma })
     }
 

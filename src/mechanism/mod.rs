@@ -96,7 +96,10 @@ impl Mechanism {
     /// kind; Gaussian noise has no pure price, and slots calibrate nothing.
     pub fn calibrated(law: Law, change: Sensitivity, values: usize, price: Price) -> Result<Self, Error> {
         match law {
-            Law::DiscreteLaplace => Laplace::calibrated(change, price.pure()).map(Mechanism::Laplace),
+            Law::DiscreteLaplace => match price {
+                Price::Concentrated(rho) => Laplace::for_rho(change, rho).map(Mechanism::Laplace),
+                _ => Laplace::calibrated(change, price.pure()).map(Mechanism::Laplace),
+            },
             Law::DiscreteCube => Cube::calibrated(change.0, price.pure()).map(Mechanism::Cube),
             Law::Ball => Ball::calibrated(change.0, price.pure()).map(Mechanism::Ball),
             Law::DiscreteGaussian => match price {
@@ -154,6 +157,26 @@ pub struct Laplace {
 impl Laplace {
     pub fn calibrated(sensitivity: Sensitivity, price: Epsilon) -> Result<Self, Error> {
         Scale::for_price(sensitivity, price).map(|scale| Laplace { scale })
+    }
+
+    /// The smallest scale whose noise costs at most `rho`, by Laplace noise's own constant
+    /// ([`rho_of_laplace`](concentrated::rho_of_laplace)): less noise than any mechanism of which only the epsilon is known.
+    pub fn for_rho(sensitivity: Sensitivity, rho: Rho) -> Result<Self, Error> {
+        if sensitivity.0 == 0 {
+            return Err(Error::NoSensitivity);
+        }
+        let scale = |sixteenths: u64| Scale::new(16 * sixteenths);
+        let is_paid =
+            |sixteenths| scale(sixteenths).is_some_and(|s| concentrated::rho_of_laplace(sensitivity, s) <= rho);
+        let (mut too_few, mut enough) = (0, Scale::LARGEST / 16);
+        if !is_paid(enough) {
+            return Err(Error::TooMuchNoiseForRho { rho });
+        }
+        while enough - too_few > 1 {
+            let between = too_few.midpoint(enough);
+            (too_few, enough) = if is_paid(between) { (too_few, between) } else { (between, enough) };
+        }
+        scale(enough).map(|scale| Laplace { scale }).ok_or(Error::TooMuchNoiseForRho { rho })
     }
 
     /// The scale of the noise at every lattice point, in grid units.
@@ -223,7 +246,7 @@ pub enum Error {
         "a rho of {rho} is so low that the noise would exceed 2^56 grid units, millions of times what a record adds: raise \
          rho or lower the number of records a unit may contribute"
     )]
-    TooMuchGaussianNoise { rho: Rho },
+    TooMuchNoiseForRho { rho: Rho },
     #[error(
         "a delta of {delta} is no promise that Gaussian noise can keep: give one above 0 and below 1, such as 0.000001"
     )]
