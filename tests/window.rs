@@ -271,7 +271,9 @@ fn a_hopping_window_holds_the_last_windows_and_no_more_also_after_a_restart() {
             let of_panes: Vec<u128> = whole[at.saturating_sub(panes as usize - 1)..=at]
                 .iter()
                 .fold(vec![0; 2], |sum, pane| vec![sum[0] + pane[0], sum[1] + pane[1]]);
-            assert_eq!(counts[2..], of_panes, "{panes} panes, window {at}");
+            // Under a cap it holds less: the next test.
+            let is_capped = rules.cap.is_some();
+            assert!(is_capped || counts[2..] == of_panes, "{panes} panes, window {at}");
         }
         for restart in 1..10 {
             assert_eq!(close_all(new(0, restart)), whole[restart as usize..], "{panes} panes, from {restart}");
@@ -300,4 +302,34 @@ fn a_window_that_is_closed_stays_as_it_was_in_the_windows_that_overlap_it() {
     assert_eq!(windows.oldest_message(), seconds(-1), "a restart reads the first window again");
     assert_eq!(masses(&windows.close(), 0), [2, 0]);
     assert_eq!(masses(&windows.close(), 0), [1, 0]);
+}
+
+/// The cap of a user holds for the longer window, not for each of the windows that it is made of.
+#[test]
+fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() {
+    let stream = stream(2);
+    for (records, period, panes) in [(1, 100, 3), (2, 100, 5), (4, 100, 10), (1, 20, 4)] {
+        let hopping = |rows: &[Record]| -> Vec<Window> {
+            let rules = rules_for_users(records, period);
+            let first = rules.grid.span_of(seconds(0));
+            let mut windows = Windows::new(rules, vec![Form { panes, ..histogram() }], first.start, first, None);
+            for row in rows {
+                windows.absorb(&batch(row));
+            }
+            std::iter::from_fn(|| windows.next().is_some().then(|| windows.close())).collect()
+        };
+        // A period of 20 seconds is a unit of its own: of one user there are then several in a window.
+        let is_of_unit = |row: &Record| row.user == Some("u") && row.time.is_some_and(|time| time < period as i64);
+        let others: Vec<Record> = stream.iter().filter(|row| !is_of_unit(row)).cloned().collect();
+        let mut largest = 0;
+        for (a, b) in hopping(&stream).iter().zip(&hopping(&others)) {
+            let pairs = a.forms[0].iter().zip(&b.forms[0]);
+            let change: u128 = pairs
+                .map(|(a, b)| distance(a.state.histogram().unwrap().reveal(), b.state.histogram().unwrap().reveal()))
+                .sum();
+            assert!(change <= u128::from(records) * ONE, "{records} {period} {panes}: {change}");
+            largest = largest.max(change);
+        }
+        assert_eq!(largest, u128::from(records) * ONE, "the cap is reached, so the test could fail");
+    }
 }

@@ -14,11 +14,12 @@ use crate::config::document::Document;
 use crate::config::file::{self, Field};
 use crate::config::release::Stage;
 use crate::config::sections::Found;
-use crate::config::{Calibration, Period, Privacy, Release, Settings, Unit, forms, guarantee};
+use crate::config::{Calibration, Function, Period, Privacy, Release, Settings, Unit, forms, guarantee};
 use crate::mechanism::calibrate::{Delta, Epsilon, Scale};
 use crate::mechanism::price::Price;
 use crate::mechanism::{Law, Mechanism};
 use crate::synopsis::description::{Definition, Implied};
+use crate::target::Sensitivity;
 use crate::window::grid::Grid;
 
 /// By which theorem prices add up.
@@ -172,33 +173,52 @@ fn classes(privacy: &Privacy, stage: &Stage) -> Vec<(Class, u64)> {
         stage.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
         stage.private_order.as_ref().map(|choice| choice.get_ref().price),
     ];
-    let calibration = stage.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
     let target = &*stage.function.get_ref().target;
-    let noises = mechanisms(privacy, stage);
-    let finest = noises.iter().map(Mechanism::scale).min();
-    let noise = match (own, noises.as_slice(), finest) {
-        (Price::Concentrated(rho), _, Some(sigma)) if stage.body.law() == Law::DiscreteGaussian => {
+    let finest = mechanisms(privacy, stage).iter().map(Mechanism::scale).min();
+    let noise = match (own, finest, stage.body.law()) {
+        (Price::Concentrated(rho), Some(sigma), Law::DiscreteGaussian) => {
             let values = privacy.touched(target.shape().values()) as u64;
             Class::Gaussian { rho, drawn: Drawn { values, sigma } }
         }
-        // One function, one scale.
-        (_, [Mechanism::Laplace(laplace)], _) => calibration
-            .sensitivity(target, Law::DiscreteLaplace, privacy)
-            .map_or(Class::Pure(own.pure()), |change| Class::Laplace { change, scale: laplace.scale() }),
+        // What is bought with a rho has more than the epsilon that any pure mechanism has for it.
+        (_, _, Law::DiscreteLaplace) => worst_laplace(privacy, stage).unwrap_or(Class::Pure(own.pure())),
         _ => Class::Pure(own.pure()),
     };
     choices.into_iter().flatten().map(Class::Pure).chain([noise]).map(|class| (class, 1)).collect()
+}
+
+/// The Laplace noise that loses most, of those of every function that a window can have: where the change is the largest part
+/// of the scale.
+fn worst_laplace(privacy: &Privacy, stage: &Stage) -> Option<Class> {
+    let calibration = stage.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+    let price = stage.payment.get_ref().own();
+    let of = |function: &Function| {
+        let target = &*function.target;
+        let change = calibration.sensitivity(target, Law::DiscreteLaplace, privacy).ok()?;
+        let noise = calibration.mechanism(target, Law::DiscreteLaplace, privacy, price).ok()?;
+        Some((change, noise.scale()))
+    };
+    let all = functions(stage).into_iter().map(of).collect::<Option<Vec<_>>>()?;
+    let (change, scale) = all.into_iter().max_by(|(one, its), (other, others)| {
+        let product = |change: Sensitivity, scale: Scale| u128::from(change.0) * u128::from(scale.units());
+        product(*one, *others).cmp(&product(*other, *its))
+    })?;
+    Some(Class::Laplace { change, scale })
+}
+
+/// Every function that a window can have.
+fn functions(stage: &Stage) -> Vec<&Function> {
+    match &stage.private_bandwidths {
+        Some(choice) => choice.get_ref().candidates.iter().collect(),
+        None => vec![stage.function.get_ref()],
+    }
 }
 
 /// The noise of every function that a window can have, in its first window.
 fn mechanisms(privacy: &Privacy, stage: &Stage) -> Vec<Mechanism> {
     let calibration = stage.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
     let (law, price) = (stage.body.law(), stage.payment.get_ref().own());
-    let functions = match &stage.private_bandwidths {
-        Some(choice) => choice.get_ref().candidates.iter().collect(),
-        None => vec![stage.function.get_ref()],
-    };
-    functions
+    functions(stage)
         .into_iter()
         .filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok())
         .collect()

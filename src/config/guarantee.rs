@@ -93,7 +93,8 @@ pub fn promise(settings: &Settings) -> Vec<String> {
 /// What one release pays for beside its noise, and what is unusual about that.
 fn release(settings: &Settings, release: &Release) -> Vec<String> {
     let total = settings.privacy.total;
-    let mut lines: Vec<String> = pure_noise(release).into_iter().collect();
+    // The noise of a sum is not that of a window of its own.
+    let mut lines: Vec<String> = pure_noise(release).filter(|_| !release.is_sum_of_panes()).into_iter().collect();
     for (choice, paid) in [
         ("bandwidths", release.private_bandwidths.as_ref().map(|choice| choice.price)),
         ("order", release.private_order.as_ref().map(|choice| choice.price)),

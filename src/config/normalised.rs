@@ -96,8 +96,13 @@ pub fn json(settings: &Settings) -> String {
 /// What tells a release from every other, its windows included: where it changes, a sum begins anew.
 pub fn identity(settings: &Settings, release: &Release) -> String {
     let windows = &settings.windows.grid;
-    let about =
-        json!([self::release(settings, release), windows.origin(), micros(windows.length()), settings.columns.time]);
+    let about = json!([
+        self::release(settings, release),
+        windows.origin(),
+        micros(windows.length()),
+        settings.columns.time,
+        settings.columns.key
+    ]);
     Digest::of(about.to_string().as_bytes()).to_string()
 }
 

@@ -1,6 +1,5 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
-use crate::accountant::policy::Policy;
 use crate::config::choices::Protected;
 use crate::config::over::Over;
 use crate::config::{Calibration, Function, Input, Period, Release, Settings, Unit, guarantee, normalised};
@@ -72,21 +71,21 @@ impl Settings {
         let change = law.sensitivity(target, adjacency, contributions)?;
         // A unit of several records can be in as many keys, each with noise of its own.
         let values = target.shape().values().saturating_mul(contributions as usize);
-        let (panes, horizon) = (self.panes_a_unit(), release.over.horizon());
+        let (panes, horizon) = (self.panes_a_unit(release), release.over.horizon());
         let price = release.payment.price();
         Ok(Some(Series::calibrated(over, law, change, values, panes, price, horizon)?))
     }
 
-    /// How many windows of the grid one unit can be in.
-    fn panes_a_unit(&self) -> u32 {
+    /// How many windows of the grid, each paid for by the release, one unit can be in.
+    fn panes_a_unit(&self, release: &Release) -> u32 {
         match &self.privacy.unit {
             Unit::Record => 1,
             Unit::User { per: Period::Every(per), .. } => {
                 u32::try_from(guarantee::most_blocks(*per, self.windows.grid.length())).unwrap_or(u32::MAX)
             }
-            // As many as the total pays for.
+            // As many as the total pays for, were it for this release alone.
             Unit::User { per: Period::Ever, .. } => {
-                let paid = Policy::Fixed(self.window_price()).lasts(self.privacy.total, None, |_| true);
+                let paid = release.policy.lasts(self.privacy.total, None, |_| true);
                 paid.and_then(|paid| u32::try_from(paid).ok()).unwrap_or(u32::MAX)
             }
         }

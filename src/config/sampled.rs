@@ -114,6 +114,12 @@ pub fn settle(document: &mut Document<'_>, stages: &mut [Stage], privacy: &mut P
     if several {
         return Err(alone(document, table.span()));
     }
+    if let Some(windows) = &stage.windows
+        && !matches!(windows.get_ref(), file::Over::Tumbling)
+    {
+        let what = "reads several windows, and the sensitivity was sampled for the records of one";
+        return Err(document.fault(windows.span(), what, r#"take "tumbling""#));
+    }
     let place = table.span();
     let (study, written) = study(document, table, stage, privacy)?;
     let Some(written) = written else {

@@ -238,18 +238,19 @@ impl Windows {
         let mut kept = Vec::new();
         let mut forms = Vec::with_capacity(self.forms.len());
         for (at, form) in self.forms.iter().enumerate() {
-            let open = closing.next().unwrap_or_else(|| Open::new(&self.rules, &form.keep)).settled(&form.keep);
+            let open = closing.next().unwrap_or_else(|| Open::new(&self.rules, &form.keep));
             let groups = if form.panes == 1 {
-                open.groups
+                open.settled(&form.keep).groups
             } else {
                 let from = self.rules.grid.before(span, form.panes - 1).max(self.first);
                 let mut all = Open::new(&self.rules, &form.keep);
                 let before = self.open.range(from..span.start).filter_map(|(_, window)| window.get(at));
-                for pane in before.cloned().map(|pane| pane.settled(&form.keep)).chain([open.clone()]) {
-                    all.join(&form.keep, pane);
+                for pane in before.cloned().chain([open.clone()]) {
+                    all.join(&form.keep, self.rules.cap.as_ref(), pane);
                 }
                 kept.push((at, open));
-                all.groups
+                // A unit's cap holds for all of them together: who may stay is decided here, not pane by pane.
+                all.settled(&form.keep).groups
             };
             let keys = match &self.rules.keys {
                 Some(keys) => keys.iter().cloned().map(Some).collect(),
@@ -293,8 +294,15 @@ impl Open {
         self
     }
 
-    /// Adds what another window holds; both are settled.
-    fn join(&mut self, kept: &Keep, other: Open) {
+    /// Adds what another window holds; what waits in either waits for the cap of both together.
+    fn join(&mut self, kept: &Keep, cap: Option<&Cap>, other: Open) {
+        for (unit, waiting) in other.waiting {
+            for waiting in waiting {
+                if let Some(cap) = cap {
+                    self.wait_as(cap, unit.clone(), waiting);
+                }
+            }
+        }
         for (group, held) in other.groups.into_iter().enumerate() {
             match (held, self.groups.get_mut(group)) {
                 (Held::Sum(theirs), Some(Held::Sum(ours))) => ours.join(theirs),
@@ -311,6 +319,10 @@ impl Open {
     /// Lets a record wait among its unit's earliest.
     fn wait(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
         let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
+        self.wait_as(cap, unit, waiting);
+    }
+
+    fn wait_as(&mut self, cap: &Cap, unit: Unit, waiting: Waiting) {
         let kept = self.waiting.entry(unit).or_default();
         kept.insert(kept.partition_point(|other| *other < waiting), waiting);
         kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));

@@ -52,10 +52,17 @@ pub(super) fn calibrate(
     for bits in (0..=MOST_BITS).rev() {
         let root = ((&squared << (2 * bits)) >> 64_u32).sqrt() + 1_u32;
         let Ok(exact) = u64::try_from(root) else { continue };
-        let room = u128::from(exact / ROUNDING / spread.drift);
+        // The root of `panes` in the doc above is on the rounding, too.
+        let several = u64::from(panes.max(1).isqrt()) + u64::from(panes > 1);
+        let room = u128::from(exact / ROUNDING / spread.drift / several);
         let longest = u64::try_from(room * room / values.max(1) as u128).unwrap_or(u64::MAX).min(most);
         let slack = (u128::from(longest) * values as u128).isqrt() as u64 + 1;
-        match gaussian(exact.saturating_add(slack.saturating_mul(spread.drift)), longest, values, price) {
+        match gaussian(
+            exact.saturating_add(slack.saturating_mul(spread.drift).saturating_mul(several)),
+            longest,
+            values,
+            price,
+        ) {
             Ok(noise) if longest >= least => return Ok(Guarded { noise, bits, longest }),
             // With fewer bits there would be still less room.
             Ok(_) => return Err(Error::Rounding { longest, least }),
