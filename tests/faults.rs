@@ -266,9 +266,11 @@ fn a_ledger_that_is_gone_old_or_edited_stops_the_worker_before_it_publishes() {
     copy(&newest, &scene.ledger());
     let file = rusqlite::Connection::open(scene.ledger().join("ledger.sqlite")).expect("a database");
     let newest = "WHERE sequence = (SELECT max(sequence) FROM rows)";
-    file.execute(&format!("UPDATE rows SET body = replace(body, '1', '2') {newest}"), []).expect("it is edited");
+    let body: String = file.query_row(&format!("SELECT body FROM rows {newest}"), [], |row| row.get(0)).expect("a row");
+    let edit = |body: &str| file.execute(&format!("UPDATE rows SET body = ?1 {newest}"), [body]).expect("it is edited");
+    edit(&body.replace('1', "2"));
     Running::start(&scene).refuses(&scene, &["is damaged", "was changed"]);
-    file.execute(&format!("UPDATE rows SET body = replace(body, '2', '1') {newest}"), []).expect("it is edited");
+    edit(&body);
     file.execute("UPDATE spent SET price = '\"0\"'", []).expect("it is edited");
     file.close().expect("it is closed");
     // Blocks that are over can be charged no more, so a worker does not look at them; whoever verifies does.
