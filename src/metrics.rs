@@ -122,7 +122,7 @@ impl Metrics {
             released: count(IntCounter::new("windows_released_total", "windows paid for")?)?,
             withheld: count(IntCounter::new(
                 "windows_withheld_total",
-                "windows closed unpaid: their budget was spent",
+                "windows closed unpaid: their budget was spent, or no release was due",
             )?)?,
             published: count(IntCounter::new("synopses_published_total", "synopses that reached the output")?)?,
             closed_until: add(Gauge::new(

@@ -277,7 +277,15 @@ impl Releasing<'_> {
         let mut is_reading = true;
         while !stop.asked() {
             self.health.turn(Loop::Release);
-            match closed.recv_timeout(PATIENCE) {
+            let received = match self.health.witnessed.load(Relaxed) {
+                true => closed.recv_timeout(PATIENCE),
+                // A ledger that the witness does not know would pay for nothing.
+                false => {
+                    stop.wait(next_step.saturating_duration_since(Instant::now()).min(PATIENCE));
+                    Err(RecvTimeoutError::Timeout)
+                }
+            };
+            match received {
                 Ok(first) => {
                     self.release_all(first, closed)?;
                     next_step = Instant::now();
@@ -351,7 +359,7 @@ impl Releasing<'_> {
         // Numbered from the ledger's first window, whatever was changed since.
         let prices = plan.prices(window.span, &spans, began);
         let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
-            warn!(window = %window.span.start, "the budget is spent: this window is not released");
+            warn!(window = %window.span.start, "nothing of the budget is left for this window, or no release is due: it is not released, and sums begin anew");
             self.ledger.withhold(window.span, ends)?;
             self.news.add(publish_at, Outcome::Withheld, Figures::of(&self.ledger));
             self.tell();

@@ -49,13 +49,13 @@ fn a_message_has_the_same_shape_and_length_whatever_its_values_are() {
 fn headers_are_cloud_events_and_name_the_window_and_its_price() {
     let sealed = Synopsis::new(description(), vec![0.0; 3]).unwrap().seal().unwrap();
     let headers: Vec<(&str, &str)> = sealed.headers.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    assert_eq!(sealed.key, "flights/JFK");
+    assert_eq!(sealed.key, "flights/departure-delay/JFK");
     assert_eq!(
         headers,
         [
             ("content-type", "application/vnd.apache.arrow.stream"),
             ("ce_specversion", "1.0"),
-            ("ce_id", "3b1f0c7e9a2d4f60/17/JFK"),
+            ("ce_id", "3b1f0c7e9a2d4f60/17/departure-delay/JFK"),
             ("ce_source", "/bernstream/flights/departure-delay"),
             ("ce_type", "bernstream.synopsis.v1"),
             ("ce_time", "2013-01-02T06:01:00Z"),
@@ -117,7 +117,7 @@ fn a_declared_plan_says_what_it_implies() {
 #[test]
 fn without_a_key_neither_message_key_nor_subject_has_one() {
     let sealed = Synopsis::new(Description { key: None, ..description() }, vec![0.0; 3]).unwrap().seal().unwrap();
-    assert_eq!(sealed.key, "flights");
+    assert_eq!(sealed.key, "flights/departure-delay");
     assert!(!sealed.headers.iter().any(|(name, _)| name == "ce_subject"));
     assert_eq!(Synopsis::open(&sealed.bytes).unwrap().description().key, None);
 }

@@ -22,6 +22,9 @@ pub fn looked_at(table: &auto::Table, release: &Release) -> Vec<String> {
         ),
         format!("  {:<17} {:<20} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
     ];
+    if release.is_sum_of_panes() {
+        lines.push("of one window of [windows]: the noise of its sums is larger, see below".to_owned());
+    }
     let shown = |candidate: &&auto::Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
     lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
         let mark = if *candidate == table.best { "*" } else { " " };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::accountant;
 use crate::accountant::policy::{Policy, number};
 use crate::clock::Timestamp;
+use crate::config::over::Over;
 use crate::config::{Period, Release, Settings, Unit, policy};
 use crate::mechanism::price::Price;
 use crate::pipeline::Tariff;
@@ -150,8 +151,15 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<Course> {
         |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
     for window in spans.take_while(is_within).take(MOST_WINDOWS) {
         let number = number(windows, blocks.span_of(window.start), origin.start, window);
-        let paid: Vec<Price> = tariffs.iter().filter_map(|tariff| tariff.price(number)).collect();
-        let prices = blocks.spans_meeting(window).flat_map(|block| paid.iter().map(move |price| (block, *price)));
+        // What is computed from several windows anew charges the blocks of all of them.
+        let spans = settings.releases.iter().map(|release| match release.over {
+            Over::Hopping { panes } if !release.is_sum_of_panes() => {
+                Span { start: windows.before(window, panes - 1).max(origin.start), ..window }
+            }
+            _ => window,
+        });
+        let paid = tariffs.iter().zip(spans).filter_map(|(tariff, span)| Some((tariff.price(number)?, span)));
+        let prices = paid.flat_map(|(price, span)| blocks.spans_meeting(span).map(move |block| (block, price)));
         let spent = |block| courses.get(&block).map_or(nothing, |course| course.spent);
         let quoted = accountant::quote(prices, spent, settings.privacy.limit()).unwrap_or_default();
         for block in blocks.spans_meeting(window) {

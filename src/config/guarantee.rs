@@ -54,6 +54,13 @@ pub fn promise(settings: &Settings) -> Vec<String> {
                     .map(|price| format!("Of that, {price} pays for the release {:?}.", release.name)),
             );
         }
+        if settings.privacy.definition == Definition::Planned {
+            lines.push(format!(
+                "The noise of the release {:?} is declared at {}.",
+                release.name,
+                release.payment.own()
+            ));
+        }
         lines.extend(own);
         lines.extend(over::in_words(release, settings.windows.grid.length()));
     }
@@ -61,11 +68,14 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         Unit::Record if settings.releases.iter().all(|release| release.over == Over::Tumbling) => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
         }
-        Unit::Record => lines.push(
-            "A record lies in one window of [windows], so windows do not add up (parallel composition) but where one pays for \
-             several releases, or several times."
-                .to_owned(),
-        ),
+        Unit::Record => lines.push(format!(
+            "{} A record lies in one window of [windows], so windows do not add up (parallel composition) but where one pays for \
+             several releases, or several times.",
+            match settings.price_in_all() {
+                Some(all) => format!("In all a window is charged {all}."),
+                None => format!("{total} does not pay for all the releases that speak of a window: some are not published."),
+            }
+        )),
         Unit::User { per: Period::Ever, max_records_per_window, .. } => {
             lines.push(format!(
                 "All windows add up (sequential composition), for ever; a window that would take the sum over {total} is \

@@ -54,11 +54,15 @@ pub fn settle(document: &mut Document<'_>, stage: &Stage, schedule: &Schedule) -
     let length = document.required(&text.span(), "windows", Some(text.clone()), forms::positive_duration)?;
     let panes = panes(*length.get_ref(), pane);
     let over = match (is_hopping, panes) {
+        (true, Some(panes)) if panes > u64::from(continual::MOST_PANES) => {
+            let what = format!("has {panes} windows of [windows], and at most {} can overlap", continual::MOST_PANES);
+            return Err(document.fault(text.span(), what, "make the windows of [windows] longer"));
+        }
         (true, Some(panes @ 2..)) => Over::Hopping { panes: u32::try_from(panes).unwrap_or(u32::MAX) },
         (false, Some(horizon)) => Over::Cumulative { horizon },
         (true, _) => {
-            let what = format!("must be two or more windows of [windows], which are {} long", show(pane));
-            let hint = "what is shared by hopping windows is the window of [windows]: make it shorter, or this longer";
+            let what = format!("must be two or more whole windows of [windows], which are {} long", show(pane));
+            let hint = "make the windows of [windows] shorter, or this longer";
             return Err(document.fault(text.span(), what, hint));
         }
         (false, None) => {
@@ -111,7 +115,7 @@ pub fn in_words(release: &Release, pane: Duration) -> Option<String> {
             };
             let paid = match is_sum {
                 true => "a window pays once for all the sums that it is in, whose noise is not independent".to_owned(),
-                false => format!("a window pays each time, {panes} times in all"),
+                false => "it is paid for anew each time, by every block that it reads".to_owned(),
             };
             (what, paid)
         }

@@ -3,10 +3,11 @@
 use crate::cli::{Failure, section};
 use crate::config::Output;
 use crate::ledger::Digest;
-use crate::ledger::audit::{Audit, Missing, Outlook, Statement};
+use crate::ledger::audit::{Audit, Missing, Statement};
 use crate::sink;
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Unit;
+use crate::window::grid::Span;
 
 /// Lines of a kind that are shown.
 const SHOWN: usize = 10;
@@ -57,23 +58,17 @@ fn say(text: &mut String, statement: &Statement) {
     section(text, &format!("Ledger {ledger} of {pipeline}"), &[found]);
     let promised = [format!("{definition}, at most {total} a block, of {unit}"), in_words.clone()];
     section(text, "Promised", &promised);
-    let spent = |(block, spent): (crate::window::grid::Span, _)| {
-        format!("{} to {}: {spent} of {total}", block.start, block.end)
+    let spent = |(block, spent): (Span, _)| {
+        let block = match block == Span::ALL {
+            true => "all of time".to_owned(),
+            false => format!("{} to {}", block.start, block.end),
+        };
+        format!("{block}: {spent} of {total}")
     };
     section(text, "Spent", &[format!("most, {}", spent(worst)), format!("newest, {}", spent(newest))]);
-    let outlook = match statement.outlook {
-        Outlook::Ever => {
-            "at this price the budget lasts for ever: every block pays for all windows that read it".to_owned()
-        }
-        Outlook::Windows { paid, of } => format!(
-            "at this price the newest block pays for {paid} more of the {of} windows that will read it, and is then spent \
-             until {}",
-            newest.0.end
-        ),
-    };
     let holds = [
         format!("for every block that was charged up to the window that ends at {until}; what is published stays so"),
-        outlook,
+        format!("the newest block has {} left; what it cannot pay for is not published", statement.left),
     ];
     section(text, "Holds", &holds);
     section(text, "Missing", &missing(&statement.missing));

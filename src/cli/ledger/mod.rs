@@ -184,7 +184,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     section(&mut text, "Ledger", &lines);
     let windows = [
         format!("{released} released"),
-        format!("{withheld} withheld, their budget was spent"),
+        format!("{withheld} withheld: their budget was spent, or no release was due"),
         format!("{} messages not known to be published", ledger.unpublished()?),
     ];
     section(&mut text, "Windows", &windows);
@@ -246,12 +246,13 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
     let accepted = recognised(&ledger, &mut *open_witness(&settings.output)?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
     println!("the witness has accepted {accepted}");
-    let (mut ours, mut others) = (0, 0);
+    let (mut ours, mut others) = (BTreeSet::new(), 0);
     let mut unpaid = Vec::new();
     match &settings.output {
         Output::Kafka { sink, .. } => sink::kafka::each_message(sink, |place, sealed| {
-            if paid.contains(&fingerprint(Message::of(&sealed))) {
-                ours += 1;
+            let message = fingerprint(Message::of(&sealed));
+            if paid.contains(&message) {
+                ours.insert(message.2);
             } else if ledger.genesis().previous.is_some() && is_of_another(&ledger, &sealed) {
                 others += 1;
             } else {
@@ -262,7 +263,7 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
         Output::Files(params) => {
             let bytes: BTreeSet<_> = paid.iter().map(|(_, _, bytes)| *bytes).collect();
             sink::files::each_synopsis(params, |place, found| match bytes.contains(&ledger::Digest::of(&found)) {
-                true => ours += 1,
+                true => drop(ours.insert(ledger::Digest::of(&found))),
                 false => unpaid.push(place),
             })?;
         }
@@ -273,7 +274,14 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
             unpaid.join(", ")
         )));
     }
-    println!("every message on the output was paid for, byte for byte: {ours}");
+    println!("every message on the output was paid for, byte for byte: {}", ours.len());
+    let missing = paid.iter().filter(|(_, _, bytes)| !ours.contains(bytes)).count();
+    if missing > 0 {
+        println!(
+            "and {missing} that were paid for are not there: not published yet, or removed since; `bernstream ledger republish` \
+             sends what is kept"
+        );
+    }
     if others > 0 {
         println!("and {others} of the ledgers before this one, which it cannot speak for");
     }

@@ -7,14 +7,12 @@
 //!
 //! A release's price counts once a row and block, whatever the number of keys, which partition the records.
 
-mod outlook;
 mod sums;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 
-pub use self::outlook::Outlook;
 use super::chain::Digest;
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
@@ -56,7 +54,8 @@ pub struct Statement {
     /// The block that has spent the largest part of the total.
     pub worst: (Span, Price),
     pub newest: (Span, Price),
-    pub outlook: Outlook,
+    /// What the newest block has left of the total. What later windows will cost does not follow from the output.
+    pub left: Price,
     pub missing: Missing,
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::outlook::outlook;
 use super::{Book, Missing, Release, Row, Statement, key_of};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
@@ -108,7 +107,7 @@ impl Book {
             until: row.end,
             worst,
             newest,
-            outlook: outlook(&self, newest),
+            left: self.promise.total.checked_sub(newest.1).unwrap_or(self.promise.total.zero()),
             missing: sums.missing,
             promise: self.promise,
         })

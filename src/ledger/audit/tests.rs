@@ -64,7 +64,7 @@ fn an_honest_output_adds_up_in_any_order_and_with_copies() {
     assert_eq!((statement.messages, statement.copies, statement.rows), (16, 0, (1, 8)));
     assert_eq!((statement.worst.1, statement.newest), (price(8), (hours(4, 8), price(8))));
     assert_eq!(statement.missing, Missing::default());
-    assert_eq!(statement.outlook, Outlook::Ever);
+    assert_eq!(statement.left, price(2));
     messages.reverse();
     messages.extend(honest().into_iter().take(3));
     let second = audit(&messages);
@@ -107,7 +107,7 @@ fn a_block_that_has_spent_more_than_its_total_is_found() {
     // Also where the claim hides it.
     assert_found(&[honest(4, 0), honest(8, 1), honest(10, 2)], "has spent 1.2, more than its total of 1");
     assert_eq!(audit(&[honest(4, 0), honest(8, 1)]).contradictions, Vec::<String>::new());
-    assert_eq!(audit(&[honest(4, 0), honest(8, 1)]).statements[0].outlook, Outlook::Windows { paid: 0, of: 2 });
+    assert_eq!(audit(&[honest(4, 0), honest(8, 1)]).statements[0].left, price(2));
 }
 
 #[test]
@@ -146,18 +146,18 @@ fn releases_of_one_row_add_up_and_count_once_each_and_not_once_a_key() {
     assert_eq!(findings.contradictions, Vec::<String>::new());
     let statement = &findings.statements[0];
     assert_eq!((statement.worst.1, statement.newest.1), (price(7), price(3)));
-    assert_eq!((&statement.missing, statement.outlook), (&Missing::default(), Outlook::Ever));
+    assert_eq!((&statement.missing, statement.left), (&Missing::default(), price(7)));
     // A release that hides what the other one charged.
     messages[9].privacy.blocks[0].spent = price(1);
     assert_found(&messages, "do not agree on what the block");
 }
 
 #[test]
-fn a_block_for_many_windows_says_how_many_it_still_pays_for() {
+fn a_block_for_many_windows_says_what_it_has_left() {
     let year = hours(0, 8766);
     let row = |n: i64| message(n as u64 + 1, hours(n, n + 1), ("r", "a"), 1, &[(year, n as u64 + 1)]);
     let findings = audit(&[row(0), row(1), row(2)]);
-    assert_eq!(findings.statements[0].outlook, Outlook::Windows { paid: 7, of: 8763 });
+    assert_eq!(findings.statements[0].left, price(7));
 }
 
 #[test]
