@@ -133,13 +133,14 @@ fn memory(settings: &Settings) -> Vec<String> {
 
 /// How many windows can be open at once while the worker keeps up with Kafka; files are not kept up with.
 ///
-/// A window is open from `start - ahead` until `end + grace + clock_slack + publish_delay`, both included. A span of
-/// length `w` holds at most `floor(w / length) + 1` starts.
+/// A window is open from `start - ahead` until `end + grace + clock_slack + publish_delay`, and as long as others overlap it.
+/// A span of length `w` holds at most `floor(w / length) + 1` starts.
 fn open_windows(settings: &Settings) -> Option<u64> {
     let Input::Kafka(kafka) = &settings.input else { return None };
     let rules = &settings.windows;
     let length = rules.grid.length();
-    let spans = [length, rules.ahead, rules.grace, kafka.clock_slack, settings.publish_delay];
+    // Windows that later ones overlap stay open for them.
+    let spans = [length, rules.ahead, rules.grace, kafka.clock_slack, settings.publish_delay, settings.reach()];
     let open = spans.iter().fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
     let count = (micros(open) / micros(length)).unsigned_abs().saturating_add(1);
     Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
