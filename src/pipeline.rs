@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 pub use health::{Health, Loop};
 pub use plan::{Plan, Publication, Release, Way};
@@ -399,7 +399,8 @@ impl Releasing<'_> {
         }
         let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
         self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states })?;
-        info!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
+        // How long that took depends on the records: the log says it when the window is due.
+        debug!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }

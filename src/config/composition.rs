@@ -43,6 +43,10 @@ pub(super) struct Book {
 /// discreteness of the noise may cost is worked out from these, so they are the same for every ledger. `(1 + exp(epsilon))
 /// 3e-12` of the delta.
 pub const DRAWN: Drawn = Drawn { values: 1 << 33, sigma: FINEST };
+/// What one setting may draw in a block. Settings can change from window to window, each counted as if it had held from the
+/// block's beginning: window `n` then draws at most this over `n + 1`, and their sum, a logarithm of the windows, stays within
+/// [`DRAWN`].
+const MOST_DRAWN: u64 = DRAWN.values / 64;
 const FINEST: Scale = match Scale::new(1 << 33) {
     Some(scale) => scale,
     None => unreachable!(),
@@ -134,8 +138,8 @@ fn all_gaussian(document: &mut Document<'_>, privacy: &Privacy, stages: &[Stage]
         (Unit::User { per: Period::Every(per), .. }, Some(grid)) => guarantee::most_blocks(*per, grid.length()),
         _ => 1,
     };
-    if let (true, Some(stage)) = (a_window.saturating_mul(windows) > DRAWN.values, stages.first()) {
-        let what = format!("all releases together put noise on more than {} values of a block", DRAWN.values);
+    if let (true, Some(stage)) = (a_window.saturating_mul(windows) > MOST_DRAWN, stages.first()) {
+        let what = format!("all releases together put noise on more than {MOST_DRAWN} values of a block");
         return Err(document.fault(stage.size.clone(), what, r#"take composition = "concentrated""#));
     }
     Ok(())
@@ -234,7 +238,7 @@ impl Settings {
     /// The number of the first window of a block from which on there would be more noise than [`DRAWN`] says.
     pub(super) fn drawn_out(&self) -> Option<u64> {
         let values = self.releases.iter().map(|release| release.shape().values());
-        (self.privacy.definition == Definition::Gaussian).then(|| DRAWN.values / touched(&self.privacy, values))
+        (self.privacy.definition == Definition::Gaussian).then(|| MOST_DRAWN / touched(&self.privacy, values))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::synopsis::description::{
     Axis, Calibrated, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Smoothing,
     Target, Unit as DescribedUnit,
 };
-use crate::target::{self, Adjacency, Basis, Sensitivity};
+use crate::target::{self, Basis, Sensitivity};
 use crate::window::Form;
 
 /// Why settings that are sound cannot be carried out.
@@ -72,7 +72,8 @@ impl Settings {
         // A unit of several records can be in as many keys, each with noise of its own.
         let values = target.shape().values().saturating_mul(contributions as usize);
         let (panes, horizon) = (self.panes_a_unit(release), release.over.horizon());
-        let price = release.payment.price();
+        // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.
+        let price = if panes == 1 { release.payment.own() } else { release.payment.price() };
         Ok(Some(Series::calibrated(over, law, change, values, panes, price, horizon)?))
     }
 
@@ -181,8 +182,8 @@ impl Settings {
             key: None,
             window: self.windows.grid.span_of(start),
             published: start,
-            target: self.target_description(function),
-            meaning: self.meaning(function),
+            target: self.target_description(release, function),
+            meaning: self.meaning(release, function),
             domain: release.domain(),
             offset: if matches!(shape.basis, Basis::Kernel(_)) { function.offset } else { 0.0 },
             degree: shape.degree,
@@ -214,18 +215,21 @@ impl Settings {
     }
 
     /// Under `replace_one` the number of records is public, and a density can be divided by it.
-    fn target_description(&self, function: &Function) -> Target {
+    fn target_description(&self, release: &Release, function: &Function) -> Target {
         match function.about.clone() {
-            Target::Density(density) => {
-                Target::Density(Density { divide_by: self.privacy.records_per_window, ..density })
-            }
+            Target::Density(density) => Target::Density(Density { divide_by: self.divide_by(release), ..density }),
             other => other,
         }
     }
 
-    fn meaning(&self, function: &Function) -> String {
-        match (&function.about, self.privacy.adjacency) {
-            (Target::Density(_), Adjacency::ReplaceOne) => {
+    /// Only of one window: how many there are in a sum differs.
+    fn divide_by(&self, release: &Release) -> Option<u64> {
+        self.privacy.records_per_window.filter(|_| release.over == Over::Tumbling)
+    }
+
+    fn meaning(&self, release: &Release, function: &Function) -> String {
+        match (&function.about, self.divide_by(release)) {
+            (Target::Density(_), Some(_)) => {
                 format!("{}; divide by 'divide_by' for a density", function.quantity)
             }
             _ => function.meaning.clone(),

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Health;
+use tracing::info;
+
 use crate::clock::Timestamp;
 use crate::ledger::{self, Closed, Ledger};
 use crate::mechanism::price::Price;
@@ -94,7 +96,10 @@ impl News {
         let mut newest = None;
         while let Some((_, outcome, figures)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
             match outcome {
-                Outcome::Released => metrics.released.inc(),
+                Outcome::Released => {
+                    metrics.released.inc();
+                    info!(until = %figures.closed_until, "a window is released");
+                }
                 Outcome::Withheld => metrics.withheld.inc(),
             }
             health.spent.store(outcome == Outcome::Withheld, Relaxed);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{Offset, TopicPartitionList};
@@ -193,22 +193,23 @@ impl Watcher {
 
     /// Waits for `pause`, or until a cut is due; gives the cuts that are, `None` at the end.
     fn wait(&self, pause: Duration) -> Option<Vec<Timestamp>> {
-        let round = (self.clock)().plus(pause);
+        let started = Instant::now();
         let mut state = lock(&self.shared);
         loop {
             if state.stop {
                 return None;
             }
             let now = (self.clock)();
-            let mut next = round;
+            // By a clock that does not jump: one that was ahead for a moment must not make it wait for that time to come.
+            let mut rest = pause.saturating_sub(started.elapsed());
             // After a failure nothing is due before the pause is over.
             if pause == ROUND {
-                next = state.pending.first().map_or(round, |cut| cut.plus(self.slack).min(round));
+                rest = state.pending.first().map_or(rest, |cut| cut.plus(self.slack).since(now).min(rest));
             }
-            if next <= now {
+            if rest.is_zero() {
                 return Some(state.pending.iter().copied().filter(|cut| cut.plus(self.slack) <= now).collect());
             }
-            let waited = self.shared.1.wait_timeout(state, next.since(now));
+            let waited = self.shared.1.wait_timeout(state, rest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
