@@ -53,6 +53,17 @@ fn a_horizon_is_divided_evenly_and_the_rest_of_the_block_is_withheld() {
     assert!(said.contains("3 of its 24 windows are published, for 0.9; it runs out"), "{said}");
 }
 
+/// The largest change over the scale of Laplace noise that a price buys: `t` with `t + exp(-t) - 1 = rho`, by halving.
+fn change_over_scale(price: Price) -> f64 {
+    let Price::Concentrated(rho) = price else { return price.pure().to_f64() };
+    let (mut low, mut high) = (0.0_f64, 100.0_f64);
+    while high - low > 1e-12 {
+        let t = f64::midpoint(low, high);
+        if t + (-t).exp() - 1.0 < rho.to_f64() { low = t } else { high = t }
+    }
+    low
+}
+
 #[test]
 fn a_series_that_fades_goes_on_and_its_noise_grows_as_its_price_falls() {
     for (total, unit) in [("epsilon = 8.0", 1e-12), ("rho = 8.0\n", 1e-12)] {
@@ -66,8 +77,7 @@ fn a_series_that_fades_goes_on_and_its_noise_grows_as_its_price_falls() {
             assert!(spent <= all && spent > all - 1e-9, "{hour}: {spent} {all}");
             // The first window's, as it would be at the price of this one.
             let first = &published["r0"][&(hour - n)];
-            let paid = |about: &Description| about.privacy.price.pure().to_f64();
-            let factor = paid(first) / paid(about);
+            let factor = change_over_scale(about.privacy.price).recip() * change_over_scale(first.privacy.price);
             let grown = [
                 about.noise.scale / first.noise.scale,
                 about.band.half_width / first.band.half_width,
