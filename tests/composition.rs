@@ -142,3 +142,36 @@ fn what_a_composition_cannot_hold_is_refused_in_words() {
         assert!(told.contains(words), "{words}: {told}");
     }
 }
+
+/// What an attack found: a release that is dear at first and then over left a sum beside it with noise for one window.
+#[test]
+fn the_noise_of_a_sum_for_ever_does_not_depend_on_what_ends_beside_it() {
+    let scale = |releases: &[&str]| {
+        let text = configuration("ever", "rho = 1.0", releases);
+        let settings = Settings::parse(&text, "f").unwrap();
+        settings.series(&settings.releases[0]).unwrap().unwrap().deviation(settings.releases[0].shape().values(), 0)
+    };
+    let sum = "noise = \"gaussian\"\nhorizon = \"96h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }";
+    let brief = "noise = \"gaussian\"\nhorizon = \"1h\"\nshare = 0.5";
+    let alone = scale(&[sum]);
+    assert_eq!(scale(&[sum, brief]), alone);
+    // For 96 windows of one user, not for one.
+    let one = scale(&["noise = \"gaussian\"\nhorizon = \"1h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }"]);
+    assert!(alone > 90.0 * one, "{alone} {one}");
+}
+
+/// What an attack found: Laplace noise that is bought with a rho has a larger epsilon than a pure mechanism of that rho, and
+/// a plan declared the smaller one where bandwidths are chosen privately.
+#[test]
+fn a_plan_declares_the_laplace_noise_that_is_drawn_also_where_bandwidths_are_chosen() {
+    let text = |epsilon: &str, bandwidths: &str| {
+        let promise = format!("epsilon = {epsilon}\ndelta = 1e-6\ncomposition = \"plan\"\nwindows = 5");
+        configuration("1d", &promise, &["noise = \"laplace\"\nrho = 0.5"]).replace("bandwidths = [500]", bandwidths)
+    };
+    let chosen = "private_bandwidths = { epsilon = 0.01, candidates = [[400], [500]] }";
+    // Five draws of epsilon 1.198, and the choices.
+    for (epsilon, is_sound) in [("5.27", false), ("5.9", false), ("6.1", true)] {
+        let faults = faults(&text(epsilon, chosen));
+        assert_eq!(faults.is_empty(), is_sound, "{epsilon}: {faults:?}");
+    }
+}
