@@ -257,6 +257,14 @@ fn other_windows_charge_every_hour_that_they_are_evaluated_on() {
     poor.run();
     let released = poor.published("sum").len();
     assert!(released < 12 && released > 3, "{released}");
+    // A sum that misses an hour begins anew after it: it never says that it holds what was not released.
+    let tree = poor.published("tree");
+    for (hour, synopsis) in &tree {
+        let about = synopsis.description();
+        let began = (0..=*hour).rev().take_while(|hour| tree.contains_key(hour)).last().unwrap();
+        assert_eq!(about.window.start.micros(), began * HOUR, "{hour}");
+        assert_eq!(about.panes.unwrap().step, Some((hour - began) as u64), "{hour}");
+    }
     poor.verify();
 }
 
