@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracing::{debug, error, info, warn};
+use tracing::{error, info, warn};
 
 pub use health::{Health, Loop};
 pub use plan::{Plan, Publication, Release, Way};
@@ -359,9 +359,8 @@ impl Releasing<'_> {
         // Numbered from the ledger's first window, whatever was changed since.
         let prices = plan.prices(window.span, &spans, began);
         let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
-            warn!(window = %window.span.start, "nothing of the budget is left for this window, or no release is due: it is not released, and sums begin anew");
             self.ledger.withhold(window.span, ends)?;
-            self.news.add(publish_at, Outcome::Withheld, Figures::of(&self.ledger));
+            self.news.add(publish_at, window.span, Outcome::Withheld, Figures::of(&self.ledger));
             self.tell();
             return Ok(());
         };
@@ -374,37 +373,25 @@ impl Releasing<'_> {
             let ways = release.ways_at(price)?;
             for group in groups {
                 self.health.turn(Loop::Release);
+                let key = group.key.as_deref();
                 let way = release.way(&ways, &group.state, &mut generator);
                 let exact = way.target.evaluate(&group.state);
                 let about = way.about(&exact, &mut generator);
-                let key = group.key.as_deref();
-                let (noisy, about) = match &release.series {
-                    None => {
-                        let panes = release.panes(window.span);
-                        let about = Description { window: span, panes, ..about.clone() };
-                        (way.mechanism.release(&exact, &mut generator), about)
-                    }
-                    Some(serial) => {
-                        let (values, slot) = (way.target.shape().values(), (about.release.as_str(), key));
-                        let mut going = serial.resume(&self.ledger, slot, span, values)?;
-                        let noisy = serial.series.step(&exact, &mut going.state, &mut generator);
-                        states.push(going.written(&serial.series));
-                        (noisy, going.describe(serial, about, plan.rules.grid, span))
-                    }
-                };
+                let going = release.going(&self.ledger, way, key, span)?;
+                let drawn = release.draw(way, &exact, going, &mut generator);
+                let about = drawn.describe(release, about, plan.rules.grid, span);
                 let description = self.describe(about, key, span, publish_at, &quoted);
-                let synopsis = Synopsis::new(description, way.natural(&noisy))?;
+                let synopsis = Synopsis::new(description, way.natural(&drawn.noisy))?;
                 sealed.push(synopsis.seal()?);
+                states.extend(drawn.state(release));
             }
         }
         let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
         self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states })?;
-        // How long that took depends on the records: the log says it when the window is due.
-        debug!(window = %window.span.start, is_published = %publish_at, "a window is paid for");
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }
-        self.news.add(publish_at, Outcome::Released, Figures::of(&self.ledger));
+        self.news.add(publish_at, window.span, Outcome::Released, Figures::of(&self.ledger));
         self.tell();
         Ok(())
     }

@@ -69,8 +69,7 @@ impl Settings {
         let (law, target) = (release.body.law(), &*release.function.target);
         let Protected { adjacency, contributions } = self.protected();
         let change = law.sensitivity(target, adjacency, contributions)?;
-        // A unit of several records can be in as many keys, each with noise of its own.
-        let values = target.shape().values().saturating_mul(contributions as usize);
+        let values = self.privacy.touched(target.shape().values());
         let (panes, horizon) = (self.panes_a_unit(release), release.over.horizon());
         // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.
         let price = if panes == 1 { release.payment.own() } else { release.payment.price() };

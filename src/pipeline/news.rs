@@ -1,4 +1,4 @@
-//! What the metrics say of a window, no earlier than its synopses are due.
+//! What metrics and log say of a window, no earlier than its synopses are due.
 //!
 //! A solver takes as long as the records ask of it. Were a window counted when it is paid for, whoever scrapes the default
 //! level would see how long that took.
@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::Health;
-use tracing::info;
+use tracing::{info, warn};
 
+use super::Health;
 use crate::clock::Timestamp;
 use crate::ledger::{self, Closed, Ledger};
 use crate::mechanism::price::Price;
@@ -49,7 +49,7 @@ pub enum Outcome {
 
 /// What waits to be told, in the order of the windows.
 #[derive(Debug, Default)]
-pub struct News(VecDeque<(Timestamp, Outcome, Figures)>);
+pub struct News(VecDeque<(Timestamp, Span, Outcome, Figures)>);
 
 impl News {
     /// What earlier runs left: the figures that are due by `now`, and what waits. `due` says when a window is: a public time,
@@ -78,13 +78,14 @@ impl News {
         };
         let outcome = |closed| if is_released(closed) { Outcome::Released } else { Outcome::Withheld };
         let waiting = newest.iter().enumerate().take(told).rev();
-        let news = waiting.map(|(at, (_, closed))| (due(closed), outcome(closed), figures(at))).collect();
+        let news =
+            waiting.map(|(at, (_, closed))| (due(closed), closed.window, outcome(closed), figures(at))).collect();
         Ok((figures(told), News(news)))
     }
 
     /// `due` is when the window's synopses are.
-    pub fn add(&mut self, due: Timestamp, outcome: Outcome, figures: Figures) {
-        self.0.push_back((due, outcome, figures));
+    pub fn add(&mut self, due: Timestamp, window: Span, outcome: Outcome, figures: Figures) {
+        self.0.push_back((due, window, outcome, figures));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -94,13 +95,17 @@ impl News {
     /// Tells what is due, and the end of the newest window of it.
     pub fn tell(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) -> Option<Timestamp> {
         let mut newest = None;
-        while let Some((_, outcome, figures)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
+        while let Some((_, window, outcome, figures)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
             match outcome {
                 Outcome::Released => {
                     metrics.released.inc();
-                    info!(until = %figures.closed_until, "a window is released");
+                    info!(window = %window.start, "a window is released");
                 }
-                Outcome::Withheld => metrics.withheld.inc(),
+                Outcome::Withheld => {
+                    metrics.withheld.inc();
+                    let why = "nothing of its budget is left, or no release is due";
+                    warn!(window = %window.start, "a window is not released, and sums begin anew after it: {why}");
+                }
             }
             health.spent.store(outcome == Outcome::Withheld, Relaxed);
             figures.show(total, metrics);
@@ -149,7 +154,12 @@ mod tests {
                 .map(|second| {
                     if second == paid {
                         let spent = Some(Price::Pure(Epsilon::from_trillionths(100_000_000_000)));
-                        news.add(at(10), Outcome::Released, Figures { rows: 2, closed_until: at(5), spent });
+                        news.add(
+                            at(10),
+                            Span { start: at(4), end: at(5) },
+                            Outcome::Released,
+                            Figures { rows: 2, closed_until: at(5), spent },
+                        );
                     }
                     news.tell(at(second), total, &metrics, &health);
                     metrics.render().unwrap()
@@ -242,7 +252,8 @@ mod tests {
         let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
         let (health, mut news) = (Health::default(), News::default());
         for (window, outcome) in [(1, Outcome::Released), (2, Outcome::Withheld), (3, Outcome::Released)] {
-            news.add(at(window), outcome, Figures { rows: 1, closed_until: at(window), spent: None });
+            let span = Span { start: at(window - 1), end: at(window) };
+            news.add(at(window), span, outcome, Figures { rows: 1, closed_until: at(window), spent: None });
         }
         for (now, counts, is_spent) in [(0, [0, 0], false), (1, [1, 0], false), (2, [1, 1], true), (9, [2, 1], false)] {
             news.tell(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);

@@ -3,11 +3,15 @@
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::plan::{Release, Way};
 use crate::clock::Timestamp;
 use crate::ledger::Ledger;
+use crate::mechanism::Noisy;
 use crate::mechanism::continual::{self, Over, Series, State};
+use crate::mechanism::noise::Generator;
 use crate::synopsis::description::{self, Description};
 use crate::synopsis::predict;
+use crate::target::Exact;
 use crate::window::grid::{Grid, Span};
 
 /// Correlated noise, and what tells its series from those of other settings.
@@ -64,9 +68,57 @@ impl Serial {
     }
 }
 
+/// What was drawn of one window and key, and where its series stands now if it has one.
+pub(super) struct Drawn {
+    pub noisy: Noisy,
+    going: Option<Going>,
+}
+
+impl Release {
+    /// Where the series of a key stands before the pane `window`; none where every window has noise of its own.
+    pub(super) fn going(
+        &self,
+        ledger: &Ledger,
+        way: &Way,
+        key: Option<&str>,
+        window: Span,
+    ) -> Result<Option<Going>, Error> {
+        let resume = |serial: &Serial| {
+            serial.resume(ledger, (&self.description().release, key), window, way.target.shape().values())
+        };
+        self.series.as_ref().map(resume).transpose()
+    }
+
+    /// The one door from exact to noisy.
+    pub(super) fn draw(&self, way: &Way, exact: &Exact, going: Option<Going>, generator: &mut Generator) -> Drawn {
+        match (&self.series, going) {
+            (Some(serial), Some(mut going)) => {
+                let noisy = serial.series.step(exact, &mut going.state, generator);
+                Drawn { noisy, going: Some(going) }
+            }
+            _ => Drawn { noisy: way.mechanism.release(exact, generator), going: None },
+        }
+    }
+}
+
+impl Drawn {
+    /// What a synopsis says of the windows that it speaks of, and of its noise.
+    pub fn describe(&self, release: &Release, about: &Description, grid: Grid, window: Span) -> Description {
+        match (&release.series, &self.going) {
+            (Some(serial), Some(going)) => going.describe(serial, about, grid, window),
+            _ => Description { window, panes: release.panes(newest(grid, window)), ..about.clone() },
+        }
+    }
+
+    /// The slot of its series and its bytes, for the ledger.
+    pub fn state(&self, release: &Release) -> Option<(String, Vec<u8>)> {
+        Some(self.going.as_ref()?.written(&release.series.as_ref()?.series))
+    }
+}
+
 impl Going {
     /// What a synopsis says after this step: what it speaks of, and how far its noise reaches.
-    pub fn describe(&self, serial: &Serial, about: &Description, grid: Grid, window: Span) -> Description {
+    fn describe(&self, serial: &Serial, about: &Description, grid: Grid, window: Span) -> Description {
         let step = self.state.step().saturating_sub(1);
         let (over, start) = match serial.series.over() {
             Over::Cumulative => (description::Over::Cumulative, self.head.first),
@@ -82,12 +134,17 @@ impl Going {
     }
 
     /// The slot and its bytes, for the ledger.
-    pub fn written(&self, series: &Series) -> (String, Vec<u8>) {
+    fn written(&self, series: &Series) -> (String, Vec<u8>) {
         let mut bytes = serde_json::json!(self.head).to_string().into_bytes();
         bytes.push(b'\n');
         bytes.extend(self.state.to_bytes(series));
         (self.slot.clone(), bytes)
     }
+}
+
+/// The last window of the grid in `span`, which ends with one.
+fn newest(grid: Grid, span: Span) -> Span {
+    Span { start: span.end.minus(grid.length()), end: span.end }
 }
 
 fn read(bytes: &[u8]) -> Option<(Head, &[u8])> {
