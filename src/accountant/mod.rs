@@ -80,10 +80,10 @@ mod tests {
     type Released = (Span, Price);
 
     /// The parts of a price, in their units.
-    type Parts = [u64; 2];
+    pub(super) type Parts = [u64; 2];
 
     /// A price of one of the four kinds; only one of them has two parts.
-    fn price(kind: usize, [first, second]: Parts) -> Price {
+    pub(super) fn price(kind: usize, [first, second]: Parts) -> Price {
         let epsilon = Epsilon::from_trillionths(first);
         match kind {
             0 => Price::Pure(epsilon),

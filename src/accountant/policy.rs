@@ -172,19 +172,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
+    use crate::accountant::tests::price;
     use crate::window::grid::Blocks;
-
-    /// A price of one of the four kinds; only one of them has two parts.
-    fn price(kind: usize, [first, second]: [u64; 2]) -> Price {
-        let epsilon = Epsilon::from_trillionths(first);
-        match kind {
-            0 => Price::Pure(epsilon),
-            1 => Price::Approximate { epsilon, delta: Delta::from_quintillionths(second) },
-            2 => Price::Concentrated(Rho::from_trillionths(first)),
-            _ => Price::Slots(first),
-        }
-    }
 
     fn pure(text: &str) -> Price {
         Price::Pure(text.parse().unwrap())

@@ -174,7 +174,7 @@ mod pairs {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::ledger::chain::{Head, Message, State};
     use crate::mechanism::calibrate::Epsilon;
@@ -184,11 +184,11 @@ mod tests {
         Timestamp::from_micros(micros)
     }
 
-    fn span(start: i64, end: i64) -> Span {
+    pub fn span(start: i64, end: i64) -> Span {
         Span { start: at(start), end: at(end) }
     }
 
-    fn price(tenths: u64) -> Price {
+    pub fn price(tenths: u64) -> Price {
         Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
     }
 
@@ -196,7 +196,7 @@ mod tests {
         Account::new(&genesis(reach))
     }
 
-    fn genesis(reach: u64) -> Genesis {
+    pub fn genesis(reach: u64) -> Genesis {
         Genesis {
             ledger: "00".into(),
             created: at(0),
@@ -211,7 +211,7 @@ mod tests {
         }
     }
 
-    fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
+    pub fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
         let sealed = Sealed { key: "k".into(), headers: vec![], bytes: vec![1] };
         let outcome = Outcome::Released {
             publish_at: window.end,

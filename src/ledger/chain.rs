@@ -242,41 +242,7 @@ pub(super) fn headers_as_json(headers: &[(String, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mechanism::calibrate::Epsilon;
-
-    fn span(start: i64, end: i64) -> Span {
-        Span { start: Timestamp::from_micros(start), end: Timestamp::from_micros(end) }
-    }
-
-    fn price(tenths: u64) -> Price {
-        Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
-    }
-
-    fn genesis() -> Genesis {
-        Genesis {
-            ledger: "00".into(),
-            created: Timestamp::from_micros(0),
-            settings: "{}".into(),
-            total: price(10),
-            first: Timestamp::from_micros(0),
-            backfill_until: None,
-            input: "files".into(),
-            witness: "w".into(),
-            previous: None,
-            reach: Duration::ZERO,
-        }
-    }
-
-    fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
-        let sealed = Sealed { key: "k".into(), headers: vec![], bytes: vec![1] };
-        let outcome = Outcome::Released {
-            publish_at: window.end,
-            charges: charges.to_vec(),
-            messages: vec![Message::of(&sealed)],
-            states: vec![],
-        };
-        Closed { window, ends: Positions::default(), outcome }
-    }
+    use crate::ledger::account::tests::{genesis, price, released, span};
 
     #[test]
     fn a_digest_depends_on_every_part_of_its_row() {
@@ -306,11 +272,11 @@ mod tests {
         if let Outcome::Released { states, .. } = &mut with_state.outcome {
             states.push(State::of("r/k", &[0; 32], b"secret"));
         }
-        let reach = Duration::from_secs(3600);
-        let configuration = Configuration { settings: "{}".into(), first: Timestamp::from_micros(0), reach };
+        let configuration =
+            Configuration { settings: "{}".into(), first: Timestamp::from_micros(0), reach: Duration::from_secs(3600) };
         let rows = [
-            Row::Genesis(genesis()),
-            Row::Genesis(Genesis { reach, ..genesis() }),
+            Row::Genesis(genesis(0)),
+            Row::Genesis(genesis(3_600_000_000)),
             Row::Window(row),
             Row::Window(with_state),
             Row::Configuration(configuration),
