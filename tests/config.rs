@@ -665,6 +665,11 @@ fn what_is_not_toml_is_told_with_its_line() {
     assert_eq!(faults("").len(), 7);
     let shown = Settings::load(&PathBuf::from("no/such/file.toml")).unwrap_err().to_string();
     assert!(shown.starts_with("no/such/file.toml: cannot be read: "), "{shown}");
+    for second in ["[release]", "[[release]]"] {
+        let text = format!("[release]\nname = \"one\"\n{second}\nname = \"other\"\n");
+        let shown = Settings::parse(&text, "f").unwrap_err().to_string();
+        assert!(shown.contains("f:3:") && shown.contains("are each headed [[release]]"), "{shown}");
+    }
 }
 
 #[test]

@@ -60,7 +60,11 @@ impl<'t> Document<'t> {
         if !errors.is_empty() {
             let mut reported = Reported(());
             for error in errors {
-                reported = document.record(error.span().unwrap_or(0..0), String::new(), error.message(), "");
+                let place = error.span().unwrap_or(0..0);
+                let is_second = error.message() == "duplicate key" && text.get(place.clone()) == Some("release");
+                let hint =
+                    if is_second { "several releases are each headed [[release]], the first one too" } else { "" };
+                reported = document.record(place, String::new(), error.message(), hint);
             }
             return (document, Err(reported));
         }
