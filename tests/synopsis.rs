@@ -34,6 +34,22 @@ fn what_was_sealed_is_what_is_opened() {
 }
 
 #[test]
+fn json_tells_every_number_to_its_last_bit_and_is_checked_as_a_message_is() {
+    let about = described(2, 20, 3);
+    let odd = [0.1, 1e-300, -5e-324, 123_456_789.123_456_79, f64::MAX, 2.0_f64.powi(-1074), 1.0 / 3.0];
+    let values = (0..points(&about)).map(|i| (i as f64).sin() * odd[i % odd.len()]).collect();
+    let synopsis = Synopsis::new(about, values).unwrap();
+    let text = synopsis.to_json().unwrap();
+    assert_eq!(Synopsis::from_json(&text).unwrap(), synopsis);
+    for (from, to) in
+        [("\"format\":1", "\"format\":2"), ("\"degree\":20", "\"degree\":19"), ("\"values\":", "\"other\":")]
+    {
+        assert!(text.contains(from), "{from}");
+        assert!(matches!(Synopsis::from_json(&text.replace(from, to)), Err(Error::Damaged(_))), "{from}");
+    }
+}
+
+#[test]
 fn a_message_has_the_same_shape_and_length_whatever_its_values_are() {
     let about = described(2, 5, 2);
     let n = points(&about);

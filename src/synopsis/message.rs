@@ -1,4 +1,4 @@
-//! A synopsis as bytes: one self-contained Arrow IPC stream of one row, and CloudEvents headers in binary mode.
+//! A synopsis as bytes: one self-contained Arrow IPC stream of one row, and CloudEvents headers in binary mode; or as JSON.
 
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,6 +12,7 @@ use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use arrow::ipc::{MessageHeader, root_as_message};
 use arrow::record_batch::RecordBatch;
+use serde::{Deserialize, Serialize};
 
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Basis, Definition, Description};
@@ -66,6 +67,37 @@ impl Synopsis {
         // arrow checks most of its input but indexes some of it; framing rules out what would abort instead of panic.
         catch_unwind(AssertUnwindSafe(|| decode(bytes)))
             .unwrap_or_else(|_| Err(Error::Damaged("its Arrow stream is inconsistent".to_owned())))
+    }
+}
+
+/// A synopsis as one JSON document: the description, and beside its fields the values.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    about: &'a Description,
+    values: &'a [f64],
+}
+
+#[derive(Deserialize)]
+struct Read {
+    #[serde(flatten)]
+    about: Description,
+    values: Vec<f64>,
+}
+
+impl Synopsis {
+    /// The other form of the message: one JSON document, the fields of the [`Description`] and `values` beside them. Every
+    /// number is written with as many digits as tell it apart.
+    pub fn to_json(&self) -> Result<String, Error> {
+        let written = Written { about: &self.description, values: &self.values };
+        serde_json::to_string(&written).map_err(|e| Error::Encode(ArrowError::JsonError(e.to_string())))
+    }
+
+    /// Reads [`Synopsis::to_json`]. The text may be hostile, as in [`Synopsis::open`].
+    pub fn from_json(text: &str) -> Result<Synopsis, Error> {
+        let read: Read = serde_json::from_str(text)
+            .map_err(|e| Error::Damaged(format!("it is not a synopsis written as JSON: {e}")))?;
+        Synopsis::new(read.about, read.values)
     }
 }
 
