@@ -1,8 +1,7 @@
 // Functions of two axes as a map of colours, and classes as regions, on a canvas.
 
-import { drawAxes, frame, hatching, rule, sheet, theme } from "./axes.js";
+import { drawAxes, fitted, frame, hatching, rule, sheet, theme, tickLabel, ticks } from "./axes.js";
 import { sides } from "./grid.js";
-import { short } from "./words.js";
 
 /** Viridis (van der Walt and Smith), at even places: rises evenly in lightness, and the colour-blind see it too. */
 const VIRIDIS = [
@@ -24,12 +23,12 @@ const MOST_STEPS = 24;
  * A scale of colours from `min` to `max` in steps no finer than the noise, so that no difference of colour within a step could
  * be taken for one of the records.
  */
-export function colourScale(min, max, half, isTwoSided = false) {
+export function colourScale(min, max, half, label, isTwoSided = false) {
   const steps = Math.max(2, Math.min(MOST_STEPS, Math.floor((max - min) / Math.max(half, 1e-300))));
   const scale = isTwoSided ? TWO_SIDED : VIRIDIS;
   const colours = Array.from({ length: steps }, (_, i) => colour(scale, steps === 1 ? 0.5 : i / (steps - 1)));
   const step = (v) => Math.min(steps - 1, Math.max(0, Math.floor(((v - min) / (max - min)) * steps)));
-  return { min, max, steps, half, colours, of: (v) => colours[step(v)] };
+  return { min, max, steps, label, colours, of: (v) => colours[step(v)] };
 }
 
 /** An image of the plane, a pixel a point; `paint(i)` gives the red, green, blue and alpha of point `i`. */
@@ -91,8 +90,8 @@ export function drawHeat(canvas, picture) {
   }
   if (small) return room;
   drawAxes(context, room, x, y, colours, { grid: false });
-  if (scale) drawBar(context, scale, { ...room, left: room.right + 18 }, colours);
-  if (mark) drawCross(context, room, mark, colours);
+  if (scale) drawBar(context, scale, { ...room, left: room.right + 18, right: width - 2 }, colours);
+  if (mark) drawCross(context, room, mark, scale ? [["rgba(0,0,0,.55)", 3], ["#fff", 1]] : [[colours.ink, 1]]);
   return room;
 }
 
@@ -122,7 +121,7 @@ function drawHatched(context, mask, room, ratio, colours, small) {
 }
 
 /** The colours, their numbers, and a bracket as wide as the band. */
-function drawBar(context, scale, { left, top, bottom }, colours) {
+function drawBar(context, scale, { left, right, top, bottom }, colours) {
   const across = 14;
   const up = (bottom - top) / scale.steps;
   scale.colours.forEach(([r, g, b], i) => {
@@ -134,25 +133,27 @@ function drawBar(context, scale, { left, top, bottom }, colours) {
   context.fillStyle = colours.soft;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  const count = Math.max(2, Math.min(6, Math.floor((bottom - top) / 50)));
-  for (let i = 0; i <= count; i++) {
-    const v = scale.min + ((scale.max - scale.min) * i) / count;
-    context.fillText(short(v), left + across + 6, y(v));
-  }
+  const marks = ticks(scale.min, scale.max, Math.max(2, (bottom - top) / 60));
+  for (const v of marks.values) context.fillText(tickLabel(v, marks.step), left + across + 6, y(v));
+  context.fillStyle = colours.ink;
+  context.font = `600 12px ${colours.font}`;
+  context.textAlign = "right";
+  context.textBaseline = "top";
+  context.fillText(fitted(context, scale.label, right - 110), right, 4);
 }
 
-function drawCross(context, room, [x, y], colours) {
+function drawCross(context, room, [x, y], pens) {
   const [px, py] = [Math.round(room.x(x)) + 0.5, Math.round(room.y(y)) + 0.5];
-  for (const [colour, width] of [["rgba(0,0,0,.55)", 3], ["#fff", 1]]) {
+  for (const [colour, width] of pens) {
     context.lineWidth = width;
     rule(context, px, room.top, px, room.bottom, colour);
     rule(context, room.left, py, room.right, py, colour);
   }
-  context.beginPath();
-  context.arc(px, py, 5, 0, 2 * Math.PI);
-  context.strokeStyle = "#fff";
-  context.lineWidth = 2;
-  context.stroke();
-  context.lineWidth = 1;
-  context.strokeStyle = colours.ink;
+  for (const [colour, width] of pens) {
+    context.beginPath();
+    context.arc(px, py, 5, 0, 2 * Math.PI);
+    context.strokeStyle = colour;
+    context.lineWidth = width + 1;
+    context.stroke();
+  }
 }

@@ -1,6 +1,6 @@
 // What a synopsis shows: its kind, and the words that belong to it.
 
-import { short } from "./words.js";
+import { either, short } from "./words.js";
 
 export const kindOf = (meta) => Object.keys(meta.target)[0];
 
@@ -23,7 +23,7 @@ export function valueLabel(meta) {
 
 /** What the view is called. */
 export function title(meta) {
-  const columns = meta.domain.map((axis) => axis.column).join(", ");
+  const columns = either(meta.domain.map((axis) => axis.column), "and");
   const of = meta.target[kindOf(meta)];
   switch (kindOf(meta)) {
     case "density":

@@ -24,6 +24,7 @@ let line = "connecting";
 let clockAhead = 0;
 let spoken = { id: "", time: 0 };
 let isWaiting = false;
+let shape = "";
 
 const stage = new Stage(byId("stage"), (to) => {
   for (const [axis, x] of Object.entries(to)) chosen.at[axis] = x;
@@ -78,6 +79,7 @@ function draw() {
 }
 
 function drawNow() {
+  if (!store.isEmpty) drawSwitches(look().entry.meta);
   const now = look();
   drawStanding(now);
   byId("all").hidden = !now;
@@ -88,11 +90,11 @@ function drawNow() {
   drawBadge(meta);
   drawGauge(meta);
   if (byId("about").open) drawAbout(meta);
+  say(byId("where"), `${meta.pipeline} \u00b7 ${meta.release}`);
   say(byId("title"), title(meta));
   say(byId("key-title"), meta.key === null || meta.key === undefined ? "" : meta.key);
   say(byId("when"), `${span(meta.window.start, meta.window.end)} (${duration(new Date(meta.window.end) - new Date(meta.window.start))})`);
   document.title = `${meta.key ?? meta.release} \u00b7 bernstream`;
-  drawSwitches(meta);
   const isQuestions = kindOf(meta) === "moments";
   byId("stage").hidden = isQuestions;
   byId("questions").hidden = !isQuestions;
@@ -147,16 +149,26 @@ function announce(now) {
 
 function drawSwitches(meta) {
   const isQuestions = kindOf(meta) === "moments";
+  // Classes are looked at as regions, probabilities as values, until somebody says otherwise.
+  if (shape !== JSON.stringify([meta.release, kindOf(meta)])) {
+    shape = JSON.stringify([meta.release, kindOf(meta)]);
+    byId("regions").value = kindOf(meta) === "probability" ? "values" : "regions";
+  }
   for (const id of ["ghost", "plausible"]) byId(id).closest("label").hidden = isQuestions;
   byId("regions").closest("label").hidden = !border(meta) || meta.domain.length === 1;
   byId("legend").hidden = isQuestions;
   const isMap = !isQuestions && meta.domain.length > 1;
+  const sided = border(meta);
+  say(byId("above-words"), sided?.above ?? "");
+  say(byId("below-words"), sided?.below ?? "");
   for (const item of document.querySelectorAll("#legend [data-for]")) {
     const wanted = item.dataset.for;
-    item.hidden = !((wanted === "map" && isMap)
+    const isRegions = byId("regions").value === "regions";
+    item.hidden = !((wanted === "map" && isMap && !(sided && isRegions))
+      || (["above", "below"].includes(wanted) && sided)
       || (wanted === "ghost" && byId("ghost").checked)
       || (wanted === "plausible" && byId("plausible").checked)
-      || (wanted === "close" && border(meta))
+      || (wanted === "close" && sided)
       || (wanted === "none" && isMap && kindOf(meta) === "density"));
   }
 }

@@ -65,9 +65,11 @@ function drawCurves(context, room, { xs, curves }, colours) {
 function drawGhost(context, room, now, then, colours) {
   stroke(context, room, then.xs, then.values, { colour: colours.ghost, width: 1.25, dash: [4, 4] });
   const marks = beyond(now, then);
-  for (let i = 1; i < marks.length; i++) {
-    if (marks[i] === 0 || marks[i - 1] === 0) continue;
-    stroke(context, room, then.xs.slice(i - 1, i + 1), then.values.slice(i - 1, i + 1), { colour: colours.beyond, width: 2 });
+  for (let i = 0; i < marks.length; i++) {
+    if (marks[i] === 0) continue;
+    const start = i;
+    while (i + 1 < marks.length && marks[i + 1] !== 0) i++;
+    stroke(context, room, then.xs.slice(start, i + 1), then.values.slice(start, i + 1), { colour: colours.beyond, width: 1.75, dash: [4, 4] });
   }
   for (const { mark, from, to } of runs(now.xs, marks)) {
     if (mark === 0) continue;

@@ -2,13 +2,17 @@
 
 import { ticks } from "./axes.js";
 import { beyond, runs, sides } from "./grid.js";
-import { border, kindOf, valueLabel } from "./kinds.js";
+import { border, kindOf, title } from "./kinds.js";
 import { either, exact, giveOrTake, rounded, span } from "./words.js";
 
 /** A place on an axis, to a hundredth of it. */
 export const placeOn = (axis, x) => exact(x, ticks(axis.min, axis.max, 100).step);
 
-const interval = (axis, { from, to }) => `${placeOn(axis, from)} to ${placeOn(axis, to)}`;
+/** Two places; where a hundredth of the axis does not tell them apart, to a thousandth. */
+function interval(axis, { from, to }) {
+  const fine = placeOn(axis, from) === placeOn(axis, to) ? (axis.max - axis.min) / 1000 : 0;
+  return fine > 0 ? `${exact(from, fine)} to ${exact(to, fine)}` : `${placeOn(axis, from)} to ${placeOn(axis, to)}`;
+}
 
 const percent = (meta) => `${Math.round(meta.band.level * 100)} %`;
 
@@ -68,10 +72,9 @@ export function change(axis, now, then) {
 /** The sentence for a curve. */
 export function ofLine(meta, now, then) {
   const axis = meta.domain[0];
-  const name = valueLabel(meta);
-  const parts = [`${capital(name)} over ${axis.column}: ${heading(meta)}.`];
+  const parts = [`${title(meta)}: ${heading(meta)}.`];
   const sided = border(meta);
-  if (sided) parts.push(capital(sidesInWords(axis, now, sided)));
+  if (sided) parts.push(`By the band: ${sidesInWords(axis, now, sided)}`);
   if (kindOf(meta) === "density" || kindOf(meta) === "sum") parts.push(peakInWords(axis, now, "It"));
   if (kindOf(meta) === "regression") parts.push(atEnds(axis, now));
   if (then) parts.push(change(axis, now, then));
@@ -88,14 +91,14 @@ function atEnds(axis, { xs, values, wide }) {
 /** The sentence for a plane. */
 export function ofPlane(meta, plane, at) {
   const [x, y] = meta.domain;
-  const third = meta.domain[2] ? ` with ${meta.domain[2].column} = ${placeOn(meta.domain[2], at[2])}` : "";
-  const parts = [`${capital(valueLabel(meta))} over ${x.column} and ${y.column}${third}: ${heading(meta)}.`];
+  const third = meta.domain[2] ? `, at ${meta.domain[2].column} = ${placeOn(meta.domain[2], at[2])}` : "";
+  const parts = [`${title(meta)}${third}: ${heading(meta)}.`];
   const sided = border(meta);
   const { xs, ys, values, wide } = plane;
   if (sided) {
     const marks = sides(plane, sided.at);
     const share = (mark) => Math.round((100 * marks.filter((own) => own === mark).length) / marks.length);
-    parts.push(`${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, too close to call within the noise on ${share(0)} %.`);
+    parts.push(`By the band: ${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, too close to call within the noise on ${share(0)} %.`);
   } else {
     const floor = values.reduce((most, v, i) => Math.max(most, v - wide[i]), -Infinity);
     let [best, count] = [0, 0];

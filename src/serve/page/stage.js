@@ -2,7 +2,7 @@
 
 import { roundOut } from "./axes.js";
 import { element, say } from "./dom.js";
-import { beyond, extent, line, plane, plausible, point } from "./grid.js";
+import { extent, line, plane, plausible, point } from "./grid.js";
 import { colourScale, drawHeat } from "./heat.js";
 import { border, kindOf, natural, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
@@ -119,7 +119,7 @@ export class Stage {
       say(value, placeOn(meta.domain[i], at[i]));
     });
     const here = point(synopsis, at);
-    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(at this place alone \u00b1 ${rounded(here.narrow, here.narrow)})`];
+    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(at this place alone \u00b1\u00a0${rounded(here.narrow, here.narrow)})`];
     if (before && isGhost) {
       const then = point(before.synopsis, at);
       const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
@@ -175,18 +175,15 @@ export function mapPicture({ series, isRegions }, shown) {
 }
 
 function coloursOf(series, half, sided) {
-  const bounds = natural(series[series.length - 1].meta);
-  if (bounds) return colourScale(bounds[0], bounds[1], half);
+  const { meta } = series[series.length - 1];
+  const label = valueLabel(meta);
+  const bounds = natural(meta);
+  if (bounds) return colourScale(bounds[0], bounds[1], half, label);
   const [low, high] = extent(series, false);
   if (sided) {
     const most = Math.max(Math.abs(low), Math.abs(high));
-    return colourScale(-most, most, half, true);
+    return colourScale(-most, most, half, label, true);
   }
-  const isDensity = kindOf(series[0].meta) === "density";
-  return colourScale(isDensity ? 0 : low, high > low ? high : low + 1, half);
-}
-
-/** Whether two windows differ anywhere by more than the noise; along the first axis, at the crosshair. */
-export function isChanged(entry, before, at) {
-  return beyond(line(entry.synopsis, 0, at, 101), line(before.synopsis, 0, at, 101)).some((mark) => mark !== 0);
+  const [min, max] = roundOut(kindOf(meta) === "density" ? 0 : low, high > low ? high : low + 1);
+  return colourScale(min, max, half, label);
 }

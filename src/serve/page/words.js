@@ -28,8 +28,12 @@ function power(x, half) {
 
 const superscript = (n) => [...String(n)].map((c) => (c === "-" ? "\u207b" : "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[Number(c)])).join("");
 
-/** Value and half-width, "5.2 ± 1.1". */
-export const giveOrTake = (x, half) => `${rounded(x, half)} \u00b1 ${rounded(half, half)}`;
+/** Value and half-width, "5.2 ± 1.1", never torn apart. */
+export function giveOrTake(x, half) {
+  const size = Math.max(Math.abs(x), half);
+  if (size > 0 && (size < 1e-4 || size >= 1e7)) return `${power(x, half)}\u00a0\u00b1\u00a0${power(half, half)}`;
+  return `${fixed(x, decimalsOf(half))}\u00a0\u00b1\u00a0${fixed(half, decimalsOf(half))}`;
+}
 
 /** A number that carries no noise, such as a place on an axis: as many decimals as a step of `step` needs. */
 export const exact = (x, step) => fixed(x, step > 0 ? Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)) : 6);
