@@ -28,7 +28,7 @@ export function colourScale(min, max, half, label, isTwoSided = false) {
   const scale = isTwoSided ? TWO_SIDED : VIRIDIS;
   const colours = Array.from({ length: steps }, (_, i) => colour(scale, steps === 1 ? 0.5 : i / (steps - 1)));
   const step = (v) => Math.min(steps - 1, Math.max(0, Math.floor(((v - min) / (max - min)) * steps)));
-  return { min, max, steps, label, colours, of: (v) => colours[step(v)] };
+  return { min, max, steps, label, isTwoSided, colours, of: (v) => colours[step(v)] };
 }
 
 /** An image of the plane, a pixel a point; `paint(i)` gives the red, green, blue and alpha of point `i`. */
@@ -86,7 +86,7 @@ export function drawHeat(canvas, picture) {
   place(context, image(plane, (i) => (scale ? scale.of(plane.values[i]) : tints[marks[i] + 1])), room);
   if (marks && marks.includes(0)) {
     const mask = image(plane, (i) => [0, 0, 0, marks[i] === 0 ? 255 : 0]);
-    drawHatched(context, mask, room, ratio, scale ? { ...colours, hatch: colours.overlay } : colours, small);
+    drawHatched(context, mask, room, ratio, scale ? { ...colours, hatch: scale.isTwoSided ? "rgba(25,35,45,.4)" : colours.overlay } : colours, small);
   }
   if (small) return room;
   drawAxes(context, room, x, y, colours, { grid: false });

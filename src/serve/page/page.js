@@ -7,7 +7,7 @@ import { byId, element, say } from "./dom.js";
 import { fileName, png, save } from "./download.js";
 import { listen } from "./feed.js";
 import { border, kindOf, title } from "./kinds.js";
-import { ofLine, ofPlane } from "./sentence.js";
+import { ofLine, ofPlane, percent } from "./sentence.js";
 import { line as lineOf, plane } from "./grid.js";
 import { Stage } from "./stage.js";
 import { drawStatus, drawUnreadable, judge } from "./status.js";
@@ -159,6 +159,8 @@ function drawSwitches(meta) {
   byId("legend").hidden = isQuestions;
   const isMap = !isQuestions && meta.domain.length > 1;
   const sided = border(meta);
+  say(byId("wide-words"), `${percent(meta)} band, all places at once`);
+  say(byId("narrow-words"), `${percent(meta)} band, one place alone`);
   say(byId("above-words"), sided?.above ?? "");
   say(byId("below-words"), sided?.below ?? "");
   for (const item of document.querySelectorAll("#legend [data-for]")) {

@@ -1,6 +1,6 @@
 // Curves with their bands on a canvas.
 
-import { drawAxes, fitted, frame, hatching, rule, sheet, theme } from "./axes.js";
+import { drawAxes, frame, hatching, rule, sheet, theme } from "./axes.js";
 import { beyond, runs, sides } from "./grid.js";
 
 /**
@@ -9,7 +9,7 @@ import { beyond, runs, sides } from "./grid.js";
  *   now          { xs, values, wide, narrow } of the window that is shown
  *   then         the same of the window before, a ghost; grey where the noise alone could be the difference
  *   curves       plausible curves, { xs, curves }
- *   border       { at, above, below }: a value that parts two classes, and their names
+ *   border       { at, above, below, short }: a value that parts two classes, and their names
  *   mark         the place of the crosshair
  *   small        without axes, for small multiples
  * Returns the frame, whose `toX` turns a pointer into a place.
@@ -79,7 +79,7 @@ function drawGhost(context, room, now, then, colours) {
 }
 
 /** The sides of a border: tinted where the band is clear of it, hatched where it is not. */
-function drawSides(context, room, now, { at, above, below }, colours, small) {
+function drawSides(context, room, now, { at, above, below, short }, colours, small) {
   const hatch = hatching(context, colours, small ? 5 : 8);
   for (const { mark, from, to } of runs(now.xs, sides(now, at))) {
     const [left, right] = [room.x(from), room.x(to)];
@@ -89,9 +89,9 @@ function drawSides(context, room, now, { at, above, below }, colours, small) {
     context.font = `600 12px ${colours.font}`;
     context.textAlign = "center";
     context.textBaseline = "top";
-    const name = mark > 0 ? above : mark < 0 ? below : "too close to call";
-    if (right - left < 60) continue;
-    const text = fitted(context, name, right - left - 10);
+    const names = mark > 0 ? [above, short[1]] : mark < 0 ? [below, short[0]] : ["too close to call"];
+    const text = names.find((name) => context.measureText(name).width < right - left - 12);
+    if (!text) continue;
     if (mark === 0) {
       const half = context.measureText(text).width / 2 + 5;
       context.fillStyle = colours.paper;

@@ -14,7 +14,8 @@ function interval(axis, { from, to }) {
   return fine > 0 ? `${exact(from, fine)} to ${exact(to, fine)}` : `${placeOn(axis, from)} to ${placeOn(axis, to)}`;
 }
 
-const percent = (meta) => `${Math.round(meta.band.level * 100)} %`;
+/** The level of the band. */
+export const percent = (meta) => `${Math.round(meta.band.level * 100)}\u00a0%`;
 
 /** Where, and when: "delay, key JFK, window 1 – 2 Jun 2013". */
 export function heading(meta) {
