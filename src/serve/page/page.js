@@ -79,10 +79,11 @@ function draw() {
 }
 
 function drawNow() {
-  if (!store.isEmpty) drawSwitches(look().entry.meta);
+  if (!store.isEmpty) drawSwitches(look());
   const now = look();
   drawStanding(now);
   byId("all").hidden = !now;
+  document.body.classList.toggle("empty", !now);
   if (!now) return;
   const { meta } = now.entry;
   drawChoices(now);
@@ -147,7 +148,8 @@ function announce(now) {
   say(byId("spoken"), sentence(now));
 }
 
-function drawSwitches(meta) {
+function drawSwitches(now) {
+  const { meta } = now.entry;
   const isQuestions = kindOf(meta) === "moments";
   // Classes are looked at as regions, probabilities as values, until somebody says otherwise.
   if (shape !== JSON.stringify([meta.release, kindOf(meta)])) {
@@ -168,8 +170,9 @@ function drawSwitches(meta) {
     const isRegions = byId("regions").value === "regions";
     item.hidden = !((wanted === "map" && isMap && !(sided && isRegions))
       || (["above", "below"].includes(wanted) && sided)
-      || (wanted === "ghost" && byId("ghost").checked)
-      || (wanted === "plausible" && byId("plausible").checked)
+      || (wanted === "ghost" && now.isGhost && now.before)
+      || (wanted === "plausible" && now.isPlausible)
+      || (wanted === "narrow" && !now.isPlausible)
       || (wanted === "close" && sided)
       || (wanted === "none" && isMap && kindOf(meta) === "density"));
   }

@@ -28,7 +28,7 @@ export function drawPlot(canvas, picture) {
   if (border) drawSides(context, room, now, border, colours, small);
   if (small && y.min < 0 && y.max > 0) rule(context, room.left, room.y(0), room.right, room.y(0), colours.line);
   drawBand(context, room, now.xs, now.values, now.wide, colours.wide);
-  if (!small) drawBand(context, room, now.xs, now.values, now.narrow, colours.narrow);
+  if (!small && !curves) drawBand(context, room, now.xs, now.values, now.narrow, colours.narrow);
   if (curves) drawCurves(context, room, curves, colours);
   if (then) drawGhost(context, room, now, then, colours);
   stroke(context, room, now.xs, now.values, { colour: colours.curve, width: small ? 1.5 : 2.25 });
@@ -106,7 +106,7 @@ function drawSides(context, room, now, { at, above, below, short }, colours, sma
 function drawMark(context, room, now, mark, colours) {
   const px = Math.round(room.x(mark)) + 0.5;
   context.lineWidth = 1;
-  rule(context, px, room.top, px, room.bottom, colours.soft);
+  rule(context, px, room.top, px, room.bottom, colours.ghost);
   const at = (mark - now.xs[0]) / (now.xs[now.xs.length - 1] - now.xs[0]) * (now.xs.length - 1);
   const i = Math.min(now.xs.length - 2, Math.floor(at));
   const value = now.values[i] + (at - i) * (now.values[i + 1] - now.values[i]);
