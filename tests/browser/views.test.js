@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parse } from "../../clients/javascript/bernstream.js";
 import { launch, open, rows, saved, shoot, shown } from "./support/browser.js";
-import { given, question, serve } from "./support/server.js";
+import { given, serve } from "./support/server.js";
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -204,8 +204,6 @@ test("twenty plausible curves are drawn, and told apart from the published one",
 
 test("moments are asked, and the answer comes with its errors", async () => {
   const bump = (x) => Math.exp(-(((x - 40) / 40) ** 2));
-  question("exp(-((dep_delay - 40) / 40)^2)", bump);
-  question("dep_delay", (x) => x);
   const { page, problems, end, synopses } = await look("summary");
   const [, key, start] = await shown(page);
   const synopsis = parse(synopses.find((one) => one.key === key && one.window.start === start));
