@@ -13,20 +13,19 @@
 //!   hindsight for each epsilon, as no user could: at the least epsilon a few points are best, and there the baseline
 //!   with 4 of them beats the mechanism with 21, but not the mechanism with 4.
 
-#[path = "support/picture.rs"]
-mod picture;
+use crate::picture;
 
 use std::f64::consts::PI;
 use std::fmt::Write;
 use std::fs;
 
+use crate::picture::{Axis, BRICK, DARK, Layer, Panel};
 use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::target::density::Density;
 use bernstream::target::{Adjacency, Sensitivity, Target};
-use picture::{Axis, BRICK, DARK, Layer, Panel};
 use plotters::chart::SeriesLabelPosition::UpperRight;
 use plotters::style::RGBColor;
 use rand::rngs::ChaCha20Rng;

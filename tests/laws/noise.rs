@@ -9,9 +9,7 @@ use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator, per
 use bernstream::mechanism::{Candidates, Cube, Laplace, Selection};
 use bernstream::target::{Exact, Sensitivity};
 
-#[path = "support/statistics.rs"]
-mod statistics;
-use statistics::{FALSE_ALARM, chi_square, chi_square_quantile, exponential_mean_range};
+use crate::statistics::{FALSE_ALARM, chi_square, chi_square_quantile, exponential_mean_range};
 
 const DRAWS: usize = 1 << 20;
 

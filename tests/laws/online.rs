@@ -9,9 +9,7 @@ use bernstream::target::{Exact, PointKernel, Sensitivity};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
-#[path = "support/statistics.rs"]
-mod statistics;
-use statistics::{TWO_SIDED, chi_square};
+use crate::statistics::{TWO_SIDED, chi_square};
 
 /// `Delta`, in grid units.
 const DELTA: u64 = 1 << 24;

@@ -38,7 +38,7 @@ impl Window {
 
     /// On a lattice of degree 40, at order 2, for noise of this scale.
     fn about(&self, law: Law, scale: f64) -> Description {
-        let example = include_str!("../src/synopsis/example.json");
+        let example = include_str!("../../src/synopsis/example.json");
         let mut about: Description = serde_json::from_str(example).expect("the example");
         about.domain = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0 }];
         (about.degree, about.order) = (40, 2);

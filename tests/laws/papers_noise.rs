@@ -6,25 +6,21 @@
 //! also the best `k`. The ball has the best number of points of a list, with hindsight too. Only `"auto"` is what a user
 //! gets: noise and size chosen before a record is read. "Smoothed" is read by the posterior, with order 1 published. The papers' scale is `N S / epsilon` with an `S` that holds (the
 //! paper's own for machines is half of it).
-#![cfg(feature = "worker")]
 
-#[path = "support/picture.rs"]
-mod picture;
-#[path = "support/plan.rs"]
-mod plan;
+use crate::picture;
 
 use std::f64::consts::PI;
 use std::fmt::Write;
 use std::fs;
 
+use crate::picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
+use crate::plan::plan;
 use bernstream::config::Settings;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::{Laplace, Mechanism};
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::{By, Synopsis};
 use bernstream::target::{Basis, Exact, Sensitivity};
-use picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
-use plan::plan;
 use plotters::chart::SeriesLabelPosition::UpperRight;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

@@ -275,7 +275,7 @@ fn records(n: u32, axes: usize, classes: bool) -> Side {
 
 /// What `machine.py` found: the settings, whether the hinge is the sharp one, and the lattice values.
 fn fixtures() -> Vec<(Settings, bool, Vec<f64>)> {
-    let lines: Vec<&str> = include_str!("data/machine.txt").lines().collect();
+    let lines: Vec<&str> = include_str!("../data/machine.txt").lines().collect();
     let fixture = |pair: &[&str]| {
         let words: Vec<&str> = pair[0].split(' ').collect();
         let number = |i: usize| -> f64 { words[i].parse().unwrap() };

@@ -9,13 +9,11 @@ use bernstream::window::{Axis, Label, Outside};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
-#[path = "support/priestley_chao.rs"]
-mod priestley_chao;
-use priestley_chao::PriestleyChao;
+use crate::priestley_chao::PriestleyChao;
 
 #[test]
 fn samples_order_and_rho_are_those_of_the_r_package() {
-    let recorded = include_str!("data/sampler.txt");
+    let recorded = include_str!("../data/sampler.txt");
     assert!(recorded.lines().count() >= 16);
     for line in recorded.lines() {
         let words: Vec<&str> = line.split(' ').collect();

@@ -229,7 +229,7 @@ struct Case {
 }
 
 fn cases() -> Vec<Case> {
-    let text = include_str!("data/bayes.txt");
+    let text = include_str!("../data/bayes.txt");
     let mut lines = text.lines();
     let numbers = |line: &str| -> Vec<f64> { line.split(' ').map(|word| word.parse().unwrap()).collect() };
     let mut cases = Vec::new();
@@ -243,7 +243,7 @@ fn cases() -> Vec<Case> {
             _ => Box::new(GaussianBayes::new(widths, degree).unwrap()),
         };
         let peak: f64 = widths.iter().map(|b| 1.0 / ((2.0 * PI).sqrt() * b)).product();
-        // A kernel's record is spread over three nodes an axis (`tests/sensitivity.rs`); a Gaussian's lies on 2^-31.
+        // A kernel's record is spread over three nodes an axis (`tests/laws/sensitivity.rs`); a Gaussian's lies on 2^-31.
         let error = if name == "kernel" { 2.5e-4 * axes as f64 } else { 1e-7 };
         let record = |line: &str| {
             let line = numbers(line);

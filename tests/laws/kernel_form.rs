@@ -182,7 +182,7 @@ fn settings(kernel: Kernel, loss: Loss, c: f64, dimensions: usize) -> Settings {
 }
 
 /// Settings, points, and what the search must reach of the 2-norm. The tolerance of the solver is 5 % of every claim, and a
-/// search cannot use it: 0.952 is all there is. Gaps are those of `tests/machine.rs`.
+/// search cannot use it: 0.952 is all there is. Gaps are those of `tests/laws/machine.rs`.
 fn machines() -> Vec<(Settings, usize, f64)> {
     let landmarks = |settings: Settings| Settings { landmarks: Some(8), ..settings };
     vec![

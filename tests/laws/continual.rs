@@ -11,9 +11,7 @@ use bernstream::mechanism::price::Price;
 use bernstream::mechanism::{Law, Mechanism, Noisy};
 use bernstream::target::{Exact, Sensitivity};
 
-#[path = "support/statistics.rs"]
-mod statistics;
-use statistics::{TWO_SIDED, chi_square_quantile};
+use crate::statistics::{TWO_SIDED, chi_square_quantile};
 
 fn rho(text: &str) -> Price {
     Price::Concentrated(text.parse().unwrap())

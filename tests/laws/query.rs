@@ -54,7 +54,7 @@ impl Window {
 
     fn synopsis(&self, values: &[i128]) -> Synopsis {
         let shape = self.moments.shape();
-        let mut about: Description = serde_json::from_str(include_str!("../src/synopsis/example.json")).unwrap();
+        let mut about: Description = serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap();
         about.domain = (0..shape.dimensions)
             .map(|axis| Axis { column: ["x", "y", "z"][axis].into(), min: -1.0, max: 1.0 })
             .collect();

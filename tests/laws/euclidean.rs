@@ -7,9 +7,7 @@ use bernstream::mechanism::noise::{DiscreteCube, DiscreteGaussian, DiscreteLapla
 use bernstream::mechanism::{Ball, Gaussian};
 use bernstream::target::Exact;
 
-#[path = "support/statistics.rs"]
-mod statistics;
-use statistics::{TWO_SIDED, chi_square, exponential_mean_range};
+use crate::statistics::{TWO_SIDED, chi_square, exponential_mean_range};
 
 const DRAWS: usize = 1 << 20;
 

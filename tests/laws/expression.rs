@@ -226,7 +226,7 @@ fn values_are_those_of_numpy() {
         ("exp(-((delay - at.delay)/30)^2)*(1 + cos(pi*(hour - at.hour)/12))/2", &two[..], None),
         ("sqrt(delay + 61)*ln(at.delay + 100)/max(at.delay + 70, min(delay + 70, 50))", &two[..1], None),
     ];
-    let recorded = include_str!("data/expression.txt");
+    let recorded = include_str!("../data/expression.txt");
     assert_eq!(recorded.lines().count(), cases.len());
     for line in recorded.lines() {
         let mut numbers = line.split(' ');

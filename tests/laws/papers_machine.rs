@@ -1,20 +1,19 @@
 //! Decision boundaries of support vector machines: Figure 2 of `[AR17]`, and Figure 3 of Hall, Rinaldo and Wasserman,
 //! Differential Privacy for Functions and Functional Data, JMLR 2013.
 
-#[path = "support/picture.rs"]
-mod picture;
+use crate::picture;
 
 use std::f64::consts::PI;
 use std::fmt::Write;
 use std::fs;
 
+use crate::picture::{Axis, BRICK, DARK, GREY, Layer, Panel, SKY};
 use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::bernstein::{Operator, basis};
 use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
 use bernstream::target::{Adjacency, Error, Exact, Sensitivity, Target};
-use picture::{Axis, BRICK, DARK, GREY, Layer, Panel, SKY};
 use plotters::chart::SeriesLabelPosition::UpperLeft;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

@@ -5,10 +5,7 @@
 //! over seeds; the seeds are fixed. Each audit has a control that is not private enough, and is found out.
 
 #[allow(dead_code)]
-#[path = "support/batches.rs"]
-mod batches;
-
-use batches::{Record, batch, form, record, rules, rules_for_users, seconds};
+use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;

@@ -1,9 +1,6 @@
 //! `"auto"`: what is predicted is what is found, and what is taken is nearly the best.
-#![cfg(feature = "worker")]
 
-#[path = "support/plan.rs"]
-mod plan;
-
+use crate::plan::plan;
 use bernstream::config::Settings;
 use bernstream::config::auto::Candidate;
 use bernstream::config::body::Coordinates;
@@ -11,12 +8,11 @@ use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::{By, Synopsis, predict};
 use bernstream::target::Basis;
-use plan::plan;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 
-const FLIGHTS: &str = include_str!("../config/flights.toml");
+const FLIGHTS: &str = include_str!("../../config/flights.toml");
 const ORDERS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
 /// One release of a density: axes of width 210, the bandwidth of each, records, price.

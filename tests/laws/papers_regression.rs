@@ -14,13 +14,13 @@
 //!   the vignette clips nothing. That has a price: the worst data are much worse than the prior's, most of all because a
 //!   record can lie where there is no other, and n = 250 is little.
 
-#[path = "support/picture.rs"]
-mod picture;
+use crate::picture;
 
 use std::f64::consts::PI;
 use std::fmt::Write;
 use std::fs;
 
+use crate::picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
 use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
@@ -29,7 +29,6 @@ use bernstream::target::regression::Regression;
 use bernstream::target::sampler::{Plan, sample};
 use bernstream::target::{Adjacency, Error, Exact, Sensitivity, Target};
 use bernstream::window::keep::Record;
-use picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
 use plotters::chart::SeriesLabelPosition::LowerLeft;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

@@ -1,9 +1,6 @@
 //! What a record can change: its own fate only.
 
-#[path = "support/batches.rs"]
-mod batches;
-
-use batches::{Record, batch, form, record, rules, rules_for_users, seconds};
+use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 use bernstream::window::histogram::Nodes;
 use bernstream::window::keep::Keep;
 use bernstream::window::{Axis, Fates, Form, Outside, Rules, Window, Windows};

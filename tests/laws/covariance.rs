@@ -144,7 +144,7 @@ fn a_thin_kernel_changes_more_than_the_product_of_its_axes() {
 /// `tests/data/covariance.py` writes lines of a name, `k`, `H`, records and lattice values; those of scipy.
 #[test]
 fn lattice_values_are_within_a_four_thousandth_of_a_peak_a_record_and_axis() {
-    let text = include_str!("data/covariance.txt");
+    let text = include_str!("../data/covariance.txt");
     for line in text.lines() {
         let name = line.split('|').next().unwrap();
         let parts: Vec<Vec<f64>> =

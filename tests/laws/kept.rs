@@ -1,10 +1,9 @@
 //! A user of several records and a window that keeps a bounded number: from rows to lattice values.
 
-#[path = "support/batches.rs"]
-mod batches;
+use crate::batches;
 
+use crate::batches::{batch, form, record, rules_for_users, seconds};
 use arrow::array::Float64Array;
-use batches::{batch, form, record, rules_for_users, seconds};
 use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
 use bernstream::target::regression::Regression;
 use bernstream::target::{Adjacency, Target};

@@ -6,9 +6,7 @@ use bernstream::window::keep::Record;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
-#[path = "support/priestley_chao.rs"]
-mod priestley_chao;
-use priestley_chao::PriestleyChao;
+use crate::priestley_chao::PriestleyChao;
 
 const DEGREE: u32 = 20;
 const GAP: f64 = 0.01;
