@@ -72,7 +72,8 @@ fn newest<'a>(found: &'a [(PathBuf, Stamp)], seen: &Seen) -> Vec<&'a Path> {
 
 fn read(folder: &Path, path: &Path, feed: &Feed) {
     let name = || path.strip_prefix(folder).unwrap_or(path).display().to_string();
-    match fs::metadata(path).and_then(|file| if file.len() > MOST_BYTES { Ok(None) } else { fs::read(path).map(Some) }) {
+    match fs::metadata(path).and_then(|file| if file.len() > MOST_BYTES { Ok(None) } else { fs::read(path).map(Some) })
+    {
         Ok(Some(bytes)) => feed.put(name, &bytes),
         Ok(None) => feed.refuse(name(), format!("it has more than {MOST_BYTES} bytes")),
         // It was removed since.

@@ -164,8 +164,7 @@ impl Shelf {
     }
 
     pub fn kept(&self) -> Vec<Arc<Kept>> {
-        let mut all: Vec<(&Age, u64)> =
-            self.groups.values().flatten().map(|(age, number)| (age, *number)).collect();
+        let mut all: Vec<(&Age, u64)> = self.groups.values().flatten().map(|(age, number)| (age, *number)).collect();
         all.sort_unstable();
         all.iter().filter_map(|(_, number)| self.synopses.get(number).cloned()).collect()
     }
