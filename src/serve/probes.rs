@@ -1,6 +1,6 @@
 //! `/metrics`, `/healthz` and `/readyz`.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 
 use axum::Router;
@@ -9,32 +9,14 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
+use super::Error;
 use crate::metrics::Metrics;
 use crate::pipeline::Health;
-
-/// Why the endpoints cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot listen on {address}: {source}; change serve.listen")]
-    Listen { address: SocketAddr, source: std::io::Error },
-    #[error("the endpoints stopped: {0}")]
-    Stopped(std::io::Error),
-}
 
 #[derive(Clone)]
 struct Shared {
     metrics: Metrics,
     health: Arc<Health>,
-}
-
-/// Takes the address, so that a wrong one is an error before anything starts.
-pub fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
-    let listen = || {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    listen().map_err(|source| Error::Listen { address, source })
 }
 
 /// Serves until the process ends.
@@ -44,8 +26,7 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, health: Arc<Health>)
         .route("/healthz", get(live))
         .route("/readyz", get(ready))
         .with_state(Shared { metrics, health });
-    let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Stopped)?;
-    axum::serve(listener, routes).await.map_err(Error::Stopped)
+    super::serve(listener, routes).await
 }
 
 async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {

@@ -1,0 +1,1 @@
+// The module that evaluates synopses is not built in yet.
