@@ -711,10 +711,20 @@ function turned(tensor, { columns, entries }) {
   const result = new Float64Array(others * columns);
   for (let i = 0; i < others; i++) {
     const start = i * columns;
-    for (let j = 0; j < rows; j++) {
-      const coefficient = tensor[j * others + i];
-      const from = j * columns;
-      for (let p = 0; p < columns; p++) result[start + p] += coefficient * entries[from + p];
+    let j = 0;
+    // Four rows at once, their terms added in order.
+    for (; j + 4 <= rows; j += 4) {
+      const [from0, from1, from2, from3] = [j * columns, (j + 1) * columns, (j + 2) * columns, (j + 3) * columns];
+      const [c0, c1] = [tensor[j * others + i], tensor[(j + 1) * others + i]];
+      const [c2, c3] = [tensor[(j + 2) * others + i], tensor[(j + 3) * others + i]];
+      for (let p = 0; p < columns; p++) {
+        const two = result[start + p] + c0 * entries[from0 + p] + c1 * entries[from1 + p];
+        result[start + p] = two + c2 * entries[from2 + p] + c3 * entries[from3 + p];
+      }
+    }
+    for (; j < rows; j++) {
+      const [from, c] = [j * columns, tensor[j * others + i]];
+      for (let p = 0; p < columns; p++) result[start + p] += c * entries[from + p];
     }
   }
   return result;
@@ -835,8 +845,7 @@ class Newton {
     for (const point of points) {
       const row = newton.at(point);
       const whole = newton.kernel.value(point, point);
-      const pivot = Math.sqrt(Math.max(whole - dot(row, row), REST * whole));
-      newton.factor.push(Float64Array.of(...row, pivot));
+      newton.factor.push(extended(row, Math.sqrt(Math.max(whole - dot(row, row), REST * whole))));
     }
     return newton;
   }
@@ -903,14 +912,20 @@ function dot(a, b, count = Math.min(a.length, b.length)) {
   return s0 + s1 + s2 + s3 + rest;
 }
 
+function extended(row, last) {
+  const longer = new Float64Array(row.length + 1);
+  longer.set(row);
+  longer[row.length] = last;
+  return longer;
+}
+
 /** The factor of a positive definite matrix given by its lower triangle. */
 function cholesky(rows) {
   const factor = [];
   for (const row of rows) {
     const whole = row[row.length - 1];
-    const next = Float64Array.of(...forward(factor, row), 0);
-    next[factor.length] = Math.sqrt(Math.max(whole - dot(next, next, factor.length), REST * whole));
-    factor.push(next);
+    const next = forward(factor, row);
+    factor.push(extended(next, Math.sqrt(Math.max(whole - dot(next, next), REST * whole))));
   }
   return factor;
 }
@@ -1164,18 +1179,33 @@ const MOST_EXPANDED = 4;
  * only the inner products of these vectors on each axis.
  */
 function expandedLengths(degree, order, axes) {
-  const signed = Array.from({ length: order }, (_, m) => (m % 2 ? -1 : 1) * choose(order, m + 1));
   const { transposed } = operatorOf(degree);
-  const inner = axes.map((axis) =>
-    Array.from(axis, (y) => {
+  const pairs = order * order;
+  const onAxis = (axis) => {
+    const inner = new Float64Array(axis.length * pairs);
+    axis.forEach((y, at) => {
       const powers = [bernstein(degree, y)];
       while (powers.length < order) powers.push(turned(powers[powers.length - 1], transposed));
-      return powers.flatMap((a) => powers.map((b) => dot(a, b)));
-    }),
-  );
-  const weights = signed.flatMap((a) => signed.map((b) => a * b));
-  const grids = inner.reduce((outer, axis) => outer.flatMap((a) => axis.map((b) => a.map((x, i) => x * b[i]))), [weights]);
-  return Float64Array.from(grids, (terms) => Math.sqrt(Math.max(terms.reduce((sum, term) => sum + term), 0)));
+      for (let i = 0; i < pairs; i++) inner[at * pairs + i] = dot(powers[Math.floor(i / order)], powers[i % order]);
+    });
+    return inner;
+  };
+  const signed = Array.from({ length: order }, (_, m) => (m % 2 ? -1 : 1) * choose(order, m + 1));
+  let terms = Float64Array.from({ length: pairs }, (_, i) => signed[Math.floor(i / order)] * signed[i % order]);
+  for (const axis of axes) {
+    const inner = onAxis(axis);
+    const longer = new Float64Array((terms.length / pairs) * inner.length);
+    for (let at = 0; at < longer.length; at++) {
+      const i = at % pairs;
+      longer[at] = terms[Math.floor(at / inner.length) * pairs + i] * inner[at % inner.length];
+    }
+    terms = longer;
+  }
+  return Float64Array.from({ length: terms.length / pairs }, (_, at) => {
+    let square = 0;
+    for (let i = 0; i < pairs; i++) square += terms[at * pairs + i];
+    return Math.sqrt(Math.max(square, 0));
+  });
 }
 
 /** `C(n, k)`. */
