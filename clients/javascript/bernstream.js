@@ -73,7 +73,7 @@ function copied(value, depth) {
   if (isObject(value)) {
     const copy = {};
     for (const key of Object.keys(value)) {
-      if (key !== "__proto__") copy[key] = copied(value[key], depth + 1);
+      if (key !== "__proto__" && value[key] !== undefined) copy[key] = copied(value[key], depth + 1);
     }
     return Object.freeze(copy);
   }
@@ -129,6 +129,13 @@ function check(meta) {
   need(meta, "not_protected", isList(isText), "a list of texts");
   need(meta, "incomplete", (x) => x === undefined || isFlag(x), "true or false");
   need(meta, "synthetic", isFlag, "true or false");
+  const digests = need(meta, "digests", isObject, "an object");
+  for (const name of ["configuration", "program"]) need(digests, name, isText, "a text");
+  need(meta, "choices", (x) => x === undefined || isList(isObject)(x), "a list of choices");
+  if (isObject(need(meta, "panes", (x) => x === undefined || x === null || isObject(x), "an object"))) {
+    variant(field(meta.panes, "over"), "number of panes");
+    checkSpan(need(meta.panes, "newest", isObject, "an object"));
+  }
   const ledger = need(meta, "ledger", isObject, "an object");
   need(ledger, "id", isText, "a text");
   need(ledger, "sequence", (x) => Number.isInteger(x) && x >= 0, "a whole number");
@@ -212,6 +219,12 @@ function checkNoise(meta) {
   }
   const privacy = need(meta, "privacy", isObject, "an object");
   need(privacy, "in_words", isText, "a text");
+  need(privacy, "adjacency", (x) => x === "add_remove" || x === "replace_one", "one that there is");
+  if (variant(field(privacy, "unit"), "unit of privacy").name !== "record") {
+    const user = need(privacy.unit, "user", isObject, "one that there is");
+    for (const name of ["column", "per"]) need(user, name, isText, "a text");
+    need(user, "max_records_per_window", (x) => isWhole(x, 0, Infinity), "a number");
+  }
   const definition = variant(field(privacy, "definition"), "definition of privacy").name;
   if (!PAID_IN.has(definition)) throw unknown("definition of privacy", definition);
   const blocks = need(privacy, "blocks", Array.isArray, "a list of blocks");
@@ -229,6 +242,8 @@ function checkNoise(meta) {
     throw damaged("it does not say what epsilon and delta its plan has");
   }
   const band = need(meta, "band", isObject, "an object");
+  need(band, "covers", (what) => what === "the noise, not the approximation", "what a band covers");
+  need(band, "draws", (x) => isWhole(x, 0, Infinity), "a number");
   need(band, "level", (level) => level > 0 && level < 1, "between 0 and 1");
   if (!isPositive(field(band, "half_width")) || !isList(isPositive)(field(band, "weights")) || !band.weights.length) {
     throw damaged("its band is not positive");
@@ -466,7 +481,7 @@ export class Evaluator {
     return volumeOf(this.#domain) * (this.#form.mean?.() ?? meanOf(this.#form.on(midpoints(this.#domain.map(() => [0, 1])))));
   }
 
-  /** The integral over a box, `[low, high]` an axis, as exact as `mass`. */
+  /** The integral over a box, `[low, high]` an axis: exact but for kernels, those by the midpoint rule. */
   integrate(box) {
     const domain = this.#domain;
     const sides = domain.length === 1 && typeof box?.[0] === "number" ? [box] : box;
@@ -589,6 +604,13 @@ class Nearest {
 
   on(axes) {
     return Float64Array.from(pointsOf(axes), (point) => this.at(point));
+  }
+
+  /** Each value counts where its cell and the box overlap. */
+  integral(box) {
+    const { degree } = this;
+    const overlap = ([low, high], j) => Math.max(Math.min((j + 0.5) / degree, high) - Math.max((j - 0.5) / degree, low), 0);
+    return product(this.values, box.map((side) => Float64Array.from({ length: degree + 1 }, (_, j) => overlap(side, j))));
   }
 }
 
