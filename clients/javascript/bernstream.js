@@ -230,12 +230,14 @@ function checkNoise(meta) {
   const blocks = need(privacy, "blocks", Array.isArray, "a list of blocks");
   blocks.forEach(checkSpan);
   const kind = PAID_IN.get(definition);
-  const isPaid = (price) => (kind === undefined ? isText(price) : field(price, kind) !== undefined);
+  const isPaid = (price) => (kind === undefined ? isText(price) && /^\d+(\.\d+)?$/.test(price) : field(price, kind) !== undefined);
   if (![field(privacy, "price"), ...blocks.flatMap((b) => [field(b, "spent"), field(b, "total")])].every(isPaid)) {
     throw damaged("its prices are not those of its definition of privacy");
   }
-  const calibrated = field(noise, "calibrated") ?? "tight";
-  if ((calibrated === "sampled") !== (definition === "random")) {
+  const calibrated = Object.hasOwn(noise, "calibrated") ? variant(noise.calibrated, "calibration") : { name: "tight" };
+  if (calibrated.name === "paper") need(calibrated.content, "times_needed", Number.isFinite, "a number");
+  else if (!["tight", "sampled"].includes(calibrated.name)) throw unknown("calibration", calibrated.name);
+  if ((calibrated.name === "sampled") !== (definition === "random")) {
     throw damaged("its noise and its definition of privacy do not fit");
   }
   if (definition === "declared plan" && !isObject(field(privacy, "implies"))) {
