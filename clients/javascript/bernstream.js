@@ -1188,48 +1188,96 @@ export class Pointwise {
   }
 
   #lengths(axes) {
-    if (this.#meta.basis === "bernstein" && this.#order <= MOST_EXPANDED) {
-      return expandedLengths(this.#meta.degree, this.#order, axes);
-    }
+    const { basis, degree } = this.#meta;
+    if (basis === "bernstein" && isExpanded(degree, this.#order, axes)) return expandedLengths(degree, this.#order, axes);
     return Float64Array.from(pointsOf(axes), (point) => this.#length(point));
   }
 }
 
-/** Up to this order the alternating sum of powers of the operator keeps 13 digits. */
-const MOST_EXPANDED = 4;
+/** Products of inner products that are kept at once. */
+const MOST_EXPANDED = 2 ** 22;
+
+/** Whether a grid is cheaper by `expandedLengths` than a point after the other. */
+function isExpanded(degree, order, axes) {
+  const [width, pairs] = [degree + 1, order ** 2];
+  let [points, expanded] = [1, 0];
+  axes.forEach((axis, i) => {
+    points *= axis.length;
+    expanded += points * pairs ** (axes.length - i) + (axis.length * pairs * width ** 2) / 2;
+  });
+  const direct = points * order * axes.length * width ** (axes.length + 1);
+  return axes.length > 1 && pairs ** axes.length <= MOST_EXPANDED && expanded < direct;
+}
 
 /**
- * The influences are `sum_m (-1)^m C(h, m+1)` times the product over the axes of `A^m' b(y_i)`, so their squared length needs
- * only the inner products of these vectors on each axis.
+ * With `A_i` the operator along axis `i` the influences are `sum_{j<h} (I - A_1 A_2 A_3)^j` on the bases. As a polynomial in
+ * each `A_i` of degree `n = h - 1` that has Bernstein coefficients from 0 to `h`, so it is a sum of products over the axes of
+ * `C(n,a) A_i^a (I - A_i)^(n-a) b(y_i)`, no digit is lost, and its squared length needs only the inner products of these on
+ * each axis.
  */
 function expandedLengths(degree, order, axes) {
-  const { transposed } = operatorOf(degree);
-  const pairs = order * order;
-  const onAxis = (axis) => {
-    const inner = new Float64Array(axis.length * pairs);
-    axis.forEach((y, at) => {
-      const powers = [bernstein(degree, y)];
-      while (powers.length < order) powers.push(turned(powers[powers.length - 1], transposed));
-      for (let i = 0; i < pairs; i++) inner[at * pairs + i] = dot(powers[Math.floor(i / order)], powers[i % order]);
-    });
-    return inner;
-  };
-  const signed = Array.from({ length: order }, (_, m) => (m % 2 ? -1 : 1) * choose(order, m + 1));
-  let terms = Float64Array.from({ length: pairs }, (_, i) => signed[Math.floor(i / order)] * signed[i % order]);
-  for (const axis of axes) {
-    const inner = onAxis(axis);
-    const longer = new Float64Array((terms.length / pairs) * inner.length);
-    for (let at = 0; at < longer.length; at++) {
-      const i = at % pairs;
-      longer[at] = terms[Math.floor(at / inner.length) * pairs + i] * inner[at % inner.length];
+  const sides = axes.map(() => order);
+  const blend = blendOf(order, axes.length);
+  const pairs = new Float64Array(blend.length ** 2);
+  // The two indices of an axis beside each other.
+  for (let one = 0; one < blend.length; one++) {
+    const first = placeOf(one, sides);
+    for (let other = 0; other < blend.length; other++) {
+      const second = placeOf(other, sides);
+      const at = first.reduce((at, a, axis) => at * order ** 2 + a * order + second[axis], 0);
+      pairs[at] = blend[one] * blend[other];
     }
-    terms = longer;
   }
-  return Float64Array.from({ length: terms.length / pairs }, (_, at) => {
-    let square = 0;
-    for (let i = 0; i < pairs; i++) square += terms[at * pairs + i];
-    return Math.sqrt(Math.max(square, 0));
+  const squares = onGrid(pairs, axes.map((axis) => innerProducts(degree, order, axis)));
+  return squares.map((square) => Math.sqrt(Math.max(square, 0)));
+}
+
+/** The index on each axis of a place in a row-major tensor. */
+function placeOf(flat, sides) {
+  const place = new Array(sides.length);
+  for (let axis = sides.length - 1, left = flat; axis >= 0; axis--) {
+    place[axis] = left % sides[axis];
+    left = Math.floor(left / sides[axis]);
+  }
+  return place;
+}
+
+/** The Bernstein coefficients of `sum_{j<h} (1 - t_1 t_2 t_3)^j`, by `S_{h+1} = 1 + (1 - t_1 t_2 t_3) S_h`: nothing is taken off. */
+function blendOf(order, dimensions) {
+  const ones = (degree) => productOf(new Array(dimensions).fill(Array.from({ length: degree + 1 }, (_, a) => choose(degree, a))));
+  // Times their binomials, in which a product is a convolution.
+  let scaled = Float64Array.of(1);
+  for (let side = 1; side < order; side++) {
+    const next = ones(side);
+    for (let flat = 0; flat < scaled.length; flat++) {
+      const place = placeOf(flat, new Array(dimensions).fill(side));
+      // 1 - t_1 t_2 t_3 is 1 in every corner but the last.
+      for (let corner = 0; corner < 2 ** dimensions - 1; corner++) {
+        next[place.reduce((at, a, axis) => at * (side + 1) + a + ((corner >> axis) & 1), 0)] += scaled[flat];
+      }
+    }
+    scaled = next;
+  }
+  const binomials = ones(order - 1);
+  return scaled.map((c, i) => c / binomials[i]);
+}
+
+/** The inner products of `C(n,a) A^a (I - A)^(n-a) b(y)`, `a` from 0 to `n`, with each other; a column a point. */
+function innerProducts(degree, order, axis) {
+  const { transposed } = operatorOf(degree);
+  const entries = new Float64Array(order ** 2 * axis.length);
+  axis.forEach((y, point) => {
+    let parts = [bernstein(degree, y)];
+    while (parts.length < order) {
+      const smooth = parts.map((part) => turned(part, transposed));
+      const rest = parts.map((part, a) => part.map((x, i) => x - smooth[a][i] + (a ? smooth[a - 1][i] : 0)));
+      parts = [...rest, smooth[smooth.length - 1]];
+    }
+    for (let a = 0; a < order; a++) {
+      for (let b = 0; b < order; b++) entries[(a * order + b) * axis.length + point] = dot(parts[a], parts[b]);
+    }
   });
+  return { columns: axis.length, entries };
 }
 
 /** `C(n, k)`. */

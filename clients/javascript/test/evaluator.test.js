@@ -77,6 +77,21 @@ test("a grid is its points, the last axis fastest, by every reading", () => {
   }
 });
 
+test("the noise of a large grid, found by its axes, is that of its points, whatever the order", () => {
+  for (const [dimensions, degree, orders] of [[2, 12, [1, 2, 7, 30]], [3, 6, [1, 3, 5]]]) {
+    const synopsis = parse(lattice(dimensions, degree, () => 1));
+    const grid = axes(dimensions).map(({ min, max }) => Array.from({ length: 20 }, (_, i) => min + ((max - min) * i) / 19));
+    for (const order of orders) {
+      const band = synopsis.pointwise(order);
+      const deviations = band.deviations(grid);
+      for (let flat = 7; flat < deviations.length; flat += 97) {
+        const point = grid.map((axis, i) => axis[Math.floor(flat / 20 ** (dimensions - 1 - i)) % 20]);
+        near(deviations[flat], band.deviation(point), 1e-13);
+      }
+    }
+  }
+});
+
 test("the nearest lattice point", () => {
   const values = lattice(2, 4, noise(2));
   const synopsis = parse(values);
