@@ -142,7 +142,7 @@ function check(meta) {
 }
 
 const RFC3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
-const isTime = (text) => isText(text) && RFC3339.test(text);
+const isTime = (text) => isText(text) && RFC3339.test(text) && !Number.isNaN(Date.parse(text));
 
 function checkSpan(span) {
   need(span, "start", isTime, "a time");
@@ -230,7 +230,8 @@ function checkNoise(meta) {
   const blocks = need(privacy, "blocks", Array.isArray, "a list of blocks");
   blocks.forEach(checkSpan);
   const kind = PAID_IN.get(definition);
-  const isPaid = (price) => (kind === undefined ? isText(price) && /^\d+(\.\d+)?$/.test(price) : field(price, kind) !== undefined);
+  const isDecimal = (price) => isText(price) && /^\d+(\.\d+)?$/.test(price);
+  const isPaid = (price) => (kind === undefined ? isDecimal(price) : field(price, kind) !== undefined);
   if (![field(privacy, "price"), ...blocks.flatMap((b) => [field(b, "spent"), field(b, "total")])].every(isPaid)) {
     throw damaged("its prices are not those of its definition of privacy");
   }
@@ -372,8 +373,8 @@ export class Synopsis {
   }
 
   /**
-   * What the function may have been without the noise, as far as the noise tells: `count` synopses, each with simulated noise
-   * of the same law taken off. `random` is as Math.random.
+   * What the function may have been without the noise, as far as the noise tells: `count` synopses, each with simulated
+   * noise of the same law taken off. `random` is as Math.random.
    */
   sample(count, random = Math.random) {
     if (!isWhole(count, 0, 1e6)) throw new SynopsisError(`${count} is no number of samples`);
@@ -472,7 +473,7 @@ export class Evaluator {
     return this.#form.on(unitAxes(this.#domain, axes));
   }
 
-  /** The posterior standard deviation at a point, of noise and approximation as the prior has it; null for other readings. */
+  /** The posterior standard deviation at a point, of noise and approximation as the prior has it; null but for "posterior". */
   deviation(point) {
     const unit = unitPoint(this.#domain, point);
     return this.#form.deviation ? this.#form.deviation(unit) : null;
@@ -480,7 +481,7 @@ export class Evaluator {
 
   /** The integral over the domain: exact for polynomials, else by the midpoint rule. */
   mass() {
-    return volumeOf(this.#domain) * (this.#form.mean?.() ?? meanOf(this.#form.on(midpoints(this.#domain.map(() => [0, 1])))));
+    return volumeOf(this.#domain) * (this.#form.mean?.() ?? meanOf(this.#form.on(wholeCube(this.#domain))));
   }
 
   /** The integral over a box, `[low, high]` an axis: exact but for kernels, those by the midpoint rule. */
@@ -499,7 +500,7 @@ export class Evaluator {
 
   /** A density that is nowhere negative and integrates to 1: this clipped at 0 and divided by its integral. */
   proper() {
-    const values = this.#form.on(midpoints(this.#domain.map(() => [0, 1])));
+    const values = this.#form.on(wholeCube(this.#domain));
     const mass = volumeOf(this.#domain) * meanOf(values.map((value) => Math.max(value, 0)));
     if (!(mass > 0)) throw noMass(mass);
     return {
@@ -532,7 +533,7 @@ export class Evaluator {
 }
 
 const noMass = (mass) =>
-  new SynopsisError(`the released mass is ${mass}, not positive: noise outweighs the records, and there is no density to show`);
+  new SynopsisError(`the released mass is ${mass}, not positive: noise outweighs the records, there is no density to show`);
 const volumeOf = (domain) => domain.reduce((product, { min, max }) => product * (max - min), 1);
 
 function meanOf(values) {
@@ -544,6 +545,7 @@ function meanOf(values) {
 const midpointsOf = ([low, high], count) =>
   Float64Array.from({ length: count }, (_, j) => low + ((j + 0.5) / count) * (high - low));
 const midpoints = (sides) => sides.map((side) => midpointsOf(side, [500, 80, 30][sides.length - 1]));
+const wholeCube = (domain) => midpoints(domain.map(() => [0, 1]));
 
 /** The rising sequence nearest to `values` in least squares. */
 function isotonic(values) {
@@ -1242,9 +1244,10 @@ function placeOf(flat, sides) {
   return place;
 }
 
-/** The Bernstein coefficients of `sum_{j<h} (1 - t_1 t_2 t_3)^j`, by `S_{h+1} = 1 + (1 - t_1 t_2 t_3) S_h`: nothing is taken off. */
+/** The Bernstein coefficients of `S_h = sum_{j<h} (1 - t_1 t_2 t_3)^j`, by `S_{h+1} = 1 + (1 - t_1 t_2 t_3) S_h`: only sums. */
 function blendOf(order, dimensions) {
-  const ones = (degree) => productOf(new Array(dimensions).fill(Array.from({ length: degree + 1 }, (_, a) => choose(degree, a))));
+  const binomialsOf = (degree) => Array.from({ length: degree + 1 }, (_, a) => choose(degree, a));
+  const ones = (degree) => productOf(new Array(dimensions).fill(binomialsOf(degree)));
   // Times their binomials, in which a product is a convolution.
   let scaled = Float64Array.of(1);
   for (let side = 1; side < order; side++) {
@@ -1298,7 +1301,8 @@ function answer({ meta, values }, { weights, perRecord = null }) {
   const alone = new Float64Array(values.length);
   alone[0] = 1;
   const counted = Math.max(records, 0);
-  const truncation = perRecord === null ? null : { perRecord, isProved: false, records: counted, error: perRecord * counted };
+  const seen = { perRecord, isProved: false, records: counted, error: perRecord * counted };
+  const truncation = perRecord === null ? null : seen;
   let mean = null;
   if (records > 3 * noiseOf(alone).halfWidth) {
     const value = sum / records;
@@ -1318,7 +1322,8 @@ function queryWeights(meta, f, { jackson = null } = {}) {
     const point = domain.map(({ min, max }, i) => Math.min(Math.max(min + ((cosines[i] + 1) / 2) * (max - min), min), max));
     const value = f(...point);
     if (!Number.isFinite(value)) {
-      throw new SynopsisError(`the question has no finite answer at [${point.join(", ")}]: it must be a number everywhere in the domain`);
+      const at = point.join(", ");
+      throw new SynopsisError(`the question has no finite answer at [${at}]: it must be a number everywhere in the domain`);
     }
     return value;
   };
@@ -1334,7 +1339,8 @@ function queryWeights(meta, f, { jackson = null } = {}) {
   const even = Float64Array.from({ length: count + 1 }, (_, j) => (Math.PI * j) / count);
   const back = matrixOf(count + 1, t, (j, m) => Math.cos(m * even[j]));
   const approximate = onGrid(weights, domain.map(() => back));
-  const perRecord = sampled(domain.map(() => even), at).reduce((most, value, i) => Math.max(most, Math.abs(value - approximate[i])), 0);
+  const exact = sampled(domain.map(() => even), at);
+  const perRecord = exact.reduce((most, value, i) => Math.max(most, Math.abs(value - approximate[i])), 0);
   return { weights, perRecord };
 }
 
