@@ -9,17 +9,19 @@ True
 True
 """
 
+from .density import Bounds, Cumulative, Density
 from .description import Axis
 from .errors import SynopsisError
 from .noise import NoiseError
 from .query import Answer, Mean, Truncation
-from .synopsis import Bounds, Density, Synopsis, example, read
+from .synopsis import Synopsis, example, read
 from .topic import newest
 
 __all__ = [
     "Answer",
     "Axis",
     "Bounds",
+    "Cumulative",
     "Density",
     "Mean",
     "NoiseError",

@@ -217,7 +217,7 @@ def time(text: str) -> Optional[datetime]:
 def check(document: Mapping[str, Any]) -> Description:
     """What evaluation needs of a description. An error in words where something of it is not proper."""
     fields = _Fields(document)
-    if (found := fields.any("format")) != FORMAT or isinstance(found, bool):
+    if (found := fields.any("format")) != FORMAT or type(found) is not int:
         raise SynopsisError(f"not a synopsis: it has format {found!r}, this package reads format {FORMAT}")
     axes = tuple(_axis(_Fields(axis, "domain.")) for axis in fields.list("domain"))
     if not 1 <= len(axes) <= 3:
@@ -231,6 +231,8 @@ def check(document: Mapping[str, Any]) -> Description:
         raise fields.wrong("target", f"is a '{kind}', which this package does not know")
     about = _Fields(target, f"target.{kind}.")
     _words(fields)
+    if document.get("smoothness") is not None:
+        _smoothness(fields, basis, len(axes))
     span = fields.object("window")
     _privacy(fields)
     key = fields.text("key") if fields.found.get("key") is not None else None
@@ -328,7 +330,21 @@ def _band(about: _Fields) -> Band:
         raise about.wrong("weights", f"are not 1 to {MAX_DEGREE + 1} positive numbers")
     pointwise = about.positive("pointwise") if about.found.get("pointwise") is not None else None
     about.whole("draws", 0, 2**32 - 1)
+    if about.text("covers") != "the noise, not the approximation":
+        raise about.wrong("covers", "is not what this package knows")
     return Band(about.number("level"), about.positive("half_width"), weights, pointwise)
+
+
+def _smoothness(fields: _Fields, basis: Basis, axes: int) -> None:
+    name, content = fields.variant("smoothness")
+    of = _Fields({name: content}, "smoothness.")
+    if name in ("lipschitz", "curvature") and isinstance(basis, Lattice):
+        bounds = of.numbers(name)
+        if len(bounds) == axes and np.all(bounds > 0.0):
+            return
+    elif name == "norm" and isinstance(basis, Kernels) and of.number(name) > 0.0:
+        return
+    raise SynopsisError("not a synopsis: the smoothness that it declares does not fit its form")
 
 
 def _privacy(fields: _Fields) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
 from . import arrow, bands, noise, readings, show
 from .arrays import Array, Numbers
+from .density import Bounds, Cumulative, Density, no_mass
 from .description import Axis, Kernels, check
 from .document import Text, freeze, parse
 from .errors import SynopsisError
@@ -26,13 +27,6 @@ if TYPE_CHECKING:
 
 #: The 97.5 % quantile of the normal law, as the Rust evaluator has it.
 _NORMAL = 1.96
-
-
-class Bounds(NamedTuple):
-    """The ends of a band."""
-
-    lower: Any
-    upper: Any
 
 
 class Synopsis:
@@ -255,8 +249,7 @@ class Synopsis:
 
         With ``proper`` clipped at 0 where noise has pushed it below, and divided by what is left.
         """
-        if self.kind != "density":
-            raise SynopsisError(f"this synopsis is no density but a {self.kind}")
+        self._is_density()
         divide_by = self._about.target.get("divide_by")
         if proper:
             clipped = np.maximum(self._function.values(readings.midpoints(len(self.axes))), 0.0).mean()
@@ -264,10 +257,13 @@ class Synopsis:
         else:
             divisor = float(divide_by) if divide_by is not None else self.mass
         if not divisor > 0.0:
-            raise SynopsisError(
-                f"the released mass is {divisor}, not positive: noise outweighs the records, and there is no density to show"
-            )
+            raise no_mass(divisor)
         return Density(self, divisor, proper)
+
+    def cumulative(self) -> Cumulative:
+        """The part of the mass at or below a point, made to rise from 0 to 1: of a density on one axis."""
+        self._is_density()
+        return Cumulative(self)
 
     def sample(self, n: int, rng: Union[int, np.random.Generator, None] = None) -> list[Synopsis]:
         """``n`` plausible synopses: the values minus simulated noise of the known law, what the noise could have hidden.
@@ -299,6 +295,10 @@ class Synopsis:
         from scipy.interpolate import BPoly
 
         return BPoly(self._function.coefficients[:, None], [self.axes[0].min, self.axes[0].max])
+
+    def _is_density(self) -> None:
+        if self.kind != "density":
+            raise SynopsisError(f"this synopsis is no density but a {self.kind}")
 
     @cached_property
     def _function(self) -> readings.Reading:
@@ -351,24 +351,6 @@ class Synopsis:
 
     def _repr_html_(self) -> str:
         return show.html(self)
-
-
-class Density:
-    """A density on the domain of a synopsis, to be called like one."""
-
-    def __init__(self, of: Synopsis, divisor: float, proper: bool) -> None:
-        self._of, self.divisor, self.proper = of, divisor, proper
-
-    def __call__(self, *coordinates: Numbers) -> Any:
-        """The density at points in natural units."""
-        return self._possible(self._of(*coordinates))
-
-    def band(self, *coordinates: Numbers, pointwise: bool = False) -> Bounds:
-        """The band of the synopsis, divided alike; the noise of the divisor is not part of it."""
-        return Bounds(*(self._possible(end) for end in self._of.band(*coordinates, pointwise=pointwise)))
-
-    def _possible(self, values: Any) -> Any:
-        return (np.maximum(values, 0.0) if self.proper else values) / self.divisor
 
 
 def read(path: Union[str, os.PathLike[str]]) -> Synopsis:
