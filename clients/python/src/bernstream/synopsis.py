@@ -154,7 +154,7 @@ class Synopsis:
 
     def by(self, reading: By) -> Synopsis:
         """The same synopsis by another reading: an order, ``"nearest"``, ``"kernel"`` or ``"posterior"``."""
-        other = Synopsis(self._document, self._values, reading)
+        other = self._like(self._values, readings.proper(reading))
         _ = other._function
         return other
 
@@ -275,7 +275,7 @@ class Synopsis:
         if isinstance(about.basis, Kernels):
             # The noise is on the coordinates in Newton's basis.
             drawn = Newton.on(about.basis.kernel, about.basis.points).coefficients(drawn.T).T
-        return [Synopsis(self._document, self._values - one, self._by) for one in drawn]
+        return [self._like(self._values - one, self._by) for one in drawn]
 
     def query(self, function: Function) -> Answer:
         """What a function adds up to over the records, and its mean, with both their errors; of moments only.
@@ -295,6 +295,13 @@ class Synopsis:
         from scipy.interpolate import BPoly
 
         return BPoly(self._function.coefficients[:, None], [self.axes[0].min, self.axes[0].max])
+
+    def _like(self, values: Array, by: By) -> Synopsis:
+        """The same description, checked before."""
+        other = object.__new__(Synopsis)
+        other._document, other._about, other._values, other._by = self._document, self._about, values, by
+        values.flags.writeable = False
+        return other
 
     def _is_density(self) -> None:
         if self.kind != "density":
