@@ -312,7 +312,36 @@ mod tests {
     }
 
     const SAFE: &str = r"
+bernstream_build_info{configuration,definition,detail,version,pipeline} gauge: 1; the labels say what is running
+bernstream_closed_until_timestamp_seconds{pipeline} gauge: end of the newest window that was closed
+bernstream_ledger_entries{pipeline} gauge: rows of the ledger
+bernstream_ledger_info{ledger,pipeline} gauge: 1; the name of the ledger in use, as in every synopsis
+bernstream_newest_window_withheld{reason,pipeline} gauge: 1 where the newest window was closed unpaid, and why: no budget is left, or every release is over
+bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; none for files and after the last window
+bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of the synopsis
+bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that has a release unpaid, where there is one
+bernstream_privacy_budget_used_ratio{pipeline} gauge: spent of total in the newest block charged, the larger part
+bernstream_privacy_delta_limit{pipeline} gauge: total of every block
+bernstream_privacy_delta_reserve{pipeline} gauge: of the total of every block, kept back for corrections
+bernstream_privacy_delta_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_epsilon_limit{pipeline} gauge: total of every block
+bernstream_privacy_epsilon_reserve{pipeline} gauge: of the total of every block, kept back for corrections
+bernstream_privacy_epsilon_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_rho_limit{pipeline} gauge: total of every block
+bernstream_privacy_rho_reserve{pipeline} gauge: of the total of every block, kept back for corrections
+bernstream_privacy_rho_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_windows_limit{pipeline} gauge: total of every block
+bernstream_privacy_windows_reserve{pipeline} gauge: of the total of every block, kept back for corrections
+bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest block charged
+bernstream_ready{part,pipeline} gauge: 1 while it works: the input is read, the witness agrees with the ledger, the output takes what is due
+bernstream_synopses_published_total{pipeline} counter: synopses that reached the output
+bernstream_windows_released_total{pipeline} counter: windows paid for
+bernstream_windows_withheld_total{pipeline} counter: windows closed unpaid: their budget was spent, or no release was due
 ";
     const OPERATOR: &str = r"
+bernstream_batches_total{pipeline} counter: messages read
+bernstream_read_until_timestamp_seconds{pipeline} gauge: message timestamp of what was read last
+bernstream_records_total{fate,pipeline} counter: records by what became of them
+bernstream_seal_seconds{pipeline} gauge: time from close to sealed of the last window
 ";
 }

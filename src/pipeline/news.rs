@@ -293,7 +293,7 @@ mod tests {
             news.tell(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
             assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
             assert_eq!(health.spent.load(Relaxed), is_spent);
-            let spent = "newest_window_withheld{pipeline=\"news\",reason=\"budget\"} 1";
+            let spent = "newest_window_withheld{reason=\"budget\",pipeline=\"news\"} 1";
             assert_eq!(metrics.render().unwrap().contains(spent), is_spent);
         }
         assert!(news.is_empty());
