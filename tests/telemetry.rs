@@ -402,6 +402,7 @@ fn neighbouring_streams_differ_at_the_operators_level() {
         lines.filter(|line| line.starts_with("bernstream_records_total")).collect::<Vec<_>>()
     };
     assert!(counts(&seen[0]).iter().any(|line| line.contains("fate=\"taken\"") && line.ends_with(" 72")), "{seen:?}");
+    assert!(seen[0].pages.last().expect("the end").contains("bernstream_read_until_timestamp_seconds{"), "{seen:?}");
     for ((name, _), seen_of) in streams.iter().zip(&seen).skip(1) {
         assert_ne!(counts(seen_of), counts(&seen[0]), "{name}");
     }
