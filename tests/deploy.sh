@@ -29,7 +29,7 @@ elif command -v kustomize >/dev/null; then
     export BERNSTREAM_KUSTOMIZE="kustomize build"
 else
     if [ ! -x target/deploy-bin/kustomize ] && command -v go >/dev/null; then
-        GOBIN=$PWD/target/deploy-bin go install sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
+        GOBIN=$PWD/target/deploy-bin go install sigs.k8s.io/kustomize/kustomize/v5@v5.8.3
     fi
     if [ -x target/deploy-bin/kustomize ]; then
         export BERNSTREAM_KUSTOMIZE="$PWD/target/deploy-bin/kustomize build"
