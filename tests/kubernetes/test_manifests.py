@@ -124,11 +124,15 @@ def test_the_dashboard_sees_synopses_only():
         settings = tomllib.loads(configuration(folder))
         spec = one("Deployment", "bernstream-dashboard", folder)["spec"]["template"]["spec"]
         (container,) = spec["containers"]
-        arguments = container["args"]
-        assert arguments[0] == "dashboard"
-        assert arguments[arguments.index("--topic") + 1] == settings["output"]["kafka"]["topic"]
-        assert arguments[arguments.index("--brokers") + 1] == settings["input"]["kafka"]["brokers"]
-        assert not {settings["input"]["kafka"]["topic"], settings["output"]["kafka"]["witness"]} & set(arguments)
+        command, *options = container["args"]
+        options = dict(option.split("=", 1) for option in options)
+        assert command == "dashboard"
+        assert options["--topic"] == settings["output"]["kafka"]["topic"]
+        assert options["--brokers"] == settings["input"]["kafka"]["brokers"]
+        assert options["--listen"] == f"0.0.0.0:{container['ports'][0]['containerPort']}"
+        sasl = settings["input"]["kafka"].get("sasl")
+        assert options.get("--sasl") == (sasl and sasl["mechanism"])
+        assert sasl is None or options["--username"] != sasl["username"], "a user of its own, with fewer rights"
         secrets = {v["secret"]["secretName"] for v in spec.get("volumes", [])}
         assert secrets <= {"bernstream-dashboard-kafka"}, "no ledger, no configuration, no secret of the worker"
 
