@@ -16,11 +16,22 @@ spec:
 """
 
 
+class Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as they were written."""
+
+
+def _text(dumper, text):
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+Dumper.add_representer(str, _text)
+
+
 def made():
     """The component as it should be."""
     rules = yaml.safe_load(RULES.read_text())
     assert set(rules) == {"groups"}, "a plain rule file has groups and nothing else"
-    body = yaml.safe_dump(rules, sort_keys=False, width=120, allow_unicode=True)
+    body = yaml.dump(rules, Dumper=Dumper, sort_keys=False, width=120, allow_unicode=True)
     return HEAD + "".join(f"  {line}\n" if line else "\n" for line in body.splitlines())
 
 
