@@ -10,9 +10,11 @@ pub struct File {
 }
 
 const HTML: &str = "text/html; charset=utf-8";
+const JS: &str = "text/javascript; charset=utf-8";
 #[allow(dead_code, reason = "the page is a stub")]
 const CSS: &str = "text/css; charset=utf-8";
-const JS: &str = "text/javascript; charset=utf-8";
+#[allow(dead_code, reason = "the page is a stub")]
+const SVG: &str = "image/svg+xml";
 
 /// Every file, a line each.
 #[rustfmt::skip]
