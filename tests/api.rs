@@ -2,11 +2,16 @@
 //! come, to whoever asks, whatever was in the messages.
 #![cfg(feature = "worker")]
 
+#[path = "support/kafka.rs"]
+mod kafka;
+#[path = "support/scene.rs"]
+mod scene;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 use bernstream::clock::Timestamp;
@@ -17,6 +22,7 @@ use bernstream::synopsis::query::Query;
 use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use scene::Scene;
 use serde_json::Value;
 
 /// Three functions of the same flights: of one axis, of two, and moments.
@@ -67,16 +73,25 @@ struct Answer {
 
 impl Dashboard {
     fn start(arguments: &[&str]) -> Dashboard {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_bernstream"))
-            .args(["dashboard", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts");
-        let mut said = String::new();
-        BufReader::new(child.stdout.as_mut().expect("its output")).read_line(&mut said).expect("it says where");
-        let address = said.trim().split_once("http://").expect("an address").1.to_owned();
+        Dashboard::of(&[&["dashboard", "--listen", "127.0.0.1:0"], arguments].concat())
+    }
+
+    /// Of any command that serves one, and says where.
+    fn of(arguments: &[&str]) -> Dashboard {
+        let (said, says) = std::io::pipe().expect("a pipe");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+        command.args(arguments).stdout(says.try_clone().expect("a copy")).stderr(says);
+        let child = command.spawn().expect("it starts");
+        drop(command);
+        let mut lines = BufReader::new(said).lines().map(|line| line.expect("text"));
+        let place = |line: String| {
+            let (before, place) = line.split_once("http://")?;
+            let end = place.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(place.len());
+            (!before.contains("/metrics")).then(|| place[..end].to_owned())
+        };
+        let address = lines.find_map(place).expect("an address");
+        // So that it never waits for us.
+        std::thread::spawn(move || lines.for_each(drop));
         Dashboard { child, address }
     }
 
@@ -147,10 +162,17 @@ struct Event {
 
 impl Events {
     fn next(&mut self) -> Event {
+        self.next_if_any().expect("the stream goes on")
+    }
+
+    /// None at the end of the stream.
+    fn next_if_any(&mut self) -> Option<Event> {
         let (mut name, mut id, mut data) = (String::new(), String::new(), None);
         loop {
             let mut line = String::new();
-            assert!(self.0.read_line(&mut line).expect("an event in time") > 0, "the stream has ended");
+            if self.0.read_line(&mut line).expect("an event in time") == 0 {
+                return None;
+            }
             match line.trim_end_matches('\n').split_once(": ") {
                 Some(("event", text)) => name = text.to_owned(),
                 Some(("id", text)) => id = text.to_owned(),
@@ -160,7 +182,7 @@ impl Events {
                 }
                 None if line == "\n" => {
                     if let Some(data) = data.take() {
-                        return Event { name, id, data };
+                        return Some(Event { name, id, data });
                     }
                 }
                 _ => {}
@@ -505,6 +527,68 @@ fn a_dashboard_that_cannot_start_says_why() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(code) && said.contains(word), "{arguments:?}: {:?} {said}", output.status);
     }
+}
+
+#[test]
+fn a_worker_shows_what_it_publishes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = CONFIGURATION.replace("FOLDER", &folder.path().display().to_string()).replace("28d", "7d");
+    let text = text + "[serve]\nlisten = \"127.0.0.1:0\"\ndashboard = \"127.0.0.1:0\"\n";
+    let configuration = folder.path().join("bernstream.toml");
+    fs::write(&configuration, text).expect("written");
+    let mut worker = Dashboard::of(&["run", &configuration.display().to_string()]);
+    let mut events = worker.events(None);
+    let out = folder.path().join("out");
+    assert_eq!(events.next().data["source"], format!("folder {}", out.display()));
+    let mut shown = Vec::new();
+    while let Some(event) = events.next_if_any() {
+        shown.extend((event.name == "synopsis").then_some(event.data));
+    }
+    assert!(worker.child.wait().expect("it ends").success(), "it ends when its work is done, whoever looks");
+    assert!(!shown.is_empty());
+    for data in shown {
+        let synopsis = Synopsis::from_json(&data.to_string()).expect("a synopsis");
+        let about = synopsis.description();
+        let files = synopses(&out, &about.release, about.key.as_ref().expect("a key"));
+        assert!(files.iter().any(|file| open(file) == synopsis), "what was published");
+    }
+}
+
+#[test]
+fn the_demonstration_shows_its_curves_in_a_browser() {
+    let demo = Dashboard::of(&["demo", "--dashboard", "127.0.0.1:0"]);
+    let page = demo.ask("GET", "/");
+    assert!(page.status == 200 && page.headers.contains("content-type: text/html"), "{}", page.headers);
+    let mut events = demo.events(None);
+    assert_eq!(events.next().data["source"], "topic waiting-times-synopses");
+    let keys: Vec<Value> = (0..4).map(|_| events.next_of("synopsis").data["key"].clone()).collect();
+    assert_eq!(keys, ["north", "south", "north", "south"]);
+    demo.end();
+}
+
+#[test]
+fn a_real_topic_is_shown_as_it_was_published() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 5);
+    scene.send(&scene.rows(5_000, 1));
+    scene.begin(Duration::from_millis(500));
+    let mut worker = scene.start();
+    // Before it has made its first window: it comes live, or from the history.
+    let dashboard = Dashboard::start(&["--topic", &scene.output, "--brokers", &servers, "--history", "1h"]);
+    let mut events = dashboard.events(None);
+    let mut shown: Vec<Value> = (0..10).map(|_| events.next_of("synopsis").data).collect();
+    assert!(worker.wait().expect("it ends").success(), "{}", scene.read_log());
+    let name = |data: &Value| data["window"]["start"].to_string() + &data["key"].to_string();
+    shown.sort_by_key(name);
+    let open = |published: &scene::Published| Synopsis::open(&published.payload).expect("a synopsis");
+    let json = |synopsis: Synopsis| serde_json::from_str(&synopsis.to_json().expect("JSON")).expect("JSON");
+    let mut published: Vec<Value> = scene.published().iter().map(open).map(json).collect();
+    published.sort_by_key(name);
+    assert_eq!(shown, published);
+    let past = Dashboard::start(&["--topic", &scene.output, "--brokers", &servers, "--history", "0s"]);
+    past.events(None).next_of("source");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(past.get("/api/v1/synopses"), serde_json::json!([]), "nothing is so new");
 }
 
 #[test]
