@@ -25,6 +25,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = Settings::load(&arguments.file).map_err(|faults| Failure::Configuration(faults.to_string()))?;
     print!("{}", summary(&settings));
+    for warning in settings.warnings() {
+        eprintln!("warning: {warning}");
+    }
     if arguments.offline {
         return Ok(());
     }
@@ -166,7 +169,7 @@ fn bytes(count: u64) -> String {
 struct Check {
     what: String,
     fault: Option<(String, String)>,
-    /// The broker did not say: it may be away, or have no such topic.
+    /// The broker did not say: it may be away, turn us away, or have no such topic.
     is_unanswered: bool,
 }
 
@@ -244,8 +247,13 @@ fn about(
         }
         Err(source::Error::NoTopic { .. }) => fault("there is none".into(), format!("{make}; or correct its name")),
         Err(error) => {
-            fault(error.to_string(), "start the broker, or correct `brokers`".into());
-            return !error.is_passing();
+            let remedy = match error {
+                source::Error::Setup { .. } | source::Error::Denied { .. } => "correct `tls` or `sasl`",
+                _ => "start the broker, or correct `brokers`",
+            };
+            fault(error.to_string(), remedy.into());
+            // Nor is there more to learn from who turned us away.
+            return matches!(error, source::Error::Refused { .. });
         }
     }
     true
