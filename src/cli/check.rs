@@ -169,7 +169,7 @@ fn bytes(count: u64) -> String {
 struct Check {
     what: String,
     fault: Option<(String, String)>,
-    /// The broker did not say: it may be away, turn us away, or have no such topic.
+    /// The broker did not say: it may be away, or have no such topic.
     is_unanswered: bool,
 }
 
@@ -233,8 +233,8 @@ fn about(
     ask: impl FnOnce(&Topic) -> Vec<Check>,
 ) -> bool {
     let what = format!("topic {name} at {}", broker.servers);
-    let mut fault = |why: String, remedy: String| {
-        checks.push(Check { what: what.clone(), fault: Some((why, remedy)), is_unanswered: true });
+    let mut fault = |why: String, remedy: &str, is_unanswered| {
+        checks.push(Check { what: what.clone(), fault: Some((why, remedy.to_owned())), is_unanswered });
     };
     match topic::describe(broker, name) {
         Ok(topic) => {
@@ -245,13 +245,16 @@ fn about(
                 checks.extend(ask(&topic));
             }
         }
-        Err(source::Error::NoTopic { .. }) => fault("there is none".into(), format!("{make}; or correct its name")),
+        Err(source::Error::NoTopic { .. }) => {
+            fault("there is none".into(), &format!("{make}; or correct its name"), true)
+        }
         Err(error) => {
-            let remedy = match error {
-                source::Error::Setup { .. } | source::Error::Denied { .. } => "correct `tls` or `sasl`",
-                _ => "start the broker, or correct `brokers`",
+            let is_security = matches!(error, source::Error::Setup { .. } | source::Error::Denied { .. });
+            let remedy = match is_security {
+                true => "correct `tls` or `sasl`, or the files that they name",
+                false => "start the broker, or correct `brokers`",
             };
-            fault(error.to_string(), remedy.into());
+            fault(error.to_string(), remedy, !is_security);
             // Nor is there more to learn from who turned us away.
             return matches!(error, source::Error::Refused { .. });
         }
