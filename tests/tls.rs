@@ -202,7 +202,7 @@ fn what_is_wrong_is_told_in_words_within_seconds_by_every_command() {
     let passing: [(&str, Way<'_>, &[&str]); 3] = [
         ("plain text", Way { ca: None, sasl: None, ..right }, &["hangs up on plain text", "set `tls`"]),
         ("no password", Way { sasl: None, ..right }, &["hangs up", "set `sasl`"]),
-        ("tls to plain text", Way { brokers: &secure.plain, ..right }, &["does not answer as a TLS port does"]),
+        ("tls to plain text", Way { brokers: &secure.plain, ..right }, &["does not answer as a port for TLS does"]),
     ];
     for (case, way, words) in passing {
         refused(&secure, case, &way, words, None);

@@ -12,7 +12,7 @@ use rdkafka::consumer::{BaseConsumer, ConsumerContext};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 
 use crate::source::Error;
-use crate::source::refusal::{Complaint, Weight};
+use crate::source::refusal::Complaint;
 
 /// How long a broker may take to answer one question.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -271,7 +271,7 @@ impl Broker {
                 Some(code) if silent.contains(&code) => self.hear(client),
                 _ => break,
             }
-            if self.heard.latest().is_some_and(|complaint| complaint.weight() == Weight::Final) {
+            if self.heard.latest().is_some_and(|complaint| complaint.is_final()) {
                 break;
             }
         }
@@ -319,16 +319,14 @@ impl Broker {
     fn unavailable(&self, why: &str) -> Error {
         let servers = self.servers.clone();
         match self.heard.latest() {
-            Some(complaint) if complaint.weight() == Weight::Final => {
-                Error::Denied { why: complaint.words(self), servers }
-            }
+            Some(complaint) if complaint.is_final() => Error::Denied { why: complaint.words(self), servers },
             Some(complaint) => Error::Unavailable { why: complaint.words(self), servers },
             None => Error::Unavailable { why: why.to_owned(), servers },
         }
     }
 }
 
-/// The weightiest thing that clients of a cluster said lately.
+/// What clients of a cluster complained of lately: what is final, or what came last.
 #[derive(Clone, Debug, Default)]
 struct Heard(Arc<Mutex<Option<(Complaint, Instant)>>>);
 
@@ -340,7 +338,7 @@ impl Heard {
 
     /// A refusal is not forgotten over the connection that ends with it.
     fn add(&self, complaint: Complaint) {
-        if self.latest().is_none_or(|latest| latest.weight() <= complaint.weight()) {
+        if complaint.is_final() || !self.latest().is_some_and(|latest| latest.is_final()) {
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((complaint, Instant::now()));
         }
     }
