@@ -9,6 +9,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use crate::cli::cluster::Cluster;
 use crate::cli::evaluate::Error;
 use crate::clock::Timestamp;
+use crate::feed;
 use crate::source::broker::{Broker, Ear, PATIENCE};
 use crate::source::{self, topic};
 use crate::synopsis::Synopsis;
@@ -39,14 +40,7 @@ impl Topic {
     pub fn newest(&self) -> Result<Synopsis, Error> {
         let broker = self.cluster.broker()?;
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
-        let settings = [
-            // librdkafka wants a name to assign partitions by hand; nothing joins or commits.
-            ("group.id", "bernstream-evaluate"),
-            ("enable.auto.commit", "false"),
-            ("isolation.level", "read_committed"),
-            ("auto.offset.reset", "error"),
-        ];
-        let consumer = broker.consumer(&settings).map_err(lost)?;
+        let consumer = feed::topic::consumer(&broker).map_err(lost)?;
         let mut ends = self.ends(&broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
         let (mut messages, mut unreadable) = (0, 0);
@@ -106,7 +100,7 @@ impl Topic {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use rdkafka::ClientConfig;
+    use rdkafka::config::ClientConfig;
     use rdkafka::mocking::MockCluster;
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 

@@ -17,8 +17,8 @@ use crate::source::refusal::Complaint;
 /// How long a broker may take to answer one question.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A first question is given up so early where the brokers have turned the client away meanwhile.
-const LOOKS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(7)];
+/// How soon it is looked first whether the brokers have turned a client away.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How long a complaint counts. The client repeats the same one after 30 s only.
 const FRESH: Duration = Duration::from_secs(60);
@@ -258,24 +258,26 @@ impl Broker {
     pub(crate) fn ask<T>(
         &self,
         client: &BaseConsumer<Ear>,
+        patience: Duration,
         question: impl Fn(Duration) -> KafkaResult<T>,
     ) -> KafkaResult<T> {
         use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut};
-        let mut answer = Err(KafkaError::Global(OperationTimedOut));
-        for look in LOOKS {
-            // What was said long ago is not taken for news later.
-            self.hear(client);
-            answer = question(look);
+        let (started, mut look) = (Instant::now(), LOOK);
+        // What was said long ago is not taken for news later.
+        self.hear(client);
+        loop {
+            let answer = question(look.min(patience.saturating_sub(started.elapsed())));
             let silent = [OperationTimedOut, BrokerTransportFailure, AllBrokersDown];
             match answer.as_ref().err().and_then(KafkaError::rdkafka_error_code) {
                 Some(code) if silent.contains(&code) => self.hear(client),
-                _ => break,
+                _ => return answer,
             }
-            if self.heard.latest().is_some_and(|complaint| complaint.is_final()) {
-                break;
+            let is_over = started.elapsed() >= patience;
+            if is_over || self.heard.latest().is_some_and(|complaint| complaint.is_final()) {
+                return answer;
             }
+            look *= 3;
         }
-        answer
     }
 
     /// A failed question about `topic`, in words.

@@ -45,7 +45,7 @@ pub fn create(
 ) -> Result<(), Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     // An administration request does not tell why nobody answers.
-    metadata(broker, &client, topic)?;
+    metadata(broker, &client, topic, PATIENCE)?;
     let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
     let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
     let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
@@ -80,14 +80,39 @@ pub fn create(
     }
 }
 
-fn metadata(broker: &Broker, client: &BaseConsumer<Ear>, topic: &str) -> Result<Metadata, Error> {
-    let asked = broker.ask(client, |patience| client.fetch_metadata(Some(topic), patience));
+/// By a client that reads nothing.
+fn metadata(broker: &Broker, client: &BaseConsumer<Ear>, topic: &str, patience: Duration) -> Result<Metadata, Error> {
+    let asked = broker.ask(client, patience, |patience| client.fetch_metadata(Some(topic), patience));
     asked.map_err(|e| broker.failed(topic, &e))
 }
 
 /// The partitions of a topic, ascending.
 pub(crate) fn partitions(broker: &Broker, client: &BaseConsumer<Ear>, topic: &str) -> Result<Vec<i32>, Error> {
-    let metadata = metadata(broker, client, topic)?;
+    partitions_within(broker, client, topic, PATIENCE)
+}
+
+/// The partitions of a topic, ascending, where the broker answers within `patience`.
+pub(crate) fn partitions_within(
+    broker: &Broker,
+    client: &BaseConsumer<Ear>,
+    topic: &str,
+    patience: Duration,
+) -> Result<Vec<i32>, Error> {
+    numbers(broker, topic, &metadata(broker, client, topic, patience)?)
+}
+
+/// The partitions of a topic, ascending, asked by a client that reads it.
+pub(crate) fn partitions_while_reading(
+    broker: &Broker,
+    client: &BaseConsumer<Ear>,
+    topic: &str,
+    patience: Duration,
+) -> Result<Vec<i32>, Error> {
+    let metadata = client.fetch_metadata(Some(topic), patience).map_err(|e| broker.failed(topic, &e))?;
+    numbers(broker, topic, &metadata)
+}
+
+fn numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>, Error> {
     let found = metadata.topics().iter().find(|t| t.name() == topic);
     if let Some(error) = found.and_then(|t| t.error()) {
         return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
