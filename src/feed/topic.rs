@@ -42,6 +42,8 @@ pub fn consumer(broker: &Broker) -> Result<BaseConsumer, KafkaError> {
         .set("enable.auto.commit", "false")
         .set("isolation.level", "read_committed")
         .set("auto.offset.reset", "error")
+        // What waits to be looked at; a history is read no faster than that.
+        .set("queued.max.messages.kbytes", "16384")
         .create()
 }
 
