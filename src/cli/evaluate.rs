@@ -267,12 +267,7 @@ fn points(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
     if !arguments.at.is_empty() {
         return arguments.at.iter().map(|point| point.0.clone()).collect();
     }
-    let steps = arguments.points.unwrap_or(DEFAULT_POINTS) - 1;
-    about.domain.iter().fold(vec![vec![]], |points, axis| {
-        let at = |i| axis.min + (axis.max - axis.min) * (f64::from(i) / f64::from(steps));
-        let longer = |p: Vec<f64>| (0..=steps).map(move |i| p.iter().copied().chain([at(i).min(axis.max)]).collect());
-        points.into_iter().flat_map(longer).collect()
-    })
+    about.even_points(arguments.points.unwrap_or(DEFAULT_POINTS))
 }
 
 fn what(about: &Description, divisor: Divisor) -> String {

@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::cli::evaluate::Error;
 use crate::clock::Timestamp;
+use crate::feed;
+use crate::source::topic::Broker;
 use crate::synopsis::Synopsis;
 
 /// How long a broker may be silent.
@@ -39,16 +40,8 @@ impl Topic {
     /// consumer group.
     pub fn newest(&self) -> Result<Synopsis, Error> {
         let lost = |source| Error::Broker { brokers: self.brokers.clone(), source };
-        let consumer: BaseConsumer = ClientConfig::new()
-            .set("bootstrap.servers", &self.brokers)
-            // librdkafka wants a name to assign partitions by hand; nothing joins or commits.
-            .set("group.id", "bernstream-evaluate")
-            .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
-            .set("auto.offset.reset", "error")
-            .set("allow.auto.create.topics", "false")
-            .create()
-            .map_err(lost)?;
+        let broker = Broker { servers: self.brokers.clone(), is_mock: false };
+        let consumer = feed::topic::consumer(&broker).map_err(lost)?;
         let mut ends = self.ends(&consumer)?;
         let mut newest: Option<Synopsis> = None;
         let (mut messages, mut unreadable) = (0, 0);
@@ -110,6 +103,7 @@ impl Topic {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use rdkafka::config::ClientConfig;
     use rdkafka::mocking::MockCluster;
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 

@@ -445,6 +445,7 @@ pub struct Ledger {
 #[serde(deny_unknown_fields)]
 pub struct Serve {
     pub listen: Field<String>,
+    pub dashboard: Field<String>,
     pub detail: Field<Detail>,
 }
 

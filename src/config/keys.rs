@@ -211,6 +211,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("ledger.keep_published", r#"a duration such as "7d""#),
     ("serve", "a table [serve]"),
     ("serve.listen", r#"an address such as "127.0.0.1:9464""#),
+    ("serve.dashboard", r#"an address such as "127.0.0.1:9465""#),
     ("serve.detail", r#""safe" or "operator""#),
 ];
 

@@ -66,6 +66,8 @@ pub struct Settings {
     pub output: Output,
     pub ledger: ledger::Params,
     pub serve: Option<SocketAddr>,
+    /// Where the worker shows its own output.
+    pub dashboard: Option<SocketAddr>,
     pub detail: Detail,
     /// Canonical JSON of what bears on privacy, and of nothing else: no address, no path, no secret.
     pub normalised: String,

@@ -58,6 +58,7 @@ pub struct Outlet {
 /// `[serve]`
 pub struct Desk {
     pub listen: SocketAddr,
+    pub dashboard: Option<SocketAddr>,
     pub detail: Detail,
 }
 
@@ -289,12 +290,20 @@ pub fn ledger(document: &mut Document<'_>, table: Spanned<file::Ledger>) -> Foun
 
 pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Found<Desk> {
     let (place, written) = (table.span(), table.into_inner());
-    let listen = document.required(&place, "listen", written.listen, |text| {
-        text.parse().map_err(|_| format!("{text:?} is not an address and a port"))
-    });
+    let address = |text: String| text.parse().map_err(|_| format!("{text:?} is not an address and a port"));
+    let listen = document.required(&place, "listen", written.listen, address);
+    let dashboard = document.optional(written.dashboard, address);
     let detail = match written.detail.map(Spanned::into_inner) {
         Some(file::Detail::Operator) => Detail::Operator,
         Some(file::Detail::Safe) | None => Detail::Safe,
     };
-    Ok(Desk { listen: listen?.into_inner(), detail })
+    let (listen, dashboard): (SocketAddr, Option<Spanned<SocketAddr>>) = (listen?.into_inner(), dashboard?);
+    if let Some(dashboard) = &dashboard
+        && *dashboard.get_ref() == listen
+        && listen.port() != 0
+    {
+        let hint = "metrics are for operators, the dashboard for all who may see what is released: take another port";
+        document.fault(dashboard.span(), "is serve.listen", hint);
+    }
+    Ok(Desk { listen, dashboard: dashboard.map(Spanned::into_inner), detail })
 }

@@ -139,7 +139,17 @@ pub fn create(
 
 /// The partitions of a topic, ascending.
 pub(crate) fn partitions(broker: &Broker, client: &BaseConsumer, topic: &str) -> Result<Vec<i32>, Error> {
-    let metadata = client.fetch_metadata(Some(topic), PATIENCE).map_err(|e| broker.failed(topic, &e))?;
+    partitions_within(broker, client, topic, PATIENCE)
+}
+
+/// The partitions of a topic, ascending, where the broker answers within `patience`.
+pub(crate) fn partitions_within(
+    broker: &Broker,
+    client: &BaseConsumer,
+    topic: &str,
+    patience: Duration,
+) -> Result<Vec<i32>, Error> {
+    let metadata = client.fetch_metadata(Some(topic), patience).map_err(|e| broker.failed(topic, &e))?;
     let found = metadata.topics().iter().find(|t| t.name() == topic);
     if let Some(error) = found.and_then(|t| t.error()) {
         return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
