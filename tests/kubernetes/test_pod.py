@@ -1,6 +1,7 @@
 """The program, run as the manifest of the production overlay says, against a real broker: it lives, is probed, stops in time, and
 its ledger lets no second worker near. One pod after the other, as its volume goes from one to the next."""
 
+import copy
 import os
 import re
 import socket
@@ -13,7 +14,7 @@ import pytest
 import yaml
 
 from pod import PROGRAM, Claim, Pod
-from rendered import DEPLOY, ROOT, objects, one
+from rendered import DEPLOY, ROOT, objects, one, with_components
 
 BROKER = os.environ.get("BERNSTREAM_TEST_KAFKA")
 SECRETS = {"bernstream-kafka": {"ca.crt": "-----BEGIN CERTIFICATE-----\n", "password": "a secret of the test\n"}}
@@ -184,23 +185,44 @@ def test_4_a_second_replica_on_the_same_ledger_is_refused(place):
     assert first.stop()[0] == 0
 
 
-def test_5_a_pod_that_is_killed_goes_on_where_it_was(place):
+def test_5_the_dashboard_shows_the_synopses_with_no_volume_and_stops_in_time(place, tmp_path):
+    kustomization = with_components(tmp_path, "base", ["dashboard"])
+    template = copy.deepcopy(one("Deployment", "bernstream-dashboard", kustomization)["spec"]["template"])
+    (container,) = template["spec"]["containers"]
+    assert "volumes" not in template["spec"] and "volumeMounts" not in container
+    port = free_port()
+    instead = {"--brokers": BROKER, "--topic": f"{place.topics}-synopses", "--listen": f"127.0.0.1:{port}"}
+    names = [argument.split("=")[0] for argument in container["args"]]
+    assert names == ["dashboard", *instead]
+    container["args"] = ["dashboard", *(f"{name}={value}" for name, value in instead.items())]
+    pod = Pod(template, kustomization, place.folder / "dashboard", {}, port)
+    place.pods.append(pod)
+    pod.start()
+    print(f"ready after {pod.until('ready', lambda: pod.probe('readinessProbe')[0] == 200, 60):.1f} s")
+    assert pod.probe("livenessProbe")[0] == 200
+    pod.until("knows the synopses", lambda: '"release":"density"' in pod.get("/api/v1/synopses")[1], 30)
+    code, said, seconds = pod.stop()
+    print(f"stopped after {seconds:.2f} s")
+    assert code == 0, said
+
+
+def test_6_a_pod_that_is_killed_goes_on_where_it_was(place):
     before = rows(place)
     pod = worker(place, "killed").start()
     pod.started()
-    pod.until("published", lambda: pod.metric("bernstream_synopses_published_total") >= 1, 60)
+    pod.until("released", lambda: pod.metric("bernstream_windows_released_total") >= 1, 60)
     pod.kill()
     assert pod.process.returncode == 137 or pod.process.returncode == 247, pod.process.returncode
     after = rows(place)
     assert after[: len(before)] == before and len(after) > len(before), "what was paid stays"
     pod = worker(place, "again").start()
     pod.started()
-    pod.until("published", lambda: pod.metric("bernstream_synopses_published_total") >= 1, 60)
+    pod.until("released", lambda: pod.metric("bernstream_windows_released_total") >= 1, 60)
     assert pod.stop()[0] == 0
     assert rows(place)[: len(after)] == after
 
 
-def test_6_a_broker_that_cannot_be_reached_neither_kills_nor_holds_the_pod(place):
+def test_7_a_broker_that_cannot_be_reached_neither_kills_nor_holds_the_pod(place):
     pod = worker(place, "alone")
     path = pod.sources["configuration"] / "bernstream.toml"
     path.write_text(path.read_text().replace(BROKER, f"127.0.0.1:{free_port()}"))
@@ -213,7 +235,7 @@ def test_6_a_broker_that_cannot_be_reached_neither_kills_nor_holds_the_pod(place
     assert code == 0, said
 
 
-def test_7_a_ledger_of_a_newer_version_is_left_alone(place):
+def test_8_a_ledger_of_a_newer_version_is_left_alone(place):
     """As after a rollback over a change of the ledger's format."""
     file = next(place.claim.folder.rglob("*.sqlite*"), None) or next(p for p in place.claim.folder.rglob("*") if p.is_file())
     def set_format(number):
