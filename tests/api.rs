@@ -85,9 +85,9 @@ impl Dashboard {
         drop(command);
         let mut lines = BufReader::new(said).lines().map(|line| line.expect("text"));
         let place = |line: String| {
-            let (before, place) = line.split_once("http://")?;
+            let (_, place) = line.split_once("http://")?;
             let end = place.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(place.len());
-            (!before.contains("/metrics")).then(|| place[..end].to_owned())
+            (!place.contains("/metrics")).then(|| place[..end].to_owned())
         };
         let address = lines.find_map(place).expect("an address");
         // So that it never waits for us.

@@ -32,8 +32,9 @@ fn the_commands_of_the_readme_work() {
                 assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
                 run += 1;
             }
-            // With a broker: in tests/flights.rs; without: in tests/functions.rs. The demonstration: in tests/demo.rs. The tests: this.
-            ["bernstream", "produce" | "ledger" | "run" | "evaluate" | "query", ..]
+            // With a broker: in tests/flights.rs; without: in tests/functions.rs. The demonstration: in tests/demo.rs. The page: in
+            // tests/api.rs. The tests: this.
+            ["bernstream", "produce" | "ledger" | "run" | "evaluate" | "query" | "dashboard", ..]
             | ["cargo", "run", ..]
             | ["tests/run"] => {
                 run += 1;
@@ -42,5 +43,5 @@ fn the_commands_of_the_readme_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 16, "{commands:?}");
+    assert_eq!(run, 17, "{commands:?}");
 }

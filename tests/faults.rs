@@ -33,7 +33,7 @@ fn administer<T>(
     scene: &Scene,
     change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
 ) {
-    let admin = kafka::at(&scene.servers).client_config().create().expect("a client");
+    let admin = kafka::at(&scene.servers).client_config().expect("settings").create().expect("a client");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(change(&admin, &AdminOptions::new())).expect("it is done");
 }

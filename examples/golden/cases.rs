@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{
-    self, Calibrated, Choice, Classifier, Clip, Definition, Density, Description, Implied, Law, Method, Moments, Over, Panes,
-    PriorColumn, Random, Regression, Smoothing, Smoothness, Sum, Unit,
+    self, Calibrated, Choice, Classifier, Clip, Definition, Density, Description, Implied, Law, Method, Moments, Over,
+    Panes, PriorColumn, Random, Regression, Smoothing, Smoothness, Sum, Unit,
 };
 use bernstream::target::bayes::gaussian::GaussianBayes;
 use bernstream::target::bayes::kernel::KernelBayes;
@@ -148,7 +148,8 @@ fn variants() -> Found<Vec<Case>> {
         meaning: "records per unit of dep_delay; divide by 'divide_by' for a density".to_owned(),
         ..on_lattice("", &[10.0], 20)?
     };
-    let plan = Release { law: Law::DiscreteGaussian, price: approximate("0.5", "0.0000001")?, ..on_lattice("", &[10.0], 20)? };
+    let plan =
+        Release { law: Law::DiscreteGaussian, price: approximate("0.5", "0.0000001")?, ..on_lattice("", &[10.0], 20)? };
     let (one, plan) = (one.synopsis()?, plan.synopsis()?);
     let hours = |from: &str, to: &str| Ok::<_, String>(Span { start: time(from)?, end: time(to)? });
     let newest = hours("2013-06-18T05:00:00Z", "2013-06-19T05:00:00Z")?;
@@ -230,7 +231,8 @@ fn variants() -> Found<Vec<Case>> {
 fn on_kernel_points() -> Found<Vec<Case>> {
     let line = Arc::new(KernelDensity::diagonal(&in_cube(&[15.0]), 14)?);
     let parts = vec![vec![0.03, 0.012], vec![0.012, 0.02]];
-    let natural = vec![vec![0.03 * 210.0 * 210.0, 0.012 * 210.0 * 24.0], vec![0.012 * 210.0 * 24.0, 0.02 * 24.0 * 24.0]];
+    let natural =
+        vec![vec![0.03 * 210.0 * 210.0, 0.012 * 210.0 * 24.0], vec![0.012 * 210.0 * 24.0, 0.02 * 24.0 * 24.0]];
     let plane = Arc::new(KernelDensity::covariance(&parts, 24)?);
     let cube = Arc::new(KernelDensity::diagonal(&[0.3, 0.35, 0.4], 30)?);
     let by = |bandwidths: &[f64]| Smoothing::Bandwidths(bandwidths.to_vec());
@@ -290,7 +292,8 @@ fn regressions() -> Found<Vec<Case>> {
         )?
     };
     let plane = Arc::new(Machine::new(settings(wide, Loss::Huber, 2, 12))?);
-    let plane = Release { law: Law::DiscreteCube, ..regression("regression-machine-2d", plane, method(wide, Loss::Huber))? };
+    let plane =
+        Release { law: Law::DiscreteCube, ..regression("regression-machine-2d", plane, method(wide, Loss::Huber))? };
     let points = Arc::new(KernelMachine::new(settings(wide, Loss::Huber, 1, 1), 7)?);
     let points =
         Release { law: Law::Ball, order: 1, ..regression("regression-points-1d", points, method(wide, Loss::Huber))? };
@@ -359,7 +362,11 @@ fn classifiers() -> Found<Vec<Case>> {
     let machine = classifier("classifier-machine-1d", machine, method(laplacian, Loss::Logistic), 1.0)?;
     let likely = Arc::new(Logistic::new(2, C, MOST, Score::Sigmoid { degree: 12 })?);
     let likely = Release {
-        about: description::Target::Probability(Classifier { label: LABEL.0.to_owned(), above: LATE, method: logistic.clone() }),
+        about: description::Target::Probability(Classifier {
+            label: LABEL.0.to_owned(),
+            above: LATE,
+            method: logistic.clone(),
+        }),
         meaning: format!("the probability that {} > {LATE}", LABEL.0),
         price: pure("2")?,
         ..classifier("probability-2d", likely, logistic, 1.0)?
@@ -417,8 +424,19 @@ fn moments() -> Found<Vec<Case>> {
         };
         Ok(Case { queries: queries.to_vec(), ..read(&release, &[1])? })
     };
-    let alone = ["1", "dep_delay", "dep_delay^3 - 2 * dep_delay", "exp(-(dep_delay/60)^2)", "1 / (1 + exp((15 - dep_delay) / 10))"];
-    let both = ["1", "exp(-(dep_delay/60)^2)", "dep_delay * hour", "exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)"];
+    let alone = [
+        "1",
+        "dep_delay",
+        "dep_delay^3 - 2 * dep_delay",
+        "exp(-(dep_delay/60)^2)",
+        "1 / (1 + exp((15 - dep_delay) / 10))",
+    ];
+    let both = [
+        "1",
+        "exp(-(dep_delay/60)^2)",
+        "dep_delay * hour",
+        "exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)",
+    ];
     Ok(vec![
         moments("moments-1d", 1, 24, Law::DiscreteLaplace, &alone)?,
         moments("moments-1d-ball", 1, 6, Law::Ball, &["dep_delay", "exp(-(dep_delay/60)^2)"])?,
