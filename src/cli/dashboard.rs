@@ -9,14 +9,14 @@ use clap::Args;
 use tokio::runtime::Runtime;
 use tracing::error;
 
+use crate::cli::cluster::Cluster;
 use crate::cli::{Failure, run};
 use crate::clock::Timestamp;
 use crate::config::Output;
 use crate::feed::topic::{self, History};
 use crate::feed::{self, Feed, Following, Origin};
 use crate::pipeline::Stop;
-use crate::source::topic::Broker;
-use crate::{serve, telemetry};
+use crate::{serve, source, telemetry};
 
 /// Where the page is, if nobody says otherwise.
 pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465);
@@ -35,9 +35,8 @@ pub struct Arguments {
     /// A topic of synopses
     #[arg(long, requires = "brokers")]
     topic: Option<String>,
-    /// Bootstrap servers of the topic's cluster
-    #[arg(long, requires = "topic")]
-    brokers: Option<String>,
+    #[command(flatten)]
+    cluster: Option<Cluster>,
     /// Serve the page here
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = ADDRESS)]
     listen: SocketAddr,
@@ -55,10 +54,10 @@ fn history(text: &str) -> Result<History, String> {
 
 impl Arguments {
     fn origin(&self) -> Result<Origin, Failure> {
-        match (&self.folder, &self.topic, &self.brokers) {
+        match (&self.folder, &self.topic, &self.cluster) {
             (Some(folder), _, _) => Ok(Origin::Folder(folder.clone())),
-            (None, Some(topic), Some(brokers)) => Ok(Origin::Topic(topic::Params {
-                broker: Broker { servers: brokers.clone(), is_mock: false },
+            (None, Some(topic), Some(cluster)) => Ok(Origin::Topic(topic::Params {
+                broker: cluster.broker()?,
                 topic: topic.clone(),
                 history: self.history,
             })),
@@ -72,7 +71,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let origin = arguments.origin()?;
     let listener =
         serve::listen(arguments.listen, "--listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
-    origin.check().map_err(|error| Failure::Unavailable(error.to_string()))?;
+    origin.check().map_err(|error| match error {
+        feed::Error::Topic(error) if !matches!(error, source::Error::NoTopic { .. }) => error.into(),
+        error => Failure::Unavailable(error.to_string()),
+    })?;
     let stop = Stop::default();
     let runtime = run::runtime()?;
     run::stop_on_signal(&runtime, &stop);

@@ -11,7 +11,7 @@ use clap::Args;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Gamma, LogNormal};
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::message::Message;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let Output::Kafka { sink, witness } = &mut settings.output else { return Err(not_kafka()) };
 
     let cluster = MockCluster::new(1).map_err(mock)?;
-    let broker = Broker { servers: cluster.bootstrap_servers(), is_mock: true };
+    let broker = Broker::mock(cluster.bootstrap_servers());
     for (topic, partitions) in [(&input.topic, 2), (&sink.topic, 1), (&witness.topic, 1)] {
         cluster.create_topic(topic, partitions, 1).map_err(mock)?;
     }
@@ -123,7 +123,7 @@ fn stop_at_end(stop: &Stop, result: Result<(), Failure>) -> Result<(), Failure> 
 fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
     let failed = |error: String| Failure::Other(format!("the simulation failed: {error}"));
     let producer: ThreadedProducer<DefaultProducerContext> =
-        broker.client_config().create().map_err(|error| failed(error.to_string()))?;
+        broker.client_config().and_then(|config| config.create()).map_err(|error| failed(error.to_string()))?;
     let mut random = ChaCha12Rng::seed_from_u64(2017);
     let started = Instant::now();
     let mut partition = 0;
@@ -165,11 +165,8 @@ fn message(columns: [(&str, ArrayRef); 3]) -> Result<Vec<u8>, arrow::error::Arro
 /// Reads synopses as any consumer would, and draws them.
 fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Result<(), Failure> {
     let failed = |error: String| Failure::Other(format!("the synopses cannot be read: {error}"));
-    let consumer: BaseConsumer = broker
-        .client_config()
-        .set("group.id", "demo")
-        .set("enable.auto.commit", "false")
-        .create()
+    let consumer = broker
+        .consumer(&[("group.id", "demo"), ("enable.auto.commit", "false")])
         .map_err(|error| failed(error.to_string()))?;
     let mut list = TopicPartitionList::new();
     list.add_partition_offset(topic, 0, Offset::Beginning).map_err(|error| failed(error.to_string()))?;

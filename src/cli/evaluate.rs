@@ -3,11 +3,10 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use rdkafka::error::KafkaError;
-
 use crate::cli::Failure;
 use crate::cli::newest::Topic;
 use crate::cli::reading::{Reading, Width};
+use crate::source;
 use crate::synopsis::approximation::ApproximationBand;
 use crate::synopsis::description::{Choice, Classifier, Definition, Density, Description, Target};
 use crate::synopsis::{self, Evaluator, Synopsis};
@@ -73,8 +72,10 @@ pub enum Error {
     Synopsis(#[from] crate::synopsis::Error),
     #[error("this synopsis is no density: leave out --density")]
     NoDensity,
-    #[error("cannot reach {brokers}; check the address, and that the broker is up")]
-    Broker { brokers: String, source: KafkaError },
+    #[error(transparent)]
+    Broker(#[from] source::Error),
+    #[error(transparent)]
+    Arguments(#[from] Failure),
     #[error("topic '{topic}' does not exist on {brokers}; check its name")]
     NoTopic { topic: String, brokers: String },
     #[error("{brokers} stopped answering while '{topic}' was read")]
@@ -85,12 +86,15 @@ pub enum Error {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        let error = match error {
+            Error::Broker(error) => return error.into(),
+            Error::Arguments(failure) => return failure,
+            error => error,
+        };
         let why = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
         let text = format!("{error}{why}");
         match error {
-            Error::Read { .. } | Error::Broker { .. } | Error::NoTopic { .. } | Error::Silent { .. } => {
-                Failure::Unavailable(text)
-            }
+            Error::Read { .. } | Error::NoTopic { .. } | Error::Silent { .. } => Failure::Unavailable(text),
             Error::NoDensity
             | Error::Synopsis(synopsis::Error::NoFunction)
             | Error::Synopsis(

@@ -4,6 +4,7 @@ mod candidates;
 mod chart;
 mod course;
 pub mod check;
+pub mod cluster;
 pub mod dashboard;
 pub mod demo;
 pub mod evaluate;

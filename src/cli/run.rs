@@ -79,6 +79,9 @@ pub fn work(
     runtime: &tokio::runtime::Runtime,
     stop: &Stop,
 ) -> Result<(), Failure> {
+    for warning in settings.warnings() {
+        warn!("{warning}");
+    }
     fs::create_dir_all(&settings.ledger.path)
         .map_err(|error| Failure::Ledger(format!("cannot make {}: {error}", settings.ledger.path.display())))?;
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), is_synthetic)?;

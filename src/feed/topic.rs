@@ -9,7 +9,8 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use super::{End, Feed};
 use crate::clock::{Timestamp, micros};
 use crate::source;
-use crate::source::topic::{self, Broker};
+use crate::source::broker::{Broker, Ear};
+use crate::source::topic;
 
 /// How long a broker may take to answer before it counts as lost.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -34,17 +35,16 @@ pub enum History {
 }
 
 /// A consumer that reads what is committed and leaves no trace: the caller assigns partitions by hand.
-pub fn consumer(broker: &Broker) -> Result<BaseConsumer, KafkaError> {
-    broker
-        .client_config()
+pub fn consumer(broker: &Broker) -> Result<BaseConsumer<Ear>, KafkaError> {
+    broker.consumer(&[
         // librdkafka wants a name to assign partitions by hand; nothing joins or commits.
-        .set("group.id", "bernstream-reader")
-        .set("enable.auto.commit", "false")
-        .set("isolation.level", "read_committed")
-        .set("auto.offset.reset", "error")
+        ("group.id", "bernstream-reader"),
+        ("enable.auto.commit", "false"),
+        ("isolation.level", "read_committed"),
+        ("auto.offset.reset", "error"),
         // What waits to be looked at; a history is read no faster than that.
-        .set("queued.max.messages.kbytes", "16384")
-        .create()
+        ("queued.max.messages.kbytes", "16384"),
+    ])
 }
 
 /// Whether the topic is there.
@@ -72,7 +72,7 @@ pub(super) fn follow(params: &Params, feed: &Feed, end: &End) -> Result<(), sour
             }
         }
         if looked.elapsed() > LOOK {
-            if topic::partitions_within(broker, &consumer, topic, PATIENCE)? != partitions {
+            if topic::partitions_while_reading(broker, &consumer, topic, PATIENCE)? != partitions {
                 break;
             }
             looked = Instant::now();
@@ -82,7 +82,7 @@ pub(super) fn follow(params: &Params, feed: &Feed, end: &End) -> Result<(), sour
 }
 
 /// Where reading starts in each partition.
-fn start(params: &Params, consumer: &BaseConsumer, partitions: &[i32]) -> Result<TopicPartitionList, KafkaError> {
+fn start(params: &Params, consumer: &BaseConsumer<Ear>, partitions: &[i32]) -> Result<TopicPartitionList, KafkaError> {
     let Params { topic, history, broker } = params;
     let since = match history {
         // The mock cluster finds no offsets by time.
