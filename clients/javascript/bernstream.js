@@ -15,8 +15,8 @@ export const MAX_ORDER = 1000;
 const MAX_DEGREE = 5000;
 /** The most cosine frequencies of an axis, where there are one, two or three. */
 const MOST_FREQUENCIES = [1024, 258, 19];
-/** The most kernel points: their factor is quadratic in them. */
-const MOST_POINTS = 10000;
+/** The most kernel points that a release has; what is made of more takes too long. */
+const MOST_POINTS = 1024;
 const LEVEL = 0.95;
 
 /** What is wrong with a synopsis, or with a question to it. */

@@ -99,7 +99,7 @@ pub fn work(
     let dashboard = settings.dashboard.map(|address| {
         let listener =
             serve::listen(address, "serve.dashboard").map_err(|error| Failure::Unavailable(error.to_string()))?;
-        info!("serving the dashboard at http://{address}");
+        info!("serving the dashboard at {}", dashboard::url(&listener)?);
         dashboard::open(listener, dashboard::origin(&settings.output), runtime)
     });
     let _until_the_end = dashboard.transpose()?;

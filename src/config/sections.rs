@@ -305,6 +305,7 @@ pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Found<
     let (listen, dashboard): (SocketAddr, Option<Spanned<SocketAddr>>) = (listen?.into_inner(), dashboard?);
     if let Some(dashboard) = &dashboard
         && *dashboard.get_ref() == listen
+        && listen.port() != 0
     {
         let hint = "metrics are for operators, the dashboard for all who may see what is released: take another port";
         document.fault(dashboard.span(), "is serve.listen", hint);

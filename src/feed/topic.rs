@@ -42,6 +42,8 @@ pub fn consumer(broker: &Broker) -> Result<BaseConsumer<Ear>, KafkaError> {
         ("enable.auto.commit", "false"),
         ("isolation.level", "read_committed"),
         ("auto.offset.reset", "error"),
+        // What waits to be looked at; a history is read no faster than that.
+        ("queued.max.messages.kbytes", "16384"),
     ])
 }
 

@@ -30,7 +30,7 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, health: Arc<Health>)
 }
 
 async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {
-    shared.metrics.ready.set(i64::from(shared.health.missing().is_empty()));
+    shared.health.show(&shared.metrics);
     match shared.metrics.render() {
         Ok(text) => (StatusCode::OK, [("content-type", "text/plain; version=0.0.4")], text),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, [("content-type", "text/plain")], error.to_string()),

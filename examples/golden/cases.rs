@@ -1,0 +1,446 @@
+//! Every kind of synopsis that a client meets.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bernstream::mechanism::price::Price;
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::description::{
+    self, Calibrated, Choice, Classifier, Clip, Definition, Density, Description, Implied, Law, Method, Moments, Over,
+    Panes, PriorColumn, Random, Regression, Smoothing, Smoothness, Sum, Unit,
+};
+use bernstream::target::bayes::gaussian::GaussianBayes;
+use bernstream::target::bayes::kernel::KernelBayes;
+use bernstream::target::covariance::CovarianceDensity;
+use bernstream::target::density::Density as Intensity;
+use bernstream::target::expression::{self, Formula, Variable};
+use bernstream::target::logistic::{Logistic, Score};
+use bernstream::target::machine::{self, Kernel, KernelMachine, Loss, Machine};
+use bernstream::target::moments::Moments as Cosines;
+use bernstream::target::regression::Regression as PriestleyChao;
+use bernstream::target::whitened::KernelDensity;
+use bernstream::target::{Adjacency, Target, sampler};
+use bernstream::window::grid::Span;
+
+use crate::file::Case;
+use crate::release::{AXES, LABEL, LATE, Release, domain, time};
+
+type Found<T> = Result<T, Box<dyn Error>>;
+
+const C: f64 = 30.0;
+/// Records of a window that keeps them.
+const MOST: u32 = 400;
+
+/// In the order of their names' first words.
+pub fn all() -> Found<Vec<Case>> {
+    let mut cases = densities()?;
+    cases.extend(variants()?);
+    cases.extend(on_kernel_points()?);
+    cases.extend(regressions()?);
+    cases.extend(classifiers()?);
+    cases.extend(sums()?);
+    cases.extend(moments()?);
+    Ok(cases)
+}
+
+fn pure(epsilon: &str) -> Found<Price> {
+    Ok(Price::Pure(epsilon.parse()?))
+}
+
+fn approximate(epsilon: &str, delta: &str) -> Found<Price> {
+    Ok(Price::Approximate { epsilon: epsilon.parse()?, delta: delta.parse()? })
+}
+
+/// Bandwidths in natural units, as parts of the axes.
+fn in_cube(bandwidths: &[f64]) -> Vec<f64> {
+    bandwidths.iter().zip(AXES).map(|(b, (_, min, max))| b / (max - min)).collect()
+}
+
+fn volume(axes: usize) -> f64 {
+    AXES.iter().take(axes).map(|(_, min, max)| max - min).product()
+}
+
+fn read(release: &Release, orders: &[u32]) -> Found<Case> {
+    Ok(case(release.name, release.synopsis()?, orders))
+}
+
+fn case(name: &'static str, synopsis: Synopsis, orders: &[u32]) -> Case {
+    Case { name, synopsis, orders: orders.to_vec(), queries: Vec::new(), proper: false }
+}
+
+/// The same values under a description that was changed.
+fn changed(name: &'static str, of: &Synopsis, change: impl FnOnce(&mut Description)) -> Found<Synopsis> {
+    let mut about = of.description().clone();
+    about.release = name.to_owned();
+    change(&mut about);
+    Ok(Synopsis::new(about, of.values().to_vec())?)
+}
+
+/// A density, with what all have in common.
+fn density(name: &'static str, target: Arc<dyn Target>, kernel: Smoothing) -> Found<Release> {
+    let axes = target.shape().dimensions;
+    let columns: Vec<&str> = AXES.iter().take(axes).map(|(column, ..)| *column).collect();
+    Ok(Release {
+        name,
+        key: Some("JFK"),
+        axes,
+        records: 1_200,
+        about: description::Target::Density(Density { kernel, divide_by: None }),
+        meaning: format!("records per unit of {}; divide by the released mass for a density", columns.join(" x ")),
+        stands_for: 1.0 / volume(axes),
+        offset: 0.0,
+        class: false,
+        law: Law::DiscreteLaplace,
+        price: pure("1")?,
+        adjacency: Adjacency::AddRemove,
+        order: 2,
+        target,
+    })
+}
+
+fn on_lattice(name: &'static str, bandwidths: &[f64], degree: u32) -> Found<Release> {
+    let target = Arc::new(Intensity::new(&in_cube(bandwidths), degree)?);
+    density(name, target, Smoothing::Bandwidths(bandwidths.to_vec()))
+}
+
+fn densities() -> Found<Vec<Case>> {
+    let two = [vec![400.0, 18.0], vec![18.0, 9.0]];
+    let parts: Vec<Vec<f64>> = vec![
+        vec![two[0][0] / (210.0 * 210.0), two[0][1] / (210.0 * 24.0)],
+        vec![two[1][0] / (210.0 * 24.0), two[1][1] / (24.0 * 24.0)],
+    ];
+    let slanted = Arc::new(CovarianceDensity::new(&parts, 12)?);
+    let (one, cube) = (on_lattice("density-1d", &[10.0], 40)?, on_lattice("density-3d", &[40.0, 5.0, 600.0], 4)?);
+    let plane = Release {
+        law: Law::DiscreteGaussian,
+        price: Price::Concentrated("0.1".parse()?),
+        order: 3,
+        ..on_lattice("density-2d", &[20.0, 3.0], 12)?
+    };
+    let slanted = Release {
+        law: Law::DiscreteGaussian,
+        price: approximate("0.8", "0.000001")?,
+        key: Some("S\u{e3}o Paulo / GRU"),
+        ..density("density-2d-covariance", slanted, Smoothing::Covariance(two.to_vec()))?
+    };
+    let fine = Release { key: None, order: 3, ..on_lattice("density-1d-fine", &[4.0], 300)? };
+    let coarse = Release { order: 1, law: Law::DiscreteCube, ..on_lattice("density-1d-coarse", &[60.0], 1)? };
+    Ok(vec![
+        Case { proper: true, ..read(&one, &[1, 2, 3, 200])? },
+        read(&fine, &[1, 3, 50])?,
+        read(&coarse, &[1, 2])?,
+        Case { proper: true, ..read(&plane, &[1, 2, 3, 40])? },
+        read(&slanted, &[1, 2])?,
+        read(&Release { order: 1, ..cube }, &[1, 2, 3, 25])?,
+    ])
+}
+
+/// What descriptions can say beside the function.
+fn variants() -> Found<Vec<Case>> {
+    let one = on_lattice("density-1d", &[10.0], 20)?;
+    let constant = Release {
+        name: "density-1d-replace-one",
+        adjacency: Adjacency::ReplaceOne,
+        about: description::Target::Density(Density {
+            kernel: Smoothing::Bandwidths(vec![10.0]),
+            divide_by: Some(1_200),
+        }),
+        meaning: "records per unit of dep_delay; divide by 'divide_by' for a density".to_owned(),
+        ..on_lattice("", &[10.0], 20)?
+    };
+    let plan =
+        Release { law: Law::DiscreteGaussian, price: approximate("0.5", "0.0000001")?, ..on_lattice("", &[10.0], 20)? };
+    let (one, plan) = (one.synopsis()?, plan.synopsis()?);
+    let hours = |from: &str, to: &str| Ok::<_, String>(Span { start: time(from)?, end: time(to)? });
+    let newest = hours("2013-06-18T05:00:00Z", "2013-06-19T05:00:00Z")?;
+    let month = hours("2013-05-22T05:00:00Z", "2013-06-19T05:00:00Z")?;
+
+    let chosen = changed("density-1d-chosen", &one, |about| {
+        let candidates = vec![vec![5.0], vec![10.0], vec![20.0]];
+        about.choices = vec![
+            Choice::Bandwidths { taken: vec![10.0], candidates, price: "0.1".parse().unwrap_or_default() },
+            Choice::Order { taken: 2, candidates: vec![1, 2, 4], price: "0.05".parse().unwrap_or_default() },
+        ];
+        let (column, per) = ("passenger".to_owned(), "1d".to_owned());
+        about.privacy.unit = Unit::User { column, per, max_records_per_window: 2 };
+        about.incomplete = true;
+        about.smoothness = Some(Smoothness::Lipschitz(vec![4.5]));
+    })?;
+    let hopping = changed("density-1d-hopping", &one, |about| {
+        about.window = month;
+        about.panes = Some(Panes { over: Over::Hopping(28), newest, step: Some(41) });
+        *about = about.clone().at_scale(3.25);
+    })?;
+    let cumulative = changed("density-1d-cumulative", &one, |about| {
+        about.window = month;
+        about.panes = Some(Panes { over: Over::Cumulative, newest, step: None });
+        about.smoothness = Some(Smoothness::Curvature(vec![0.8]));
+    })?;
+    let (epsilon, delta) = ("1.5".parse()?, "0.000001".parse()?);
+    let planned = changed("density-1d-planned", &plan, |about| {
+        let privacy = &mut about.privacy;
+        privacy.definition = Definition::Planned;
+        privacy.implies = Some(Implied { epsilon, delta });
+        privacy.price = Price::Slots(1);
+        privacy.blocks.iter_mut().for_each(|block| (block.spent, block.total) = (Price::Slots(3), Price::Slots(24)));
+    })?;
+    let rho = Price::Concentrated("0.02".parse()?);
+    let gaussian = changed("density-1d-gaussian", &plan, |about| {
+        let privacy = &mut about.privacy;
+        privacy.definition = Definition::Gaussian;
+        privacy.implies = Some(Implied { epsilon, delta });
+        privacy.price = rho;
+        privacy.blocks.iter_mut().for_each(|block| (block.spent, block.total) = (rho, rho));
+        // As an older program wrote it.
+        about.band.pointwise = None;
+    })?;
+    let random = changed("density-1d-random", &one, |about| {
+        let law = sampler::Law::Points { values: vec![-5.0, 0.0, 30.0], weights: Some(vec![2.0, 5.0, 1.0]) };
+        about.noise.calibrated = Calibrated::Sampled;
+        about.privacy.definition = Definition::Random(Random {
+            gamma: 0.1,
+            records: 300,
+            prior: vec![PriorColumn { column: "dep_delay".to_owned(), law }],
+            samples: 285,
+            order: 285,
+            rho: 0.00974461166524198,
+            seed: 1,
+            range: [0.0, 300.0],
+            epsilon_at_worst: 41.5,
+        });
+    })?;
+    let paper = changed("density-1d-paper", &one, |about| {
+        about.noise.calibrated = Calibrated::Paper { times_needed: 2.75 };
+        *about = about.clone().at_scale(2.75);
+    })?;
+    let all = [chosen, hopping, cumulative, planned, gaussian, random, paper];
+    let names = [
+        "density-1d-chosen",
+        "density-1d-hopping",
+        "density-1d-cumulative",
+        "density-1d-planned",
+        "density-1d-gaussian",
+        "density-1d-random",
+        "density-1d-paper",
+    ];
+    let mut cases = vec![read(&constant, &[1, 2])?];
+    cases.extend(names.into_iter().zip(all).map(|(name, synopsis)| case(name, synopsis, &[2])));
+    Ok(cases)
+}
+
+fn on_kernel_points() -> Found<Vec<Case>> {
+    let line = Arc::new(KernelDensity::diagonal(&in_cube(&[15.0]), 14)?);
+    let parts = vec![vec![0.03, 0.012], vec![0.012, 0.02]];
+    let natural =
+        vec![vec![0.03 * 210.0 * 210.0, 0.012 * 210.0 * 24.0], vec![0.012 * 210.0 * 24.0, 0.02 * 24.0 * 24.0]];
+    let plane = Arc::new(KernelDensity::covariance(&parts, 24)?);
+    let cube = Arc::new(KernelDensity::diagonal(&[0.3, 0.35, 0.4], 30)?);
+    let by = |bandwidths: &[f64]| Smoothing::Bandwidths(bandwidths.to_vec());
+    let line = Release { law: Law::Ball, order: 1, ..density("density-points-1d", line, by(&[15.0]))? };
+    let plane = Release {
+        law: Law::Ball,
+        order: 1,
+        key: None,
+        ..density("density-points-2d-covariance", plane, Smoothing::Covariance(natural))?
+    };
+    let cube = Release {
+        law: Law::DiscreteGaussian,
+        price: approximate("1", "0.000000001")?,
+        order: 1,
+        ..density("density-points-3d", cube, by(&[0.3 * 210.0, 0.35 * 24.0, 0.4 * 3000.0]))?
+    };
+    let vouched = changed("density-points-1d-norm", &line.synopsis()?, |about| {
+        about.smoothness = Some(Smoothness::Norm(900.0));
+    })?;
+    Ok(vec![
+        Case { proper: true, ..read(&line, &[1])? },
+        case("density-points-1d-norm", vouched, &[1]),
+        read(&plane, &[1])?,
+        read(&cube, &[1])?,
+    ])
+}
+
+fn settings(kernel: Kernel, loss: Loss, dimensions: usize, degree: u32) -> machine::Settings {
+    machine::Settings { kernel, loss, c: C, records: MOST, dimensions, degree, landmarks: None }
+}
+
+fn regression(name: &'static str, target: Arc<dyn Target>, method: Method) -> Found<Release> {
+    let (label, min, max) = LABEL;
+    Ok(Release {
+        about: description::Target::Regression(Regression { label: label.to_owned(), min, max, method }),
+        meaning: format!("{label} as expected; {} where there are no records", (min + max) / 2.0),
+        records: MOST as usize,
+        stands_for: (max - min) / 2.0,
+        offset: (min + max) / 2.0,
+        ..density(name, target, Smoothing::Bandwidths(Vec::new()))?
+    })
+}
+
+fn method(kernel: Kernel, loss: Loss) -> Method {
+    Method::KernelMachine { loss, kernel, c: C, max_records: MOST, landmarks: None }
+}
+
+fn regressions() -> Found<Vec<Case>> {
+    let wide = Kernel::Gaussian { bandwidth: 0.4 };
+    let line = Arc::new(PriestleyChao::new(20.0 / 210.0, 25, 1.0 / 210.0, MOST)?);
+    let line = Release {
+        price: pure("4")?,
+        ..regression(
+            "regression-priestley-chao-1d",
+            line,
+            Method::PriestleyChao { bandwidth: 20.0, gap: 1.0, max_records: MOST },
+        )?
+    };
+    let plane = Arc::new(Machine::new(settings(wide, Loss::Huber, 2, 12))?);
+    let plane =
+        Release { law: Law::DiscreteCube, ..regression("regression-machine-2d", plane, method(wide, Loss::Huber))? };
+    let points = Arc::new(KernelMachine::new(settings(wide, Loss::Huber, 1, 1), 7)?);
+    let points =
+        Release { law: Law::Ball, order: 1, ..regression("regression-points-1d", points, method(wide, Loss::Huber))? };
+    let ridge = Arc::new(KernelMachine::new(settings(Kernel::Linear, Loss::Squared, 2, 1), 3)?);
+    let ridge = Release {
+        law: Law::Ball,
+        adjacency: Adjacency::ReplaceOne,
+        order: 1,
+        ..regression("regression-points-linear-2d", ridge, method(Kernel::Linear, Loss::Squared))?
+    };
+    Ok(vec![read(&line, &[1, 2])?, read(&plane, &[1, 2, 3])?, read(&points, &[1])?, read(&ridge, &[1])?])
+}
+
+fn classifier(name: &'static str, target: Arc<dyn Target>, method: Method, stands_for: f64) -> Found<Release> {
+    let label = LABEL.0.to_owned();
+    Ok(Release {
+        about: description::Target::Classifier(Classifier { label, above: LATE, method }),
+        meaning: format!("a score: above 0 where {} > {LATE} is expected, below 0 where it is not", LABEL.0),
+        records: MOST as usize,
+        class: true,
+        stands_for,
+        ..density(name, target, Smoothing::Bandwidths(Vec::new()))?
+    })
+}
+
+fn classifiers() -> Found<Vec<Case>> {
+    let bayes = Arc::new(KernelBayes::new(&in_cube(&[15.0, 2.0]), 12)?);
+    let bayes = Release {
+        records: 1_200,
+        ..classifier(
+            "classifier-kernel-bayes-2d",
+            bayes,
+            Method::KernelBayes { bandwidths: vec![15.0, 2.0] },
+            1.0 / volume(2),
+        )?
+    };
+    let deviations = vec![10.0, 1.5, 200.0];
+    let normal = Arc::new(GaussianBayes::new(&in_cube(&deviations), 4)?);
+    let normal = Release {
+        records: 1_200,
+        law: Law::DiscreteCube,
+        order: 1,
+        ..classifier(
+            "classifier-gaussian-bayes-3d",
+            normal,
+            Method::GaussianBayes { min_deviations: deviations },
+            1.0 / volume(3),
+        )?
+    };
+    let on_points = |name, kernel, loss, axes, most| -> Found<Release> {
+        let target = Arc::new(KernelMachine::new(settings(kernel, loss, axes, 1), most)?);
+        Ok(Release { law: Law::Ball, order: 1, ..classifier(name, target, method(kernel, loss), 1.0)? })
+    };
+    let laplacian = Kernel::Laplacian { bandwidth: 0.5 };
+    let polynomial = Kernel::Polynomial { power: 3 };
+    let flat = Arc::new(Logistic::new(2, C, MOST, Score::Linear)?);
+    let logistic = Method::Logistic { c: C, max_records: MOST };
+    let flat = Release { order: 1, ..classifier("classifier-logistic-2d", flat, logistic.clone(), 1.0)? };
+    let steep = Arc::new(Logistic::new(3, C, MOST, Score::Linear)?);
+    let steep = Release {
+        order: 1,
+        law: Law::DiscreteCube,
+        ..classifier("classifier-logistic-3d", steep, logistic.clone(), 1.0)?
+    };
+    let machine = Arc::new(Machine::new(settings(laplacian, Loss::Logistic, 1, 20))?);
+    let machine = classifier("classifier-machine-1d", machine, method(laplacian, Loss::Logistic), 1.0)?;
+    let likely = Arc::new(Logistic::new(2, C, MOST, Score::Sigmoid { degree: 12 })?);
+    let likely = Release {
+        about: description::Target::Probability(Classifier {
+            label: LABEL.0.to_owned(),
+            above: LATE,
+            method: logistic.clone(),
+        }),
+        meaning: format!("the probability that {} > {LATE}", LABEL.0),
+        price: pure("2")?,
+        ..classifier("probability-2d", likely, logistic, 1.0)?
+    };
+    Ok(vec![
+        read(&bayes, &[1, 2])?,
+        read(&normal, &[1, 2])?,
+        read(&on_points("classifier-points-laplacian-1d", laplacian, Loss::Hinge, 1, 8)?, &[1])?,
+        read(&on_points("classifier-points-polynomial-2d", polynomial, Loss::Logistic, 2, 10)?, &[1])?,
+        read(&on_points("classifier-points-linear-3d", Kernel::Linear, Loss::Hinge, 3, 4)?, &[1])?,
+        read(&flat, &[1, 2])?,
+        read(&steep, &[1])?,
+        read(&machine, &[1, 2, 3])?,
+        read(&likely, &[1, 2])?,
+    ])
+}
+
+fn sum(name: &'static str, text: &str, axes: usize, degree: u32, clip: Option<Clip>) -> Found<Release> {
+    let variables: Vec<Variable> =
+        domain(axes).into_iter().map(|axis| Variable { name: axis.column, min: axis.min, max: axis.max }).collect();
+    let (label, min, max) = LABEL;
+    let label = expression::Label::Number(Variable { name: label.to_owned(), min, max });
+    let formula = Formula::new(text, &variables, Some(&label), degree)?;
+    let target = match clip {
+        Some(Clip { sup, sum }) => formula.clipped(sup, sum)?,
+        None => formula.proved()?,
+    };
+    let clipped = clip.map(|Clip { sup, sum }| format!(", each clipped to {sup} a lattice point and {sum} in all"));
+    Ok(Release {
+        about: description::Target::Sum(Sum { expression: text.to_owned(), clip }),
+        meaning: format!("the sum of {text} over the records{}", clipped.unwrap_or_default()),
+        stands_for: 1.0,
+        ..density(name, Arc::new(target), Smoothing::Bandwidths(Vec::new()))?
+    })
+}
+
+fn sums() -> Found<Vec<Case>> {
+    let line = sum("sum-1d", "max(0, 1 - abs(dep_delay - at.dep_delay) / 30)", 1, 16, None)?;
+    let clip = Some(Clip { sup: 60.0, sum: 2_000.0 });
+    let clipped = "arr_delay * exp(-((hour - at.hour) / 4)^2) * exp(-((dep_delay - at.dep_delay) / 60)^2)";
+    let plane = Release { records: 300, ..sum("sum-2d-clipped", clipped, 2, 6, clip)? };
+    Ok(vec![read(&line, &[1, 2])?, read(&plane, &[1, 2])?])
+}
+
+fn moments() -> Found<Vec<Case>> {
+    let moments = |name, axes, frequencies, law, queries: &[&'static str]| -> Found<Case> {
+        let target = Arc::new(Cosines::new(axes, frequencies)?);
+        let release = Release {
+            about: description::Target::Moments(Moments { frequencies }),
+            meaning: "sums over the records of products of cosines of the angles of the columns".to_owned(),
+            stands_for: 1.0,
+            order: 1,
+            law,
+            ..density(name, target, Smoothing::Bandwidths(Vec::new()))?
+        };
+        Ok(Case { queries: queries.to_vec(), ..read(&release, &[1])? })
+    };
+    let alone = [
+        "1",
+        "dep_delay",
+        "dep_delay^3 - 2 * dep_delay",
+        "exp(-(dep_delay/60)^2)",
+        "1 / (1 + exp((15 - dep_delay) / 10))",
+    ];
+    let both = [
+        "1",
+        "exp(-(dep_delay/60)^2)",
+        "dep_delay * hour",
+        "exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)",
+    ];
+    Ok(vec![
+        moments("moments-1d", 1, 24, Law::DiscreteLaplace, &alone)?,
+        moments("moments-1d-ball", 1, 6, Law::Ball, &["dep_delay", "exp(-(dep_delay/60)^2)"])?,
+        moments("moments-2d", 2, 8, Law::DiscreteCube, &both)?,
+        moments("moments-3d", 3, 4, Law::DiscreteLaplace, &["dep_delay", "dep_delay * hour * distance / 1000"])?,
+    ])
+}

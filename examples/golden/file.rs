@@ -1,0 +1,233 @@
+//! One golden file: a synopsis in both forms, and what every reading of it gives.
+
+use std::error::Error;
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use bernstream::synopsis::description::{Axis, Basis};
+use bernstream::synopsis::query::Query;
+use bernstream::synopsis::{By, Synopsis};
+use serde_json::{Value, json};
+
+/// A synopsis and what is asked of it.
+pub struct Case {
+    pub name: &'static str,
+    pub synopsis: Synopsis,
+    pub orders: Vec<u32>,
+    pub queries: Vec<&'static str>,
+    /// Whether the readings of [`bernstream::synopsis::proper`] are there too.
+    pub proper: bool,
+}
+
+/// What a client computes in floats of the same width, in another order, differs by.
+const TOLERANCE: f64 = 1e-12;
+/// Of systems that are solved: which points come first, and so what of a kernel's space is left out, hangs on roundings.
+const POSTERIOR: f64 = 1e-6;
+const INTERPOLATION: f64 = 1e-6;
+
+pub fn text(case: &Case) -> Result<String, Box<dyn Error>> {
+    let sealed = case.synopsis.seal()?;
+    let headers: Vec<Value> = sealed.headers.iter().map(|(name, value)| json!([name, value])).collect();
+    let mut text = String::from("{\n");
+    for (name, value) in [
+        ("name", json!(case.name).to_string()),
+        ("synopsis", case.synopsis.to_json()?),
+        ("arrow", json!(BASE64_STANDARD.encode(&sealed.bytes)).to_string()),
+        ("message", json!({ "key": sealed.key, "headers": headers }).to_string()),
+        ("evaluations", evaluations(case)?.to_string()),
+        ("refused", refused(case).to_string()),
+        ("half_widths", half_widths(case)?.to_string()),
+        ("queries", queries(case)?.to_string()),
+        ("proper", proper(case)?.to_string()),
+    ] {
+        let comma = if name == "proper" { "" } else { "," };
+        text.push_str(&format!("{name:?}: {value}{comma}\n"));
+    }
+    text.push_str("}\n");
+    Ok(text)
+}
+
+/// The name of a reading in a file.
+fn name(by: By) -> Value {
+    match by {
+        By::Bernstein(order) => json!(order),
+        By::Nearest => json!("nearest"),
+        By::Kernel => json!("kernel"),
+        By::Posterior => json!("posterior"),
+    }
+}
+
+fn readings(case: &Case) -> Vec<By> {
+    let orders = case.orders.iter().map(|order| By::Bernstein(*order));
+    orders.chain([By::Nearest, By::Kernel, By::Posterior]).collect()
+}
+
+fn evaluations(case: &Case) -> Result<Value, Box<dyn Error>> {
+    let points = points(&case.synopsis.description().domain);
+    let mut evaluations = Vec::new();
+    for by in readings(case) {
+        // What cannot be read so stands under `refused`.
+        let Ok(evaluator) = case.synopsis.evaluator(by) else { continue };
+        let values = at(&points, |point| evaluator.evaluate(point))?;
+        let deviations: Option<Vec<f64>> = points.iter().map(|p| evaluator.deviation(p).ok().flatten()).collect();
+        let tolerance = tolerance(&case.synopsis, by, &values);
+        evaluations.push(json!({
+            "by": name(by),
+            "points": points,
+            "values": values,
+            "deviations": deviations,
+            "mass": evaluator.mass(),
+            "tolerance": tolerance,
+        }));
+    }
+    Ok(json!(evaluations))
+}
+
+fn refused(case: &Case) -> Value {
+    let refused = readings(case).into_iter().filter(|by| case.synopsis.evaluator(*by).is_err());
+    json!(refused.map(name).collect::<Vec<Value>>())
+}
+
+/// Relative to the largest value: for kernel functions, whose coefficients can be far larger than what they add up to, what
+/// a rounding of every term makes.
+fn tolerance(synopsis: &Synopsis, by: By, values: &[f64]) -> f64 {
+    let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+    match (by, &synopsis.description().basis) {
+        (By::Posterior, _) => POSTERIOR,
+        (By::Kernel, Basis::Bernstein) => INTERPOLATION,
+        (_, Basis::Kernel(_)) => {
+            let terms: f64 = synopsis.values().iter().map(|value| value.abs()).sum();
+            rounded_up((4e-15 * terms / largest(values)).max(TOLERANCE))
+        }
+        _ => TOLERANCE,
+    }
+}
+
+/// To a power of ten.
+fn rounded_up(tolerance: f64) -> f64 {
+    10.0_f64.powi(tolerance.log10().ceil() as i32)
+}
+
+fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
+    let about = case.synopsis.description();
+    if matches!(about.basis, Basis::Cosine { .. }) {
+        return Ok(Value::Null);
+    }
+    let points = points(&about.domain);
+    let mut pointwise = Vec::new();
+    for order in &case.orders {
+        let band = case.synopsis.pointwise(*order)?;
+        pointwise.push(json!({
+            "order": order,
+            "half_widths": at(&points, |point| band.half_width(point))?,
+            "deviations": at(&points, |point| band.deviation(point))?,
+        }));
+    }
+    let tolerance = if matches!(about.basis, Basis::Kernel(_)) { POSTERIOR } else { TOLERANCE };
+    Ok(json!({
+        "simultaneous": at(&points, |point| case.synopsis.half_width(point))?,
+        "points": points,
+        "pointwise": pointwise,
+        "tolerance": tolerance,
+    }))
+}
+
+fn queries(case: &Case) -> Result<Value, Box<dyn Error>> {
+    let mut queries = Vec::new();
+    for function in &case.queries {
+        let proved = Query::expression(function, &case.synopsis)?;
+        let answer = case.synopsis.answer(&proved)?;
+        // What is seen on a fine grid, which every client can do; a proof by intervals is the library's own.
+        let seen = case.synopsis.answer(&Query::function(|x| value(function, x)))?;
+        queries.push(json!({
+            "function": function,
+            "weights": case.synopsis.weights(&proved)?,
+            "sum": answer.sum,
+            "noise_deviation": answer.noise.deviation,
+            "noise_half_width": answer.noise.half_width,
+            "truncation_per_record": seen.truncation.per_record,
+            "truncation_proved": answer.truncation.is_proved.then_some(answer.truncation.per_record),
+            "mean": answer.mean.map(|mean| mean.value),
+            "mean_noise_half_width": answer.mean.map(|mean| mean.noise.half_width),
+            "tolerance": 1e-10,
+            "half_width_tolerance": 2e-3,
+        }));
+    }
+    Ok(json!(queries))
+}
+
+/// The questions of the files once more, as a client has them: functions of a point, by their text.
+fn value(function: &str, x: &[f64]) -> f64 {
+    let near = |x: f64, center: f64, width: f64| (-((x - center) / width).powi(2) / 2.0).exp();
+    match (function, x) {
+        ("1", _) => 1.0,
+        ("dep_delay", [delay, ..]) => *delay,
+        ("dep_delay^3 - 2 * dep_delay", [delay, ..]) => delay.powi(3) - 2.0 * delay,
+        ("exp(-(dep_delay/60)^2)", [delay, ..]) => (-(delay / 60.0).powi(2)).exp(),
+        ("1 / (1 + exp((15 - dep_delay) / 10))", [delay, ..]) => 1.0 / (1.0 + ((15.0 - delay) / 10.0).exp()),
+        ("exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)", [delay, hour, ..]) => {
+            near(*delay, 15.0, 40.0) * near(*hour, 17.0, 6.0)
+        }
+        ("dep_delay * hour", [delay, hour, ..]) => delay * hour,
+        ("dep_delay * hour * distance / 1000", [delay, hour, distance]) => delay * hour * distance / 1000.0,
+        _ => f64::NAN,
+    }
+}
+
+fn proper(case: &Case) -> Result<Value, Box<dyn Error>> {
+    if !case.proper {
+        return Ok(Value::Null);
+    }
+    let points = points(&case.synopsis.description().domain);
+    let order = case.synopsis.description().order;
+    let evaluator = || case.synopsis.evaluator(order);
+    let density = evaluator()?.proper()?;
+    let cumulative = match evaluator()?.cumulative() {
+        Ok(cumulative) => Some(at(&points, |point| cumulative.evaluate(point))?),
+        Err(_) => None,
+    };
+    Ok(json!({
+        "order": order,
+        "mass": density.mass(),
+        "densities": at(&points, |point| density.evaluate(point))?,
+        "cumulative": cumulative,
+        "points": points,
+        "tolerance": 1e-11,
+    }))
+}
+
+fn at<E>(points: &[Vec<f64>], f: impl Fn(&[f64]) -> Result<f64, E>) -> Result<Vec<f64>, E> {
+    points.iter().map(|point| f(point)).collect()
+}
+
+/// Corners, edges, and places of no order, in natural units.
+pub fn points(domain: &[Axis]) -> Vec<Vec<f64>> {
+    let unit: &[&[f64]] = match domain.len() {
+        1 => &[&[0.0], &[1e-6], &[0.0137], &[0.1], &[0.25], &[0.4611], &[0.5], &[0.77], &[0.9899], &[1.0]],
+        2 => &[
+            &[0.0, 0.0],
+            &[0.0, 1.0],
+            &[1.0, 0.0],
+            &[1.0, 1.0],
+            &[0.0, 0.37],
+            &[0.61, 1.0],
+            &[0.11, 0.34],
+            &[0.5, 0.72],
+            &[0.873, 0.0129],
+        ],
+        _ => &[
+            &[0.0, 0.0, 0.0],
+            &[1.0, 1.0, 1.0],
+            &[0.0, 1.0, 0.0],
+            &[0.0, 1.0, 0.43],
+            &[0.32, 0.0, 0.81],
+            &[0.11, 0.34, 0.2],
+            &[0.52, 0.72, 0.09],
+            &[0.873, 0.0129, 0.64],
+        ],
+    };
+    let natural = |(axis, y): (&Axis, &f64)| {
+        let x = axis.min + y * (axis.max - axis.min);
+        ((x * 1e6).round() / 1e6).clamp(axis.min, axis.max)
+    };
+    unit.iter().map(|point| domain.iter().zip(*point).map(natural).collect()).collect()
+}

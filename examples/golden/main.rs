@@ -1,0 +1,26 @@
+//! Writes `clients/golden`: synopses of every kind and what every client must read in them. `tests/golden.rs` holds it to
+//! what is committed.
+//!
+//! ```sh
+//! cargo run --no-default-features --example golden
+//! ```
+
+mod cases;
+mod file;
+mod release;
+mod wrong;
+
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/golden");
+    fs::create_dir_all(&folder)?;
+    for case in cases::all()? {
+        let text = file::text(&case)?;
+        println!("{} {} bytes", case.name, text.len());
+        fs::write(folder.join(format!("{}.json", case.name)), text)?;
+    }
+    Ok(fs::write(folder.join("wrong.json"), wrong::text()?)?)
+}

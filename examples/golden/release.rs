@@ -1,0 +1,156 @@
+//! A synopsis of simulated flights, made as the worker makes one: bounded, summed, priced, drawn, described.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use bernstream::mechanism::Mechanism;
+use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::price::Price;
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::band::Band;
+use bernstream::synopsis::description::{
+    self, Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Unit,
+};
+use bernstream::target::{Adjacency, Target};
+use bernstream::window::grid::Span;
+use bernstream::window::keep::Record;
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Exp1, StandardNormal};
+
+/// What the records are about. Every record has a label too: the arrival delay, from -60 to 150 minutes.
+pub const AXES: [(&str, f64, f64); 3] = [("dep_delay", -30.0, 180.0), ("hour", 0.0, 24.0), ("distance", 0.0, 3000.0)];
+pub const LABEL: (&str, f64, f64) = ("arr_delay", -60.0, 150.0);
+/// What is late: minutes of arrival delay.
+pub const LATE: f64 = 15.0;
+
+/// What is released, and for what.
+pub struct Release {
+    pub name: &'static str,
+    pub key: Option<&'static str>,
+    pub axes: usize,
+    pub records: usize,
+    pub target: Arc<dyn Target>,
+    pub about: description::Target,
+    pub meaning: String,
+    /// What a value of 1 of the target stands for, beside its grid: one over the volume, half the label's range, or 1.
+    pub stands_for: f64,
+    pub offset: f64,
+    /// Whether the label is a class.
+    pub class: bool,
+    pub law: Law,
+    pub price: Price,
+    pub adjacency: Adjacency,
+    pub order: u32,
+}
+
+impl Release {
+    /// Once more for the same arguments.
+    pub fn synopsis(&self) -> Result<Synopsis, Box<dyn Error>> {
+        let shape = self.target.shape();
+        let keep = self.target.keep();
+        let records = self.flights().into_iter().map(|(x, label)| keep.record(&x, label));
+        let exact = self.target.evaluate(&keep.state(records.collect::<Vec<Record>>()));
+        let change = self.law.sensitivity(&*self.target, self.adjacency, 1)?;
+        let mechanism = Mechanism::calibrated(self.law, change, shape.values(), self.price)?;
+        let noisy = mechanism.release(&exact, &mut Generator::frozen([7; 32]));
+        let grid = self.target.unit() * self.stands_for;
+        let natural = noisy.values().iter().map(|value| *value as f64 * grid).collect();
+        let published = self.target.publish(natural);
+        let on_points = matches!(shape.basis, Basis::Kernel(_));
+        let values = match on_points {
+            true => published,
+            false => published.into_iter().map(|value| self.offset + value).collect(),
+        };
+        let noise = Noise {
+            law: self.law,
+            scale: mechanism.scale().units() as f64 * grid,
+            grid,
+            calibrated: Calibrated::Tight,
+        };
+        let band = Band::simulate(&shape, self.law, self.order).scaled(&noise);
+        let window = Span { start: time("2013-06-18T05:00:00Z")?, end: time("2013-06-19T05:00:00Z")? };
+        let about = Description {
+            format: FORMAT,
+            pipeline: "flights".to_owned(),
+            release: self.name.to_owned(),
+            key: self.key.map(str::to_owned),
+            window,
+            published: time("2013-06-19T06:01:00Z")?,
+            target: self.about.clone(),
+            meaning: self.meaning.clone(),
+            domain: domain(self.axes),
+            offset: if on_points { self.offset } else { 0.0 },
+            degree: shape.degree,
+            basis: shape.basis,
+            order: self.order,
+            noise,
+            privacy: Privacy {
+                definition: Definition::of(self.price),
+                unit: Unit::Record,
+                in_words: in_words(self.price, self.adjacency),
+                adjacency: self.adjacency,
+                implies: None,
+                price: self.price,
+                blocks: vec![Charge { start: window.start, end: window.end, spent: self.price, total: self.price }],
+            },
+            choices: Vec::new(),
+            band,
+            smoothness: None,
+            not_protected: vec![
+                "exact publication times when the worker is late, and that it has stopped".to_owned(),
+                "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
+            ],
+            incomplete: false,
+            digests: Digests {
+                configuration: "9f86d081884c7d659a2feaa0c55ad015".to_owned(),
+                program: "bernstream 0.1.0".to_owned(),
+            },
+            ledger: Entry { id: "3b1f0c7e9a2d4f60".to_owned(), sequence: 17 },
+            panes: None,
+            synthetic: true,
+        };
+        Ok(Synopsis::new(about, values)?)
+    }
+
+    /// Places in the unit cube, and labels in `[-1, 1]`.
+    fn flights(&self) -> Vec<(Vec<f64>, f64)> {
+        let mut rng = ChaCha12Rng::seed_from_u64(2013);
+        let flight = |_| {
+            let rush = if rng.random() { 8.0 } else { 17.5 };
+            let hour = (rush + 2.5 * rng.sample::<f64, _>(StandardNormal)).clamp(0.0, 24.0);
+            let late = rng.random::<f64>() < 0.2 + hour / 60.0;
+            let waits: f64 = if late { 30.0 * rng.sample::<f64, _>(Exp1) } else { 0.0 };
+            let delay = -4.0 + 4.0 * rng.sample::<f64, _>(StandardNormal) + waits;
+            let distance = 400.0 + 800.0 * rng.sample::<f64, _>(Exp1);
+            let arrival = delay - 6.0 + 14.0 * rng.sample::<f64, _>(StandardNormal);
+            let place = [delay, hour, distance].into_iter().zip(AXES).take(self.axes);
+            let place = place.map(|(x, (_, min, max))| (x.clamp(min, max) - min) / (max - min)).collect();
+            let (_, min, max) = LABEL;
+            let label = match self.class {
+                true if arrival > LATE => 1.0,
+                true => -1.0,
+                false => 2.0 * (arrival.clamp(min, max) - min) / (max - min) - 1.0,
+            };
+            (place, label)
+        };
+        (0..self.records).map(flight).collect()
+    }
+}
+
+pub fn domain(axes: usize) -> Vec<Axis> {
+    let axis = |(column, min, max): (&str, f64, f64)| Axis { column: column.to_owned(), min, max };
+    AXES.into_iter().take(axes).map(axis).collect()
+}
+
+pub fn time(text: &str) -> Result<bernstream::clock::Timestamp, String> {
+    bernstream::clock::Timestamp::parse_argument(text)
+}
+
+fn in_words(price: Price, adjacency: Adjacency) -> String {
+    let who = match adjacency {
+        Adjacency::AddRemove => "One record more or less changes",
+        Adjacency::ReplaceOne => "Other values in one record change",
+    };
+    format!("{who} the probability of what is published by no more than a price of {price} allows.")
+}

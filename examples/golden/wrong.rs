@@ -1,0 +1,122 @@
+//! What every reader must refuse: a good synopsis with one thing wrong.
+
+use std::error::Error;
+
+use serde_json::{Value, json};
+
+const GOOD: &str = r#"{"format":1,"pipeline":"flights","release":"departure-delay","key":"JFK",
+"window":{"start":"2013-01-01T05:00:00Z","end":"2013-01-02T05:00:00Z"},"published":"2013-01-02T06:01:00Z",
+"target":{"density":{"kernel":{"bandwidths":[10.0]},"divide_by":null}},"meaning":"records per unit of dep_delay",
+"domain":[{"column":"dep_delay","min":-30.0,"max":180.0}],"basis":"bernstein","degree":2,"order":2,
+"noise":{"law":"discrete laplace","scale":0.25,"grid":5e-10,"calibrated":"tight"},
+"privacy":{"definition":"pure epsilon","unit":"record","in_words":"one record more or less","adjacency":"add_remove",
+"price":"0.5","blocks":[{"start":"2013-01-01T05:00:00Z","end":"2013-01-02T05:00:00Z","spent":"0.5","total":"1"}]},
+"band":{"covers":"the noise, not the approximation","level":0.95,"half_width":1.25,"weights":[1.0,1.5,1.0],"draws":20000},
+"not_protected":[],"incomplete":false,"digests":{"configuration":"9f86d081884c7d65","program":"0.1.0"},
+"ledger":{"id":"3b1f0c7e9a2d4f60","sequence":17},"synthetic":true,"values":[2.0,4.0,6.0]}"#;
+
+/// What the others differ from in one thing.
+pub fn good() -> String {
+    GOOD.replace('\n', "")
+}
+
+pub fn text() -> Result<String, Box<dyn Error>> {
+    let points = r#""basis":{"kernel":{"kernel":{"machine":"linear"},"points":"#;
+    let as_written = [
+        ("format 2", r#""format":1"#, r#""format":2"#),
+        ("no format", r#""format":1,"#, ""),
+        ("too few values", "[2.0,4.0,6.0]", "[2.0,4.0]"),
+        ("too many values", "[2.0,4.0,6.0]", "[2.0,4.0,6.0,8.0]"),
+        ("no values", r#","values":[2.0,4.0,6.0]"#, ""),
+        ("a value that is null", "[2.0,4.0,6.0]", "[2.0,null,6.0]"),
+        ("a value that is text", "[2.0,4.0,6.0]", r#"[2.0,"4.0",6.0]"#),
+        ("a value that is true", "[2.0,4.0,6.0]", "[2.0,true,6.0]"),
+        ("a value too large for a number", "[2.0,4.0,6.0]", "[2.0,1e999,6.0]"),
+        ("a value that is NaN, which is not JSON", "[2.0,4.0,6.0]", "[2.0,NaN,6.0]"),
+        ("values in a list of lists", "[2.0,4.0,6.0]", "[[2.0,4.0,6.0]]"),
+        ("an axis upside down", r#""min":-30.0,"max":180.0"#, r#""min":180.0,"max":-30.0"#),
+        ("an axis without width", r#""min":-30.0"#, r#""min":180.0"#),
+        ("an axis whose width overflows", r#""min":-30.0,"max":180.0"#, r#""min":-1.7e308,"max":1.7e308"#),
+        ("an axis without bounds", r#","min":-30.0,"max":180.0"#, ""),
+        ("no axis", r#"[{"column":"dep_delay","min":-30.0,"max":180.0}]"#, "[]"),
+        ("degree 0", r#""degree":2"#, r#""degree":0"#),
+        ("a negative degree", r#""degree":2"#, r#""degree":-2"#),
+        ("a degree above 5000", r#""degree":2"#, r#""degree":5001"#),
+        ("a degree with a fraction", r#""degree":2"#, r#""degree":2.5"#),
+        ("order 0", r#""order":2"#, r#""order":0"#),
+        ("an order above 1000", r#""order":2"#, r#""order":1001"#),
+        ("a band of 0", r#""half_width":1.25"#, r#""half_width":0.0"#),
+        ("a negative band", r#""half_width":1.25"#, r#""half_width":-1.25"#),
+        ("a band without weights", "[1.0,1.5,1.0]", "[]"),
+        ("a band with a weight of 0", "[1.0,1.5,1.0]", "[1.0,0.0,1.0]"),
+        ("a pointwise band of 0", r#""draws":20000"#, r#""draws":20000,"pointwise":0.0"#),
+        ("a band that covers something else", "the noise, not the approximation", "everything"),
+        ("noise without scale", r#""scale":0.25"#, r#""scale":0.0"#),
+        ("noise without grid", r#""grid":5e-10"#, r#""grid":0"#),
+        ("a law of noise that nobody knows", "discrete laplace", "cauchy"),
+        ("a basis that nobody knows", r#""basis":"bernstein""#, r#""basis":"wavelets""#),
+        ("a target that nobody knows", r#"{"density":"#, r#"{"median":"#),
+        (
+            "a window that is not a time",
+            r#"{"start":"2013-01-01T05:00:00Z","end":"2013-01-02T05:00:00Z"},"published""#,
+            r#"{"start":"yesterday","end":"2013-01-02T05:00:00Z"},"published""#,
+        ),
+        ("a price of another kind than the definition", r#""price":"0.5""#, r#""price":{"rho":"0.5"}"#),
+        ("a price that is a number", r#""price":"0.5""#, r#""price":0.5"#),
+        ("a declared plan without what it implies", r#""pure epsilon""#, r#""declared plan""#),
+        (
+            "noise sampled, but differential privacy that is not random",
+            r#""calibrated":"tight""#,
+            r#""calibrated":"sampled""#,
+        ),
+        (
+            "smoothness for more axes than there are",
+            r#""synthetic":true"#,
+            r#""synthetic":true,"smoothness":{"lipschitz":[1.0,2.0]}"#,
+        ),
+        ("an offset that is not a number", r#""synthetic":true"#, r#""synthetic":true,"offset":null"#),
+        ("no lattice, but a degree", r#""basis":"bernstein""#, r#""basis":"affine""#),
+        (
+            "no description of the noise",
+            r#""noise":{"law":"discrete laplace","scale":0.25,"grid":5e-10,"calibrated":"tight"},"#,
+            "",
+        ),
+    ];
+    let mut wrong: Vec<Value> = Vec::new();
+    let good = good();
+    for (why, from, to) in as_written {
+        if good.matches(from).count() != 1 {
+            return Err(format!("{from} does not stand in the example once").into());
+        }
+        wrong.push(json!({ "why": why, "text": good.replace(from, to) }));
+    }
+    // Forms without a lattice have degree and order 1.
+    let flat = good.replace(r#""degree":2,"order":2"#, r#""degree":1,"order":1"#);
+    for (why, basis) in [
+        ("kernel points outside of the cube", format!("{points}[[0.0],[0.5],[1.5]]}}}}")),
+        ("kernel points of another dimension", format!("{points}[[0.0,0.0],[0.5,0.5],[1.0,1.0]]}}}}")),
+        ("no kernel points", format!("{points}[]}}}}")),
+        (
+            "a kernel matrix of another dimension",
+            r#""basis":{"kernel":{"kernel":{"gaussian":{"precision":[[1.0,0.0],[0.0,1.0]]}},"points":[[0.0],[0.5],[1.0]]}}"#
+                .to_owned(),
+        ),
+        ("no frequencies", r#""basis":{"cosine":{"frequencies":0}}"#.to_owned()),
+        ("more frequencies than anybody releases", r#""basis":{"cosine":{"frequencies":2000}}"#.to_owned()),
+        ("an affine function with three coefficients on one axis", r#""basis":"affine""#.to_owned()),
+    ] {
+        wrong.push(json!({ "why": why, "text": flat.replace(r#""basis":"bernstein""#, &basis) }));
+    }
+    for (why, text) in [
+        ("nothing", ""),
+        ("not JSON", "a synopsis"),
+        ("not an object", "[1]"),
+        ("null", "null"),
+        ("an empty object", "{}"),
+    ] {
+        wrong.push(json!({ "why": why, "text": text }));
+    }
+    wrong.push(json!({ "why": "cut short", "text": &good[..good.len() - 20] }));
+    let lines: Vec<String> = wrong.iter().map(Value::to_string).collect();
+    Ok(format!("[\n{}\n]\n", lines.join(",\n")))
+}
