@@ -468,10 +468,13 @@ fn a_topic_is_shown_from_its_history_on_and_a_broker_that_is_lost_is_found_again
     let cluster = MockCluster::new(1).expect("a cluster");
     let brokers = cluster.bootstrap_servers();
     cluster.create_topic("synopses", 2, 1).expect("a topic");
-    let producer: BaseProducer = ClientConfig::new().set("bootstrap.servers", &brokers).create().expect("a producer");
+    let mut config = ClientConfig::new();
+    // It comes back as soon as the broker does.
+    config.set("bootstrap.servers", &brokers).set("reconnect.backoff.max.ms", "500");
+    let producer: BaseProducer = config.create().expect("a producer");
     let send = |key: &str, bytes: &[u8]| {
         producer.send(BaseRecord::to("synopses").key(key).partition(0).payload(bytes)).map_err(|e| e.0).expect("sent");
-        producer.flush(Duration::from_secs(10)).expect("stored");
+        producer.flush(Duration::from_secs(20)).expect("stored");
     };
     let sealed = |sequence| example("JFK", sequence).seal().expect("sealed");
     send(&sealed(1).key, &sealed(1).bytes);

@@ -109,7 +109,7 @@ fn densities() -> Found<Vec<Case>> {
         vec![two[0][0] / (210.0 * 210.0), two[0][1] / (210.0 * 24.0)],
         vec![two[1][0] / (210.0 * 24.0), two[1][1] / (24.0 * 24.0)],
     ];
-    let slanted = Arc::new(CovarianceDensity::new(&parts, 12)?);
+    let slanted = Arc::new(CovarianceDensity::new(&parts, 8)?);
     let (one, cube) = (on_lattice("density-1d", &[10.0], 40)?, on_lattice("density-3d", &[40.0, 5.0, 600.0], 4)?);
     let plane = Release {
         law: Law::DiscreteGaussian,
@@ -123,7 +123,7 @@ fn densities() -> Found<Vec<Case>> {
         key: Some("S\u{e3}o Paulo / GRU"),
         ..density("density-2d-covariance", slanted, Smoothing::Covariance(two.to_vec()))?
     };
-    let fine = Release { key: None, order: 3, ..on_lattice("density-1d-fine", &[4.0], 300)? };
+    let fine = Release { key: None, order: 3, ..on_lattice("density-1d-fine", &[4.0], 160)? };
     let coarse = Release { order: 1, law: Law::DiscreteCube, ..on_lattice("density-1d-coarse", &[60.0], 1)? };
     Ok(vec![
         Case { proper: true, ..read(&one, &[1, 2, 3, 200])? },
@@ -291,7 +291,7 @@ fn regressions() -> Found<Vec<Case>> {
             Method::PriestleyChao { bandwidth: 20.0, gap: 1.0, max_records: MOST },
         )?
     };
-    let plane = Arc::new(Machine::new(settings(wide, Loss::Huber, 2, 12))?);
+    let plane = Arc::new(Machine::new(settings(wide, Loss::Huber, 2, 8))?);
     let plane =
         Release { law: Law::DiscreteCube, ..regression("regression-machine-2d", plane, method(wide, Loss::Huber))? };
     let points = Arc::new(KernelMachine::new(settings(wide, Loss::Huber, 1, 1), 7)?);
@@ -320,7 +320,7 @@ fn classifier(name: &'static str, target: Arc<dyn Target>, method: Method, stand
 }
 
 fn classifiers() -> Found<Vec<Case>> {
-    let bayes = Arc::new(KernelBayes::new(&in_cube(&[15.0, 2.0]), 12)?);
+    let bayes = Arc::new(KernelBayes::new(&in_cube(&[15.0, 2.0]), 10)?);
     let bayes = Release {
         records: 1_200,
         ..classifier(
@@ -331,7 +331,7 @@ fn classifiers() -> Found<Vec<Case>> {
         )?
     };
     let deviations = vec![10.0, 1.5, 200.0];
-    let normal = Arc::new(GaussianBayes::new(&in_cube(&deviations), 4)?);
+    let normal = Arc::new(GaussianBayes::new(&in_cube(&deviations), 3)?);
     let normal = Release {
         records: 1_200,
         law: Law::DiscreteCube,
@@ -360,7 +360,7 @@ fn classifiers() -> Found<Vec<Case>> {
     };
     let machine = Arc::new(Machine::new(settings(laplacian, Loss::Logistic, 1, 20))?);
     let machine = classifier("classifier-machine-1d", machine, method(laplacian, Loss::Logistic), 1.0)?;
-    let likely = Arc::new(Logistic::new(2, C, MOST, Score::Sigmoid { degree: 12 })?);
+    let likely = Arc::new(Logistic::new(2, C, MOST, Score::Sigmoid { degree: 8 })?);
     let likely = Release {
         about: description::Target::Probability(Classifier {
             label: LABEL.0.to_owned(),

@@ -6,7 +6,6 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
-use crate::cli::cluster::Cluster;
 use crate::cli::evaluate::Error;
 use crate::clock::Timestamp;
 use crate::feed;
@@ -20,8 +19,6 @@ pub struct Topic {
     /// Read the newest synopsis of this topic instead of a file
     #[arg(long, required = false, requires = "brokers")]
     pub topic: String,
-    #[command(flatten)]
-    pub cluster: Cluster,
     /// Only synopses of this group key
     #[arg(long, requires = "topic")]
     pub key: Option<String>,
@@ -37,11 +34,10 @@ fn time(text: &str) -> Result<Timestamp, String> {
 impl Topic {
     /// The synopsis of the newest window that matches, and of its copies the last; read from the beginning, outside any
     /// consumer group.
-    pub fn newest(&self) -> Result<Synopsis, Error> {
-        let broker = self.cluster.broker()?;
+    pub fn newest(&self, broker: &Broker) -> Result<Synopsis, Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
-        let consumer = feed::topic::consumer(&broker).map_err(lost)?;
-        let mut ends = self.ends(&broker, &consumer)?;
+        let consumer = feed::topic::consumer(broker).map_err(lost)?;
+        let mut ends = self.ends(broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
         let (mut messages, mut unreadable) = (0, 0);
         let mut heard = Instant::now();
@@ -105,6 +101,7 @@ mod tests {
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
     use super::*;
+    use crate::cli::cluster::Cluster;
     use crate::synopsis::description::Description;
     use crate::window::grid::Span;
 
@@ -112,6 +109,8 @@ mod tests {
     struct Command {
         #[command(flatten)]
         topic: Topic,
+        #[command(flatten)]
+        cluster: Cluster,
     }
 
     #[test]
@@ -136,7 +135,8 @@ mod tests {
         let newest = |more: &str| {
             let line = format!("--topic synopses --brokers {brokers} {more}");
             let words = std::iter::once("evaluate").chain(line.split_whitespace());
-            Command::try_parse_from(words).unwrap().topic.newest().map(|s| s.description().ledger.sequence)
+            let Command { topic, cluster } = Command::try_parse_from(words).unwrap();
+            topic.newest(&cluster.broker().unwrap()).map(|s| s.description().ledger.sequence)
         };
         assert_eq!(newest("").unwrap(), 3);
         assert_eq!(newest("--key LGA").unwrap(), 1);
