@@ -11,7 +11,8 @@ use bernstream::synopsis::Synopsis;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = env::args().skip(1);
-    let file = arguments.next().ok_or("name a file, then points: numbers, for several axes with commas between them")?;
+    let file =
+        arguments.next().ok_or("name a file, then points: numbers, for several axes with commas between them")?;
     let bytes = fs::read(file)?;
     let synopsis = match str::from_utf8(&bytes) {
         Ok(text) if text.trim_start().starts_with('{') => Synopsis::from_json(text)?,

@@ -77,7 +77,8 @@ fn what_is_committed_is_what_the_program_writes() {
     let committed = fs::read_to_string(folder().join("wrong.json")).expect("wrong.json");
     assert!(committed == wrong::text().expect("a file"), "wrong.json is not what the program writes; {anew}");
     let there = fs::read_dir(folder()).expect("the folder");
-    let there: BTreeSet<String> = there.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    let there: BTreeSet<String> =
+        there.map(|e| e.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
     assert_eq!(there, written, "files that nobody writes, or that are missing");
 }
 
@@ -161,14 +162,52 @@ fn every_kind_is_there() {
     let files = files();
     let all: String = files.iter().map(|(_, file)| file["synopsis"].to_string()).collect();
     for kind in [
-        r#""bandwidths":"#, r#""covariance":"#, r#""regression":"#, r#""classifier":"#, r#""probability":"#, r#""sum":{"#,
-        r#""moments":"#, r#""priestley_chao":"#, r#""kernel_bayes":"#, r#""gaussian_bayes":"#, r#""kernel_machine":"#,
-        r#""logistic":{"#, r#""hinge""#, r#""huber""#, r#""squared""#, r#""basis":"bernstein""#, r#""basis":"affine""#,
-        r#""precision":"#, r#""machine":{"gaussian""#, r#""laplacian":"#, r#""polynomial":"#, r#""machine":"linear""#,
-        r#""cosine":"#, "discrete laplace", "discrete cube", "rounded ball", "discrete gaussian", "pure epsilon",
-        "epsilon-delta", "zero-concentrated", r#""definition":"gaussian""#, "declared plan", r#""random":"#, "add_remove",
-        "replace_one", r#""user":"#, r#""hopping":"#, r#""cumulative""#, r#""lipschitz":"#, r#""curvature":"#, r#""norm":"#,
-        r#""times_needed":"#, r#""sampled""#, r#""choices":"#, r#""incomplete":true"#, r#""key":null"#,
+        r#""bandwidths":"#,
+        r#""covariance":"#,
+        r#""regression":"#,
+        r#""classifier":"#,
+        r#""probability":"#,
+        r#""sum":{"#,
+        r#""moments":"#,
+        r#""priestley_chao":"#,
+        r#""kernel_bayes":"#,
+        r#""gaussian_bayes":"#,
+        r#""kernel_machine":"#,
+        r#""logistic":{"#,
+        r#""hinge""#,
+        r#""huber""#,
+        r#""squared""#,
+        r#""basis":"bernstein""#,
+        r#""basis":"affine""#,
+        r#""precision":"#,
+        r#""machine":{"gaussian""#,
+        r#""laplacian":"#,
+        r#""polynomial":"#,
+        r#""machine":"linear""#,
+        r#""cosine":"#,
+        "discrete laplace",
+        "discrete cube",
+        "rounded ball",
+        "discrete gaussian",
+        "pure epsilon",
+        "epsilon-delta",
+        "zero-concentrated",
+        r#""definition":"gaussian""#,
+        "declared plan",
+        r#""random":"#,
+        "add_remove",
+        "replace_one",
+        r#""user":"#,
+        r#""hopping":"#,
+        r#""cumulative""#,
+        r#""lipschitz":"#,
+        r#""curvature":"#,
+        r#""norm":"#,
+        r#""times_needed":"#,
+        r#""sampled""#,
+        r#""choices":"#,
+        r#""incomplete":true"#,
+        r#""key":null"#,
     ] {
         assert!(all.contains(kind), "{kind}");
     }

@@ -56,16 +56,31 @@ pub fn text() -> Result<String, Box<dyn Error>> {
         ("a law of noise that nobody knows", "discrete laplace", "cauchy"),
         ("a basis that nobody knows", r#""basis":"bernstein""#, r#""basis":"wavelets""#),
         ("a target that nobody knows", r#"{"density":"#, r#"{"median":"#),
-        ("a window that is not a time", r#"{"start":"2013-01-01T05:00:00Z","end":"2013-01-02T05:00:00Z"},"published""#,
-         r#"{"start":"yesterday","end":"2013-01-02T05:00:00Z"},"published""#),
+        (
+            "a window that is not a time",
+            r#"{"start":"2013-01-01T05:00:00Z","end":"2013-01-02T05:00:00Z"},"published""#,
+            r#"{"start":"yesterday","end":"2013-01-02T05:00:00Z"},"published""#,
+        ),
         ("a price of another kind than the definition", r#""price":"0.5""#, r#""price":{"rho":"0.5"}"#),
         ("a price that is a number", r#""price":"0.5""#, r#""price":0.5"#),
         ("a declared plan without what it implies", r#""pure epsilon""#, r#""declared plan""#),
-        ("noise sampled, but differential privacy that is not random", r#""calibrated":"tight""#, r#""calibrated":"sampled""#),
-        ("smoothness for more axes than there are", r#""synthetic":true"#, r#""synthetic":true,"smoothness":{"lipschitz":[1.0,2.0]}"#),
+        (
+            "noise sampled, but differential privacy that is not random",
+            r#""calibrated":"tight""#,
+            r#""calibrated":"sampled""#,
+        ),
+        (
+            "smoothness for more axes than there are",
+            r#""synthetic":true"#,
+            r#""synthetic":true,"smoothness":{"lipschitz":[1.0,2.0]}"#,
+        ),
         ("an offset that is not a number", r#""synthetic":true"#, r#""synthetic":true,"offset":null"#),
         ("no lattice, but a degree", r#""basis":"bernstein""#, r#""basis":"affine""#),
-        ("no description of the noise", r#""noise":{"law":"discrete laplace","scale":0.25,"grid":5e-10,"calibrated":"tight"},"#, ""),
+        (
+            "no description of the noise",
+            r#""noise":{"law":"discrete laplace","scale":0.25,"grid":5e-10,"calibrated":"tight"},"#,
+            "",
+        ),
     ];
     let mut wrong: Vec<Value> = Vec::new();
     let good = good();
@@ -92,9 +107,13 @@ pub fn text() -> Result<String, Box<dyn Error>> {
     ] {
         wrong.push(json!({ "why": why, "text": flat.replace(r#""basis":"bernstein""#, &basis) }));
     }
-    for (why, text) in
-        [("nothing", ""), ("not JSON", "a synopsis"), ("not an object", "[1]"), ("null", "null"), ("an empty object", "{}")]
-    {
+    for (why, text) in [
+        ("nothing", ""),
+        ("not JSON", "a synopsis"),
+        ("not an object", "[1]"),
+        ("null", "null"),
+        ("an empty object", "{}"),
+    ] {
         wrong.push(json!({ "why": why, "text": text }));
     }
     wrong.push(json!({ "why": "cut short", "text": &good[..good.len() - 20] }));
