@@ -110,7 +110,7 @@ fn message(axes: usize, has_keys: bool, random: &mut ChaCha20Rng) -> Vec<u8> {
 fn send(servers: &str, topic: &str, axes: usize, has_keys: bool, messages: usize) -> usize {
     let mut random = ChaCha20Rng::seed_from_u64(1);
     let payloads: Vec<_> = (0..64).map(|_| message(axes, has_keys, &mut random)).collect();
-    let mut config = kafka::at(servers).client_config();
+    let mut config = kafka::at(servers).client_config().expect("settings");
     config.set("enable.idempotence", "true").set("batch.size", "900000").set("linger.ms", "20");
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     let mut bytes = 0;
@@ -132,6 +132,7 @@ fn bare(servers: &str, topic: &str, rows: usize) -> Duration {
     let started = Instant::now();
     let consumer: BaseConsumer = kafka::at(servers)
         .client_config()
+        .expect("settings")
         .set("group.id", "bench")
         .set("enable.auto.commit", "false")
         .set("enable.auto.offset.store", "false")
@@ -238,7 +239,8 @@ fn worker(servers: &str, topic: &str, axes: usize, has_keys: bool, sent: Timesta
 }
 
 fn drop_topic(servers: &str, topic: &str) {
-    let admin: AdminClient<DefaultClientContext> = kafka::at(servers).client_config().create().expect("a client");
+    let admin: AdminClient<DefaultClientContext> =
+        kafka::at(servers).client_config().expect("settings").create().expect("a client");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let dropped = runtime.block_on(admin.delete_topics(&[topic], &AdminOptions::new()));
     assert!(dropped.is_ok_and(|topics| topics.iter().all(Result::is_ok)), "the topic is dropped");

@@ -24,7 +24,8 @@ impl Timestamp {
         self.0
     }
 
-    /// The wall clock. Called by the pipeline and the command line only; everything else is told the time.
+    /// The wall clock. Called by the pipeline, the feed, what serves it and the command line only; everything
+    /// else is told the time.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(micros(since))

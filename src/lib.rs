@@ -45,6 +45,8 @@ pub mod ledger;
 #[cfg(feature = "worker")]
 pub mod sink;
 #[cfg(feature = "worker")]
+pub mod feed;
+#[cfg(feature = "worker")]
 pub mod metrics;
 #[cfg(feature = "worker")]
 pub mod pipeline;

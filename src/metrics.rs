@@ -1,6 +1,10 @@
 //! Every metric: one struct, names and help texts; the only user of the `prometheus` crate.
+//!
+//! Names and labels are an interface: alerts, panels and `deploy/RUNBOOK.md` use every one of them, and a test lists them.
 
-use prometheus::{Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use prometheus::{
+    Encoder, Gauge, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
+};
 
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
@@ -30,17 +34,20 @@ pub struct Metrics {
     pub released: IntCounter,
     pub withheld: IntCounter,
     pub published: IntCounter,
-    pub closed_until: Gauge,
+    pub closed_until: Moment,
+    pub next_release: Moment,
     spent: Parts,
     total: Parts,
     reserve: Parts,
     used: Gauge,
-    /// Not shown where the budget outlasts its block.
-    lasts_until: GaugeVec,
+    pub lasts_until: Moment,
+    newest_withheld: IntGaugeVec,
     /// One a release.
     pub noise_scale: GaugeVec,
     pub ledger_entries: IntGauge,
-    pub ready: IntGauge,
+    ledger: IntGaugeVec,
+    /// One a part of the worker.
+    pub ready: IntGaugeVec,
     /// Only with [`Detail::Operator`].
     pub operator: Option<Operator>,
 }
@@ -51,6 +58,47 @@ pub struct Operator {
     pub records: IntCounterVec,
     pub batches: IntCounter,
     pub seconds_to_seal: Gauge,
+    pub read_until: Moment,
+}
+
+/// Why a window is closed unpaid: the schedule says so, never the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Withheld {
+    /// A block cannot pay for it.
+    Budget,
+    /// Every release is over.
+    Over,
+}
+
+impl Withheld {
+    const ALL: [Withheld; 2] = [Withheld::Budget, Withheld::Over];
+
+    fn name(self) -> &'static str {
+        match self {
+            Withheld::Budget => "budget",
+            Withheld::Over => "over",
+        }
+    }
+}
+
+/// A time. Not shown where there is none.
+#[derive(Clone, Debug)]
+pub struct Moment(GaugeVec);
+
+impl Moment {
+    fn new(registry: &Registry, name: &str, help: &str) -> Result<Self, prometheus::Error> {
+        // A gauge without labels that is not shown before it is set.
+        let gauge = GaugeVec::new(Opts::new(format!("{name}_timestamp_seconds"), help), &[])?;
+        registry.register(Box::new(gauge.clone())).map(|()| Moment(gauge))
+    }
+
+    pub fn set(&self, time: Option<Timestamp>) {
+        match time {
+            #[expect(clippy::cast_precision_loss, reason = "a time to show")]
+            Some(time) => self.0.with_label_values::<&str>(&[]).set(time.micros() as f64 / 1e6),
+            None => self.0.reset(),
+        }
+    }
 }
 
 /// The parts that a price can have; only those of the budget in use are ever shown.
@@ -64,7 +112,6 @@ struct Parts {
 
 impl Parts {
     fn new(registry: &Registry, what: &str, help: &str) -> Result<Self, prometheus::Error> {
-        // A gauge without labels that is not shown before it is set.
         let part = |part: &str| {
             let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), &[])?;
             registry.register(Box::new(gauge.clone())).map(|()| gauge)
@@ -97,6 +144,10 @@ impl Metrics {
         let add = |gauge: Gauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
         let count = |counter: IntCounter| registry.register(Box::new(counter.clone())).map(|()| counter);
         let whole = |gauge: IntGauge| registry.register(Box::new(gauge.clone())).map(|()| gauge);
+        let labelled = |name: &str, help: &str, label: &str| {
+            let gauges = IntGaugeVec::new(Opts::new(name, help), &[label])?;
+            registry.register(Box::new(gauges.clone())).map(|()| gauges)
+        };
 
         let info = Opts::new("build_info", "1; the labels say what is running")
             .const_label("version", env!("CARGO_PKG_VERSION"))
@@ -115,6 +166,7 @@ impl Metrics {
                     records,
                     batches: count(IntCounter::new("batches_total", "messages read")?)?,
                     seconds_to_seal: add(Gauge::new("seal_seconds", "time from close to sealed of the last window")?)?,
+                    read_until: Moment::new(&registry, "read_until", "message timestamp of what was read last")?,
                 })
             }
         };
@@ -125,22 +177,25 @@ impl Metrics {
                 "windows closed unpaid: their budget was spent, or no release was due",
             )?)?,
             published: count(IntCounter::new("synopses_published_total", "synopses that reached the output")?)?,
-            closed_until: add(Gauge::new(
-                "closed_until_timestamp_seconds",
-                "end of the newest window that was closed",
-            )?)?,
+            closed_until: Moment::new(&registry, "closed_until", "end of the newest window that was closed")?,
+            next_release: Moment::new(
+                &registry,
+                "next_release",
+                "when the next window is due on the output; none for files and after the last window",
+            )?,
             spent: Parts::new(&registry, "spent", "spent in the newest block charged")?,
             total: Parts::new(&registry, "limit", "total of every block")?,
             reserve: Parts::new(&registry, "reserve", "of the total of every block, kept back for corrections")?,
-            lasts_until: {
-                let about = Opts::new(
-                    "privacy_budget_lasts_until_timestamp_seconds",
-                    "start of the first window of the newest block that has a release unpaid, where there is one",
-                );
-                let until = GaugeVec::new(about, &[])?;
-                registry.register(Box::new(until.clone()))?;
-                until
-            },
+            lasts_until: Moment::new(
+                &registry,
+                "privacy_budget_lasts_until",
+                "start of the first window of the newest block that has a release unpaid, where there is one",
+            )?,
+            newest_withheld: labelled(
+                "newest_window_withheld",
+                "1 where the newest window was closed unpaid, and why: no budget is left, or every release is over",
+                "reason",
+            )?,
             used: add(Gauge::new(
                 "privacy_budget_used_ratio",
                 "spent of total in the newest block charged, the larger part",
@@ -152,7 +207,12 @@ impl Metrics {
                 scales
             },
             ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
-            ready: whole(IntGauge::new("ready", "1 while the worker is ready")?)?,
+            ledger: labelled("ledger_info", "1; the name of the ledger in use, as in every synopsis", "ledger")?,
+            ready: labelled(
+                "ready",
+                "1 while it works: the input is read, the witness agrees with the ledger, the output takes what is due",
+                "part",
+            )?,
             operator,
             registry,
         })
@@ -165,19 +225,19 @@ impl Metrics {
         self.used.set(spent.share_of(total));
     }
 
-    /// What of the total is kept back, if anything is.
-    pub fn show_reserve(&self, total: Price, limit: Price) {
+    /// What is known before the first window: the ledger's name, the total of a block, and what of it is kept back.
+    pub fn begin(&self, ledger: &str, total: Price, limit: Price) {
+        self.ledger.with_label_values(&[ledger]).set(1);
+        self.show_budget(total.zero(), total);
         if let Some(reserve) = total.checked_sub(limit).filter(|reserve| !reserve.is_zero()) {
             self.reserve.set(reserve);
         }
     }
 
-    /// Until when the block that is charged pays for every release; `None` to its end.
-    pub fn show_lasts_until(&self, until: Option<Timestamp>) {
-        self.lasts_until.reset();
-        if let Some(until) = until {
-            #[expect(clippy::cast_precision_loss, reason = "a time to show")]
-            self.lasts_until.with_label_values::<&str>(&[]).set(until.micros() as f64 / 1e6);
+    /// Whether the newest window was withheld.
+    pub fn show_withheld(&self, why: Option<Withheld>) {
+        for reason in Withheld::ALL {
+            self.newest_withheld.with_label_values(&[reason.name()]).set(i64::from(why == Some(reason)));
         }
     }
 
@@ -187,4 +247,101 @@ impl Metrics {
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mechanism::calibrate::Epsilon;
+
+    /// Every series with its type, labels and help, as somebody sees it who scrapes a worker of which everything is known.
+    fn interface(detail: Detail) -> String {
+        let metrics = Metrics::new(detail, "p", "pure epsilon", "0").unwrap();
+        let one = Epsilon::from_trillionths(1_000_000_000_000);
+        let prices = [Price::Approximate { epsilon: one, delta: "0.5".parse().unwrap() }, Price::Slots(2)];
+        for price in prices.into_iter().chain([Price::Concentrated("0.5".parse().unwrap())]) {
+            metrics.show_budget(price, price);
+            metrics.reserve.set(price);
+        }
+        metrics.show_withheld(None);
+        metrics.begin("l", prices[0], prices[0]);
+        metrics.noise_scale.with_label_values(&["r"]).set(1.0);
+        metrics.ready.with_label_values(&["input"]).set(1);
+        let operator = metrics.operator.iter();
+        let moments = [&metrics.closed_until, &metrics.next_release, &metrics.lasts_until];
+        moments.into_iter().chain(operator.clone().map(|operator| &operator.read_until)).for_each(|moment| {
+            moment.set(Some(Timestamp::from_micros(0)));
+        });
+        operator.for_each(|operator| operator.records.with_label_values(&["taken"]).inc());
+        let text = metrics.render().unwrap();
+        let mut series = Vec::new();
+        for lines in text.split("# HELP ").skip(1) {
+            let (head, values) = lines.split_once("\n# TYPE ").unwrap();
+            let (name, help) = head.split_once(' ').unwrap();
+            let value = values.lines().nth(1).unwrap();
+            let labels: Vec<&str> = value
+                .split(['{', ','])
+                .skip(1)
+                .filter_map(|label| label.split_once('='))
+                .map(|(name, _)| name)
+                .collect();
+            let kind = values.lines().next().unwrap().rsplit(' ').next().unwrap();
+            series.push(format!("{name}{{{}}} {kind}: {help}", labels.join(",")));
+        }
+        series.join("\n")
+    }
+
+    #[test]
+    fn the_names_are_those_that_alerts_and_panels_use() {
+        let safe = interface(Detail::Safe);
+        assert_eq!(safe, SAFE.trim(), "{safe}");
+        let operator = interface(Detail::Operator);
+        let more: Vec<&str> = operator.lines().filter(|line| !SAFE.contains(line)).collect();
+        assert_eq!(more.join("\n"), OPERATOR.trim(), "{}", more.join("\n"));
+    }
+
+    #[test]
+    fn a_moment_that_is_not_known_is_not_shown() {
+        let metrics = Metrics::new(Detail::Safe, "p", "pure epsilon", "0").unwrap();
+        let is_shown = || metrics.render().unwrap().contains("next_release_timestamp_seconds");
+        assert!(!is_shown());
+        metrics.next_release.set(Some(Timestamp::from_micros(0)));
+        assert!(is_shown());
+        metrics.next_release.set(None);
+        assert!(!is_shown());
+    }
+
+    const SAFE: &str = r"
+bernstream_build_info{configuration,definition,detail,version,pipeline} gauge: 1; the labels say what is running
+bernstream_closed_until_timestamp_seconds{pipeline} gauge: end of the newest window that was closed
+bernstream_ledger_entries{pipeline} gauge: rows of the ledger
+bernstream_ledger_info{ledger,pipeline} gauge: 1; the name of the ledger in use, as in every synopsis
+bernstream_newest_window_withheld{reason,pipeline} gauge: 1 where the newest window was closed unpaid, and why: no budget is left, or every release is over
+bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; none for files and after the last window
+bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of the synopsis
+bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that has a release unpaid, where there is one
+bernstream_privacy_budget_used_ratio{pipeline} gauge: spent of total in the newest block charged, the larger part
+bernstream_privacy_delta_limit{pipeline} gauge: total of every block
+bernstream_privacy_delta_reserve{pipeline} gauge: of the total of every block, kept back for corrections
+bernstream_privacy_delta_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_epsilon_limit{pipeline} gauge: total of every block
+bernstream_privacy_epsilon_reserve{pipeline} gauge: of the total of every block, kept back for corrections
+bernstream_privacy_epsilon_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_rho_limit{pipeline} gauge: total of every block
+bernstream_privacy_rho_reserve{pipeline} gauge: of the total of every block, kept back for corrections
+bernstream_privacy_rho_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_windows_limit{pipeline} gauge: total of every block
+bernstream_privacy_windows_reserve{pipeline} gauge: of the total of every block, kept back for corrections
+bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest block charged
+bernstream_ready{part,pipeline} gauge: 1 while it works: the input is read, the witness agrees with the ledger, the output takes what is due
+bernstream_synopses_published_total{pipeline} counter: synopses that reached the output
+bernstream_windows_released_total{pipeline} counter: windows paid for
+bernstream_windows_withheld_total{pipeline} counter: windows closed unpaid: their budget was spent, or no release was due
+";
+    const OPERATOR: &str = r"
+bernstream_batches_total{pipeline} counter: messages read
+bernstream_read_until_timestamp_seconds{pipeline} gauge: message timestamp of what was read last
+bernstream_records_total{fate,pipeline} counter: records by what became of them
+bernstream_seal_seconds{pipeline} gauge: time from close to sealed of the last window
+";
 }

@@ -208,7 +208,7 @@ impl Reading<'_> {
         match self.source.next(ends.as_ref(), PATIENCE)? {
             Event::Batch(batch) => {
                 let fates = self.windows.absorb(&batch);
-                self.count(&fates);
+                self.count(&fates, batch.message_time);
                 self.is_reading();
             }
             Event::Idle if self.source.is_connected() => self.is_reading(),
@@ -245,9 +245,10 @@ impl Reading<'_> {
         }
     }
 
-    fn count(&self, fates: &Fates) {
+    fn count(&self, fates: &Fates, message_time: Option<Timestamp>) {
         let Some(operator) = &self.metrics.operator else { return };
         operator.batches.inc();
+        operator.read_until.set(message_time);
         for (fate, count) in fates.by_name() {
             operator.records.with_label_values(&[fate]).inc_by(count);
         }
@@ -360,8 +361,8 @@ impl Releasing<'_> {
         let prices = plan.prices(window.span, &spans, began);
         let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
             self.ledger.withhold(window.span, ends)?;
-            self.news.add(publish_at, window.span, Outcome::Withheld, Figures::of(&self.ledger));
-            self.tell();
+            let outcome = Outcome::Withheld(plan.why_withheld(window.span, self.first, began));
+            self.closed(publish_at, window.span, outcome);
             return Ok(());
         };
         let mut generator = (self.generators)()?;
@@ -391,9 +392,14 @@ impl Releasing<'_> {
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }
-        self.news.add(publish_at, window.span, Outcome::Released, Figures::of(&self.ledger));
-        self.tell();
+        self.closed(publish_at, window.span, Outcome::Released);
         Ok(())
+    }
+
+    /// A window is in the ledger: to be told of when it is due.
+    fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
+        self.news.add(due, window, outcome, Figures::of(&self.ledger, Some(outcome)));
+        self.tell();
     }
 
     /// A description with everything that differs from window to window; `paid` are the panes that were charged for it.
@@ -423,22 +429,22 @@ impl Releasing<'_> {
     }
 
     fn tell(&mut self) {
-        let told = self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health);
-        if let Some(until) = told {
-            self.plan.show(until, self.ledger.genesis().first, &self.metrics);
+        if let Some(until) = self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health) {
+            self.plan.show(until, self.ledger.genesis(), &self.metrics);
         }
     }
 
     /// Shows in the metrics what an earlier run left, no earlier than it is due.
     fn recall(&mut self) -> Result<(), Error> {
-        self.metrics.show_budget(self.plan.total.zero(), self.plan.total);
-        self.metrics.show_reserve(self.plan.total, self.plan.limit);
-        let backfill = self.ledger.genesis().backfill_until;
+        let genesis = self.ledger.genesis();
+        self.metrics.begin(&genesis.ledger, self.plan.total, self.plan.limit);
         let Plan { rules, publication, .. } = self.plan;
-        let due = |closed: &ledger::Closed| publication.due(closed.window, rules.cut(closed.window, backfill));
-        let (figures, news) = News::recall(&self.ledger, Timestamp::now(), due)?;
-        figures.show(self.plan.total, &self.metrics);
-        self.plan.show(figures.closed_until, self.ledger.genesis().first, &self.metrics);
+        let cut = |window| rules.cut(window, genesis.backfill_until);
+        let due = |closed: &ledger::Closed| publication.due(closed.window, cut(closed.window));
+        let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
+        let (figures, news) = News::recall(&self.ledger, Timestamp::now(), due, why)?;
+        figures.show(self.plan.total, &self.metrics, self.health);
+        self.plan.show(figures.closed_until, genesis, &self.metrics);
         self.news = news;
         Ok(())
     }

@@ -7,7 +7,7 @@ mod plan;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use bernstream::config::{Period, Settings, Unit, synopsis_bytes};
+use bernstream::config::{Output as To, Period, Settings, Unit, synopsis_bytes};
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::{Law, Mechanism};
 use bernstream::synopsis::Synopsis;
@@ -683,6 +683,10 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
     let digest = |text: &str| Settings::parse(text, "f").unwrap().digest();
     let bare = [
         ("brokers = \"localhost:9092\"", "brokers = \"elsewhere:9092\""),
+        (
+            "brokers = \"localhost:9092\"",
+            "brokers = \"elsewhere:9092\"\ntls = {}\nsasl = { mechanism = \"PLAIN\", username = \"u\", password_file = \"/p\" }",
+        ),
         ("path = \"ledger\"", "path = \"elsewhere\"\nkeep_published = \"1d\""),
         ("listen = \"127.0.0.1:9464\"", "listen = \"127.0.0.1:1\"\ndetail = \"operator\""),
         ("topic = \"flights-synopses\"", "topic = \"elsewhere\""),
@@ -766,6 +770,71 @@ fn check_tells_the_faults_on_stderr_and_exits_78() {
     assert_eq!((output.status.code(), output.stdout.len()), (Some(78), 0));
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("tests/data/wrong.toml:3:1: windws: unknown key\n"), "{told}");
+}
+
+/// The flights, read from a cluster with these keys.
+fn reached(keys: &str) -> String {
+    with(FLIGHTS, "brokers = \"localhost:9092\"\n", &format!("brokers = \"localhost:9092\"\n{keys}\n"))
+}
+
+#[test]
+fn wrong_tls_and_sasl_are_told_with_place_and_hint() {
+    let sasl = |mechanism: &str| {
+        format!("sasl = {{ mechanism = \"{mechanism}\", username = \"u\", password_file = \"/run/p\" }}")
+    };
+    let plain = Settings::parse(&reached(&sasl("PLAIN")), "f").unwrap_err().to_string();
+    let line = reached("").lines().position(|line| line.starts_with("brokers")).unwrap() + 2;
+    assert!(plain.starts_with(&format!("f:{line}:8: input.kafka.sasl: PLAIN without TLS")), "{plain}");
+    assert!(plain.contains("  = add `tls`, such as tls = {} for the system's authorities"), "{plain}");
+    assert!(faults(&reached(&format!("tls = {{}}\n{}", sasl("PLAIN")))).is_empty());
+    let wrong = [
+        (sasl("GSSAPI"), ":22: input.kafka.sasl.mechanism: there is no mechanism \"GSSAPI\""),
+        ("sasl = { mechanism = \"PLAIN\" }".to_owned(), ":8: input.kafka.sasl.username: missing"),
+        ("tls = { certificate = \"/c\" }".to_owned(), ":7: input.kafka.tls.key: missing"),
+        ("tls = { key = \"/k\" }".to_owned(), ":7: input.kafka.tls.certificate: missing"),
+        ("tls = { ca = \"\" }".to_owned(), ":14: input.kafka.tls.ca: must not be empty"),
+        ("tls = true".to_owned(), ":7: input.kafka.tls: expected a table such as"),
+        ("sasl = { password = \"secret\" }".to_owned(), ":10: input.kafka.sasl.password: unknown key"),
+    ];
+    for (keys, message) in wrong {
+        let found = faults(&reached(&keys));
+        assert!(found.iter().any(|fault| fault.starts_with(&format!("f:{line}{message}"))), "{keys}: {found:?}");
+    }
+}
+
+#[test]
+fn the_output_is_reached_as_the_input_unless_it_names_a_cluster_or_says_otherwise() {
+    let tls = "tls = { ca = \"/ca\" }";
+    let sasl = |user: &str| {
+        format!("sasl = {{ mechanism = \"SCRAM-SHA-512\", username = \"{user}\", password_file = \"/run/p\" }}")
+    };
+    let output = |keys: &str| {
+        let text = reached(&format!("{tls}\n{}", sasl("reader")));
+        let text = with(&text, "[output.kafka]\n", &format!("[output.kafka]\n{keys}\n"));
+        let settings = Settings::parse(&text, "f").unwrap();
+        let To::Kafka { sink, witness } = settings.output else { panic!() };
+        assert_eq!(sink.broker, witness.broker);
+        let security = sink.broker.security();
+        (security.tls().is_some(), security.sasl().map(|sasl| sasl.username.clone()))
+    };
+    assert_eq!(output(""), (true, Some("reader".to_owned())));
+    assert_eq!(output(&sasl("writer")), (true, Some("writer".to_owned())));
+    // Another cluster is not told the password of this one.
+    assert_eq!(output("brokers = \"elsewhere:9092\""), (false, None));
+    assert_eq!(output("brokers = \"elsewhere:9092\"\ntls = {}"), (true, None));
+}
+
+#[cfg(not(feature = "tls"))]
+#[test]
+fn a_program_without_tls_says_how_to_get_one() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), reached("tls = {}")).unwrap();
+    let path = file.path().to_str().unwrap();
+    let checked = bernstream(&["check", path]);
+    assert_eq!(checked.status.code(), Some(78));
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert!(told.contains("built without TLS") && told.contains("cargo build --release --features tls"), "{told}");
+    assert!(bernstream(&["check", "--offline", path]).status.success(), "what it promises can be read all the same");
 }
 
 #[test]

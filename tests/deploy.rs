@@ -1,41 +1,19 @@
-//! What is shown to people is true: the manifest's configuration, the Dockerfile's paths, the README's commands.
+//! What is shown to people is true: the manifests' configurations, the README's commands. The rest of deploy/: tests/deploy.sh.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use bernstream::config::Settings;
 
-/// The configuration inside the manifest's ConfigMap.
-fn configuration_of_the_manifest() -> String {
-    let manifest = fs::read_to_string("deploy/kubernetes.yaml").expect("the manifest");
-    let start = manifest.find("bernstream.toml: |\n").expect("the configuration") + "bernstream.toml: |\n".len();
-    let lines = manifest[start..].lines().take_while(|line| line.is_empty() || line.starts_with("    "));
-    lines.map(|line| line.strip_prefix("    ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
-}
-
 #[test]
-fn the_manifest_holds_a_sound_configuration() {
-    let text = configuration_of_the_manifest();
-    let settings = Settings::parse(&text, "deploy/kubernetes.yaml").unwrap_or_else(|faults| panic!("{faults}"));
-    assert!(settings.ledger.path.starts_with("/var/lib/bernstream"), "the ledger is on the volume");
-    assert_eq!(settings.serve.expect("the probes need it").port(), 9464);
-}
-
-#[test]
-fn the_dockerfile_copies_what_is_there() {
-    let dockerfile = fs::read_to_string("deploy/Dockerfile").expect("the Dockerfile");
-    let mut copied = 0;
-    for line in dockerfile.lines().filter(|line| line.starts_with("COPY ") && !line.contains("--from=")) {
-        let mut words: Vec<&str> = line.split_whitespace().skip(1).collect();
-        words.pop();
-        for source in words {
-            assert!(Path::new(source).exists(), "{source}");
-            copied += 1;
-        }
+fn the_manifests_hold_sound_configurations() {
+    for folder in ["base", "overlays/dev", "overlays/production"] {
+        let path = format!("deploy/{folder}/bernstream.toml");
+        let text = fs::read_to_string(&path).expect("the configuration");
+        let settings = Settings::parse(&text, &path).unwrap_or_else(|faults| panic!("{faults}"));
+        assert!(settings.ledger.path.starts_with("/var/lib/bernstream"), "the ledger is on the volume");
+        assert_eq!(settings.serve.expect("the probes need it").port(), 9464);
     }
-    assert!(copied >= 4);
-    assert!(dockerfile.contains("USER 65532:65532"));
 }
 
 /// Commands of the README that need no broker, run as they stand there.
@@ -54,8 +32,9 @@ fn the_commands_of_the_readme_work() {
                 assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
                 run += 1;
             }
-            // With a broker: in tests/flights.rs; without: in tests/functions.rs. The demonstration: in tests/demo.rs. The tests: this.
-            ["bernstream", "produce" | "ledger" | "run" | "evaluate" | "query", ..]
+            // With a broker: in tests/flights.rs; without: in tests/functions.rs. The demonstration: in tests/demo.rs. The page: in
+            // tests/api.rs. The tests: this.
+            ["bernstream", "produce" | "ledger" | "run" | "evaluate" | "query" | "dashboard", ..]
             | ["cargo", "run", ..]
             | ["tests/run"] => {
                 run += 1;
@@ -64,5 +43,5 @@ fn the_commands_of_the_readme_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 16, "{commands:?}");
+    assert_eq!(run, 17, "{commands:?}");
 }

@@ -33,7 +33,7 @@ fn administer<T>(
     scene: &Scene,
     change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
 ) {
-    let admin = kafka::at(&scene.servers).client_config().create().expect("a client");
+    let admin = kafka::at(&scene.servers).client_config().expect("settings").create().expect("a client");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(change(&admin, &AdminOptions::new())).expect("it is done");
 }
@@ -394,7 +394,9 @@ fn shown(servers: &str, detail: &str, has_odd: bool) -> (String, String) {
     worker.wait_metric(&scene, "synopses_published_total", 8.0);
     worker.wait_ready(&scene, true);
     let (_, metrics) = worker.get("/metrics");
-    let metrics = metrics.lines().filter(|line| !line.contains("build_info") && !line.contains("seal_seconds"));
+    let metrics = metrics.lines().filter(|line| {
+        !["build_info", "ledger_info", "seal_seconds", "read_until"].iter().any(|name| line.contains(name))
+    });
     let log = scene.read_log();
     // The two run at different times; what they say is compared up to the times of the schedule.
     let said = log.lines().map(|line| line.split_once("fields").map_or("", |(_, fields)| fields));

@@ -3,6 +3,8 @@
 #
 #   tests/kafka.sh start     starts it unless it runs, and prints host:port
 #   tests/kafka.sh address   prints host:port of the running broker
+#   tests/kafka.sh secure    prints host:port, ca.pem and a password file of its listener that requires TLS and a password:
+#                            SCRAM-SHA-512 or PLAIN, user bernstream
 #   tests/kafka.sh stop      stops it and deletes its data
 #   tests/kafka.sh crash     kills it and keeps its data
 #   tests/kafka.sh restart   starts it again on the same port, with the data that crash has kept
@@ -49,18 +51,40 @@ jars() {
     touch "$libs/.complete"
 }
 
+# A certificate for 127.0.0.1 that is its own authority, and a password.
+secrets() {
+    rm -f "$home/keystore.p12" "$home/ca.pem" "$home/password"
+    (umask 077; printf '%s\n' "$(head -c 18 /dev/urandom | od -An -tx1 | tr -d ' \n')" > "$home/password")
+    local store=(-keystore "$home/keystore.p12" -storetype PKCS12 -storepass:file "$home/password" -alias broker)
+    keytool -genkeypair "${store[@]}" -keyalg EC -groupname secp256r1 -validity 3650 -dname CN=bernstream-test \
+        -ext san=ip:127.0.0.1 > "$home/log" 2>&1 || die "keytool could not make a certificate, see $home/log"
+    keytool -exportcert "${store[@]}" -rfc -file "$home/ca.pem" >> "$home/log" 2>&1 \
+        || die "keytool could not export its certificate, see $home/log"
+}
+
 configure() {
-    local broker=$1 controller=$2
+    local broker=$1 controller=$2 secure=$3 password
     rm -rf "$home/data"
+    secrets
+    password=$(cat "$home/password")
+    echo "127.0.0.1:$secure" > "$home/secure"
+    touch "$home/server.properties"
+    chmod 600 "$home/server.properties"
     cat > "$home/server.properties" <<P
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$controller
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:$broker,CONTROLLER://127.0.0.1:$controller
-advertised.listeners=PLAINTEXT://127.0.0.1:$broker
+listeners=PLAINTEXT://127.0.0.1:$broker,SECURE://127.0.0.1:$secure,CONTROLLER://127.0.0.1:$controller
+advertised.listeners=PLAINTEXT://127.0.0.1:$broker,SECURE://127.0.0.1:$secure
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL
+listener.name.secure.ssl.keystore.type=PKCS12
+listener.name.secure.ssl.keystore.location=$home/keystore.p12
+listener.name.secure.ssl.keystore.password=$password
+listener.name.secure.sasl.enabled.mechanisms=SCRAM-SHA-512,PLAIN
+listener.name.secure.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.secure.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_bernstream="$password";
 log.dirs=$home/data
 auto.create.topics.enable=false
 offsets.topic.num.partitions=1
@@ -90,12 +114,14 @@ start() {
     command -v java >/dev/null || die "needs Java 17: apt-get install default-jre-headless"
     mkdir -p "$home"
     jars
-    local broker controller id
+    local broker controller secure id
     broker=$(free_port)
     controller=$(free_port)
-    configure "$broker" "$controller"
+    secure=$(free_port)
+    configure "$broker" "$controller" "$secure"
     id=$(java "${options[@]}" kafka.tools.StorageTool random-uuid | tail -1)
-    java "${options[@]}" kafka.tools.StorageTool format -t "$id" -c "$home/server.properties" > "$home/log" 2>&1 \
+    java "${options[@]}" kafka.tools.StorageTool format -t "$id" -c "$home/server.properties" \
+        --add-scram "SCRAM-SHA-512=[name=bernstream,password=$(cat "$home/password")]" > "$home/log" 2>&1 \
         || die "could not format its storage, see $home/log"
     launch "$broker"
 }
@@ -136,7 +162,7 @@ stop() {
         done
         if running; then die "the broker (process $pid) did not stop within 30 seconds"; fi
     fi
-    rm -rf "$home/pid" "$home/address" "$home/data"
+    rm -rf "$home/pid" "$home/address" "$home/secure" "$home/data"
 }
 
 address() {
@@ -144,7 +170,13 @@ address() {
     cat "$home/address"
 }
 
+secure() {
+    running || die "no broker is running: tests/kafka.sh start"
+    [[ -f $home/secure ]] || die "the broker was started without it: tests/kafka.sh stop, then start"
+    echo "$(cat "$home/secure") $home/ca.pem $home/password"
+}
+
 case ${1:-} in
-    start | stop | crash | restart | address) "$1" ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    start | stop | crash | restart | address | secure) "$1" ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

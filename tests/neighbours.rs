@@ -277,7 +277,7 @@ fn send(servers: &str, stream: &[Message]) -> String {
     let settings =
         [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
     let topic = kafka::fresh_topic(servers, "neighbours", 2, &settings);
-    let mut config = kafka::at(servers).client_config();
+    let mut config = kafka::at(servers).client_config().expect("settings");
     config.set("enable.idempotence", "true").set("linger.ms", "0");
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     for message in stream {

@@ -56,7 +56,7 @@ fn opened(params: Params) -> Kafka {
 type Producer = ThreadedProducer<DefaultProducerContext>;
 
 fn producer(servers: &str, settings: &[(&str, &str)]) -> Producer {
-    let mut config = kafka::at(servers).client_config();
+    let mut config = kafka::at(servers).client_config().expect("settings");
     config.set("linger.ms", "0").set("message.max.bytes", "20000000");
     settings.iter().for_each(|(name, value)| {
         config.set(*name, *value);
@@ -123,7 +123,7 @@ fn administer<T>(
     servers: &str,
     change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
 ) -> T {
-    let admin = kafka::at(servers).client_config().create().unwrap();
+    let admin = kafka::at(servers).client_config().expect("settings").create().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(change(&admin, &AdminOptions::new())).unwrap()
 }
@@ -553,7 +553,7 @@ fn a_broker_that_is_down_is_waited_for() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("mocked", 1, 1).unwrap();
     let servers = cluster.bootstrap_servers();
-    let broker = Broker { servers: servers.clone(), is_mock: true };
+    let broker = Broker::mock(&servers);
     let mut source = opened(Params { broker, trust_producer_time: true, ..params(&servers, "mocked") });
     assert_eq!((source.topic().id.as_str(), source.topic().partitions.as_slice()), ("mock", &[0][..]));
     send_values(&servers, "mocked", 0, &[0.0]);

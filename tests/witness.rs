@@ -502,7 +502,7 @@ fn administer<T>(
     servers: &str,
     work: impl AsyncFnOnce(&rdkafka::admin::AdminClient<rdkafka::client::DefaultClientContext>) -> T,
 ) -> T {
-    let admin = kafka::at(servers).client_config().create().unwrap();
+    let admin = kafka::at(servers).client_config().expect("settings").create().unwrap();
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work(&admin))
 }
 

@@ -25,6 +25,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = Settings::load(&arguments.file).map_err(|faults| Failure::Configuration(faults.to_string()))?;
     print!("{}", summary(&settings));
+    for warning in settings.warnings() {
+        eprintln!("warning: {warning}");
+    }
     if arguments.offline {
         return Ok(());
     }
@@ -230,8 +233,8 @@ fn about(
     ask: impl FnOnce(&Topic) -> Vec<Check>,
 ) -> bool {
     let what = format!("topic {name} at {}", broker.servers);
-    let mut fault = |why: String, remedy: String| {
-        checks.push(Check { what: what.clone(), fault: Some((why, remedy)), is_unanswered: true });
+    let mut fault = |why: String, remedy: &str, is_unanswered| {
+        checks.push(Check { what: what.clone(), fault: Some((why, remedy.to_owned())), is_unanswered });
     };
     match topic::describe(broker, name) {
         Ok(topic) => {
@@ -242,10 +245,18 @@ fn about(
                 checks.extend(ask(&topic));
             }
         }
-        Err(source::Error::NoTopic { .. }) => fault("there is none".into(), format!("{make}; or correct its name")),
+        Err(source::Error::NoTopic { .. }) => {
+            fault("there is none".into(), &format!("{make}; or correct its name"), true)
+        }
         Err(error) => {
-            fault(error.to_string(), "start the broker, or correct `brokers`".into());
-            return !error.is_passing();
+            let is_security = matches!(error, source::Error::Setup { .. } | source::Error::Denied { .. });
+            let remedy = match is_security {
+                true => "correct `tls` or `sasl`, or the files that they name",
+                false => "start the broker, or correct `brokers`",
+            };
+            fault(error.to_string(), remedy, !is_security);
+            // Nor is there more to learn from who turned us away.
+            return matches!(error, source::Error::Refused { .. });
         }
     }
     true

@@ -1,5 +1,6 @@
 //! `demo`: everything in one process, on simulated records and librdkafka's mock cluster.
 
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,17 +11,18 @@ use clap::Args;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Gamma, LogNormal};
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::message::Message;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::cli::chart::{self, Point};
-use crate::cli::{Failure, run};
+use crate::cli::{Failure, dashboard, run};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings};
 use crate::pipeline::Stop;
+use crate::serve;
 use crate::source::topic::Broker;
 use crate::synopsis::{self, Synopsis};
 
@@ -41,17 +43,22 @@ pub struct Arguments {
     windows: Option<usize>,
     /// Serve /metrics, /healthz and /readyz here, as in 127.0.0.1:9464.
     #[arg(long)]
-    listen: Option<std::net::SocketAddr>,
+    listen: Option<SocketAddr>,
+    /// Serve the page here [default: 127.0.0.1:9465, or a free port where that is taken].
+    #[arg(long)]
+    dashboard: Option<SocketAddr>,
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let page = page(arguments.dashboard)?;
+    println!("\n  ==>  {}  <==  open this in a browser: the curves, live\n", dashboard::url(&page)?);
     let mut settings =
         Settings::parse(CONFIGURATION, "config/demo.toml").map_err(|faults| Failure::Other(faults.to_string()))?;
     let Input::Kafka(input) = &mut settings.input else { return Err(not_kafka()) };
     let Output::Kafka { sink, witness } = &mut settings.output else { return Err(not_kafka()) };
 
     let cluster = MockCluster::new(1).map_err(mock)?;
-    let broker = Broker { servers: cluster.bootstrap_servers(), is_mock: true };
+    let broker = Broker::mock(cluster.bootstrap_servers());
     for (topic, partitions) in [(&input.topic, 2), (&sink.topic, 1), (&witness.topic, 1)] {
         cluster.create_topic(topic, partitions, 1).map_err(mock)?;
     }
@@ -73,6 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = Stop::default();
     let runtime = run::runtime()?;
     run::stop_on_signal(&runtime, &stop);
+    let _until_the_end = dashboard::open(page, dashboard::origin(&settings.output), &runtime)?;
     thread::scope(|scope| {
         let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));
         let showing = scope.spawn(|| stop_at_end(&stop, show(&broker, &output, arguments.windows, &stop)));
@@ -86,6 +94,16 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     })?;
     println!("\nDone. With your own records: bernstream explain, check and run with a configuration of yours.");
     Ok(())
+}
+
+/// Takes the address that was asked for; otherwise the usual one, or one that is free.
+fn page(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
+    let listen =
+        |address| serve::listen(address, "--dashboard").map_err(|error| Failure::Unavailable(error.to_string()));
+    match asked {
+        Some(address) => listen(address),
+        None => listen(dashboard::ADDRESS).or_else(|_| listen(SocketAddr::from(([127, 0, 0, 1], 0)))),
+    }
 }
 
 fn not_kafka() -> Failure {
@@ -105,7 +123,7 @@ fn stop_at_end(stop: &Stop, result: Result<(), Failure>) -> Result<(), Failure> 
 fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
     let failed = |error: String| Failure::Other(format!("the simulation failed: {error}"));
     let producer: ThreadedProducer<DefaultProducerContext> =
-        broker.client_config().create().map_err(|error| failed(error.to_string()))?;
+        broker.client_config().and_then(|config| config.create()).map_err(|error| failed(error.to_string()))?;
     let mut random = ChaCha12Rng::seed_from_u64(2017);
     let started = Instant::now();
     let mut partition = 0;
@@ -147,11 +165,8 @@ fn message(columns: [(&str, ArrayRef); 3]) -> Result<Vec<u8>, arrow::error::Arro
 /// Reads synopses as any consumer would, and draws them.
 fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Result<(), Failure> {
     let failed = |error: String| Failure::Other(format!("the synopses cannot be read: {error}"));
-    let consumer: BaseConsumer = broker
-        .client_config()
-        .set("group.id", "demo")
-        .set("enable.auto.commit", "false")
-        .create()
+    let consumer = broker
+        .consumer(&[("group.id", "demo"), ("enable.auto.commit", "false")])
         .map_err(|error| failed(error.to_string()))?;
     let mut list = TopicPartitionList::new();
     list.add_partition_offset(topic, 0, Offset::Beginning).map_err(|error| failed(error.to_string()))?;

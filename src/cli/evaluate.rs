@@ -3,11 +3,11 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use rdkafka::error::KafkaError;
-
 use crate::cli::Failure;
+use crate::cli::cluster::Cluster;
 use crate::cli::newest::Topic;
 use crate::cli::reading::{Reading, Width};
+use crate::source;
 use crate::synopsis::approximation::ApproximationBand;
 use crate::synopsis::description::{Choice, Classifier, Definition, Density, Description, Target};
 use crate::synopsis::{self, Evaluator, Synopsis};
@@ -22,6 +22,8 @@ pub struct Arguments {
     file: Option<PathBuf>,
     #[command(flatten)]
     topic: Option<Topic>,
+    #[command(flatten)]
+    cluster: Option<Cluster>,
     /// A point in natural units, one number an axis separated by commas; can be given several times
     #[arg(long, allow_hyphen_values = true, value_name = "X[,Y[,Z]]", conflicts_with = "points", value_parser = point)]
     at: Vec<Point>,
@@ -73,8 +75,10 @@ pub enum Error {
     Synopsis(#[from] crate::synopsis::Error),
     #[error("this synopsis is no density: leave out --density")]
     NoDensity,
-    #[error("cannot reach {brokers}; check the address, and that the broker is up")]
-    Broker { brokers: String, source: KafkaError },
+    #[error(transparent)]
+    Broker(#[from] source::Error),
+    #[error(transparent)]
+    Arguments(#[from] Failure),
     #[error("topic '{topic}' does not exist on {brokers}; check its name")]
     NoTopic { topic: String, brokers: String },
     #[error("{brokers} stopped answering while '{topic}' was read")]
@@ -85,12 +89,15 @@ pub enum Error {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        let error = match error {
+            Error::Broker(error) => return error.into(),
+            Error::Arguments(failure) => return failure,
+            error => error,
+        };
         let why = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
         let text = format!("{error}{why}");
         match error {
-            Error::Read { .. } | Error::Broker { .. } | Error::NoTopic { .. } | Error::Silent { .. } => {
-                Failure::Unavailable(text)
-            }
+            Error::Read { .. } | Error::NoTopic { .. } | Error::Silent { .. } => Failure::Unavailable(text),
             Error::NoDensity
             | Error::Synopsis(synopsis::Error::NoFunction)
             | Error::Synopsis(
@@ -113,9 +120,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn print(arguments: &Arguments) -> Result<(), Error> {
-    let synopsis = match (&arguments.topic, &arguments.file) {
-        (Some(topic), _) => topic.newest()?,
-        (None, file) => Synopsis::open(&read(file.as_deref().unwrap_or(Path::new("-")))?)?,
+    let synopsis = match (&arguments.topic, &arguments.cluster, &arguments.file) {
+        (Some(topic), Some(cluster), _) => topic.newest(&cluster.broker()?)?,
+        (_, _, file) => Synopsis::open(&read(file.as_deref().unwrap_or(Path::new("-")))?)?,
     };
     let mut out = io::stdout().lock();
     if arguments.describe {
@@ -267,12 +274,7 @@ fn points(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
     if !arguments.at.is_empty() {
         return arguments.at.iter().map(|point| point.0.clone()).collect();
     }
-    let steps = arguments.points.unwrap_or(DEFAULT_POINTS) - 1;
-    about.domain.iter().fold(vec![vec![]], |points, axis| {
-        let at = |i| axis.min + (axis.max - axis.min) * (f64::from(i) / f64::from(steps));
-        let longer = |p: Vec<f64>| (0..=steps).map(move |i| p.iter().copied().chain([at(i).min(axis.max)]).collect());
-        points.into_iter().flat_map(longer).collect()
-    })
+    about.even_points(arguments.points.unwrap_or(DEFAULT_POINTS))
 }
 
 fn what(about: &Description, divisor: Divisor) -> String {

@@ -4,6 +4,8 @@ mod candidates;
 mod chart;
 mod course;
 pub mod check;
+pub mod cluster;
+pub mod dashboard;
 pub mod demo;
 pub mod evaluate;
 pub mod explain;
@@ -41,6 +43,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Evaluate a synopsis, from a file or a topic, in natural units.
     Evaluate(evaluate::Arguments),
+    /// Show the synopses of a topic or folder in a browser, as they come.
+    Dashboard(dashboard::Arguments),
     /// Ask a synopsis of moments what a smooth function adds up to over the records.
     Query(query::Arguments),
     /// Sample a sensitivity on a public prior, for random differential privacy.
@@ -88,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
+        Command::Dashboard(arguments) => dashboard::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),

@@ -2,16 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::cli::evaluate::Error;
 use crate::clock::Timestamp;
+use crate::feed;
+use crate::source::broker::{Broker, Ear, PATIENCE};
+use crate::source::{self, topic};
 use crate::synopsis::Synopsis;
-
-/// How long a broker may be silent.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Which topic, and which of its synopses.
 #[derive(Clone, Debug, clap::Args)]
@@ -19,9 +19,6 @@ pub struct Topic {
     /// Read the newest synopsis of this topic instead of a file
     #[arg(long, required = false, requires = "brokers")]
     pub topic: String,
-    /// Bootstrap servers of the topic's cluster
-    #[arg(long, required = false, requires = "topic")]
-    pub brokers: String,
     /// Only synopses of this group key
     #[arg(long, requires = "topic")]
     pub key: Option<String>,
@@ -37,19 +34,10 @@ fn time(text: &str) -> Result<Timestamp, String> {
 impl Topic {
     /// The synopsis of the newest window that matches, and of its copies the last; read from the beginning, outside any
     /// consumer group.
-    pub fn newest(&self) -> Result<Synopsis, Error> {
-        let lost = |source| Error::Broker { brokers: self.brokers.clone(), source };
-        let consumer: BaseConsumer = ClientConfig::new()
-            .set("bootstrap.servers", &self.brokers)
-            // librdkafka wants a name to assign partitions by hand; nothing joins or commits.
-            .set("group.id", "bernstream-evaluate")
-            .set("enable.auto.commit", "false")
-            .set("isolation.level", "read_committed")
-            .set("auto.offset.reset", "error")
-            .set("allow.auto.create.topics", "false")
-            .create()
-            .map_err(lost)?;
-        let mut ends = self.ends(&consumer)?;
+    pub fn newest(&self, broker: &Broker) -> Result<Synopsis, Error> {
+        let lost = |error: KafkaError| broker.failed(&self.topic, &error);
+        let consumer = feed::topic::consumer(broker).map_err(lost)?;
+        let mut ends = self.ends(broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
         let (mut messages, mut unreadable) = (0, 0);
         let mut heard = Instant::now();
@@ -70,21 +58,19 @@ impl Topic {
                 ends.retain(|(partition, end)| !matches!(position(*partition), Some(Offset::Offset(at)) if at >= *end));
             }
             if heard.elapsed() > PATIENCE {
-                return Err(Error::Silent { topic: self.topic.clone(), brokers: self.brokers.clone() });
+                return Err(Error::Silent { topic: self.topic.clone(), brokers: broker.servers.clone() });
             }
         }
         newest.ok_or_else(|| Error::NoMatch { topic: self.topic.clone(), messages, unreadable })
     }
 
     /// Assigns every partition that has messages from its beginning, and says where each ends now.
-    fn ends(&self, consumer: &BaseConsumer) -> Result<Vec<(i32, i64)>, Error> {
-        let lost = |source| Error::Broker { brokers: self.brokers.clone(), source };
-        let metadata = consumer.fetch_metadata(Some(&self.topic), PATIENCE).map_err(lost)?;
-        let partitions = metadata.topics().iter().filter(|t| t.name() == self.topic && t.error().is_none());
-        let partitions: Vec<i32> = partitions.flat_map(|topic| topic.partitions()).map(|p| p.id()).collect();
-        if partitions.is_empty() {
-            return Err(Error::NoTopic { topic: self.topic.clone(), brokers: self.brokers.clone() });
-        }
+    fn ends(&self, broker: &Broker, consumer: &BaseConsumer<Ear>) -> Result<Vec<(i32, i64)>, Error> {
+        let lost = |error: KafkaError| broker.failed(&self.topic, &error);
+        let partitions = topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {
+            source::Error::NoTopic { topic, servers } => Error::NoTopic { topic, brokers: servers },
+            error => error.into(),
+        })?;
         let mut assignment = TopicPartitionList::new();
         let mut ends = Vec::new();
         for partition in partitions {
@@ -110,10 +96,12 @@ impl Topic {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use rdkafka::config::ClientConfig;
     use rdkafka::mocking::MockCluster;
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
     use super::*;
+    use crate::cli::cluster::Cluster;
     use crate::synopsis::description::Description;
     use crate::window::grid::Span;
 
@@ -121,6 +109,8 @@ mod tests {
     struct Command {
         #[command(flatten)]
         topic: Topic,
+        #[command(flatten)]
+        cluster: Cluster,
     }
 
     #[test]
@@ -145,7 +135,8 @@ mod tests {
         let newest = |more: &str| {
             let line = format!("--topic synopses --brokers {brokers} {more}");
             let words = std::iter::once("evaluate").chain(line.split_whitespace());
-            Command::try_parse_from(words).unwrap().topic.newest().map(|s| s.description().ledger.sequence)
+            let Command { topic, cluster } = Command::try_parse_from(words).unwrap();
+            topic.newest(&cluster.broker().unwrap()).map(|s| s.description().ledger.sequence)
         };
         assert_eq!(newest("").unwrap(), 3);
         assert_eq!(newest("--key LGA").unwrap(), 1);

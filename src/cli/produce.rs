@@ -11,13 +11,16 @@ use arrow::ipc::reader::{FileReader, StreamReader};
 use arrow::ipc::writer::StreamWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rdkafka::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 
 use crate::cli::Failure;
+use crate::cli::cluster::Cluster;
+use crate::source::broker::{Broker, Ear};
 use crate::source::rows;
-use crate::source::topic::{self, Broker};
+use crate::source::topic;
 
 /// How long the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -27,11 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Arguments {
     /// The file: .parquet, .arrow or .feather (Arrow IPC file), .arrows (Arrow IPC stream)
     file: PathBuf,
-    /// Kafka's bootstrap servers, host:port[,host:port...]
-    #[arg(long)]
-    brokers: String,
+    #[command(flatten)]
+    cluster: Cluster,
     /// The topic to send to
-    #[arg(long)]
+    #[arg(long, requires = "brokers")]
     topic: String,
     /// Rows a message
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
@@ -53,7 +55,7 @@ fn pace(text: &str) -> Result<f64, String> {
 
 /// Runs the command; returns once everything is stored.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let broker = Broker { servers: arguments.brokers.clone(), is_mock: false };
+    let broker = arguments.cluster.broker()?;
     let batches = open(&arguments.file, arguments.rows)?;
     if let Some(partitions) = arguments.create {
         let settings = [("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1")];
@@ -165,13 +167,20 @@ impl Clock {
 struct Sender {
     producer: ThreadedProducer<Failed>,
     failed: Arc<OnceLock<KafkaError>>,
-    servers: String,
+    broker: Broker,
     topic: String,
 }
 
-struct Failed(Arc<OnceLock<KafkaError>>);
+struct Failed {
+    first: Arc<OnceLock<KafkaError>>,
+    ear: Ear,
+}
 
-impl ClientContext for Failed {}
+impl ClientContext for Failed {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.ear.log(level, facility, message);
+    }
+}
 
 impl ProducerContext for Failed {
     type DeliveryOpaque = ();
@@ -179,7 +188,7 @@ impl ProducerContext for Failed {
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
         if let Err((error, _)) = result {
             // Only the first is told.
-            let _ = self.0.set(error.clone());
+            let _ = self.first.set(error.clone());
         }
     }
 }
@@ -187,7 +196,7 @@ impl ProducerContext for Failed {
 impl Sender {
     fn new(broker: &Broker, topic: &str) -> Result<Self, Failure> {
         let failed = Arc::new(OnceLock::new());
-        let mut config = broker.client_config();
+        let mut config = broker.client_config().map_err(|e| broker.failed(topic, &e))?;
         config
             .set("enable.idempotence", "true")
             .set("compression.type", "lz4")
@@ -196,9 +205,9 @@ impl Sender {
             .set("message.max.bytes", "100000000")
             .set("message.timeout.ms", PATIENCE.as_millis().to_string());
         let producer = config
-            .create_with_context(Failed(failed.clone()))
-            .map_err(|e: KafkaError| Failure::Configuration(e.to_string()))?;
-        Ok(Sender { producer, failed, servers: broker.servers.clone(), topic: topic.to_owned() })
+            .create_with_context(Failed { first: failed.clone(), ear: broker.ear() })
+            .map_err(|e| broker.failed(topic, &e))?;
+        Ok(Sender { producer, failed, broker: broker.clone(), topic: topic.to_owned() })
     }
 
     fn send(&self, partition: i32, payload: &[u8]) -> Result<(), Failure> {
@@ -227,7 +236,8 @@ impl Sender {
     }
 
     fn failure(&self, error: &KafkaError) -> Failure {
-        let Sender { servers, topic, .. } = self;
+        let Sender { broker, topic, .. } = self;
+        let servers = &broker.servers;
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
                 Failure::Configuration(format!(
@@ -235,7 +245,7 @@ impl Sender {
                 ))
             }
             Some(RDKafkaErrorCode::MessageTimedOut | RDKafkaErrorCode::AllBrokersDown) => {
-                Failure::Unavailable(format!("kafka at {servers} did not store a message of topic '{topic}': {error}"))
+                broker.failed(topic, error).into()
             }
             _ => Failure::Other(format!("kafka at {servers} refused a message of topic '{topic}': {error}")),
         }

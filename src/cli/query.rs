@@ -3,8 +3,6 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use serde_json::json;
-
 use crate::cli::{Failure, evaluate};
 use crate::synopsis::description::Description;
 use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
@@ -39,13 +37,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let printed = match arguments.json {
         true => {
-            let about = synopsis.description();
-            let window = json!({ "start": about.window.start, "end": about.window.end });
-            let context = json!({
-                "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window,
-                "function": arguments.function, "answer": answer,
-            });
-            writeln!(out, "{context:#}")
+            writeln!(out, "{:#}", answer.in_context(&arguments.function, synopsis.description()))
         }
         false => write!(out, "{}", words(&answer, &arguments.function, synopsis.description())),
     };

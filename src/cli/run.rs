@@ -10,8 +10,8 @@ use clap::Args;
 use sha2::{Digest, Sha256};
 use tracing::{info, warn};
 
-use crate::cli::Failure;
 use crate::cli::parts::{NotOpen, Parts};
+use crate::cli::{Failure, dashboard};
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
 use crate::mechanism::Law;
@@ -79,6 +79,9 @@ pub fn work(
     runtime: &tokio::runtime::Runtime,
     stop: &Stop,
 ) -> Result<(), Failure> {
+    for warning in settings.warnings() {
+        warn!("{warning}");
+    }
     fs::create_dir_all(&settings.ledger.path)
         .map_err(|error| Failure::Ledger(format!("cannot make {}: {error}", settings.ledger.path.display())))?;
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), is_synthetic)?;
@@ -88,10 +91,18 @@ pub fn work(
         .map_err(|error| Failure::Other(error.to_string()))?;
     let health = Arc::new(Health::default());
     if let Some(address) = settings.serve {
-        let listener = serve::listen(address).map_err(|error| Failure::Unavailable(error.to_string()))?;
-        runtime.spawn(serve::serve(listener, metrics.clone(), health.clone()));
+        let listener =
+            serve::listen(address, "serve.listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
+        runtime.spawn(serve::probes::serve(listener, metrics.clone(), health.clone()));
         info!("serving http://{address}/metrics, /healthz and /readyz");
     }
+    let dashboard = settings.dashboard.map(|address| {
+        let listener =
+            serve::listen(address, "serve.dashboard").map_err(|error| Failure::Unavailable(error.to_string()))?;
+        info!("serving the dashboard at {}", dashboard::url(&listener)?);
+        dashboard::open(listener, dashboard::origin(&settings.output), runtime)
+    });
+    let _until_the_end = dashboard.transpose()?;
     let mut is_waiting = false;
     let parts = loop {
         match Parts::open(settings) {

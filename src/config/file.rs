@@ -52,12 +52,30 @@ pub struct Key {
 #[serde(deny_unknown_fields)]
 pub struct InputKafka {
     pub brokers: Field<String>,
+    pub tls: Field<Tls>,
+    pub sasl: Field<Sasl>,
     pub topic: Field<String>,
     pub clock_slack: Field<String>,
     pub trust_producer_time: Field<bool>,
     pub on_bad_message: Field<OnBadMessage>,
     pub skip: Field<Vec<Spanned<Skip>>>,
     pub lost: Field<Vec<Spanned<Lost>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    pub ca: Field<String>,
+    pub certificate: Field<String>,
+    pub key: Field<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sasl {
+    pub mechanism: Field<String>,
+    pub username: Field<String>,
+    pub password_file: Field<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -429,6 +447,8 @@ pub struct Output {
 #[serde(deny_unknown_fields)]
 pub struct OutputKafka {
     pub brokers: Field<String>,
+    pub tls: Field<Tls>,
+    pub sasl: Field<Sasl>,
     pub topic: Field<String>,
     pub witness: Field<String>,
     pub witness_min_insync_replicas: Field<u32>,
@@ -445,6 +465,7 @@ pub struct Ledger {
 #[serde(deny_unknown_fields)]
 pub struct Serve {
     pub listen: Field<String>,
+    pub dashboard: Field<String>,
     pub detail: Field<Detail>,
 }
 

@@ -4,6 +4,7 @@ pub mod auto;
 pub mod body;
 pub mod budget;
 pub mod choices;
+mod cluster;
 pub mod composition;
 pub mod document;
 pub mod file;
@@ -41,7 +42,7 @@ use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::mechanism::{Laplace, Law, Mechanism};
 use crate::metrics::Detail;
-use crate::source::topic::Broker;
+use crate::source::broker::Broker;
 use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::description::{self, Definition, Implied};
 use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
@@ -66,6 +67,8 @@ pub struct Settings {
     pub output: Output,
     pub ledger: ledger::Params,
     pub serve: Option<SocketAddr>,
+    /// Where the worker shows its own output.
+    pub dashboard: Option<SocketAddr>,
     pub detail: Detail,
     /// Canonical JSON of what bears on privacy, and of nothing else: no address, no path, no secret.
     pub normalised: String,
@@ -315,6 +318,16 @@ impl Settings {
         let prices = self.releases.iter().filter_map(|release| release.policy.price(0));
         // A file whose sum does not fit into its total has a fault.
         prices.fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price).unwrap_or(self.privacy.total))
+    }
+
+    /// What is unwise about how the clusters are reached.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
+        if let Output::Kafka { sink, .. } = &self.output {
+            warnings.extend(sink.broker.warnings());
+        }
+        warnings.dedup();
+        warnings
     }
 
     pub fn protected(&self) -> Protected {

@@ -12,11 +12,11 @@ use crate::clock::Timestamp;
 use crate::config::budget::Amounts;
 use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field};
-use crate::config::{Input, Output, Privacy, Unit, composition, forms, policy};
+use crate::config::{Input, Output, Privacy, Unit, cluster, composition, forms, policy};
 use crate::ledger::{self, witness};
 use crate::metrics::Detail;
+use crate::source::broker::{Broker, Security};
 use crate::source::kafka::{Lost, OnBadMessage};
-use crate::source::topic::Broker;
 use crate::target::Adjacency;
 use crate::window::grid::Grid;
 use crate::{sink, source};
@@ -58,6 +58,7 @@ pub struct Outlet {
 /// `[serve]`
 pub struct Desk {
     pub listen: SocketAddr,
+    pub dashboard: Option<SocketAddr>,
     pub detail: Detail,
 }
 
@@ -98,6 +99,7 @@ fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Found<(String,
 fn input_kafka(document: &mut Document<'_>, table: Spanned<file::InputKafka>) -> Found<source::kafka::Params> {
     let (place, written) = (table.span(), table.into_inner());
     let servers = document.required(&place, "brokers", written.brokers, forms::words);
+    let security = cluster::security(document, written.tls, written.sasl, &Security::default());
     let topic = document.required(&place, "topic", written.topic, forms::name);
     let slack = document.required(&place, "clock_slack", written.clock_slack, forms::positive_duration);
     let mut skip = Vec::new();
@@ -112,7 +114,7 @@ fn input_kafka(document: &mut Document<'_>, table: Spanned<file::InputKafka>) ->
         lost.push(interval(document, element));
     }
     Ok(source::kafka::Params {
-        broker: Broker { servers: servers?.into_inner(), is_mock: false },
+        broker: Broker::new(servers?.into_inner(), security?),
         topic: topic?.into_inner(),
         clock_slack: slack?.into_inner(),
         trust_producer_time: written.trust_producer_time.is_some_and(Spanned::into_inner),
@@ -249,12 +251,16 @@ fn output_kafka(
     default: Option<Option<&Broker>>,
 ) -> Found<Outlet> {
     let (place, written) = (table.span(), table.into_inner());
+    // Another cluster is told no password of the input's.
+    let inherited = default.flatten().filter(|_| written.brokers.is_none());
+    let security = inherited.map_or_else(Security::default, |broker| broker.security().clone());
     let servers = match (written.brokers, default) {
         (Some(brokers), _) => document.optional(Some(brokers), forms::words).map(|b| b.map(Spanned::into_inner)),
         (None, Some(Some(broker))) => Ok(Some(broker.servers.clone())),
         (None, Some(None)) => Err(document.missing(place.clone(), "brokers")),
         (None, None) => Ok(None),
     };
+    let security = cluster::security(document, written.tls, written.sasl, &security);
     let topic = document.required(&place, "topic", written.topic, forms::name);
     let witness = document.required(&place, "witness", written.witness, forms::name);
     let replicas = document.optional(written.witness_min_insync_replicas, forms::count);
@@ -262,7 +268,7 @@ fn output_kafka(
     if topic.get_ref() == witness.get_ref() {
         document.fault(witness.span(), "is the output topic", "the witness is a topic of its own, of one partition");
     }
-    let broker = Broker { servers: servers?.unwrap_or_default(), is_mock: false };
+    let broker = Broker::new(servers?.unwrap_or_default(), security?);
     Ok(Outlet {
         place: topic.span(),
         witness_place: witness.span(),
@@ -289,12 +295,20 @@ pub fn ledger(document: &mut Document<'_>, table: Spanned<file::Ledger>) -> Foun
 
 pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Found<Desk> {
     let (place, written) = (table.span(), table.into_inner());
-    let listen = document.required(&place, "listen", written.listen, |text| {
-        text.parse().map_err(|_| format!("{text:?} is not an address and a port"))
-    });
+    let address = |text: String| text.parse().map_err(|_| format!("{text:?} is not an address and a port"));
+    let listen = document.required(&place, "listen", written.listen, address);
+    let dashboard = document.optional(written.dashboard, address);
     let detail = match written.detail.map(Spanned::into_inner) {
         Some(file::Detail::Operator) => Detail::Operator,
         Some(file::Detail::Safe) | None => Detail::Safe,
     };
-    Ok(Desk { listen: listen?.into_inner(), detail })
+    let (listen, dashboard): (SocketAddr, Option<Spanned<SocketAddr>>) = (listen?.into_inner(), dashboard?);
+    if let Some(dashboard) = &dashboard
+        && *dashboard.get_ref() == listen
+        && listen.port() != 0
+    {
+        let hint = "metrics are for operators, the dashboard for all who may see what is released: take another port";
+        document.fault(dashboard.span(), "is serve.listen", hint);
+    }
+    Ok(Desk { listen, dashboard: dashboard.map(Spanned::into_inner), detail })
 }

@@ -170,6 +170,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         output: output.to,
         ledger,
         serve: serve.as_ref().map(|serve| serve.listen),
+        dashboard: serve.as_ref().and_then(|serve| serve.dashboard),
         detail: serve.map_or(Detail::Safe, |serve| serve.detail),
         normalised: String::new(),
     };

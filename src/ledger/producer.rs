@@ -4,11 +4,12 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
 use rdkafka::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
 
-use crate::source::topic::Broker;
+use crate::source::broker::{Broker, Ear};
 
 /// How long a record may take before its fate is unknown.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -66,7 +67,7 @@ impl Producer {
     }
 
     fn connect(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
-        let mut config = self.broker.client_config();
+        let mut config = self.broker.client_config()?;
         config
             .set("acks", "all")
             .set("enable.idempotence", "true")
@@ -76,14 +77,18 @@ impl Producer {
             // The topic's own limit decides.
             .set("message.max.bytes", "1000000000")
             .set("message.timeout.ms", PATIENCE.as_millis().to_string());
-        config.create_with_context(Reports)
+        config.create_with_context(Reports(self.broker.ear()))
     }
 }
 
 /// Hands every delivery report to the one who waits for it.
-struct Reports;
+struct Reports(Ear);
 
-impl ClientContext for Reports {}
+impl ClientContext for Reports {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        self.0.log(level, facility, message);
+    }
+}
 
 impl ProducerContext for Reports {
     type DeliveryOpaque = Box<SyncSender<Result<(), KafkaError>>>;

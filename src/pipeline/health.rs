@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
+use crate::metrics::Metrics;
 
 /// A loop that does not turn for so long, and for what a window can take beside it, hangs. Publishing waits for a broker
 /// for less.
@@ -60,14 +61,26 @@ impl Health {
         })
     }
 
+    /// What must work: its name in the metrics, what it does in words, and whether it does.
+    fn parts(&self) -> [(&'static str, &'static str, bool); 3] {
+        [
+            ("input", "reading the input", &self.reading),
+            ("witness", "agreeing with the witness", &self.witnessed),
+            ("output", "publishing what is due", &self.publishing),
+        ]
+        .map(|(name, what, latch)| (name, what, latch.load(Ordering::Relaxed)))
+    }
+
     /// What the worker still waits for, in words.
     pub fn missing(&self) -> Vec<&'static str> {
-        let latches = [
-            (&self.reading, "reading the input"),
-            (&self.witnessed, "agreeing with the witness"),
-            (&self.publishing, "publishing what is due"),
-        ];
-        latches.iter().filter(|(latch, _)| !latch.load(Ordering::Relaxed)).map(|(_, what)| *what).collect()
+        self.parts().into_iter().filter(|(.., works)| !works).map(|(_, what, _)| what).collect()
+    }
+
+    /// Shows which parts work, as the readiness probe does.
+    pub fn show(&self, metrics: &Metrics) {
+        for (name, _, works) in self.parts() {
+            metrics.ready.with_label_values(&[name]).set(i64::from(works));
+        }
     }
 
     /// Something that people should know of a ready worker.

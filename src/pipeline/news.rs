@@ -12,7 +12,7 @@ use super::Health;
 use crate::clock::Timestamp;
 use crate::ledger::{self, Closed, Ledger};
 use crate::mechanism::price::Price;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Withheld};
 use crate::window::grid::Span;
 
 /// The figures of the ledger: the schedule and the budget, nothing of the records.
@@ -22,18 +22,23 @@ pub struct Figures {
     pub closed_until: Timestamp,
     /// In the newest block charged.
     spent: Option<Price>,
+    /// What became of the newest window; `None` where there is none.
+    outcome: Option<Outcome>,
 }
 
 impl Figures {
-    pub fn of(ledger: &Ledger) -> Self {
+    /// `outcome` is that of the window that was closed last.
+    pub fn of(ledger: &Ledger, outcome: Option<Outcome>) -> Self {
         let spent = ledger.newest_block().map(|(_, spent)| spent);
-        Figures { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent }
+        Figures { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent, outcome }
     }
 
-    pub fn show(self, total: Price, metrics: &Metrics) {
+    pub fn show(self, total: Price, metrics: &Metrics, health: &Health) {
         metrics.ledger_entries.set(i64::try_from(self.rows).unwrap_or(i64::MAX));
-        #[expect(clippy::cast_precision_loss, reason = "a time to show")]
-        metrics.closed_until.set(self.closed_until.micros() as f64 / 1e6);
+        metrics.closed_until.set(Some(self.closed_until));
+        let why = self.outcome.and_then(Outcome::withheld);
+        metrics.show_withheld(why);
+        health.spent.store(why.is_some(), Relaxed);
         if let Some(spent) = self.spent {
             metrics.show_budget(spent, total);
         }
@@ -44,7 +49,16 @@ impl Figures {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Released,
-    Withheld,
+    Withheld(Withheld),
+}
+
+impl Outcome {
+    fn withheld(self) -> Option<Withheld> {
+        match self {
+            Outcome::Released => None,
+            Outcome::Withheld(why) => Some(why),
+        }
+    }
 }
 
 /// What waits to be told, in the order of the windows.
@@ -53,30 +67,39 @@ pub struct News(VecDeque<(Timestamp, Span, Outcome, Figures)>);
 
 impl News {
     /// What earlier runs left: the figures that are due by `now`, and what waits. `due` says when a window is: a public time,
-    /// whether it was released or not.
+    /// whether it was released or not; `why` why one was not.
     ///
     /// Were the newest row shown at once, a restart would tell whether a window that is not due is paid for already.
     pub fn recall(
         ledger: &Ledger,
         now: Timestamp,
         due: impl Fn(&Closed) -> Timestamp,
+        why: impl Fn(Span) -> Withheld,
     ) -> Result<(Figures, Self), ledger::Error> {
-        let is_released = |closed: &Closed| matches!(closed.outcome, ledger::Outcome::Released { .. });
+        let outcome = |closed: &Closed| match closed.outcome {
+            ledger::Outcome::Released { .. } => Outcome::Released,
+            ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
+        };
         let newest = ledger.newest(|closed| due(closed) > now)?;
         let told = newest.iter().position(|(_, closed)| due(closed) <= now).unwrap_or(newest.len());
         let first = ledger.genesis().previous.map_or(0, |head| head.sequence.saturating_add(1));
         let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
         let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
         let figures = |at: usize| match newest.get(at) {
-            _ if at == 0 => Figures::of(ledger),
+            newest if at == 0 => Figures::of(ledger, newest.map(|(_, closed)| outcome(closed))),
             Some((row, closed)) => Figures {
                 rows: *row,
                 closed_until: closed.window.end,
                 spent: spent_before(&blocks, later.get(..at).unwrap_or_default()),
+                outcome: Some(outcome(closed)),
             },
-            None => Figures { rows: first, closed_until: ledger.genesis().first, spent: spent_before(&blocks, &later) },
+            None => Figures {
+                rows: first,
+                closed_until: ledger.genesis().first,
+                spent: spent_before(&blocks, &later),
+                outcome: None,
+            },
         };
-        let outcome = |closed| if is_released(closed) { Outcome::Released } else { Outcome::Withheld };
         let waiting = newest.iter().enumerate().take(told).rev();
         let news =
             waiting.map(|(at, (_, closed))| (due(closed), closed.window, outcome(closed), figures(at))).collect();
@@ -101,14 +124,16 @@ impl News {
                     metrics.released.inc();
                     info!(window = %window.start, "a window is released");
                 }
-                Outcome::Withheld => {
+                Outcome::Withheld(why) => {
                     metrics.withheld.inc();
-                    let why = "nothing of its budget is left, or no release is due";
+                    let why = match why {
+                        Withheld::Budget => "too little of its budget is left",
+                        Withheld::Over => "every release is over",
+                    };
                     warn!(window = %window.start, "a window is not released, and sums begin anew after it: {why}");
                 }
             }
-            health.spent.store(outcome == Outcome::Withheld, Relaxed);
-            figures.show(total, metrics);
+            figures.show(total, metrics, health);
             newest = Some(figures.closed_until);
         }
         newest
@@ -158,7 +183,7 @@ mod tests {
                             at(10),
                             Span { start: at(4), end: at(5) },
                             Outcome::Released,
-                            Figures { rows: 2, closed_until: at(5), spent },
+                            Figures { rows: 2, closed_until: at(5), spent, outcome: Some(Outcome::Released) },
                         );
                     }
                     news.tell(at(second), total, &metrics, &health);
@@ -198,8 +223,9 @@ mod tests {
         let due = |closed: &Closed| closed.window.end.plus(Duration::from_secs(600));
         let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-            let (health, (figures, mut news)) = (Health::default(), News::recall(ledger, at(minute), due).unwrap());
-            figures.show(tenths(10), &metrics);
+            let (health, (figures, mut news)) =
+                (Health::default(), News::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap());
+            figures.show(tenths(10), &metrics, &health);
             // What is told as the clock goes on.
             (minute..minute + 200)
                 .map(|minute| {
@@ -231,11 +257,12 @@ mod tests {
             // Until the minute before it is due nobody can tell that it was paid for; then it shows.
             assert_eq!(after[..10], vec![before.last().cloned().unwrap(); 10], "window {n}");
             assert_ne!(after[9], after[10], "window {n}");
-            let figures = Figures::of(&ledger);
+            let outcome = if n == 2 { Outcome::Withheld(Withheld::Budget) } else { Outcome::Released };
+            let figures = Figures::of(&ledger, Some(outcome));
             assert_eq!(spent_before(&ledger.blocks(1).unwrap(), &[]), figures.spent);
             // As a worker shows it that was there all the time, but for what it counted since its start.
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-            figures.show(tenths(10), &metrics);
+            figures.show(tenths(10), &metrics, &Health::default());
             before = vec![metrics.render().unwrap()];
         }
         fn due_at(end: i64) -> Timestamp {
@@ -251,14 +278,23 @@ mod tests {
         let at = Timestamp::from_micros;
         let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
         let (health, mut news) = (Health::default(), News::default());
-        for (window, outcome) in [(1, Outcome::Released), (2, Outcome::Withheld), (3, Outcome::Released)] {
+        for (window, outcome) in
+            [(1, Outcome::Released), (2, Outcome::Withheld(Withheld::Budget)), (3, Outcome::Released)]
+        {
             let span = Span { start: at(window - 1), end: at(window) };
-            news.add(at(window), span, outcome, Figures { rows: 1, closed_until: at(window), spent: None });
+            news.add(
+                at(window),
+                span,
+                outcome,
+                Figures { rows: 1, closed_until: at(window), spent: None, outcome: Some(outcome) },
+            );
         }
         for (now, counts, is_spent) in [(0, [0, 0], false), (1, [1, 0], false), (2, [1, 1], true), (9, [2, 1], false)] {
             news.tell(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
             assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
             assert_eq!(health.spent.load(Relaxed), is_spent);
+            let spent = "newest_window_withheld{reason=\"budget\",pipeline=\"news\"} 1";
+            assert_eq!(metrics.render().unwrap().contains(spent), is_spent);
         }
         assert!(news.is_empty());
     }

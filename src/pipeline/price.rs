@@ -3,14 +3,15 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::plan::{Plan, Release, Way};
+use super::plan::{Plan, Publication, Release, Way};
 use crate::accountant::policy::{Policy, number};
 use crate::accountant::{self, Charged};
 use crate::clock::Timestamp;
+use crate::ledger::Genesis;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::mechanism::{self, Mechanism};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Withheld};
 use crate::window::grid::Span;
 
 /// What a release pays for its windows, choices and all.
@@ -84,9 +85,11 @@ impl Plan {
 
 impl Plan {
     /// Shows what the schedule alone says of the window that ended at `until`, or of the first.
-    pub(super) fn show(&self, until: Timestamp, first: Timestamp, metrics: &Metrics) {
+    pub(super) fn show(&self, until: Timestamp, ledger: &Genesis, metrics: &Metrics) {
+        let first = ledger.first;
         let window = self.rules.grid.span_of(until.minus(Duration::from_micros(1)).max(first));
-        metrics.show_lasts_until(self.lasts_until(window, first));
+        metrics.lasts_until.set(self.lasts_until(window, first));
+        metrics.next_release.set(self.next_release(until, ledger.backfill_until));
         let block = self.blocks.span_of(window.start);
         for release in &self.releases {
             let price = release.tariff.price(number(self.rules.grid, block, first, window));
@@ -96,6 +99,23 @@ impl Plan {
                 metrics.noise_scale.with_label_values(&[&release.description().release]).set(scale);
             }
         }
+    }
+}
+
+impl Plan {
+    /// When the first window after `until` is due. Files have no schedule, and after the last window nothing comes.
+    fn next_release(&self, until: Timestamp, backfill_until: Option<Timestamp>) -> Option<Timestamp> {
+        let window = self.rules.grid.span_of(until);
+        let is_over = self.rules.end.is_some_and(|end| window.end > end);
+        let has_schedule = matches!(self.publication, Publication::AfterCut(_));
+        (has_schedule && !is_over).then(|| self.publication.due(window, self.rules.cut(window, backfill_until)))
+    }
+
+    /// Why a window was not paid for, `first` being the first that a release speaks of.
+    pub(super) fn why_withheld(&self, window: Span, first: Timestamp, began: Timestamp) -> Withheld {
+        let spans: Vec<Span> = self.releases.iter().map(|release| self.span_of(release, window, first)).collect();
+        let is_over = self.prices(window, &spans, began).iter().all(Option::is_none);
+        if is_over { Withheld::Over } else { Withheld::Budget }
     }
 }
 

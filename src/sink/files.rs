@@ -94,8 +94,8 @@ fn safe(text: &str) -> String {
     if text.is_empty() { "%".into() } else { text.bytes().enumerate().map(escape).collect() }
 }
 
-/// Every synopsis in the folder.
-fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
+/// Every synopsis in the folder, by its path.
+pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![params.path.clone()];
     while let Some(folder) = folders.pop() {

@@ -1,6 +1,6 @@
 //! Publishing to a Kafka topic.
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
@@ -9,7 +9,8 @@ use super::{Error, Sink};
 use crate::ledger::Paid;
 use crate::ledger::producer::{Producer, Record};
 use crate::source;
-use crate::source::topic::{self, Broker};
+use crate::source::broker::{Broker, PATIENCE};
+use crate::source::topic;
 use crate::synopsis::Sealed;
 
 #[derive(Clone, Debug)]
@@ -50,20 +51,20 @@ impl Sink for KafkaSink {
 /// Hands out every message of the topic: where it is, and what it is.
 pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Result<(), Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
-    let mut config = params.broker.client_config();
-    config
-        .set("group.id", "bernstream-verify")
-        .set("enable.auto.commit", "false")
-        .set("enable.partition.eof", "true")
-        .set("fetch.wait.max.ms", "100")
-        .set("isolation.level", "read_uncommitted");
-    let client: BaseConsumer = config.create().map_err(failed)?;
+    let settings = [
+        ("group.id", "bernstream-verify"),
+        ("enable.auto.commit", "false"),
+        ("enable.partition.eof", "true"),
+        ("fetch.wait.max.ms", "100"),
+        ("isolation.level", "read_uncommitted"),
+    ];
+    let client = params.broker.consumer(&settings).map_err(failed)?;
     for partition in topic::partitions(&params.broker, &client, &params.topic)? {
         let mut all = TopicPartitionList::new();
         all.add_partition_offset(&params.topic, partition, Offset::Beginning).map_err(failed)?;
         client.assign(&all).map_err(failed)?;
         loop {
-            match client.poll(topic::PATIENCE) {
+            match client.poll(PATIENCE) {
                 Some(Ok(message)) => each(format!("{partition}:{}", message.offset()), sealed(&message)),
                 Some(Err(KafkaError::PartitionEOF(_))) => break,
                 Some(Err(error)) => return Err(failed(error).into()),
@@ -88,9 +89,9 @@ fn sealed(message: &BorrowedMessage<'_>) -> Sealed {
 /// Whether nothing was ever written to the topic: every partition begins and ends at offset 0.
 pub fn is_untouched(params: &Params) -> Result<bool, source::Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
-    let client: BaseConsumer = params.broker.client_config().create().map_err(failed)?;
+    let client = params.broker.consumer(&[]).map_err(failed)?;
     for partition in topic::partitions(&params.broker, &client, &params.topic)? {
-        let watermarks = client.fetch_watermarks(&params.topic, partition, topic::PATIENCE).map_err(failed)?;
+        let watermarks = client.fetch_watermarks(&params.topic, partition, PATIENCE).map_err(failed)?;
         if watermarks != (0, 0) {
             return Ok(false);
         }

@@ -12,6 +12,7 @@ use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::clock::Timestamp;
+use crate::source::broker::Ear;
 use crate::source::decode::decode;
 use crate::source::topic::{self, Broker, Topic};
 use crate::source::watch::{Survey, Watch};
@@ -176,7 +177,7 @@ impl Source for Kafka {
 
 /// A consumer of all partitions, from a start.
 struct Reading {
-    consumer: BaseConsumer,
+    consumer: BaseConsumer<Ear>,
     partitions: BTreeMap<i32, Partition>,
     /// Nothing came when it was last asked for.
     is_idle: bool,
@@ -195,19 +196,19 @@ struct Partition {
 impl Reading {
     fn start(params: &Params, partitions: BTreeMap<i32, Partition>) -> Result<Self, Error> {
         let failed = |e| params.broker.failed(&params.topic, &e);
-        let mut config = params.broker.client_config();
-        config
+        let settings = [
             // A consumer needs a group to be given partitions by hand, but it neither joins it nor commits to it.
-            .set("group.id", "bernstream")
-            .set("enable.auto.commit", "false")
-            .set("enable.auto.offset.store", "false")
-            .set("auto.offset.reset", "error")
-            .set("isolation.level", "read_committed")
-            .set("check.crcs", "true")
-            .set("fetch.wait.max.ms", "100")
+            ("group.id", "bernstream"),
+            ("enable.auto.commit", "false"),
+            ("enable.auto.offset.store", "false"),
+            ("auto.offset.reset", "error"),
+            ("isolation.level", "read_committed"),
+            ("check.crcs", "true"),
+            ("fetch.wait.max.ms", "100"),
             // The default waits a second whenever the queue is full.
-            .set("fetch.queue.backoff.ms", "10");
-        let consumer: BaseConsumer = config.create().map_err(failed)?;
+            ("fetch.queue.backoff.ms", "10"),
+        ];
+        let consumer = params.broker.consumer(&settings).map_err(failed)?;
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for (number, partition) in &partitions {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;

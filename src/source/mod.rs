@@ -1,5 +1,7 @@
 //! Where records come from: Kafka, or a folder of files. Bytes in, [`Batch`] out, and how far to read.
 
+#[cfg(feature = "worker")]
+pub mod broker;
 pub mod decode;
 #[cfg(feature = "worker")]
 pub mod files;
@@ -8,6 +10,8 @@ pub mod kafka;
 pub(crate) mod rows;
 #[cfg(feature = "worker")]
 pub mod topic;
+#[cfg(feature = "worker")]
+mod refusal;
 #[cfg(feature = "worker")]
 mod watch;
 
@@ -109,6 +113,12 @@ pub trait Source {
 pub enum Error {
     #[error("kafka at {servers} does not answer: {why}")]
     Unavailable { servers: String, why: String },
+
+    #[error("kafka at {servers} cannot be asked: {why}")]
+    Setup { servers: String, why: String },
+
+    #[error("kafka at {servers} and this program cannot work together: {why}")]
+    Denied { servers: String, why: String },
 
     #[error("kafka at {servers} refused a request about topic '{topic}': {why}")]
     Refused { topic: String, servers: String, why: String },

@@ -4,75 +4,16 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::time::{Duration, Instant};
 
-use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
 use rdkafka::bindings as c;
 use rdkafka::client::{Client, DefaultClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::metadata::Metadata;
 
 use crate::source::Error;
-
-/// How long a broker may take to answer one question.
-pub const PATIENCE: Duration = Duration::from_secs(10);
-
-/// How to reach a cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broker {
-    /// `bootstrap.servers`.
-    pub servers: String,
-    /// The demonstration's mock cluster, which answers no administration requests: settings are not checked there.
-    pub is_mock: bool,
-}
-
-impl Broker {
-    /// What every client starts from: where the cluster is, and that no topic appears by being asked for.
-    pub fn client_config(&self) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        config
-            .set("bootstrap.servers", &self.servers)
-            .set("client.id", "bernstream")
-            .set("allow.auto.create.topics", "false")
-            // The default waits 10 s before it looks for a broker that has come back.
-            .set("reconnect.backoff.max.ms", "1000");
-        config
-    }
-
-    /// A failed question about `topic`, in words.
-    pub(crate) fn failed(&self, topic: &str, error: &KafkaError) -> Error {
-        let code = match error {
-            KafkaError::AdminOp(code) => Some(*code),
-            error => error.rdkafka_error_code(),
-        };
-        match code {
-            Some(RDKafkaErrorCode::UnknownTopicOrPartition | RDKafkaErrorCode::UnknownTopic) => {
-                Error::NoTopic { topic: topic.to_owned(), servers: self.servers.clone() }
-            }
-            Some(
-                RDKafkaErrorCode::TopicAuthorizationFailed
-                | RDKafkaErrorCode::ClusterAuthorizationFailed
-                | RDKafkaErrorCode::SaslAuthenticationFailed
-                | RDKafkaErrorCode::Authentication
-                | RDKafkaErrorCode::TopicAlreadyExists
-                | RDKafkaErrorCode::InvalidTopic
-                | RDKafkaErrorCode::InvalidConfig
-                | RDKafkaErrorCode::InvalidPartitions
-                | RDKafkaErrorCode::InvalidReplicationFactor
-                | RDKafkaErrorCode::PolicyViolation,
-            ) => self.refused(topic, &error.to_string()),
-            _ => match error {
-                KafkaError::ClientConfig(..) | KafkaError::ClientCreation(_) | KafkaError::Nul(_) => {
-                    self.refused(topic, &error.to_string())
-                }
-                _ => Error::Unavailable { servers: self.servers.clone(), why: error.to_string() },
-            },
-        }
-    }
-
-    fn refused(&self, topic: &str, why: &str) -> Error {
-        Error::Refused { topic: topic.to_owned(), servers: self.servers.clone(), why: why.to_owned() }
-    }
-}
+pub use crate::source::broker::Broker;
+use crate::source::broker::{Ear, PATIENCE};
 
 /// A topic as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +28,7 @@ pub struct Topic {
 
 /// Asks for id, partitions and settings; never creates the topic.
 pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
-    let client: BaseConsumer = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
+    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let partitions = partitions(broker, &client, topic)?;
     let id = id(broker, client.client(), topic)?;
     let settings = if broker.is_mock { BTreeMap::new() } else { settings(broker, topic)? };
@@ -102,6 +43,9 @@ pub fn create(
     replication: i32,
     settings: &[(&str, &str)],
 ) -> Result<(), Error> {
+    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    // An administration request does not tell why nobody answers.
+    metadata(broker, &client, topic, PATIENCE)?;
     let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
     let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
     let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
@@ -118,7 +62,6 @@ pub fn create(
             code => broker.failed(topic, &KafkaError::AdminOp(code)),
         });
     }
-    let client: BaseConsumer = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let shown = self::partitions(broker, &client, topic).and_then(|numbers| {
@@ -137,9 +80,39 @@ pub fn create(
     }
 }
 
+/// By a client that reads nothing.
+fn metadata(broker: &Broker, client: &BaseConsumer<Ear>, topic: &str, patience: Duration) -> Result<Metadata, Error> {
+    let asked = broker.ask(client, patience, |patience| client.fetch_metadata(Some(topic), patience));
+    asked.map_err(|e| broker.failed(topic, &e))
+}
+
 /// The partitions of a topic, ascending.
-pub(crate) fn partitions(broker: &Broker, client: &BaseConsumer, topic: &str) -> Result<Vec<i32>, Error> {
-    let metadata = client.fetch_metadata(Some(topic), PATIENCE).map_err(|e| broker.failed(topic, &e))?;
+pub(crate) fn partitions(broker: &Broker, client: &BaseConsumer<Ear>, topic: &str) -> Result<Vec<i32>, Error> {
+    partitions_within(broker, client, topic, PATIENCE)
+}
+
+/// The partitions of a topic, ascending, where the broker answers within `patience`.
+pub(crate) fn partitions_within(
+    broker: &Broker,
+    client: &BaseConsumer<Ear>,
+    topic: &str,
+    patience: Duration,
+) -> Result<Vec<i32>, Error> {
+    numbers(broker, topic, &metadata(broker, client, topic, patience)?)
+}
+
+/// The partitions of a topic, ascending, asked by a client that reads it.
+pub(crate) fn partitions_while_reading(
+    broker: &Broker,
+    client: &BaseConsumer<Ear>,
+    topic: &str,
+    patience: Duration,
+) -> Result<Vec<i32>, Error> {
+    let metadata = client.fetch_metadata(Some(topic), patience).map_err(|e| broker.failed(topic, &e))?;
+    numbers(broker, topic, &metadata)
+}
+
+fn numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>, Error> {
     let found = metadata.topics().iter().find(|t| t.name() == topic);
     if let Some(error) = found.and_then(|t| t.error()) {
         return Err(broker.failed(topic, &KafkaError::MetadataFetch(error.into())));
@@ -169,7 +142,8 @@ fn administer<T>(
     topic: &str,
     request: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, AdminOptions) -> Result<T, KafkaError>,
 ) -> Result<T, Error> {
-    let admin: AdminClient<_> = broker.client_config().create().map_err(|e| broker.failed(topic, &e))?;
+    let admin = broker.client_config().and_then(|config| config.create());
+    let admin: AdminClient<_> = admin.map_err(|e| broker.failed(topic, &e))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .map_err(|e| Error::Unavailable { servers: broker.servers.clone(), why: e.to_string() })?;

@@ -8,7 +8,8 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::clock::Timestamp;
-use crate::source::topic::{self, Broker, PATIENCE, Topic};
+use crate::source::broker::{Broker, Ear, PATIENCE};
+use crate::source::topic::{self, Topic};
 use crate::source::{Error, Positions};
 
 /// How often the topic's id and partitions are looked at between cuts.
@@ -24,25 +25,26 @@ const KEPT: usize = 1024;
 pub(super) struct Survey {
     pub broker: Broker,
     pub topic: String,
-    client: BaseConsumer,
+    client: BaseConsumer<Ear>,
 }
 
 impl Survey {
     pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
-        let mut config = broker.client_config();
-        config.set("isolation.level", "read_uncommitted");
-        let client = config.create().map_err(|e| broker.failed(topic, &e))?;
+        let client = broker.consumer(&[("isolation.level", "read_uncommitted")]);
+        let client = client.map_err(|e| broker.failed(topic, &e))?;
         Ok(Survey { broker: broker.clone(), topic: topic.to_owned(), client })
     }
 
     /// The partitions, after making sure that the topic is still the one with this id.
     pub fn partitions(&self, id: &str) -> Result<Vec<i32>, Error> {
+        // First what tells why nobody answers.
+        let partitions = topic::partitions(&self.broker, &self.client, &self.topic)?;
         let found = topic::id(&self.broker, self.client.client(), &self.topic)?;
         if found != id {
             let why = format!("its id was {id} and is {found}");
             return Err(Error::Recreated { topic: self.topic.clone(), why });
         }
-        topic::partitions(&self.broker, &self.client, &self.topic)
+        Ok(partitions)
     }
 
     /// The first offset that is kept, and the one after the last.

@@ -111,6 +111,20 @@ pub enum Target {
     Moments(Moments),
 }
 
+impl Target {
+    /// As the description writes it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Target::Density(_) => "density",
+            Target::Regression(_) => "regression",
+            Target::Classifier(_) => "classifier",
+            Target::Probability(_) => "probability",
+            Target::Sum(_) => "sum",
+            Target::Moments(_) => "moments",
+        }
+    }
+}
+
 /// A kernel density, Gaussian kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Density {
@@ -310,6 +324,17 @@ impl Description {
     /// Volume of the domain in natural units.
     pub fn volume(&self) -> f64 {
         self.domain.iter().map(|axis| axis.max - axis.min).product()
+    }
+
+    /// So many evenly spaced points an axis, ends included, in natural units; the last axis fastest. At least two.
+    pub fn even_points(&self, an_axis: u32) -> Vec<Vec<f64>> {
+        let steps = an_axis.max(2) - 1;
+        self.domain.iter().fold(vec![vec![]], |points, axis| {
+            let at = |i| axis.min + (axis.max - axis.min) * (f64::from(i) / f64::from(steps));
+            let longer =
+                |p: Vec<f64>| (0..=steps).map(move |i| p.iter().copied().chain([at(i).min(axis.max)]).collect());
+            points.into_iter().flat_map(longer).collect()
+        })
     }
 
     /// Says what is wrong, if anything is, with the numbers that evaluation relies on.

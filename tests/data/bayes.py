@@ -1,4 +1,4 @@
-"""Naive Bayes scores for tests/bayes.rs, by scipy; the Gaussian ones are compared with scikit-learn's on the way.
+"""Naive Bayes scores for tests/laws/bayes.rs, by scipy; the Gaussian ones are compared with scikit-learn's on the way.
 
 Writes bayes.txt. A case is `target l k widths.. n`, then n lines `x.. label`, then a line of (k+1)^l scores, the last axis
 fastest. `kernel` widths are bandwidths, `gaussian` widths are least standard deviations; both in the unit cube.

@@ -1,4 +1,4 @@
-"""Values for tests/covariance.rs, by scipy 1.17: sums of multivariate_normal.pdf over records, and n times gaussian_kde.
+"""Values for tests/laws/covariance.rs, by scipy 1.17: sums of multivariate_normal.pdf over records, and n times gaussian_kde.
 
 Prints to covariance.txt, one line a case: name | degree | matrix by rows | records | intensity on the lattice, the last
 axis fastest.

@@ -1,4 +1,4 @@
-"""Sums over records by numpy, for tests/expression.rs.
+"""Sums over records by numpy, for tests/laws/expression.rs.
 
 Prints to expression.txt, a case a line: its place in the test's list, then the lattice values, row-major. Records are
 those of the test: x_i = (37 i mod 101) / 101, y_i = (53 i mod 97) / 97 in the unit cube, label (29 i mod 89) / 44.5 - 1.

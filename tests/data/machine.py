@@ -1,4 +1,4 @@
-"""Minimisers for tests/machine.rs by scikit-learn and scipy, each by a method that has nothing in common with ours.
+"""Minimisers for tests/laws/machine.rs by scikit-learn and scipy, each by a method that has nothing in common with ours.
 
 Prints to machine.txt, in blocks: a line with the kernel, its parameter, the loss, C, m, l and k; the values of the
 minimiser on the lattice, row-major. The records are a formula, the same in the test.

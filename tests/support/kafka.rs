@@ -23,7 +23,7 @@ pub fn broker() -> Option<String> {
 
 /// How the crate reaches that broker.
 pub fn at(servers: &str) -> Broker {
-    Broker { servers: servers.to_owned(), is_mock: false }
+    Broker::plain(servers)
 }
 
 /// A name that no other test, thread or run uses.

@@ -179,7 +179,7 @@ keep_published = "1h"
     }
 
     pub fn producer(&self, settings: &[(&str, &str)]) -> ThreadedProducer<DefaultProducerContext> {
-        let mut config = kafka::at(&self.servers).client_config();
+        let mut config = kafka::at(&self.servers).client_config().expect("settings");
         for (name, value) in settings {
             config.set(*name, *value);
         }
@@ -249,6 +249,7 @@ pub fn message(rows: &[Row]) -> Vec<u8> {
 pub fn read_topic(servers: &str, topic: &str) -> Vec<Published> {
     let consumer: BaseConsumer = kafka::at(servers)
         .client_config()
+        .expect("settings")
         .set("group.id", "test")
         .set("enable.auto.commit", "false")
         .set("isolation.level", "read_uncommitted")

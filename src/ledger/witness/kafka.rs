@@ -6,7 +6,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::{Claim, Error, Witness, fold};
 use crate::ledger::producer::{Producer, Record};
-use crate::source::topic::Broker;
+use crate::source::broker::{Broker, Ear, PATIENCE};
 use crate::source::{self, topic};
 
 const PARTITION: i32 = 0;
@@ -30,7 +30,7 @@ pub struct Params {
 /// A witness topic, read by an assigned consumer from offset 0.
 pub struct KafkaWitness {
     params: Params,
-    consumer: BaseConsumer,
+    consumer: BaseConsumer<Ear>,
     producer: Producer,
     /// The next offset to read; everything before it is folded.
     next: i64,
@@ -42,14 +42,14 @@ impl KafkaWitness {
     pub fn open(params: &Params) -> Result<Self, Error> {
         check(params)?;
         let failed = |error| explain(params, &error);
-        let mut config = params.broker.client_config();
-        config
-            .set("group.id", "bernstream-witness")
-            .set("enable.auto.commit", "false")
-            .set("auto.offset.reset", "error")
-            .set("isolation.level", "read_uncommitted")
-            .set("fetch.wait.max.ms", "100");
-        let consumer: BaseConsumer = config.create().map_err(failed)?;
+        let settings = [
+            ("group.id", "bernstream-witness"),
+            ("enable.auto.commit", "false"),
+            ("auto.offset.reset", "error"),
+            ("isolation.level", "read_uncommitted"),
+            ("fetch.wait.max.ms", "100"),
+        ];
+        let consumer = params.broker.consumer(&settings).map_err(failed)?;
         let mut start = TopicPartitionList::new();
         start.add_partition_offset(&params.topic, PARTITION, Offset::Offset(0)).map_err(failed)?;
         consumer.assign(&start).map_err(failed)?;
@@ -73,13 +73,13 @@ impl KafkaWitness {
 impl Witness for KafkaWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
         let name = &self.params.topic;
-        let watermarks = self.consumer.fetch_watermarks(name, PARTITION, topic::PATIENCE);
+        let watermarks = self.consumer.fetch_watermarks(name, PARTITION, PATIENCE);
         let (low, high) = watermarks.map_err(|error| explain(&self.params, &error))?;
         if low != 0 {
             return Err(self.damaged(format!("the records before offset {low} are gone")));
         }
         while self.next < high {
-            let message = match self.consumer.poll(topic::PATIENCE) {
+            let message = match self.consumer.poll(PATIENCE) {
                 Some(Ok(message)) => message,
                 Some(Err(error)) => return Err(explain(&self.params, &error)),
                 None => {

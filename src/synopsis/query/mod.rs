@@ -32,13 +32,14 @@ mod truncation;
 use std::fmt;
 
 use serde::Serialize;
+use serde_json::json;
 
 pub use self::coefficients::Grid;
 pub use self::families::{gaussian_bump, half_space, polynomial};
 pub use self::frequencies::{frequencies, papers_frequencies};
 pub use self::noise::NoiseError;
 pub use self::truncation::Truncation;
-use crate::synopsis::description::{Axis, Basis};
+use crate::synopsis::description::{Axis, Basis, Description};
 use crate::synopsis::{Error, Synopsis};
 use crate::target::expression::Pointwise;
 
@@ -160,6 +161,17 @@ pub struct Mean {
     pub value: f64,
     /// Of sum and number together, to first order.
     pub noise: NoiseError,
+}
+
+impl Answer {
+    /// Itself, what was asked, and of which synopsis: as `bernstream query --json` and the dashboard have it.
+    pub fn in_context(&self, function: &str, about: &Description) -> serde_json::Value {
+        let window = json!({ "start": about.window.start, "end": about.window.end });
+        json!({
+            "pipeline": about.pipeline, "release": about.release, "key": about.key, "window": window,
+            "function": function, "answer": self,
+        })
+    }
 }
 
 impl Synopsis {

@@ -1,0 +1,1507 @@
+// Reads a bernstream synopsis and evaluates it: one ES module, no dependency, for browsers and for node 18 and later.
+//
+//   import { parse } from "./bernstream.js";
+//   const synopsis = parse(text);                  // the JSON of a synopsis
+//   synopsis.evaluate(75);                         // the function, in natural units
+//   synopsis.halfWidth(75);                        // how far the noise can have moved it
+//
+// All of it is post-processing of released values and costs no privacy. It is the evaluator of the Rust crate, line by line
+// where numbers are at stake (`src/synopsis` there), and gives the same to about 1e-12.
+
+/** The version of the format that this module reads. */
+export const FORMAT = 1;
+/** The largest order of the Bernstein operator that is evaluated. */
+export const MAX_ORDER = 1000;
+const MAX_DEGREE = 5000;
+/** The most cosine frequencies of an axis, where there are one, two or three. */
+const MOST_FREQUENCIES = [1024, 258, 19];
+/** The most kernel points that a release has; what is made of more takes too long. */
+const MOST_POINTS = 1024;
+const LEVEL = 0.95;
+
+/** What is wrong with a synopsis, or with a question to it. */
+export class SynopsisError extends Error {
+  constructor(message) {
+    super(message);
+    this.name = "SynopsisError";
+  }
+}
+
+/**
+ * Reads a synopsis: its JSON, or the object that JSON stands for. It may be hostile: the answer is a synopsis whose numbers
+ * agree with each other, or a SynopsisError.
+ */
+export function parse(textOrObject) {
+  let document = textOrObject;
+  if (typeof textOrObject === "string") {
+    try {
+      document = JSON.parse(textOrObject);
+    } catch (error) {
+      throw damaged(`it is not JSON: ${error.message}`);
+    }
+  }
+  if (!isObject(document)) throw damaged("it is not one JSON object");
+  const { values, ...about } = document;
+  const meta = copied(about, 0);
+  check(meta);
+  const expected = valueCount(meta);
+  if (!Array.isArray(values) && !(values instanceof Float64Array)) throw damaged("it has no list of values");
+  if (values.length !== expected) {
+    throw damaged(`it has ${values.length} values, its description asks for ${expected}`);
+  }
+  for (let i = 0; i < expected; i++) {
+    if (!Number.isFinite(values[i])) throw damaged("a lattice value is not a number");
+  }
+  return new Synopsis(meta, Float64Array.from(values));
+}
+
+// ---- What a synopsis must say before it is believed -----------------------------------------------------------------
+
+const damaged = (why) => new SynopsisError(`not a synopsis: ${why}`);
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isPositive = (x) => Number.isFinite(x) && x > 0;
+const isWhole = (x, least, most) => Number.isInteger(x) && x >= least && x <= most;
+const isText = (x) => typeof x === "string";
+const isFlag = (x) => typeof x === "boolean";
+const isList = (of) => (list) => Array.isArray(list) && list.every(of);
+const isPositives = (length) => (list) => Array.isArray(list) && list.length === length && list.every(isPositive);
+
+/** A frozen copy. Nothing of it can reach a prototype, and no number of it is infinite. */
+function copied(value, depth) {
+  if (depth > 50) throw damaged("it is nested too deep");
+  if (Array.isArray(value)) return Object.freeze(value.map((item) => copied(item, depth + 1)));
+  if (isObject(value)) {
+    const copy = {};
+    for (const key of Object.keys(value)) {
+      if (key !== "__proto__" && value[key] !== undefined) copy[key] = copied(value[key], depth + 1);
+    }
+    return Object.freeze(copy);
+  }
+  if (typeof value === "number" && !Number.isFinite(value)) throw damaged("a number in it is out of range");
+  if (value === null || ["number", "string", "boolean"].includes(typeof value)) return value;
+  throw damaged(`it holds something that JSON does not have: ${typeof value}`);
+}
+
+/** A field, only where it is the object's own. */
+const field = (of, name) => (isObject(of) && Object.hasOwn(of, name) ? of[name] : undefined);
+
+function need(of, name, isRight, what) {
+  const value = field(of, name);
+  if (!isRight(value)) throw damaged(`its field '${name}' is not ${what}`);
+  return value;
+}
+
+/** One of several forms, written as its name alone or as an object with that one field. */
+function variant(value, what) {
+  if (isText(value)) return { name: value, content: undefined };
+  const names = isObject(value) ? Object.keys(value) : [];
+  if (names.length !== 1) throw damaged(`its ${what} is not one of those that there are`);
+  return { name: names[0], content: value[names[0]] };
+}
+
+const unknown = (what, name) => damaged(`its ${what} '${name}' is not one that this module knows`);
+
+/** Says what is wrong with what evaluation relies on, and with what people are shown. */
+function check(meta) {
+  const format = field(meta, "format");
+  if (format !== FORMAT) throw damaged(`it has format ${format}, this module reads format ${FORMAT}`);
+  for (const name of ["pipeline", "release", "meaning"]) need(meta, name, isText, "a text");
+  need(meta, "key", (key) => key === undefined || key === null || isText(key), "a text or null");
+  need(meta, "published", isTime, "a time");
+  checkSpan(need(meta, "window", isObject, "an object"));
+  const domain = need(meta, "domain", Array.isArray, "a list of axes");
+  if (domain.length < 1 || domain.length > 3) throw damaged(`it has ${domain.length} axes, not 1 to 3`);
+  for (const axis of domain) {
+    need(axis, "column", isText, "a text");
+    const [min, max] = [need(axis, "min", Number.isFinite, "a number"), need(axis, "max", Number.isFinite, "a number")];
+    if (!isPositive(max - min)) throw damaged(`axis '${axis.column}' has no proper domain`);
+  }
+  need(meta, "degree", (k) => isWhole(k, 1, MAX_DEGREE), `a whole number from 1 to ${MAX_DEGREE}`);
+  need(meta, "order", (h) => isWhole(h, 1, MAX_ORDER), `a whole number from 1 to ${MAX_ORDER}`);
+  const basis = checkBasis(field(meta, "basis"), domain.length);
+  if (basis !== "bernstein" && (meta.degree !== 1 || meta.order !== 1)) {
+    throw damaged("what has no lattice has degree 1 and order 1");
+  }
+  need(meta, "offset", (x) => x === undefined || Number.isFinite(x), "a number");
+  checkTarget(field(meta, "target"), domain.length);
+  checkNoise(meta);
+  checkSmoothness(meta.smoothness, domain.length, basis);
+  need(meta, "not_protected", isList(isText), "a list of texts");
+  need(meta, "incomplete", (x) => x === undefined || isFlag(x), "true or false");
+  need(meta, "synthetic", isFlag, "true or false");
+  const digests = need(meta, "digests", isObject, "an object");
+  for (const name of ["configuration", "program"]) need(digests, name, isText, "a text");
+  need(meta, "choices", (x) => x === undefined || isList(isObject)(x), "a list of choices");
+  if (isObject(need(meta, "panes", (x) => x === undefined || x === null || isObject(x), "an object"))) {
+    variant(field(meta.panes, "over"), "number of panes");
+    checkSpan(need(meta.panes, "newest", isObject, "an object"));
+  }
+  const ledger = need(meta, "ledger", isObject, "an object");
+  need(ledger, "id", isText, "a text");
+  need(ledger, "sequence", (x) => Number.isInteger(x) && x >= 0, "a whole number");
+}
+
+const RFC3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/;
+const isTime = (text) => isText(text) && RFC3339.test(text) && !Number.isNaN(Date.parse(text));
+
+function checkSpan(span) {
+  need(span, "start", isTime, "a time");
+  need(span, "end", isTime, "a time");
+}
+
+function checkBasis(basis, axes) {
+  const { name, content } = variant(basis, "basis");
+  if (name === "bernstein" || name === "affine") return name;
+  if (name === "cosine") {
+    const most = MOST_FREQUENCIES[axes - 1];
+    need(content, "frequencies", (t) => isWhole(t, 1, most), `a whole number from 1 to ${most}`);
+    return name;
+  }
+  if (name !== "kernel") throw unknown("basis", name);
+  const points = need(content, "points", Array.isArray, "a list of points");
+  const isInside = (p) => Array.isArray(p) && p.length === axes && p.every((x) => x >= 0 && x <= 1);
+  if (points.length < 1 || points.length > MOST_POINTS || !points.every(isInside)) {
+    throw damaged(`its kernel points are not 1 to ${MOST_POINTS} points of the domain`);
+  }
+  const kernel = variant(field(content, "kernel"), "kernel");
+  if (kernel.name === "machine") checkMachineKernel(kernel.content);
+  else if (kernel.name === "gaussian") {
+    const isRow = (row) => Array.isArray(row) && row.length === axes && row.every(Number.isFinite);
+    const isMatrix = (rows) => Array.isArray(rows) && rows.length === axes && rows.every(isRow);
+    need(kernel.content, "precision", isMatrix, `a matrix with ${axes} rows and columns`);
+  } else throw unknown("kernel", kernel.name);
+  return name;
+}
+
+function checkMachineKernel(kernel) {
+  const { name, content } = variant(kernel, "kernel");
+  if (name === "gaussian" || name === "laplacian") need(content, "bandwidth", isPositive, "a positive number");
+  else if (name === "polynomial") need(content, "power", (power) => isWhole(power, 0, 1000), "a power");
+  else if (name !== "linear") throw unknown("kernel", name);
+}
+
+function checkTarget(target, axes) {
+  const { name, content } = variant(target, "target");
+  if (name === "density") {
+    const kernel = variant(field(content, "kernel"), "kernel");
+    const isSquare = (rows) => Array.isArray(rows) && rows.every(isList(Number.isFinite));
+    if (kernel.name === "bandwidths") need(content.kernel, "bandwidths", isList(isPositive), "a list of widths");
+    else if (kernel.name === "covariance") need(content.kernel, "covariance", isSquare, "a matrix");
+    else throw unknown("kernel", kernel.name);
+    need(content, "divide_by", (x) => x === undefined || x === null || isWhole(x, 0, Infinity), "a number or null");
+  } else if (name === "regression" || name === "classifier" || name === "probability") {
+    need(content, "label", isText, "a text");
+    for (const bound of name === "regression" ? ["min", "max"] : ["above"]) {
+      need(content, bound, Number.isFinite, "a number");
+    }
+    const method = variant(field(content, "method"), "method");
+    if (method.name === "kernel_machine") checkMachineKernel(field(method.content, "kernel"));
+    else if (!["priestley_chao", "kernel_bayes", "gaussian_bayes", "logistic"].includes(method.name)) {
+      throw unknown("method", method.name);
+    }
+  } else if (name === "sum") need(content, "expression", isText, "a text");
+  else if (name === "moments") need(content, "frequencies", (t) => isWhole(t, 1, MOST_FREQUENCIES[axes - 1]), "a number");
+  else throw unknown("target", name);
+}
+
+const LAWS = ["discrete laplace", "discrete cube", "rounded ball", "discrete gaussian"];
+/** The field of a price that each definition of privacy is paid in; none where it is a text. */
+const PAID_IN = new Map([
+  ["pure epsilon", undefined], ["random", undefined], ["epsilon-delta", "delta"], ["zero-concentrated", "rho"],
+  ["gaussian", "rho"], ["declared plan", "slots"],
+]);
+
+function checkNoise(meta) {
+  const noise = need(meta, "noise", isObject, "an object");
+  if (!LAWS.includes(field(noise, "law"))) throw unknown("law of the noise", field(noise, "law"));
+  if (!isPositive(field(noise, "scale")) || !isPositive(field(noise, "grid"))) {
+    throw damaged("its noise has no positive scale and grid");
+  }
+  const privacy = need(meta, "privacy", isObject, "an object");
+  need(privacy, "in_words", isText, "a text");
+  need(privacy, "adjacency", (x) => x === "add_remove" || x === "replace_one", "one that there is");
+  if (variant(field(privacy, "unit"), "unit of privacy").name !== "record") {
+    const user = need(privacy.unit, "user", isObject, "one that there is");
+    for (const name of ["column", "per"]) need(user, name, isText, "a text");
+    need(user, "max_records_per_window", (x) => isWhole(x, 0, Infinity), "a number");
+  }
+  const definition = variant(field(privacy, "definition"), "definition of privacy").name;
+  if (!PAID_IN.has(definition)) throw unknown("definition of privacy", definition);
+  const blocks = need(privacy, "blocks", Array.isArray, "a list of blocks");
+  blocks.forEach(checkSpan);
+  const kind = PAID_IN.get(definition);
+  const isDecimal = (price) => isText(price) && /^\d+(\.\d+)?$/.test(price);
+  const isPaid = (price) => (kind === undefined ? isDecimal(price) : field(price, kind) !== undefined);
+  if (![field(privacy, "price"), ...blocks.flatMap((b) => [field(b, "spent"), field(b, "total")])].every(isPaid)) {
+    throw damaged("its prices are not those of its definition of privacy");
+  }
+  const calibrated = Object.hasOwn(noise, "calibrated") ? variant(noise.calibrated, "calibration") : { name: "tight" };
+  if (calibrated.name === "paper") need(calibrated.content, "times_needed", Number.isFinite, "a number");
+  else if (!["tight", "sampled"].includes(calibrated.name)) throw unknown("calibration", calibrated.name);
+  if ((calibrated.name === "sampled") !== (definition === "random")) {
+    throw damaged("its noise and its definition of privacy do not fit");
+  }
+  if (definition === "declared plan" && !isObject(field(privacy, "implies"))) {
+    throw damaged("it does not say what epsilon and delta its plan has");
+  }
+  const band = need(meta, "band", isObject, "an object");
+  need(band, "covers", (what) => what === "the noise, not the approximation", "what a band covers");
+  need(band, "draws", (x) => isWhole(x, 0, Infinity), "a number");
+  need(band, "level", (level) => level > 0 && level < 1, "between 0 and 1");
+  if (!isPositive(field(band, "half_width")) || !isList(isPositive)(field(band, "weights")) || !band.weights.length) {
+    throw damaged("its band is not positive");
+  }
+  if (band.weights.length > MAX_DEGREE + 1) throw damaged("its band has too many weights");
+  need(band, "pointwise", (x) => x === undefined || x === null || isPositive(x), "a positive number");
+}
+
+function checkSmoothness(smoothness, axes, basis) {
+  if (smoothness === undefined || smoothness === null) return;
+  const { name, content } = variant(smoothness, "smoothness");
+  const fits = {
+    lipschitz: () => basis === "bernstein" && isPositives(axes)(content),
+    curvature: () => basis === "bernstein" && isPositives(axes)(content),
+    norm: () => basis === "kernel" && isPositive(content),
+  };
+  if (!Object.hasOwn(fits, name) || !fits[name]()) {
+    throw damaged("the smoothness that it declares does not fit its form");
+  }
+}
+
+/** "bernstein", "affine", "kernel" or "cosine". */
+const basisName = (meta) => (isText(meta.basis) ? meta.basis : Object.keys(meta.basis)[0]);
+const targetName = (meta) => (isText(meta.target) ? meta.target : Object.keys(meta.target)[0]);
+
+/** How many values there are. */
+function valueCount({ basis, degree, domain }) {
+  switch (basisName({ basis })) {
+    case "bernstein": return (degree + 1) ** domain.length;
+    case "affine": return domain.length + 1;
+    case "kernel": return basis.kernel.points.length;
+    default: return basis.cosine.frequencies ** domain.length;
+  }
+}
+
+// ---- A synopsis -----------------------------------------------------------------------------------------------------
+
+/** A released function: what it is (`meta`), and its noisy values. Made by `parse`. */
+export class Synopsis {
+  #evaluators = new Map();
+
+  constructor(meta, values) {
+    this.meta = meta;
+    this.values = values;
+  }
+
+  /**
+   * The function by a reading that its values allow: an order of the Bernstein operator, "nearest" lattice point, "kernel"
+   * interpolation, or "posterior" smoothing by the noise that is known to be on it.
+   */
+  evaluator(by = this.meta.order) {
+    const { meta, values } = this;
+    const basis = basisName(meta);
+    const isOrder = typeof by === "number";
+    if (isOrder) checkOrder(by);
+    else if (!["nearest", "kernel", "posterior"].includes(by)) throw new SynopsisError(`there is no reading '${by}'`);
+    if (basis === "cosine") throw noFunction();
+    if (basis === "bernstein") {
+      const { degree, domain: { length: dimensions } } = meta;
+      if (isOrder) {
+        const coefficients = by === 1 ? values : operatorOf(degree).coefficients(values, dimensions, by);
+        return new Evaluator(meta, new Polynomial(degree, dimensions, coefficients));
+      }
+      if (by === "nearest") return new Evaluator(meta, new Nearest(degree, values));
+    }
+    if (basis === "affine" && isOrder) return new Evaluator(meta, new Affine(values));
+    if (basis === "kernel" && (isOrder || by === "kernel")) {
+      const { kernel, points } = meta.basis.kernel;
+      return new Evaluator(meta, new KernelSum(kernelOf(kernel), points, values, meta.offset ?? 0));
+    }
+    if (by === "posterior" && basis !== "affine") return smoothed(meta, values, posterior(meta, values));
+    if (by === "kernel" && basis === "bernstein") {
+      const kernel = prior(meta);
+      if (kernel) return smoothed(meta, values, interpolation(meta, values, kernel));
+    }
+    throw new SynopsisError(`the values of this synopsis cannot be read by ${isOrder ? `order ${by}` : by}`);
+  }
+
+  /** The function at one point, in natural units. */
+  evaluate(point, by = this.meta.order) {
+    if (!this.#evaluators.has(by)) this.#evaluators.set(by, this.evaluator(by));
+    return this.#evaluators.get(by).evaluate(point);
+  }
+
+  /** The integral over the domain, at the recommended order: of a density the noisy number of records. */
+  mass() {
+    return this.evaluator().mass();
+  }
+
+  /**
+   * Half the width of the simultaneous band at a point, at the recommended order: with 95 % probability the noise is within
+   * it at all points at once. It covers the noise, not the approximation.
+   */
+  halfWidth(point) {
+    const { meta } = this;
+    if (basisName(meta) === "cosine") throw noFunction();
+    const weights = unitPoint(meta.domain, point).map((x) => weightAt(meta.band.weights, x));
+    return meta.band.half_width / weights.reduce((product, weight) => product * weight);
+  }
+
+  /** The same on the product grid of `axes`, row-major, the last axis fastest. */
+  halfWidths(axes) {
+    const { meta } = this;
+    if (basisName(meta) === "cosine") throw noFunction();
+    const weights = unitAxes(meta.domain, axes).map((axis) => axis.map((x) => weightAt(meta.band.weights, x)));
+    return productOf(weights).map((weight) => meta.band.half_width / weight);
+  }
+
+  /** The band for one point alone, of an order. */
+  pointwise(order = this.meta.order) {
+    return new Pointwise(this.meta, order);
+  }
+
+  /**
+   * A score with its band, and which side it is on, of a classifier (above 0) or a probability (above 1/2).
+   */
+  classify(point) {
+    const cut = new Map([["classifier", 0], ["probability", 0.5]]).get(targetName(this.meta));
+    if (cut === undefined) throw new SynopsisError("it is no classifier: there are no classes to tell apart");
+    const [score, halfWidth] = [this.evaluate(point), this.halfWidth(point)];
+    const [lower, upper] = [score - halfWidth, score + halfWidth];
+    const says = lower > cut ? "above" : upper < cut ? "below" : "too close to call";
+    return { score, lower, upper, says };
+  }
+
+  /**
+   * What the function may have been without the noise, as far as the noise tells: `count` synopses, each with simulated
+   * noise of the same law taken off. `random` is as Math.random.
+   */
+  sample(count, random = Math.random) {
+    if (!isWhole(count, 0, 1e6)) throw new SynopsisError(`${count} is no number of samples`);
+    const { meta, values } = this;
+    const newton = basisName(meta) === "kernel" ? Newton.on(meta.basis.kernel) : null;
+    const one = () => {
+      const unit = unitNoise(meta.noise.law, values.length, random);
+      // Noise on kernel functions is drawn on their whitened coordinates.
+      const noise = newton ? newton.coefficients(unit) : unit;
+      return new Synopsis(meta, values.map((value, i) => value - meta.noise.scale * noise[i]));
+    };
+    return Array.from({ length: count }, one);
+  }
+
+  /**
+   * The weights of a query: what it asks for is the sum of their products with `values`, here and in every synopsis of the
+   * same domain and frequencies. `perRecord` is the largest error of a record that was seen on a fine grid: not a proof.
+   */
+  weights(f, options = {}) {
+    return queryWeights(this.meta, f, options);
+  }
+
+  /**
+   * What a function adds up to over the records of a synopsis of moments. `f` takes one number an axis, in natural units; or
+   * give what `weights` has found.
+   */
+  query(query, options = {}) {
+    return answer(this, typeof query === "function" ? this.weights(query, options) : query);
+  }
+}
+
+const noFunction = () => new SynopsisError("it holds moments of the records, not a function of a point: use query");
+
+function checkOrder(order) {
+  if (!isWhole(order, 1, MAX_ORDER)) throw new SynopsisError(`order ${order} is not from 1 to ${MAX_ORDER}`);
+}
+
+function toUnit({ column, min, max }, value) {
+  if (!(value >= min && value <= max)) {
+    throw new SynopsisError(`${column} = ${value} is outside the domain ${min} to ${max}`);
+  }
+  return Math.min(Math.max((value - min) / (max - min), 0), 1);
+}
+
+/** A point of the domain in the unit cube. */
+function unitPoint(domain, point) {
+  const coordinates = typeof point === "number" ? [point] : point;
+  if (coordinates?.length !== domain.length) {
+    throw new SynopsisError(`a point of this synopsis has ${domain.length} coordinates, not ${coordinates?.length ?? 0}`);
+  }
+  return domain.map((axis, i) => toUnit(axis, coordinates[i]));
+}
+
+function unitAxes(domain, axes) {
+  if (axes?.length !== domain.length || axes.some((axis) => typeof axis === "number")) {
+    throw new SynopsisError(`a grid of this synopsis has ${domain.length} lists of coordinates`);
+  }
+  return domain.map((axis, i) => Float64Array.from(axes[i], (value) => toUnit(axis, value)));
+}
+
+/** The products of one number of each list, row-major, the last list fastest. */
+function productOf(lists) {
+  return lists.reduce((products, list) => {
+    const longer = new Float64Array(products.length * list.length);
+    for (let i = 0; i < products.length; i++) {
+      for (let j = 0; j < list.length; j++) longer[i * list.length + j] = products[i] * list[j];
+    }
+    return longer;
+  }, Float64Array.of(1));
+}
+
+/** All points with one coordinate of each list, the last list fastest. */
+function pointsOf(lists) {
+  return lists.reduce((points, list) => points.flatMap((p) => Array.from(list, (y) => [...p, y])), [[]]);
+}
+
+// ---- Readings -------------------------------------------------------------------------------------------------------
+
+/** One reading of a synopsis, ready for many points. Made by `Synopsis.evaluator`. */
+export class Evaluator {
+  #domain;
+  #form;
+
+  constructor(meta, form) {
+    this.#domain = meta.domain;
+    this.#form = form;
+  }
+
+  /** The function at a point of the domain, in natural units; a number is a point of one axis. */
+  evaluate(point) {
+    return this.#form.at(unitPoint(this.#domain, point));
+  }
+
+  /** On the product grid of `axes`, row-major, the last axis fastest. */
+  on(axes) {
+    return this.#form.on(unitAxes(this.#domain, axes));
+  }
+
+  /** The posterior standard deviation at a point, of noise and approximation as the prior has it; null but for "posterior". */
+  deviation(point) {
+    const unit = unitPoint(this.#domain, point);
+    return this.#form.deviation ? this.#form.deviation(unit) : null;
+  }
+
+  /** The integral over the domain: exact for polynomials, else by the midpoint rule. */
+  mass() {
+    return volumeOf(this.#domain) * (this.#form.mean?.() ?? meanOf(this.#form.on(wholeCube(this.#domain))));
+  }
+
+  /** The integral over a box, `[low, high]` an axis: exact but for kernels, those by the midpoint rule. */
+  integrate(box) {
+    const domain = this.#domain;
+    const sides = domain.length === 1 && typeof box?.[0] === "number" ? [box] : box;
+    if (sides?.length !== domain.length || sides.some((side) => side?.length !== 2)) {
+      throw new SynopsisError(`a box of this synopsis has ${domain.length} pairs of bounds`);
+    }
+    const unit = domain.map((axis, i) => sides[i].map((bound) => toUnit(axis, bound)));
+    if (unit.some(([low, high]) => low > high)) throw new SynopsisError("a box begins before it ends");
+    if (this.#form.integral) return volumeOf(domain) * this.#form.integral(unit);
+    const volume = unit.reduce((product, [low, high]) => product * (high - low), volumeOf(domain));
+    return volume * meanOf(this.#form.on(midpoints(unit)));
+  }
+
+  /** A density that is nowhere negative and integrates to 1: this clipped at 0 and divided by its integral. */
+  proper() {
+    const values = this.#form.on(wholeCube(this.#domain));
+    const mass = volumeOf(this.#domain) * meanOf(values.map((value) => Math.max(value, 0)));
+    if (!(mass > 0)) throw noMass(mass);
+    return {
+      mass,
+      evaluate: (point) => Math.max(this.evaluate(point), 0) / mass,
+      on: (axes) => this.on(axes).map((value) => Math.max(value, 0) / mass),
+    };
+  }
+
+  /**
+   * A distribution function on one axis, from 0 to 1 and never falling: the nearest to the running integral in least squares
+   * (pool adjacent violators).
+   */
+  cumulative() {
+    const domain = this.#domain;
+    if (domain.length !== 1) throw new SynopsisError(`a distribution function needs one axis, not ${domain.length}`);
+    const steps = 1000;
+    let sum = 0;
+    const raw = this.#form.on([midpointsOf([0, 1], steps)]).map((value) => (sum += value / steps));
+    if (!(sum > 0)) throw noMass(sum * volumeOf(domain));
+    const values = [0, ...isotonic(raw).map((value) => Math.min(Math.max(value / sum, 0), 1))];
+    values[steps] = 1;
+    const evaluate = (point) => {
+      const at = unitPoint(domain, point)[0] * steps;
+      const before = Math.min(Math.floor(at), steps - 1);
+      return values[before] + (values[before + 1] - values[before]) * (at - before);
+    };
+    return { evaluate };
+  }
+}
+
+const noMass = (mass) =>
+  new SynopsisError(`the released mass is ${mass}, not positive: noise outweighs the records, there is no density to show`);
+const volumeOf = (domain) => domain.reduce((product, { min, max }) => product * (max - min), 1);
+
+function meanOf(values) {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) sum += values[i];
+  return sum / values.length;
+}
+
+const midpointsOf = ([low, high], count) =>
+  Float64Array.from({ length: count }, (_, j) => low + ((j + 0.5) / count) * (high - low));
+const midpoints = (sides) => sides.map((side) => midpointsOf(side, [500, 80, 30][sides.length - 1]));
+const wholeCube = (domain) => midpoints(domain.map(() => [0, 1]));
+
+/** The rising sequence nearest to `values` in least squares. */
+function isotonic(values) {
+  const blocks = [];
+  for (const value of values) {
+    let [sum, count] = [value, 1];
+    while (blocks.length) {
+      const last = blocks[blocks.length - 1];
+      if (last.sum / last.count <= sum / count) break;
+      blocks.pop();
+      [sum, count] = [sum + last.sum, count + last.count];
+    }
+    blocks.push({ sum, count });
+  }
+  return blocks.flatMap(({ sum, count }) => new Array(count).fill(sum / count));
+}
+
+/** A polynomial in Bernstein form on the unit cube. */
+class Polynomial {
+  constructor(degree, dimensions, coefficients) {
+    Object.assign(this, { degree, dimensions, coefficients });
+  }
+
+  at(point) {
+    return product(this.coefficients, point.map((x) => bernstein(this.degree, x)));
+  }
+
+  on(axes) {
+    return onGrid(this.coefficients, axes.map((axis) => bernsteinColumns(this.degree, axis)));
+  }
+
+  mean() {
+    return meanOf(this.coefficients);
+  }
+
+  /** The integral of `b_j` up to `x` is the sum of the later ones of the next degree over `k + 1`. */
+  integral(box) {
+    const upTo = (x) => {
+      const next = bernstein(this.degree + 1, x);
+      for (let j = this.degree; j >= 0; j--) next[j] += next[j + 1];
+      return next;
+    };
+    const weights = box.map(([low, high]) => {
+      const [below, above] = [upTo(low), upTo(high)];
+      return Float64Array.from({ length: this.degree + 1 }, (_, j) => (above[j + 1] - below[j + 1]) / (this.degree + 1));
+    });
+    return product(this.coefficients, weights);
+  }
+}
+
+/** The value at the nearest lattice point. */
+class Nearest {
+  constructor(degree, values) {
+    Object.assign(this, { degree, values });
+  }
+
+  at(point) {
+    return this.values[point.reduce((index, x) => index * (this.degree + 1) + Math.round(x * this.degree), 0)];
+  }
+
+  on(axes) {
+    return Float64Array.from(pointsOf(axes), (point) => this.at(point));
+  }
+
+  /** Each value counts where its cell and the box overlap. */
+  integral(box) {
+    const { degree } = this;
+    const overlap = ([low, high], j) => Math.max(Math.min((j + 0.5) / degree, high) - Math.max((j - 0.5) / degree, low), 0);
+    return product(this.values, box.map((side) => Float64Array.from({ length: degree + 1 }, (_, j) => overlap(side, j))));
+  }
+}
+
+/** `c_0 + sum_i c_i t_i`, `t_i = 2 y_i - 1`. */
+class Affine {
+  constructor(coefficients) {
+    this.coefficients = coefficients;
+  }
+
+  at(point) {
+    return point.reduce((sum, x, i) => sum + this.coefficients[i + 1] * (2 * x - 1), this.coefficients[0]);
+  }
+
+  on(axes) {
+    return Float64Array.from(pointsOf(axes), (point) => this.at(point));
+  }
+
+  mean() {
+    return this.coefficients[0];
+  }
+
+  integral(box) {
+    const volume = box.reduce((product, [low, high]) => product * (high - low), 1);
+    return volume * this.at(box.map(([low, high]) => (low + high) / 2));
+  }
+}
+
+/** `offset + sum_i a_i K(y, p_i)`. */
+class KernelSum {
+  constructor(kernel, points, coefficients, offset) {
+    Object.assign(this, { kernel, points, coefficients, offset });
+  }
+
+  at(y) {
+    let sum = 0;
+    for (let i = 0; i < this.points.length; i++) sum += this.coefficients[i] * this.kernel.value(y, this.points[i]);
+    return this.offset + sum;
+  }
+
+  /** A kernel that is a product over the axes is evaluated on each of them alone. */
+  on(axes) {
+    const { along } = this.kernel;
+    if (!along) return Float64Array.from(pointsOf(axes), (point) => this.at(point));
+    const values = new Float64Array(axes.reduce((count, axis) => count * axis.length, 1)).fill(this.offset);
+    const last = axes[axes.length - 1];
+    this.points.forEach((point, i) => {
+      const factors = axes.map((axis, a) => axis.map((y) => along(a, y - point[a])));
+      const inner = factors.pop();
+      const outer = productOf([[this.coefficients[i]], ...factors]);
+      for (let o = 0, at = 0; o < outer.length; o++) {
+        const factor = outer[o];
+        for (let j = 0; j < last.length; j++, at++) values[at] += factor * inner[j];
+      }
+    });
+    return values;
+  }
+}
+
+// ---- Bernstein polynomials ------------------------------------------------------------------------------------------
+
+/**
+ * The Bernstein basis of a degree at `x` in [0, 1]: from its mode outwards and divided by the sum, because a recurrence that
+ * starts at an end underflows.
+ */
+function bernstein(degree, x) {
+  const basis = new Float64Array(degree + 1);
+  const mode = Math.floor(Math.min((degree + 1) * x, degree));
+  let [value, sum] = [1, 0];
+  const [up, down] = [x / (1 - x), (1 - x) / x];
+  for (let j = mode; j <= degree; j++) {
+    basis[j] = value;
+    sum += value;
+    value *= ((degree - j) / (j + 1)) * up;
+  }
+  value = 1;
+  for (let j = mode - 1; j >= 0; j--) {
+    value *= ((j + 1) / (degree - j)) * down;
+    basis[j] = value;
+    sum += value;
+  }
+  for (let j = 0; j <= degree; j++) basis[j] /= sum;
+  return basis;
+}
+
+/** The bases at several points: a matrix with a column a point, stored by rows. */
+function bernsteinColumns(degree, points) {
+  const columns = points.length;
+  const entries = new Float64Array((degree + 1) * columns);
+  for (let p = 0; p < columns; p++) {
+    const basis = bernstein(degree, points[p]);
+    for (let j = 0; j <= degree; j++) entries[j * columns + p] = basis[j];
+  }
+  return { columns, entries };
+}
+
+/** A tensor times one vector on each axis. */
+function product(tensor, vectors) {
+  let values = tensor;
+  for (const vector of [...vectors].reverse()) {
+    const width = vector.length;
+    const shorter = new Float64Array(values.length / width);
+    for (let row = 0; row < shorter.length; row++) {
+      let sum = 0;
+      for (let j = 0; j < width; j++) sum += values[row * width + j] * vector[j];
+      shorter[row] = sum;
+    }
+    values = shorter;
+  }
+  return values[0];
+}
+
+/** A tensor times one matrix on each axis. */
+const onGrid = (tensor, matrices) => matrices.reduce(turned, tensor);
+
+/** Contracts the first axis and puts the result last, so that one call an axis restores their order. */
+function turned(tensor, { columns, entries }) {
+  if (!columns) return new Float64Array(0);
+  const rows = entries.length / columns;
+  const others = tensor.length / rows;
+  const result = new Float64Array(others * columns);
+  for (let i = 0; i < others; i++) {
+    const start = i * columns;
+    let j = 0;
+    // Four rows at once, their terms added in order.
+    for (; j + 4 <= rows; j += 4) {
+      const [from0, from1, from2, from3] = [j * columns, (j + 1) * columns, (j + 2) * columns, (j + 3) * columns];
+      const [c0, c1] = [tensor[j * others + i], tensor[(j + 1) * others + i]];
+      const [c2, c3] = [tensor[(j + 2) * others + i], tensor[(j + 3) * others + i]];
+      for (let p = 0; p < columns; p++) {
+        const two = result[start + p] + c0 * entries[from0 + p] + c1 * entries[from1 + p];
+        result[start + p] = two + c2 * entries[from2 + p] + c3 * entries[from3 + p];
+      }
+    }
+    for (; j < rows; j++) {
+      const [from, c] = [j * columns, tensor[j * others + i]];
+      for (let p = 0; p < columns; p++) result[start + p] += c * entries[from + p];
+    }
+  }
+  return result;
+}
+
+/**
+ * The iterated Bernstein operator on the lattice: `c_1 = v`, `c_{j+1} = c_j + (v - A c_j)`, `A` from lattice values of a
+ * function to those of its Bernstein polynomial. The alternating binomial sum is the same and loses all digits.
+ */
+class Operator {
+  constructor(degree) {
+    this.degree = degree;
+    this.lattice = bernsteinColumns(degree, Float64Array.from({ length: degree + 1 }, (_, i) => i / degree));
+    const width = degree + 1;
+    const entries = this.lattice.entries.map((_, at) => this.lattice.entries[(at % width) * width + Math.floor(at / width)]);
+    this.transposed = { columns: width, entries };
+  }
+
+  /** The coefficients of an order, given the lattice values. */
+  coefficients(values, dimensions, order) {
+    return corrected(values, new Array(dimensions).fill(this.lattice), order);
+  }
+
+  /** How noise on each lattice value enters the value at a point with these bases. */
+  influence(bases, order) {
+    return corrected(productOf(bases), bases.map(() => this.transposed), order);
+  }
+}
+
+/** `order - 1` steps of residual correction from `start`. */
+function corrected(start, matrices, order) {
+  const result = Float64Array.from(start);
+  for (let step = 1; step < order; step++) {
+    const smooth = onGrid(result, matrices);
+    for (let i = 0; i < result.length; i++) result[i] += start[i] - smooth[i];
+  }
+  return result;
+}
+
+/** The operator of the degree that was asked for last: one release has one. */
+let lastOperator = null;
+function operatorOf(degree) {
+  if (lastOperator?.degree !== degree) lastOperator = new Operator(degree);
+  return lastOperator;
+}
+
+/** `s(x)`: the band at `x` is its half-width over the product of these. */
+function weightAt(weights, x) {
+  const basis = bernstein(weights.length - 1, x);
+  return basis.reduce((sum, b, j) => sum + b * weights[j], 0);
+}
+
+// ---- Kernels, and Newton's basis of them ----------------------------------------------------------------------------
+
+/** A kernel on the unit cube: its value, and where it is a product over the axes its factor `along` each. */
+function kernelOf(description) {
+  const { name, content } = variant(description, "kernel");
+  if (name === "machine") return machineKernel(content);
+  const { precision } = content;
+  const value = (x, y) => {
+    let square = 0;
+    for (let i = 0; i < precision.length; i++) {
+      let along = 0;
+      for (let j = 0; j < precision.length; j++) along += precision[i][j] * (x[j] - y[j]);
+      square += (x[i] - y[i]) * along;
+    }
+    return Math.exp(-Math.max(square, 0) / 2);
+  };
+  const isDiagonal = precision.every((row, i) => row.every((p, j) => (i === j ? p >= 0 : p === 0)));
+  return { value, along: isDiagonal ? (axis, d) => Math.exp(-(d * (precision[axis][axis] * d)) / 2) : null };
+}
+
+function machineKernel(description) {
+  const { name, content } = variant(description, "kernel");
+  const sum = (x, y, term) => x.reduce((total, _, i) => total + term(x[i], y[i]), 0);
+  // (1 + <t, u>) / (1 + l)
+  const affine = (x, y) => (1 + sum(x, y, (x, y) => (2 * x - 1) * (2 * y - 1))) / (1 + x.length);
+  const { bandwidth, power } = content ?? {};
+  switch (name) {
+    case "gaussian": {
+      const value = (x, y) => Math.exp(-sum(x, y, (x, y) => (x - y) * (x - y)) / (2 * bandwidth * bandwidth));
+      return { value, along: (_, d) => Math.exp(-(d * d) / (2 * bandwidth * bandwidth)) };
+    }
+    case "laplacian": {
+      const value = (x, y) => Math.exp(-sum(x, y, (x, y) => Math.abs(x - y)) / bandwidth);
+      return { value, along: (_, d) => Math.exp(-Math.abs(d) / bandwidth) };
+    }
+    case "polynomial": return { value: (x, y) => whole(affine(x, y), power), along: null };
+    default: return { value: affine, along: null };
+  }
+}
+
+/** A whole power, by squares. */
+function whole(base, power) {
+  let result = 1;
+  for (let left = power, square = base; ; square *= square) {
+    if (left % 2) result *= square;
+    left = Math.floor(left / 2);
+    if (!left) return result;
+  }
+}
+
+/** A point is no longer told apart from those before it where this part of `K(y, y)` is left. */
+const REST = 1e-10;
+
+/**
+ * Points of a kernel and the factor `L` of its matrix on them. The functions `n(y) = L^-1 k_P(y)` are orthonormal in the
+ * kernel's space.
+ */
+class Newton {
+  constructor(kernel, points, factor) {
+    Object.assign(this, { kernel, points, factor });
+  }
+
+  /** On the points of a basis, in their order. */
+  static on({ kernel: description, points }) {
+    const newton = new Newton(kernelOf(description), points, []);
+    for (const point of points) {
+      const row = newton.at(point);
+      const whole = newton.kernel.value(point, point);
+      newton.factor.push(extended(row, Math.sqrt(Math.max(whole - dot(row, row), REST * whole))));
+    }
+    return newton;
+  }
+
+  /** On at most `most` of `candidates`, each next one where the power function is largest. */
+  static among(kernel, candidates, most) {
+    const newton = new Newton(kernel, [], []);
+    const rests = candidates.map((y) => kernel.value(y, y));
+    const rows = candidates.map(() => new Float64Array(most));
+    const least = REST * rests.reduce((largest, rest) => Math.max(largest, rest), 0);
+    for (let count = 0; count < most; count++) {
+      let pivot = 0;
+      for (let i = 1; i < rests.length; i++) if (rests[i] > rests[pivot]) pivot = i;
+      const rest = rests[pivot];
+      if (!(rest > least)) break;
+      const root = Math.sqrt(rest);
+      const chosen = rows[pivot].slice(0, count + 1);
+      chosen[count] = root;
+      for (let i = 0; i < candidates.length; i++) {
+        const next = (kernel.value(candidates[pivot], candidates[i]) - dot(chosen, rows[i], count)) / root;
+        rests[i] -= next * next;
+        rows[i][count] = next;
+      }
+      rests[pivot] = 0;
+      newton.factor.push(chosen);
+      newton.points.push(candidates[pivot]);
+    }
+    return newton;
+  }
+
+  get count() {
+    return this.factor.length;
+  }
+
+  /** `n(y)`. */
+  at(y) {
+    return forward(this.factor, Float64Array.from({ length: this.count }, (_, i) => this.kernel.value(y, this.points[i])));
+  }
+
+  /** `L' a`: the coordinates of the function with these kernel coefficients. */
+  coordinates(coefficients) {
+    const coordinates = new Float64Array(this.count);
+    this.factor.forEach((row, i) => row.forEach((l, j) => (coordinates[j] += coefficients[i] * l)));
+    return coordinates;
+  }
+
+  /** `L'^-1 c`: the kernel coefficients of the function with these coordinates. */
+  coefficients(coordinates) {
+    return backward(this.factor, coordinates);
+  }
+}
+
+/** The inner product, in four sums. */
+function dot(a, b, count = Math.min(a.length, b.length)) {
+  const fours = count - (count % 4);
+  let [s0, s1, s2, s3, rest] = [0, 0, 0, 0, 0];
+  for (let i = 0; i < fours; i += 4) {
+    s0 += a[i] * b[i];
+    s1 += a[i + 1] * b[i + 1];
+    s2 += a[i + 2] * b[i + 2];
+    s3 += a[i + 3] * b[i + 3];
+  }
+  for (let i = fours; i < count; i++) rest += a[i] * b[i];
+  return s0 + s1 + s2 + s3 + rest;
+}
+
+function extended(row, last) {
+  const longer = new Float64Array(row.length + 1);
+  longer.set(row);
+  longer[row.length] = last;
+  return longer;
+}
+
+/** The factor of a positive definite matrix given by its lower triangle. */
+function cholesky(rows) {
+  const factor = [];
+  for (const row of rows) {
+    const whole = row[row.length - 1];
+    const next = forward(factor, row);
+    factor.push(extended(next, Math.sqrt(Math.max(whole - dot(next, next), REST * whole))));
+  }
+  return factor;
+}
+
+/** `L^-1 x`. */
+function forward(factor, x) {
+  const solved = new Float64Array(factor.length);
+  for (let i = 0; i < factor.length; i++) solved[i] = (x[i] - dot(factor[i], solved, i)) / factor[i][i];
+  return solved;
+}
+
+/** `L'^-1 x`. */
+function backward(factor, x) {
+  const solved = Float64Array.from(x);
+  for (let i = factor.length - 1; i >= 0; i--) {
+    const row = factor[i];
+    solved[i] /= row[i];
+    for (let j = 0; j < i; j++) solved[j] -= row[j] * solved[i];
+  }
+  return solved;
+}
+
+// ---- Posterior smoothing: what a Gaussian process makes of the values, given their noise ----------------------------
+
+/** Most coordinates of a smooth function. */
+const MOST_COORDINATES = 512;
+/** Length scales to choose from where the description has none, in widths of the domain. */
+const LENGTHS = [0.05, 0.1, 0.2, 0.4, 0.8];
+/** Prior over noise of an interpolation: rounding is kept in check. */
+const INTERPOLATION = 1e4;
+
+function posterior(meta, values) {
+  const noise = variance(meta.noise.law, values.length) * meta.noise.scale ** 2;
+  const known = prior(meta);
+  const kernels = known ? [known] : LENGTHS.map((length) => gaussian(meta.domain.map(() => length ** 2)));
+  const fits = kernels.map((kernel) => {
+    const model = modelOf(meta, values, kernel);
+    return { model, noise, fit: likeliest(model, noise) };
+  });
+  return fits.reduce((a, b) => (b.fit.evidence > a.fit.evidence ? b : a));
+}
+
+function interpolation(meta, values, kernel) {
+  const model = modelOf(meta, values, kernel);
+  return { model, noise: 0, fit: fitOf(model, INTERPOLATION, 1) };
+}
+
+function smoothed(meta, values, { model, noise, fit }) {
+  const { newton } = model;
+  const offset = (basisName(meta) === "kernel" ? meta.offset ?? 0 : 0) + fit.mean;
+  const form = new KernelSum(newton.kernel, newton.points, newton.coefficients(fit.coordinates), offset);
+  if (noise > 0) form.deviation = (y) => deviationOf(newton, fit, noise, y);
+  return new Evaluator(meta, form);
+}
+
+function deviationOf(newton, { ratio, factor, ones, onesLeft }, noise, y) {
+  const n = newton.at(y);
+  const solved = forward(factor, n);
+  const left = Math.max(newton.kernel.value(y, y) - dot(n, n), 0);
+  const ofMean = (1 - ratio * dot(solved, ones)) ** 2 / onesLeft;
+  return Math.sqrt(noise * (ratio * (dot(solved, solved) + left) + ofMean));
+}
+
+/** `v = m u + F g + noise`, `g` the coordinates in Newton's basis of the prior: the sums of it that are needed. */
+function modelOf(meta, values, kernel) {
+  const isLattice = basisName(meta) === "bernstein";
+  const points = isLattice ? latticeOf(meta) : meta.basis.kernel.points;
+  const whitener = isLattice ? null : Newton.on(meta.basis.kernel);
+  const whiten = (column) => (whitener ? forward(whitener.factor, column) : column);
+  const newton = Newton.among(kernel, points, Math.min(MOST_COORDINATES, points.length));
+  const rows = points.map((p) => newton.at(p));
+  const columns = newton.points.map((_, i) => whiten(Float64Array.from(rows, (row) => row[i])));
+  const ones = whiten(new Float64Array(points.length).fill(1));
+  const seen = whitener ? whitener.coordinates(values) : values;
+  return {
+    newton,
+    gram: columns.map((a, i) => Float64Array.from({ length: i + 1 }, (_, j) => dot(a, columns[j]))),
+    along: [seen, ones].map((x) => Float64Array.from(columns, (column) => dot(column, x))),
+    squares: [dot(seen, seen), dot(ones, seen), dot(ones, ones)],
+  };
+}
+
+/** The posterior for one `ratio`, prior over noise. */
+function fitOf({ gram, along, squares: [vv, uv, uu] }, ratio, noise) {
+  const factor = cholesky(gram.map((row, i) => row.map((g, j) => (i === j ? 1 : 0) + ratio * g)));
+  const [values, ones] = along.map((x) => forward(factor, x));
+  const onesLeft = Math.max(uu - ratio * dot(ones, ones), 1e-12 * uu);
+  const bothLeft = uv - ratio * dot(ones, values);
+  const mean = bothLeft / onesLeft;
+  const misfit = Math.max(vv - ratio * dot(values, values) - mean * bothLeft, 0);
+  const rest = values.map((v, i) => ratio * (v - mean * ones[i]));
+  const volume = factor.reduce((sum, row, i) => sum + Math.log(row[i]), 0);
+  const evidence = -volume - (misfit / noise + Math.log(onesLeft)) / 2;
+  return { ratio, mean, coordinates: backward(factor, rest), factor, ones, onesLeft, evidence };
+}
+
+/** The fit of the largest marginal likelihood: over 15 powers of ten, then a tenth of one. */
+function likeliest(model, noise) {
+  const best = (exponents) =>
+    exponents
+      .map((exponent) => ({ exponent, fit: fitOf(model, 10 ** exponent, noise) }))
+      .reduce((a, b) => (b.fit.evidence > a.fit.evidence ? b : a));
+  const coarse = best(Array.from({ length: 31 }, (_, i) => (i - 12) / 2)).exponent;
+  return best(Array.from({ length: 9 }, (_, i) => coarse + (i - 4) / 10)).fit;
+}
+
+/** The prior's kernel, from the public description; null where it names none. */
+function prior(meta) {
+  const widths = meta.domain.map(({ min, max }) => max - min);
+  const { name, content } = variant(meta.target, "target");
+  if (name === "density") {
+    const { bandwidths, covariance } = content.kernel;
+    if (bandwidths?.length === widths.length) return gaussian(bandwidths.map((b, i) => 2 * (b / widths[i]) ** 2));
+    return covariance?.length === widths.length ? correlated(covariance, widths) : null;
+  }
+  const machine = content?.method?.kernel_machine?.kernel;
+  if (!machine) return null;
+  if (machine.gaussian) return gaussian(widths.map(() => 2 * machine.gaussian.bandwidth ** 2));
+  return machineKernel(machine);
+}
+
+/** The Gaussian kernel with these variances. */
+function gaussian(variances) {
+  const precision = variances.map((_, i) => variances.map((v, j) => (i === j ? 1 / v : 0)));
+  return kernelOf({ gaussian: { precision } });
+}
+
+/** The Gaussian kernel with twice a covariance matrix, in the domain mapped to the unit cube. */
+function correlated(matrix, widths) {
+  const entry = (i, j) => (2 * matrix[i][j]) / (widths[i] * widths[j]);
+  if (matrix.some((row) => row.length !== widths.length)) return null;
+  const factor = cholesky(widths.map((_, i) => Float64Array.from({ length: i + 1 }, (_, j) => entry(i, j))));
+  const unit = (j) => widths.map((_, i) => (i === j ? 1 : 0));
+  const precision = widths.map((_, j) => Array.from(backward(factor, forward(factor, unit(j)))));
+  return kernelOf({ gaussian: { precision } });
+}
+
+function latticeOf({ degree, domain }) {
+  const axis = Array.from({ length: degree + 1 }, (_, i) => i / degree);
+  return pointsOf(domain.map(() => axis));
+}
+
+// ---- The noise ------------------------------------------------------------------------------------------------------
+
+/** The variance of one of `count` values under noise of scale 1. */
+function variance(law, count) {
+  switch (law) {
+    case "discrete laplace": return 2;
+    case "discrete cube": return ((count + 1) * (count + 2)) / 3;
+    case "rounded ball": return count + 1;
+    default: return 1;
+  }
+}
+
+/** Noise of scale 1 on `count` values; its grid is too fine to be seen. */
+function unitNoise(law, count, random) {
+  const each = (draw) => Float64Array.from({ length: count }, draw);
+  switch (law) {
+    case "discrete laplace": return each(() => (random() < 0.5 ? 1 : -1) * exponential(random));
+    // Uniform in a cube whose radius has the Gamma law of N + 1.
+    case "discrete cube": {
+      const radius = gamma(count + 1, random);
+      return each(() => radius * (2 * random() - 1));
+    }
+    // On a sphere whose radius has the Gamma law of N.
+    case "rounded ball": {
+      const noise = each(() => normal(random));
+      const factor = gamma(count, random) / Math.sqrt(dot(noise, noise));
+      return noise.map((z) => z * factor);
+    }
+    default: return each(() => normal(random));
+  }
+}
+
+const exponential = (random) => -Math.log(1 - random());
+const normal = (random) => Math.sqrt(2 * exponential(random)) * Math.cos(2 * Math.PI * random());
+
+/** Of a shape of at least 1; Marsaglia and Tsang 2000. */
+function gamma(shape, random) {
+  const d = shape - 1 / 3;
+  for (let tries = 0; tries < 10_000; tries++) {
+    const x = normal(random);
+    const v = (1 + x / Math.sqrt(9 * d)) ** 3;
+    if (v > 0 && Math.log(1 - random()) < (x * x) / 2 + d - d * v + d * Math.log(v)) return d * v;
+  }
+  throw new SynopsisError("the generator of random numbers is not random");
+}
+
+/** How far the noise can move a function at one point alone. Made by `Synopsis.pointwise`. */
+export class Pointwise {
+  #meta;
+  #order;
+  #factor;
+  #deviation;
+  #newton = null;
+
+  constructor(meta, order) {
+    checkOrder(order);
+    const basis = basisName(meta);
+    if (basis === "cosine") throw noFunction();
+    if (basis === "kernel") this.#newton = Newton.on(meta.basis.kernel);
+    const count = valueCount(meta);
+    this.#meta = meta;
+    this.#order = order;
+    this.#factor = meta.band.pointwise ?? meta.noise.scale * pointwiseFactor(meta.noise.law, count);
+    this.#deviation = meta.noise.scale * Math.sqrt(variance(meta.noise.law, count));
+  }
+
+  /** At this point the noise is within it with 95 % probability. */
+  halfWidth(point) {
+    return this.#factor * this.#length(unitPoint(this.#meta.domain, point));
+  }
+
+  /** The standard deviation of the noise. */
+  deviation(point) {
+    return this.#deviation * this.#length(unitPoint(this.#meta.domain, point));
+  }
+
+  /** The half-widths on the product grid of `axes`, row-major, the last axis fastest. */
+  halfWidths(axes) {
+    return this.#lengths(unitAxes(this.#meta.domain, axes)).map((length) => this.#factor * length);
+  }
+
+  deviations(axes) {
+    return this.#lengths(unitAxes(this.#meta.domain, axes)).map((length) => this.#deviation * length);
+  }
+
+  /** Of the influences of the values on the function. */
+  #length(point) {
+    const { basis, degree } = this.#meta;
+    let influences;
+    if (this.#newton) influences = this.#newton.at(point);
+    else if (basis === "affine") influences = [1, ...point.map((x) => 2 * x - 1)];
+    else influences = operatorOf(degree).influence(point.map((x) => bernstein(degree, x)), this.#order);
+    return Math.sqrt(dot(influences, influences));
+  }
+
+  #lengths(axes) {
+    const { basis, degree } = this.#meta;
+    if (basis === "bernstein" && isExpanded(degree, this.#order, axes)) return expandedLengths(degree, this.#order, axes);
+    return Float64Array.from(pointsOf(axes), (point) => this.#length(point));
+  }
+}
+
+/** Products of inner products that are kept at once. */
+const MOST_EXPANDED = 2 ** 22;
+
+/** Whether a grid is cheaper by `expandedLengths` than a point after the other. */
+function isExpanded(degree, order, axes) {
+  const [width, pairs] = [degree + 1, order ** 2];
+  let [points, expanded] = [1, 0];
+  axes.forEach((axis, i) => {
+    points *= axis.length;
+    expanded += points * pairs ** (axes.length - i) + (axis.length * pairs * width ** 2) / 2;
+  });
+  const direct = points * order * axes.length * width ** (axes.length + 1);
+  return axes.length > 1 && pairs ** axes.length <= MOST_EXPANDED && expanded < direct;
+}
+
+/**
+ * With `A_i` the operator along axis `i` the influences are `sum_{j<h} (I - A_1 A_2 A_3)^j` on the bases. As a polynomial in
+ * each `A_i` of degree `n = h - 1` that has Bernstein coefficients from 0 to `h`, so it is a sum of products over the axes of
+ * `C(n,a) A_i^a (I - A_i)^(n-a) b(y_i)`, no digit is lost, and its squared length needs only the inner products of these on
+ * each axis.
+ */
+function expandedLengths(degree, order, axes) {
+  const sides = axes.map(() => order);
+  const blend = blendOf(order, axes.length);
+  const pairs = new Float64Array(blend.length ** 2);
+  // The two indices of an axis beside each other.
+  for (let one = 0; one < blend.length; one++) {
+    const first = placeOf(one, sides);
+    for (let other = 0; other < blend.length; other++) {
+      const second = placeOf(other, sides);
+      const at = first.reduce((at, a, axis) => at * order ** 2 + a * order + second[axis], 0);
+      pairs[at] = blend[one] * blend[other];
+    }
+  }
+  const squares = onGrid(pairs, axes.map((axis) => innerProducts(degree, order, axis)));
+  return squares.map((square) => Math.sqrt(Math.max(square, 0)));
+}
+
+/** The index on each axis of a place in a row-major tensor. */
+function placeOf(flat, sides) {
+  const place = new Array(sides.length);
+  for (let axis = sides.length - 1, left = flat; axis >= 0; axis--) {
+    place[axis] = left % sides[axis];
+    left = Math.floor(left / sides[axis]);
+  }
+  return place;
+}
+
+/** The Bernstein coefficients of `S_h = sum_{j<h} (1 - t_1 t_2 t_3)^j`, by `S_{h+1} = 1 + (1 - t_1 t_2 t_3) S_h`: only sums. */
+function blendOf(order, dimensions) {
+  const binomialsOf = (degree) => Array.from({ length: degree + 1 }, (_, a) => choose(degree, a));
+  const ones = (degree) => productOf(new Array(dimensions).fill(binomialsOf(degree)));
+  // Times their binomials, in which a product is a convolution.
+  let scaled = Float64Array.of(1);
+  for (let side = 1; side < order; side++) {
+    const next = ones(side);
+    for (let flat = 0; flat < scaled.length; flat++) {
+      const place = placeOf(flat, new Array(dimensions).fill(side));
+      // 1 - t_1 t_2 t_3 is 1 in every corner but the last.
+      for (let corner = 0; corner < 2 ** dimensions - 1; corner++) {
+        next[place.reduce((at, a, axis) => at * (side + 1) + a + ((corner >> axis) & 1), 0)] += scaled[flat];
+      }
+    }
+    scaled = next;
+  }
+  const binomials = ones(order - 1);
+  return scaled.map((c, i) => c / binomials[i]);
+}
+
+/** The inner products of `C(n,a) A^a (I - A)^(n-a) b(y)`, `a` from 0 to `n`, with each other; a column a point. */
+function innerProducts(degree, order, axis) {
+  const { transposed } = operatorOf(degree);
+  const entries = new Float64Array(order ** 2 * axis.length);
+  axis.forEach((y, point) => {
+    let parts = [bernstein(degree, y)];
+    while (parts.length < order) {
+      const smooth = parts.map((part) => turned(part, transposed));
+      const rest = parts.map((part, a) => part.map((x, i) => x - smooth[a][i] + (a ? smooth[a - 1][i] : 0)));
+      parts = [...rest, smooth[smooth.length - 1]];
+    }
+    for (let a = 0; a < order; a++) {
+      for (let b = 0; b < order; b++) entries[(a * order + b) * axis.length + point] = dot(parts[a], parts[b]);
+    }
+  });
+  return { columns: axis.length, entries };
+}
+
+/** `C(n, k)`. */
+function choose(n, k) {
+  let product = 1;
+  for (let i = 0; i < k; i++) product = (product * (n - i)) / (i + 1);
+  return product;
+}
+
+// ---- What a smooth function adds up to over the records, from their cosine moments ----------------------------------
+
+function answer({ meta, values }, { weights, perRecord = null }) {
+  if (basisName(meta) !== "cosine") throw noMoments();
+  if (weights?.length !== values.length) throw new SynopsisError(`a query of this synopsis has ${values.length} weights`);
+  const noiseOf = (weights) => weightedNoise(meta.noise, weights);
+  const sum = values.reduce((sum, moment, i) => sum + weights[i] * moment, 0);
+  const records = values[0];
+  const alone = new Float64Array(values.length);
+  alone[0] = 1;
+  const counted = Math.max(records, 0);
+  const seen = { perRecord, isProved: false, records: counted, error: perRecord * counted };
+  const truncation = perRecord === null ? null : seen;
+  let mean = null;
+  if (records > 3 * noiseOf(alone).halfWidth) {
+    const value = sum / records;
+    const ofMean = Float64Array.from(weights, (c, i) => (i ? c : c - value) / records);
+    mean = { value, noise: noiseOf(ofMean) };
+  }
+  return { sum, noise: noiseOf(weights), truncation, mean };
+}
+
+const noMoments = () => new SynopsisError("it holds a function of a point, not moments of the records: use evaluate");
+
+/** The cosines that stand for `f`, and the largest error of them that is seen. */
+function queryWeights(meta, f, { jackson = null } = {}) {
+  if (basisName(meta) !== "cosine") throw noMoments();
+  const { domain, basis: { cosine: { frequencies: t } } } = meta;
+  const at = (cosines) => {
+    const point = domain.map(({ min, max }, i) => Math.min(Math.max(min + ((cosines[i] + 1) / 2) * (max - min), min), max));
+    const value = f(...point);
+    if (!Number.isFinite(value)) {
+      const at = point.join(", ");
+      throw new SynopsisError(`the question has no finite answer at [${at}]: it must be a number everywhere in the domain`);
+    }
+    return value;
+  };
+  const count = resolution(domain.length, t);
+  const inner = Float64Array.from({ length: count }, (_, j) => (Math.PI * (j + 0.5)) / count);
+  const transform = matrixOf(t, count, (m, j) => ((m ? 2 : 1) / count) * Math.cos(m * inner[j]));
+  const weights = onGrid(sampled(domain.map(() => inner), at), domain.map(() => transform));
+  if (jackson !== null) {
+    if (!isWhole(jackson, 1, 32)) throw new SynopsisError(`the smoothness ${jackson} is not a whole number from 1 to 32`);
+    const one = jacksonMultipliers(t, jackson);
+    productOf(domain.map(() => one)).forEach((multiplier, i) => (weights[i] *= multiplier));
+  }
+  const even = Float64Array.from({ length: count + 1 }, (_, j) => (Math.PI * j) / count);
+  const back = matrixOf(count + 1, t, (j, m) => Math.cos(m * even[j]));
+  const approximate = onGrid(weights, domain.map(() => back));
+  const exact = sampled(domain.map(() => even), at);
+  const perRecord = exact.reduce((most, value, i) => Math.max(most, Math.abs(value - approximate[i])), 0);
+  return { weights, perRecord };
+}
+
+/** How many nodes of an axis are looked at. */
+function resolution(dimensions, t) {
+  const [least, most] = [[1024, 2048], [128, 256], [24, 48]][dimensions - 1];
+  return Math.max(Math.min(Math.max(4 * t, least), most), 2 * t);
+}
+
+/** A matrix as `turned` takes it: a column for each of `rows`. */
+function matrixOf(rows, width, entry) {
+  const entries = new Float64Array(rows * width);
+  for (let column = 0; column < width; column++) {
+    for (let row = 0; row < rows; row++) entries[column * rows + row] = entry(row, column);
+  }
+  return { columns: rows, entries };
+}
+
+/** A function of a point of [-1, 1]^d at the cosines of these angles. */
+const sampled = (angles, f) => {
+  const cosines = angles.map((axis) => axis.map(Math.cos));
+  const point = new Array(angles.length);
+  const values = new Float64Array(angles.reduce((count, axis) => count * axis.length, 1));
+  for (let flat = 0; flat < values.length; flat++) {
+    for (let axis = angles.length - 1, left = flat; axis >= 0; axis--) {
+      point[axis] = cosines[axis][left % angles[axis].length];
+      left = Math.floor(left / angles[axis].length);
+    }
+    values[flat] = f(point);
+  }
+  return values;
+};
+
+/** What the operator of the paper makes of each frequency, for functions of this smoothness. */
+function jacksonMultipliers(t, smoothness) {
+  const r = Math.ceil((smoothness + 3) / 2);
+  const side = Math.floor((t - 1) / r) + 1;
+  const triangle = Array.from({ length: 2 * side - 1 }, (_, j) => side - Math.abs(j - side + 1));
+  let power = triangle;
+  for (let i = 1; i < r; i++) {
+    const longer = new Float64Array(power.length + triangle.length - 1);
+    power.forEach((a, i) => triangle.forEach((b, j) => (longer[i + j] += a * b)));
+    power = longer;
+  }
+  const middle = Math.floor(power.length / 2);
+  const rho = (l) => (power[middle + l] ?? 0) / power[middle];
+  const terms = smoothness + 1;
+  return Float64Array.from({ length: t }, (_, n) => {
+    let sum = 0;
+    for (let k = 1; k <= terms; k++) sum += (k % 2 ? 1 : -1) * choose(terms, k) * rho(k * n);
+    return sum;
+  });
+}
+
+/** Steps of an integral, in turns over so many standard deviations, and the most of them. */
+const DEVIATIONS = 80;
+const STEP = Math.PI / DEVIATIONS;
+const MOST_STEPS = 40_000;
+
+/** The noise of `sum_i w_i z_i`: its deviation, and what it is within with 95 % probability. */
+function weightedNoise({ law, scale }, weights) {
+  const length = Math.sqrt(weights.reduce((sum, w) => sum + w * w, 0));
+  if (length === 0) return { deviation: 0, level: LEVEL, halfWidth: 0 };
+  const { deviation, exceeds } = lawOfSum(law, weights, length);
+  const halfWidth = scale * deviation * quantile(exceeds) * 1.001;
+  return { deviation: scale * deviation, level: LEVEL, halfWidth };
+}
+
+/** The deviation of a weighted sum of noise of scale 1, and how likely it exceeds so many of it. */
+function lawOfSum(law, weights, length) {
+  const largest = weights.reduce((most, w) => Math.max(most, Math.abs(w)), 0);
+  // What is far below the largest is left out of the shape of the law, not of its width.
+  const few = Float64Array.from(weights, Math.abs).filter((w) => w >= 1e-6 * largest);
+  const count = weights.length;
+  switch (law) {
+    case "discrete laplace": {
+      const deviation = Math.sqrt(2) * length;
+      const one = (u) => Math.exp(-few.reduce((sum, w) => sum + Math.log1p(((w * u) / deviation) ** 2), 0));
+      return { deviation, exceeds: symmetric(one, one) };
+    }
+    // Uniform in a cube whose radius has the Gamma law of N + 1.
+    case "discrete cube": {
+      const uniform = length / Math.sqrt(3);
+      const sinc = (x) => (x === 0 ? 1 : Math.sin(x) / x);
+      const one = (u) => few.reduce((product, w) => product * sinc((w * u) / uniform), 1);
+      const envelope = (u) => few.reduce((product, w) => product * Math.min(uniform / (w * u), 1), 1);
+      return cubed(count, uniform, symmetric(one, envelope));
+    }
+    // On a sphere whose radius has the Gamma law of N: one direction is like any other.
+    case "rounded ball": {
+      const one = (u) => Math.exp((-(count + 1) / 2) * Math.log1p((u * u) / (count + 1)));
+      return { deviation: Math.sqrt(count + 1) * length, exceeds: symmetric(one, one) };
+    }
+    default: return { deviation: length, exceeds: symmetric(bell, bell) };
+  }
+}
+
+const bell = (u) => Math.exp((-u * u) / 2);
+
+/** A law for one radius, mixed over the radii of a cube of `count` values. */
+function cubed(count, uniform, exceeds) {
+  const radius = Math.sqrt((count + 1) * (count + 2));
+  const radii = gammaParts(count + 1);
+  const mixed = (x) => radii.reduce((sum, [r, p]) => sum + p * exceeds((x * radius) / r), 0);
+  return { deviation: uniform * radius, exceeds: mixed };
+}
+
+/** The smallest `x` that is exceeded with probability at most 5 %. */
+function quantile(exceeds) {
+  let [low, high] = [0, DEVIATIONS];
+  while (high - low > 1e-5) {
+    const middle = (low + high) / 2;
+    if (exceeds(middle) > 1 - LEVEL) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+/** How likely a symmetric law of variance 1 exceeds `x`, either sign: its characteristic function, inverted. */
+function symmetric(law, envelope) {
+  const parts = [];
+  for (let k = 0; k < MOST_STEPS; k++) {
+    const u = (k + 0.5) * STEP;
+    if (!(envelope(u) > 1e-8)) break;
+    parts.push(law(u) / u);
+  }
+  return (x) => {
+    if (x > DEVIATIONS) return 0;
+    // The sines of even steps, each the one before it turned by a step.
+    const [turn, flat] = [Math.sin(STEP * x), Math.cos(STEP * x)];
+    let [sine, cosine, sum] = [Math.sin((STEP * x) / 2), Math.cos((STEP * x) / 2), 0];
+    for (let k = 0; k < parts.length; k++) {
+      sum += parts[k] * sine;
+      [sine, cosine] = [sine * flat + cosine * turn, cosine * flat - sine * turn];
+    }
+    return 1 - ((2 * STEP) / Math.PI) * sum;
+  };
+}
+
+/** The Gamma law of a shape as a hundred values with their probabilities. */
+function gammaParts(shape) {
+  const [low, high] = [Math.max(shape - 7 * Math.sqrt(shape), 0), shape + 7 * Math.sqrt(shape) + 20];
+  const mode = shape - 1;
+  const weighed = Array.from({ length: 100 }, (_, k) => {
+    const r = low + ((high - low) * (k + 0.5)) / 100;
+    return [r, Math.exp((shape - 1) * Math.log(r / mode) - (r - mode))];
+  });
+  const mass = weighed.reduce((sum, [, p]) => sum + p, 0);
+  return weighed.map(([r, p]) => [r, p / mass]);
+}
+
+/**
+ * Noise of scale 1 is within this times the length of the influences with 95 % probability; for synopses whose band does not
+ * say it.
+ */
+function pointwiseFactor(law, count) {
+  if (law === "discrete laplace") return Math.log(20);
+  if (law === "discrete gaussian") return 1.959963985;
+  const alone = new Float64Array(count);
+  alone[0] = 1;
+  // In a cube of many small influences, in a ball of any.
+  const sum = law === "discrete cube" ? cubed(count, Math.sqrt(1 / 3), symmetric(bell, bell)) : lawOfSum(law, alone, 1);
+  return sum.deviation * quantile(sum.exceeds);
+}

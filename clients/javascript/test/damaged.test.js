@@ -1,0 +1,112 @@
+// Synopses come from anywhere: whatever the text is, the answer is a synopsis that agrees with itself, or a SynopsisError.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { parse, SynopsisError } from "../bernstream.js";
+import { describe, generator } from "./example.js";
+
+const whole = () => ({ ...describe(), values: [2, 4, 6] });
+const refuses = (input, why) =>
+  assert.throws(() => parse(input), (e) => e instanceof SynopsisError && why.test(e.message), `${why}`);
+
+test("what is not a synopsis is refused, and it is said why", () => {
+  for (const input of ["", "{", "null", "[]", "3", "\"text\"", null, undefined, 3, [], () => 0]) refuses(input, /not a synopsis/);
+  const change = (fields) => ({ ...whole(), ...fields });
+  const kernel = (of) => change({ basis: { kernel: of }, degree: 1, order: 1 });
+  const gaussian = { gaussian: { precision: [[1]] } };
+  const wrong = [
+    [change({ format: 2 }), /it has format 2, this module reads format 1/],
+    [change({ format: undefined }), /format/],
+    [change({ domain: [] }), /0 axes/],
+    [change({ domain: new Array(4).fill(describe().domain[0]) }), /4 axes/],
+    [change({ domain: [{ column: "x", min: 1, max: 1 }] }), /no proper domain/],
+    [change({ domain: [{ column: "x", min: "0", max: 1 }] }), /'min' is not a number/],
+    [change({ degree: 3 }), /3 values, its description asks for 4/],
+    [change({ degree: 1e9 }), /degree/],
+    [change({ degree: 1.5 }), /degree/],
+    [change({ order: 1001 }), /order/],
+    [change({ values: [1, 2] }), /2 values/],
+    [change({ values: [1, 2, "3"] }), /not a number/],
+    [change({ values: [1, 2, null] }), /not a number/],
+    [change({ values: { length: 3 } }), /no list of values/],
+    [change({ basis: "fourier" }), /'fourier' is not one/],
+    [change({ basis: "constructor" }), /'constructor' is not one/],
+    [change({ basis: "affine" }), /degree 1 and order 1/],
+    [change({ basis: { cosine: { frequencies: 1025 } }, degree: 1, order: 1 }), /frequencies/],
+    [kernel({ kernel: gaussian, points: [] }), /kernel points/],
+    [kernel({ kernel: gaussian, points: [[2]] }), /kernel points/],
+    [kernel({ kernel: gaussian, points: [[0, 0]] }), /kernel points/],
+    [kernel({ kernel: { gaussian: { precision: [[1, 0]] } }, points: [[0]] }), /matrix/],
+    [kernel({ kernel: { machine: { gaussian: { bandwidth: 0 } } }, points: [[0]] }), /bandwidth/],
+    [kernel({ kernel: { machine: "toString" }, points: [[0]] }), /toString/],
+    [change({ noise: { ...describe().noise, scale: 0 } }), /scale and grid/],
+    [change({ noise: { ...describe().noise, law: "uniform" } }), /law/],
+    [change({ noise: { ...describe().noise, calibrated: "sampled" } }), /do not fit/],
+    [change({ privacy: { ...describe().privacy, price: { rho: "1" } } }), /prices/],
+    [change({ privacy: { ...describe().privacy, definition: "declared plan", price: { slots: 1 }, blocks: [] } }), /epsilon and delta/],
+    [change({ band: { ...describe().band, half_width: -1 } }), /band/],
+    [change({ band: { ...describe().band, weights: [] } }), /band/],
+    [change({ band: { ...describe().band, weights: [1, 0] } }), /band/],
+    [change({ smoothness: { norm: 1 } }), /smoothness/],
+    [change({ target: { density: { kernel: { bandwidths: [0] } } } }), /bandwidths/],
+    [change({ target: { anything: {} } }), /target/],
+    [change({ window: { start: "yesterday", end: "2013-01-02T05:00:00Z" } }), /time/],
+  ];
+  for (const [input, why] of wrong) refuses(input, why);
+  assert.equal(parse(whole()).values.length, 3);
+});
+
+test("numbers that a double does not hold are refused", () => {
+  const text = JSON.stringify(whole());
+  refuses(text.replace("\"values\":[2", "\"values\":[2e999"), /not a number/);
+  refuses(text.replace("\"max\":180", "\"max\":1e999"), /out of range/);
+});
+
+test("every field that is needed is missed", () => {
+  const optional = ["key", "incomplete"];
+  for (const name of Object.keys(whole()).filter((name) => !optional.includes(name))) {
+    const { [name]: _, ...rest } = whole();
+    refuses(rest, /not a synopsis/);
+  }
+  for (const name of optional) {
+    const { [name]: _, ...rest } = whole();
+    parse(rest);
+  }
+});
+
+test("nothing reaches a prototype, and what was read does not change", () => {
+  const text = JSON.stringify(whole()).replace("{", "{\"__proto__\":{\"polluted\":1},\"constructor\":{\"prototype\":{\"polluted\":1}},");
+  const { meta } = parse(text);
+  assert.equal({}.polluted, undefined);
+  assert.equal(meta.polluted, undefined);
+  assert.equal(Object.getPrototypeOf(meta), Object.prototype);
+  assert.throws(() => (meta.noise.scale = 0), TypeError);
+  // A field that is only inherited is not there.
+  refuses("{\"__proto__\":" + JSON.stringify(whole()) + "}", /format undefined/);
+});
+
+test("deep nesting and later fields", () => {
+  refuses({ ...whole(), later: JSON.parse("[".repeat(5000) + "]".repeat(5000)) }, /nested too deep/);
+  assert.deepEqual(parse({ ...whole(), later: { a: [1, null, true] } }).meta.later, { a: [1, null, true] });
+});
+
+test("whatever one character of the text becomes, it is refused or evaluated", () => {
+  const random = generator(5);
+  const text = JSON.stringify(whole());
+  const characters = "0123456789-+.e\"{}[],:nulltrue \\";
+  let [read, refused] = [0, 0];
+  for (let i = 0; i < 3000; i++) {
+    const at = Math.floor(random() * text.length);
+    const changed = text.slice(0, at) + characters[Math.floor(random() * characters.length)] + text.slice(at + 1);
+    try {
+      const synopsis = parse(changed);
+      const { min, max } = synopsis.meta.domain[0];
+      assert.ok(Number.isFinite(synopsis.evaluate((min + max) / 2)));
+      assert.ok(synopsis.halfWidth((min + max) / 2) > 0);
+      read++;
+    } catch (error) {
+      assert.ok(error instanceof SynopsisError, `${error.stack}\n${changed}`);
+      refused++;
+    }
+  }
+  assert.ok(read > 100 && refused > 100, `${read} read, ${refused} refused`);
+});

@@ -1,0 +1,109 @@
+// The golden vectors of ../golden: what the Rust evaluator says of synopses of every kind. Their tolerances are relative to the
+// largest value of a case.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import test from "node:test";
+import { parse, SynopsisError } from "../bernstream.js";
+
+const folder = new URL("../../golden/", import.meta.url);
+const names = readdirSync(folder).filter((name) => name.endsWith(".json")).sort();
+const read = (name) => JSON.parse(readFileSync(new URL(name, folder), "utf8"));
+const cases = names.filter((name) => name !== "wrong.json");
+
+test("there are golden vectors", () => assert.ok(cases.length > 0 && names.includes("wrong.json"), `in ${folder}: ${names}`));
+
+/** Whether numbers are those of the case, where the largest is one. */
+function same(found, expected, tolerance, what, scale = Math.max(...expected.map(Math.abs)) || 1) {
+  assert.equal(found.length, expected.length, what);
+  for (let i = 0; i < found.length; i++) {
+    const apart = Math.abs(found[i] - expected[i]) / scale;
+    assert.ok(apart <= tolerance, `${what}, number ${i}: ${found[i]} is not ${expected[i]}, ${apart} apart`);
+  }
+}
+
+const grid = (point) => point.map((x) => [x]);
+
+/** A query as JavaScript, where powers are written otherwise and bind less than a minus. */
+function compiled(expression, columns) {
+  const text = expression
+    .replaceAll("^", "**")
+    .replaceAll("-(", "-1*(")
+    .replace(/[a-z_]\w*/gi, (name) => (columns.includes(name) ? name : `Math.${name}`));
+  return new Function(...columns, `return ${text};`);
+}
+
+function checkEvaluation(synopsis, { by, points, values, deviations, mass, tolerance }) {
+  const evaluator = synopsis.evaluator(by);
+  same(points.map((point) => evaluator.evaluate(point)), values, tolerance, `by ${by}`);
+  same(points.map((point) => evaluator.on(grid(point))[0]), values, tolerance, `on a grid by ${by}`);
+  const found = points.map((point) => evaluator.deviation(point));
+  if (deviations) same(found, deviations, tolerance, `deviation by ${by}`);
+  else assert.ok(found.every((deviation) => deviation === null), `deviation by ${by}`);
+  const volume = synopsis.meta.domain.reduce((product, { min, max }) => product * (max - min), 1);
+  same([evaluator.mass()], [mass], tolerance, `mass by ${by}`, volume * Math.max(...values.map(Math.abs)));
+}
+
+function checkBands(synopsis, { points, simultaneous, pointwise, tolerance }) {
+  same(points.map((point) => synopsis.halfWidth(point)), simultaneous, 1e-12, "band");
+  same(points.map((point) => synopsis.halfWidths(grid(point))[0]), simultaneous, 1e-12, "band on a grid");
+  // Where the band does not say it, the factor is simulated there and computed here.
+  const { meta: { band, noise } } = synopsis;
+  const isSimulated = !band.pointwise && (noise.law === "discrete cube" || noise.law === "rounded ball");
+  for (const { order, half_widths, deviations } of pointwise) {
+    const found = synopsis.pointwise(order);
+    const of = isSimulated ? 0.02 : tolerance;
+    same(points.map((point) => found.halfWidth(point)), half_widths, of, `pointwise band of order ${order}`);
+    same(points.map((point) => found.halfWidths(grid(point))[0]), half_widths, of, `the same on a grid, order ${order}`);
+    same(points.map((point) => found.deviation(point)), deviations, tolerance, `deviation of order ${order}`);
+  }
+}
+
+function checkQuery(synopsis, query) {
+  const f = compiled(query.function, synopsis.meta.domain.map((axis) => axis.column));
+  const answer = synopsis.query(f);
+  const { tolerance, half_width_tolerance: wide } = query;
+  const check = (found, expected, tolerance, what) => same([found], [expected], tolerance, `${query.function}: ${what}`);
+  same(synopsis.weights(f).weights, query.weights, tolerance, `${query.function}: weights`);
+  check(answer.sum, query.sum, tolerance, "sum");
+  check(answer.noise.deviation, query.noise_deviation, tolerance, "deviation");
+  check(answer.noise.halfWidth, query.noise_half_width, wide, "half-width");
+  const size = Math.max(...query.weights.map(Math.abs));
+  same([answer.truncation.perRecord], [query.truncation_per_record], tolerance, `${query.function}: truncation`, size);
+  assert.equal(answer.mean === null, query.mean === null);
+  if (answer.mean) {
+    check(answer.mean.value, query.mean, tolerance, "mean");
+    // A mean that the moments know exactly, that of 1, has noise of rounding alone.
+    const least = Math.max(query.mean_noise_half_width, 1e-9 * Math.abs(query.mean));
+    same([answer.mean.noise.halfWidth], [query.mean_noise_half_width], wide, `${query.function}: half-width of the mean`, least);
+  }
+}
+
+function checkProper(synopsis, { order, points, mass, densities, cumulative, tolerance }) {
+  const density = synopsis.evaluator(order).proper();
+  same([density.mass], [mass], tolerance, "mass of the density");
+  same(points.map((point) => density.evaluate(point)), densities, tolerance, "density");
+  same(points.map((point) => density.on(grid(point))[0]), densities, tolerance, "density on a grid");
+  if (!cumulative) return assert.throws(() => synopsis.evaluator(order).cumulative(), SynopsisError);
+  const parts = synopsis.evaluator(order).cumulative();
+  same(points.map((point) => parts.evaluate(point)), cumulative, tolerance, "distribution function");
+}
+
+for (const name of cases) {
+  test(name, () => {
+    const golden = read(name);
+    const synopsis = parse(golden.synopsis);
+    golden.evaluations.forEach((evaluation) => checkEvaluation(synopsis, evaluation));
+    for (const by of golden.refused) assert.throws(() => synopsis.evaluator(by), SynopsisError, `by ${by}`);
+    if (golden.half_widths) checkBands(synopsis, golden.half_widths);
+    else assert.throws(() => synopsis.halfWidth(golden.synopsis.domain.map(({ min }) => min)), SynopsisError);
+    golden.queries.forEach((query) => checkQuery(synopsis, query));
+    if (golden.proper) checkProper(synopsis, golden.proper);
+    assert.ok(golden.evaluations.length + golden.queries.length > 0);
+  });
+}
+
+test("what every reader refuses", { skip: !names.includes("wrong.json") }, () => {
+  for (const { why, text } of read("wrong.json")) {
+    assert.throws(() => parse(text), (error) => error instanceof SynopsisError, why);
+  }
+});

@@ -1,0 +1,19 @@
+// Checked by `tsc --noEmit --strict`: a use of every part of the types, and one that they refuse.
+import { parse, Synopsis, SynopsisError, type Answer } from "../bernstream.js";
+
+const synopsis: Synopsis = parse("{}");
+const smooth = synopsis.evaluator("posterior");
+const grid: Float64Array = smooth.on([[0, 1], new Float64Array(2)]);
+const error: number | null = smooth.deviation([1, 2]);
+const band: Float64Array = synopsis.pointwise(3).halfWidths([[1]]);
+const box: number = smooth.integrate([[0, 1], [2, 3]]) + smooth.integrate([0, 1]);
+const answer: Answer = synopsis.query((x, y) => Math.exp(-x * y), { jackson: 2 });
+const again: Answer = synopsis.query(synopsis.weights((x) => x));
+const seen: string = synopsis.classify(3).says + synopsis.meta.domain[0]!.column + new SynopsisError("").message;
+const { target } = synopsis.meta;
+if ("density" in target && "bandwidths" in target.density.kernel) target.density.kernel.bandwidths.map((b) => b * 2);
+// @ts-expect-error there is no such reading
+synopsis.evaluate(1, "furthest");
+// @ts-expect-error a synopsis is only made by parse
+new Synopsis();
+export { again, answer, band, box, error, grid, seen };

@@ -1,0 +1,35 @@
+"""Read synopses of bernstream: private functions of a stream, evaluated anywhere at no cost in privacy.
+
+>>> import bernstream
+>>> f = bernstream.example()            # or bernstream.read("2013-01-01T050000Z.arrows")
+>>> bool(f(15.0) > f(120.0))            # flights that left 15 minutes late were more than two hours late
+True
+>>> lower, upper = f.band(15.0)         # what the noise can have done, everywhere at once
+>>> bool(lower < f(15.0) < upper)
+True
+"""
+
+from .density import Bounds, Cumulative, Density
+from .description import Axis
+from .errors import SynopsisError
+from .noise import NoiseError
+from .query import Answer, Mean, Truncation
+from .synopsis import Synopsis, example, read
+from .topic import newest
+
+__all__ = [
+    "Answer",
+    "Axis",
+    "Bounds",
+    "Cumulative",
+    "Density",
+    "Mean",
+    "NoiseError",
+    "Synopsis",
+    "SynopsisError",
+    "Truncation",
+    "example",
+    "newest",
+    "read",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,29 @@
+"""Arrays of numbers, and how many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Union
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.float64]
+#: What a caller may give for the coordinates of an axis.
+Numbers = Union[float, npt.ArrayLike]
+
+#: Numbers that are worked on at a time: 16 MB.
+AT_ONCE = 2_000_000
+
+
+def in_parts(points: Array, numbers_a_point: int, work: Callable[[Array], Array]) -> Array:
+    """``work`` on some points at a time, so that a million of them fit into memory."""
+    step = max(1, AT_ONCE // max(1, numbers_a_point))
+    if len(points) <= step:
+        return work(points)
+    return np.concatenate([work(points[i : i + step]) for i in range(0, len(points), step)])
+
+
+def product(axes: list[Any]) -> Array:
+    """The points with these coordinates, the last axis fastest: a row a point."""
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes)).astype(np.float64)

@@ -1,0 +1,417 @@
+"""What a synopsis says about itself: checked, because it may come from anybody."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import noise
+from .arrays import Array
+from .bernstein import MAX_DEGREE, MAX_ORDER
+from .errors import SynopsisError
+from .kernels import Gaussian, Kernel, Laplacian, Polynomial, backward, cholesky, forward
+
+#: The version of the format that this package reads.
+FORMAT = 1
+#: Most cosines an axis, on one to three axes.
+MOST_FREQUENCIES = (1024, 258, 19)
+_SUM, _MOMENTS = "sum", "moments"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of the domain, in natural units."""
+
+    column: str
+    min: float
+    max: float
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Values on ``{0, 1/k, ..., 1}^l``, the last axis fastest; a polynomial by the iterated Bernstein operator."""
+
+    degree: int
+
+    def count(self, axes: int) -> int:
+        return int((self.degree + 1) ** axes)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Coefficients of ``c_0 + sum_i c_i t_i``, ``t_i = 2 y_i - 1``."""
+
+    def count(self, axes: int) -> int:
+        return axes + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """``sum_i a_i K(y, p_i)``."""
+
+    kernel: Kernel
+    points: Array
+
+    def count(self, axes: int) -> int:
+        return len(self.points)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """``sum_x prod_i cos(m_i arccos t_i)``, ``0 <= m_i < frequencies``: not a function of a point."""
+
+    frequencies: int
+
+    def count(self, axes: int) -> int:
+        return int(self.frequencies**axes)
+
+
+Basis = Union[Lattice, Affine, Kernels, Moments]
+
+
+@dataclass(frozen=True)
+class Noise:
+    law: str
+    scale: float
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    level: float
+    half_width: float
+    weights: Array
+    pointwise: Optional[float]
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What evaluation needs of a description, proper."""
+
+    axes: tuple[Axis, ...]
+    basis: Basis
+    offset: float
+    order: int
+    noise: Noise
+    band: Band
+    #: ``density``, ``regression``, ``classifier``, ``probability``, ``sum`` or ``moments``.
+    kind: str
+    target: Mapping[str, Any]
+    #: The kernel of the posterior, where the description names one.
+    prior: Optional[Kernel]
+    window: tuple[datetime, datetime]
+    key: Optional[str]
+
+    @property
+    def low(self) -> Array:
+        return np.array([axis.min for axis in self.axes])
+
+    @property
+    def widths(self) -> Array:
+        return np.array([axis.max - axis.min for axis in self.axes])
+
+
+class _Fields:
+    """An object of the document, and where it stands."""
+
+    def __init__(self, found: Any, place: str = "") -> None:
+        if not isinstance(found, Mapping):
+            raise SynopsisError(f"not a synopsis: {place.rstrip('.') or 'the document'} is not an object")
+        self.found, self.place = found, place
+
+    def wrong(self, name: str, what: str) -> SynopsisError:
+        return SynopsisError(f"not a synopsis: its {self.place}{name} {what}")
+
+    def any(self, name: str) -> Any:
+        if name not in self.found:
+            raise self.wrong(name, "is missing")
+        return self.found[name]
+
+    def object(self, name: str) -> _Fields:
+        return _Fields(self.any(name), f"{self.place}{name}.")
+
+    def text(self, name: str) -> str:
+        if not isinstance(found := self.any(name), str):
+            raise self.wrong(name, "is not a text")
+        return found
+
+    def number(self, name: str) -> float:
+        return self._number(name, self.any(name))
+
+    def _number(self, name: str, found: Any) -> float:
+        if isinstance(found, bool) or not isinstance(found, (int, float)):
+            raise self.wrong(name, "is not a number")
+        try:
+            number = float(found)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise self.wrong(name, "is not a finite number")
+        return number
+
+    def positive(self, name: str) -> float:
+        if not (found := self.number(name)) > 0.0:
+            raise self.wrong(name, "is not positive")
+        return found
+
+    def whole(self, name: str, low: int, high: int) -> int:
+        found = self.any(name)
+        if isinstance(found, bool) or not isinstance(found, int):
+            raise self.wrong(name, "is not a whole number")
+        if not low <= found <= high:
+            raise self.wrong(name, f"is {found}, not {low} to {high}")
+        return found
+
+    def numbers(self, name: str) -> Array:
+        return np.array([self._number(name, x) for x in self.list(name)], dtype=np.float64)
+
+    def list(self, name: str) -> Sequence[Any]:
+        if not isinstance(found := self.any(name), (list, tuple)):
+            raise self.wrong(name, "is not a list")
+        return found
+
+    def matrix(self, name: str, columns: int) -> Array:
+        rows = [_Fields({name: row}, self.place).numbers(name) for row in self.list(name)]
+        if not rows or any(len(row) != columns for row in rows):
+            raise self.wrong(name, f"does not have rows of {columns} numbers")
+        return np.array(rows)
+
+    def flag(self, name: str) -> bool:
+        if not isinstance(found := self.any(name), bool):
+            raise self.wrong(name, "is not true or false")
+        return found
+
+    def time(self, name: str) -> datetime:
+        if (found := time(self.text(name))) is None:
+            raise self.wrong(name, f"'{self.found[name]}' is not a time such as 2013-01-01T00:00:00Z")
+        return found
+
+    def variant(self, name: str) -> tuple[str, Any]:
+        """``"word"`` or ``{"word": content}``."""
+        found = self.any(name)
+        if isinstance(found, str):
+            return found, None
+        if isinstance(found, Mapping) and len(found) == 1:
+            return next(iter(found.items()))
+        raise self.wrong(name, "is not of one kind")
+
+
+def time(text: str) -> Optional[datetime]:
+    """A time as RFC 3339 writes it, to the microsecond."""
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", text)
+    if found is None:
+        return None
+    day, clock, part, zone = found.groups()
+    part = ((part or ".") + "000000")[:7]
+    try:
+        return datetime.fromisoformat(f"{day}T{clock}{part}{'+00:00' if zone in 'Zz' else zone}").astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        return None
+
+
+def check(document: Mapping[str, Any]) -> Description:
+    """What evaluation needs of a description. An error in words where something of it is not proper."""
+    fields = _Fields(document)
+    if (found := fields.any("format")) != FORMAT or type(found) is not int:
+        raise SynopsisError(f"not a synopsis: it has format {found!r}, this package reads format {FORMAT}")
+    axes = tuple(_axis(_Fields(axis, "domain.")) for axis in fields.list("domain"))
+    if not 1 <= len(axes) <= 3:
+        raise SynopsisError(f"not a synopsis: it has {len(axes)} axes, not 1 to 3")
+    degree, order = fields.whole("degree", 1, MAX_DEGREE), fields.whole("order", 1, MAX_ORDER)
+    basis = _basis(fields, degree, len(axes))
+    if not isinstance(basis, Lattice) and (degree, order) != (1, 1):
+        raise SynopsisError("not a synopsis: what has no lattice has degree 1 and order 1")
+    kind, target = fields.variant("target")
+    if kind not in ("density", "regression", "classifier", "probability", _SUM, _MOMENTS):
+        raise fields.wrong("target", f"is a '{kind}', which this package does not know")
+    about = _Fields(target, f"target.{kind}.")
+    _words(fields)
+    if document.get("smoothness") is not None:
+        _smoothness(fields, basis, len(axes))
+    span = fields.object("window")
+    _privacy(fields)
+    key = fields.text("key") if fields.found.get("key") is not None else None
+    return Description(
+        axes=axes,
+        basis=basis,
+        offset=fields.number("offset") if "offset" in document else 0.0,
+        order=order,
+        noise=_noise(fields.object("noise")),
+        band=_band(fields.object("band")),
+        kind=kind,
+        target=about.found,
+        prior=_prior(kind, about, axes),
+        window=(span.time("start"), span.time("end")),
+        key=key,
+    )
+
+
+def _words(fields: _Fields) -> None:
+    """What people are shown."""
+    for name in ("pipeline", "release", "meaning"):
+        fields.text(name)
+    fields.time("published")
+    if not all(isinstance(line, str) for line in fields.list("not_protected")):
+        raise fields.wrong("not_protected", "has something that is not a text")
+    fields.flag("synthetic")
+    entry = fields.object("ledger")
+    entry.text("id")
+    entry.whole("sequence", 0, 2**64 - 1)
+    digests = fields.object("digests")
+    digests.text("configuration")
+    digests.text("program")
+
+
+def _axis(axis: _Fields) -> Axis:
+    column, low, high = axis.text("column"), axis.number("min"), axis.number("max")
+    if not (math.isfinite(high - low) and high > low):
+        raise SynopsisError(f"not a synopsis: axis '{column}' has no proper domain")
+    return Axis(column, low, high)
+
+
+def _basis(fields: _Fields, degree: int, axes: int) -> Basis:
+    name, content = fields.variant("basis")
+    if (name, content) == ("bernstein", None):
+        return Lattice(degree)
+    if (name, content) == ("affine", None):
+        return Affine()
+    if name == "cosine":
+        return Moments(_Fields(content, "basis.cosine.").whole("frequencies", 1, MOST_FREQUENCIES[axes - 1]))
+    if name == "kernel":
+        form = _Fields(content, "basis.kernel.")
+        points = form.matrix("points", axes)
+        if not np.all((points >= 0.0) & (points <= 1.0)):
+            raise SynopsisError("not a synopsis: its kernel points do not lie in the domain")
+        return Kernels(_point_kernel(form, axes), points)
+    raise fields.wrong("basis", f"is '{name}', which this package does not know")
+
+
+def _point_kernel(form: _Fields, axes: int) -> Kernel:
+    name, content = form.variant("kernel")
+    if name == "gaussian":
+        precision = _Fields(content, f"{form.place}kernel.gaussian.").matrix("precision", axes)
+        if len(precision) != axes or not np.all(np.diag(precision) > 0.0):
+            raise SynopsisError(f"not a synopsis: the matrix of its kernel does not have {axes} proper rows and columns")
+        return Gaussian(precision)
+    if name == "machine":
+        return _machine(_Fields({"machine": content}, f"{form.place}kernel."), "machine", axes)
+    raise form.wrong("kernel", f"is '{name}', which this package does not know")
+
+
+def _machine(form: _Fields, at: str, axes: int) -> Kernel:
+    name, content = form.variant(at)
+    inner = f"{form.place}{at}.{name}."
+    if name == "gaussian":
+        return Gaussian(np.eye(axes) / _Fields(content, inner).positive("bandwidth") ** 2)
+    if name == "laplacian":
+        return Laplacian(_Fields(content, inner).positive("bandwidth"))
+    if name == "polynomial":
+        return Polynomial(_Fields(content, inner).whole("power", 1, 20))
+    if (name, content) == ("linear", None):
+        return Polynomial(1)
+    raise form.wrong(at, f"is '{name}', which this package does not know")
+
+
+def _noise(about: _Fields) -> Noise:
+    if (law := about.text("law")) not in noise.LAWS:
+        raise about.wrong("law", f"is '{law}', which this package does not know")
+    about.positive("grid")
+    return Noise(law, about.positive("scale"))
+
+
+def _band(about: _Fields) -> Band:
+    weights = about.numbers("weights")
+    if not 1 <= len(weights) <= MAX_DEGREE + 1 or not np.all(weights > 0.0):
+        raise about.wrong("weights", f"are not 1 to {MAX_DEGREE + 1} positive numbers")
+    pointwise = about.positive("pointwise") if about.found.get("pointwise") is not None else None
+    about.whole("draws", 0, 2**32 - 1)
+    if about.text("covers") != "the noise, not the approximation":
+        raise about.wrong("covers", "is not what this package knows")
+    return Band(about.number("level"), about.positive("half_width"), weights, pointwise)
+
+
+def _smoothness(fields: _Fields, basis: Basis, axes: int) -> None:
+    name, content = fields.variant("smoothness")
+    of = _Fields({name: content}, "smoothness.")
+    if name in ("lipschitz", "curvature") and isinstance(basis, Lattice):
+        bounds = of.numbers(name)
+        if len(bounds) == axes and np.all(bounds > 0.0):
+            return
+    elif name == "norm" and isinstance(basis, Kernels) and of.number(name) > 0.0:
+        return
+    raise SynopsisError("not a synopsis: the smoothness that it declares does not fit its form")
+
+
+def _privacy(fields: _Fields) -> None:
+    """Every price is of the kind that the definition is paid in."""
+    privacy = fields.object("privacy")
+    privacy.text("in_words")
+    privacy.text("adjacency")
+    privacy.variant("unit")
+    definition, content = privacy.variant("definition")
+    keys: dict[str, set[str]] = {
+        "pure epsilon": set(),
+        "random": set(),
+        "epsilon-delta": {"epsilon", "delta"},
+        "zero-concentrated": {"rho"},
+        "gaussian": {"rho"},
+        "declared plan": {"slots"},
+    }
+    if definition not in keys:
+        raise privacy.wrong("definition", f"is '{definition}', which this package does not know")
+    if definition == "random" and not 0.0 < _Fields(content, "privacy.definition.random.").number("gamma") < 1.0:
+        raise SynopsisError("not a synopsis: its gamma is not between 0 and 1")
+    if (fields.object("noise").found.get("calibrated") == "sampled") != (definition == "random"):
+        raise SynopsisError("not a synopsis: its noise and its definition of privacy do not fit")
+    if definition == "declared plan" and privacy.found.get("implies") is None:
+        raise SynopsisError("not a synopsis: it does not say what epsilon and delta its plan has")
+    blocks = [_Fields(block, "privacy.blocks.") for block in privacy.list("blocks")]
+    for price in [privacy.any("price"), *(block.any(name) for block in blocks for name in ("spent", "total"))]:
+        written = set(price) if isinstance(price, Mapping) else set()
+        if written != keys[definition] or not isinstance(price, (Mapping, str)) or isinstance(price, str) == bool(written):
+            raise SynopsisError("not a synopsis: its prices are not those of its definition of privacy")
+    for block in blocks:
+        block.time("start")
+        block.time("end")
+
+
+def _prior(kind: str, about: _Fields, axes: tuple[Axis, ...]) -> Optional[Kernel]:
+    """What sums of a kernel's functions at places of no order have as their covariance: ``sqrt 2`` wider, if Gaussian."""
+    widths = np.array([axis.max - axis.min for axis in axes])
+    if kind == "density":
+        divide_by = about.found.get("divide_by")
+        if divide_by is not None:
+            about.whole("divide_by", 1, 2**64 - 1)
+        name, _ = about.variant("kernel")
+        kernel = about.object("kernel")
+        if name == "bandwidths":
+            bandwidths = kernel.numbers(name)
+            if len(bandwidths) != len(axes) or not np.all(bandwidths > 0.0):
+                raise kernel.wrong(name, f"are not {len(axes)} positive numbers")
+            return Gaussian(np.diag(1.0 / (2.0 * (bandwidths / widths) ** 2)))
+        if name == "covariance":
+            matrix = kernel.matrix(name, len(axes))
+            if len(matrix) != len(axes) or not np.all(np.diag(matrix) > 0.0):
+                raise kernel.wrong(name, f"is not a matrix of {len(axes)} rows and columns")
+            factor = cholesky(np.tril(2.0 * matrix / np.outer(widths, widths)))
+            return Gaussian(backward(factor, forward(factor, np.eye(len(axes)))))
+        raise about.wrong("kernel", f"is '{name}', which this package does not know")
+    if kind in (_SUM, _MOMENTS):
+        return None
+    about.text("label")
+    if kind == "regression":
+        about.number("min")
+        about.number("max")
+    else:
+        about.number("above")
+    method, content = about.variant("method")
+    if method != "kernel_machine":
+        return None
+    kernel_of = _Fields(content, f"{about.place}method.kernel_machine.")
+    machine = _machine(kernel_of, "kernel", len(axes))
+    return Gaussian(machine.precision / 2.0) if isinstance(machine, Gaussian) else machine

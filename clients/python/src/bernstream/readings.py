@@ -1,0 +1,172 @@
+"""Ways to read the values of one synopsis as a function of the unit cube; each is free of any cost in privacy."""
+
+from __future__ import annotations
+
+from typing import Protocol, Union
+
+import numpy as np
+
+from . import bernstein, posterior
+from .arrays import Array, in_parts, product
+from .bernstein import MAX_ORDER
+from .description import Affine, Description, Kernels, Lattice, Moments
+from .errors import SynopsisError
+
+#: The order of the Bernstein operator, or ``"nearest"``, ``"kernel"`` or ``"posterior"``.
+By = Union[int, str]
+
+NO_FUNCTION = "it holds moments of the records, not a function of a point: ask with query()"
+
+
+class Reading(Protocol):
+    """One reading of a synopsis, ready for many points of the unit cube."""
+
+    def values(self, points: Array) -> Array: ...
+
+    def mean(self) -> float:
+        """Over the cube, as the Rust evaluator has it: exact for polynomials, else by the midpoint rule."""
+
+    def integral(self, low: Array, high: Array) -> float:
+        """Over a box of the cube."""
+
+
+class Polynomial:
+    """A Bernstein polynomial."""
+
+    def __init__(self, coefficients: Array) -> None:
+        self.coefficients = coefficients
+        self.degree = coefficients.shape[0] - 1
+
+    def values(self, points: Array) -> Array:
+        def some(at: Array) -> Array:
+            return bernstein.evaluate(self.coefficients, [bernstein.basis(self.degree, x) for x in at.T])
+
+        return in_parts(points, (self.degree + 1) ** max(1, self.coefficients.ndim - 1), some)
+
+    def mean(self) -> float:
+        return float(self.coefficients.mean())
+
+    def integral(self, low: Array, high: Array) -> float:
+        rest = self.coefficients
+        for a, b in zip(low, high):
+            rest = np.tensordot(bernstein.integrals(self.degree, a, b), rest, axes=1)
+        return float(rest)
+
+
+class Nearest:
+    """The value of the nearest lattice point."""
+
+    def __init__(self, lattice: Array) -> None:
+        self.lattice, self.degree = lattice, lattice.shape[0] - 1
+
+    def values(self, points: Array) -> Array:
+        place = points * self.degree
+        below = np.floor(place)
+        at = (below + (place - below >= 0.5)).astype(np.int64)
+        return np.asarray(self.lattice[tuple(at.T)])
+
+    def mean(self) -> float:
+        return _mean(self, self.lattice.ndim)
+
+    def integral(self, low: Array, high: Array) -> float:
+        ends = np.concatenate([[0.0], (np.arange(self.degree) + 0.5) / self.degree, [1.0]])
+        rest = self.lattice
+        for a, b in zip(low, high):
+            inside = np.diff(np.clip(ends, a, b))
+            rest = np.tensordot(inside, rest, axes=1)
+        return float(rest)
+
+
+class Plane:
+    """An affine function."""
+
+    def __init__(self, coefficients: Array) -> None:
+        self.coefficients = coefficients
+
+    def values(self, points: Array) -> Array:
+        return np.asarray(self.coefficients[0] + (2.0 * points - 1.0) @ self.coefficients[1:])
+
+    def mean(self) -> float:
+        return float(self.coefficients[0])
+
+    def integral(self, low: Array, high: Array) -> float:
+        return float(np.prod(high - low) * self.values((low + high)[None, :] / 2.0)[0])
+
+
+class Sum:
+    """A sum of kernel functions."""
+
+    def __init__(self, basis: Kernels, coefficients: Array, offset: float) -> None:
+        self.basis, self.coefficients, self.offset = basis, coefficients, offset
+
+    def values(self, points: Array) -> Array:
+        def some(at: Array) -> Array:
+            return self.offset + self.basis.kernel.between(at, self.basis.points) @ self.coefficients
+
+        return in_parts(points, self.basis.points.size, some)
+
+    def mean(self) -> float:
+        return _mean(self, self.basis.points.shape[1])
+
+    def integral(self, low: Array, high: Array) -> float:
+        functions = self.basis.kernel.integrals(self.basis.points, low, high)
+        return float(self.offset * np.prod(high - low) + self.coefficients @ functions)
+
+
+class Smooth:
+    """The posterior of a Gaussian process, or kernel interpolation."""
+
+    def __init__(self, of: posterior.Smooth, uncertain: bool) -> None:
+        self.of, self.uncertain = of, uncertain
+
+    def values(self, points: Array) -> Array:
+        return self.of.values(points)
+
+    def mean(self) -> float:
+        return _mean(self, self.of.newton.points.shape[1])
+
+    def integral(self, low: Array, high: Array) -> float:
+        return self.of.integral(low, high)
+
+
+def midpoints(axes: int) -> Array:
+    """The midpoints of equal cells of the unit cube."""
+    side = (500, 80, 30)[axes - 1]
+    return product([(np.arange(side) + 0.5) / side] * axes)
+
+
+def _mean(reading: Reading, axes: int) -> float:
+    return float(reading.values(midpoints(axes)).mean())
+
+
+def proper(by: object) -> By:
+    """A reading that exists, if the synopsis has it."""
+    if isinstance(by, str) and by in ("nearest", "kernel", "posterior"):
+        return by
+    if isinstance(by, (int, np.integer)) and not isinstance(by, bool):
+        if 1 <= by <= MAX_ORDER:
+            return int(by)
+        raise SynopsisError(f"order {by} is not from 1 to {MAX_ORDER}")
+    raise SynopsisError(f"a reading is an order or 'nearest', 'kernel' or 'posterior', not {by!r}")
+
+
+def read(about: Description, values: Array, by: By) -> Reading:
+    """The function by any reading that the values allow."""
+    basis, axes = about.basis, len(about.axes)
+    if isinstance(basis, Moments):
+        raise SynopsisError(NO_FUNCTION)
+    if isinstance(by, int):
+        if isinstance(basis, Lattice):
+            if by == 1:
+                return Polynomial(values.reshape((basis.degree + 1,) * axes))
+            return Polynomial(bernstein.Operator(axes, basis.degree).coefficients(values, by))
+        return Plane(values) if isinstance(basis, Affine) else Sum(basis, values, about.offset)
+    if by == "nearest" and isinstance(basis, Lattice):
+        return Nearest(values.reshape((basis.degree + 1,) * axes))
+    if by == "kernel" and isinstance(basis, Kernels):
+        return Sum(basis, values, about.offset)
+    if by == "kernel" and isinstance(basis, Lattice) and about.prior is not None:
+        return Smooth(posterior.interpolation(about, about.prior, values), uncertain=False)
+    if by == "posterior" and not isinstance(basis, Affine):
+        return Smooth(posterior.posterior(about, values), uncertain=True)
+    raise SynopsisError(f"the values of this synopsis cannot be read by {by!r}")

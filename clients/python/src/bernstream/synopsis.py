@@ -1,0 +1,375 @@
+"""A released function: what it is, its noisy values, and what can be asked of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+import numpy as np
+
+from . import arrow, bands, noise, readings, show
+from .arrays import Array, Numbers
+from .density import Bounds, Cumulative, Density, no_mass
+from .description import Axis, Kernels, check
+from .document import Text, freeze, parse
+from .errors import SynopsisError
+from .kernels import Newton
+from .query import Answer, Function, answer, coefficients
+from .readings import By
+
+if TYPE_CHECKING:
+    from scipy.interpolate import BPoly
+
+#: The 97.5 % quantile of the normal law, as the Rust evaluator has it.
+_NORMAL = 1.96
+
+
+class Synopsis:
+    """A released function of the records of a window, to be called with points in natural units.
+
+    Everything here is computed from what was released: it costs no privacy, however often it is asked.
+
+    >>> from bernstream import example
+    >>> f = example()
+    >>> f
+    <Synopsis departure-delay of flights, key JFK, 2013-01-01T05:00:00Z to 2013-01-02T05:00:00Z, order 4>
+    >>> f([0.0, 15.0, 60.0]).shape
+    (3,)
+    >>> [axis.column for axis in f.axes], f.price, f.level
+    (['dep_delay'], 'epsilon 1', 0.95)
+    >>> smooth = f.by("posterior")
+    >>> bool(smooth.deviation(15.0) > 0.0)
+    True
+    >>> bool(abs(f.density()(0.0) * f.mass - f(0.0)) < 1e-9)
+    True
+    >>> len(f.sample(20, rng=1))
+    20
+    """
+
+    def __init__(self, document: Mapping[str, Any], values: Any, by: Optional[By] = None) -> None:
+        """Use :meth:`from_json`, :meth:`from_arrow` or :func:`read`."""
+        document = parse(document)
+        document.pop("values", None)
+        self._document, self._about = document, check(document)
+        try:
+            self._values = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise SynopsisError("not a synopsis: its values are not numbers") from None
+        expected = self._about.basis.count(len(self._about.axes))
+        if self._values.shape != (expected,):
+            found = self._values.size
+            raise SynopsisError(f"not a synopsis: it has {found} values, its description asks for {expected}")
+        if not np.all(np.isfinite(self._values)):
+            raise SynopsisError("not a synopsis: a lattice value is not a number")
+        self._values.flags.writeable = False
+        self._by = self._about.order if by is None else readings.proper(by)
+
+    @classmethod
+    def from_json(cls, source: Text | Mapping[str, Any]) -> Synopsis:
+        """Reads the JSON form: text, bytes, or what ``json.load`` made of it."""
+        document = parse(source)
+        values = document.pop("values", None)
+        if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
+            raise SynopsisError("not a synopsis: its values are not a list of numbers")
+        return cls(document, values)
+
+    @classmethod
+    def from_arrow(cls, source: arrow.Bytes) -> Synopsis:
+        """Reads the Arrow form: the value of a Kafka message, or the content of an ``.arrows`` file. Needs pyarrow."""
+        return cls(*arrow.open_stream(source))
+
+    def to_json(self) -> str:
+        """The JSON form: every number with as many digits as tell it apart."""
+        return json.dumps({**self._document, "values": self._values.tolist()})
+
+    @cached_property
+    def meta(self) -> Mapping[str, Any]:
+        """All that the synopsis says about itself, read-only."""
+        found: Mapping[str, Any] = freeze(self._document)
+        return found
+
+    @property
+    def values(self) -> Array:
+        """The released noisy values, read-only: of a lattice row by row, the last axis fastest."""
+        return self._values
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes of the domain: ``column``, ``min`` and ``max`` in natural units."""
+        return self._about.axes
+
+    @property
+    def kind(self) -> str:
+        """``density``, ``regression``, ``classifier``, ``probability``, ``sum`` or ``moments``."""
+        return self._about.kind
+
+    @property
+    def release(self) -> str:
+        return str(self._document["release"])
+
+    @property
+    def key(self) -> Optional[str]:
+        """The group that was released; None where the release has no groups."""
+        return self._about.key
+
+    @property
+    def window(self) -> tuple[datetime, datetime]:
+        """Event time that it speaks of, start included, end excluded."""
+        return self._about.window
+
+    @property
+    def meaning(self) -> str:
+        """What a value means, in words."""
+        return str(self._document["meaning"])
+
+    @property
+    def in_words(self) -> str:
+        """The guarantee in words: who is protected, against what, and by how much."""
+        return str(self._document["privacy"]["in_words"])
+
+    @property
+    def price(self) -> str:
+        """What this window cost, such as ``epsilon 0.5``."""
+        return show.price(self._document["privacy"]["price"])
+
+    @property
+    def unit(self) -> str:
+        """Whose privacy is protected: ``record``, or ``user (column)``."""
+        return show.unit(self._document["privacy"]["unit"])
+
+    @property
+    def level(self) -> float:
+        """The probability with which the band holds."""
+        return self._about.band.level
+
+    @property
+    def reading(self) -> By:
+        """How the values are read: the order of the Bernstein operator, or the name of another reading."""
+        return self._by
+
+    def by(self, reading: By) -> Synopsis:
+        """The same synopsis by another reading: an order, ``"nearest"``, ``"kernel"`` or ``"posterior"``."""
+        other = self._like(self._values, readings.proper(reading))
+        _ = other._function
+        return other
+
+    def __call__(self, *coordinates: Numbers, by: Optional[By] = None) -> Any:
+        """The function at points in natural units: one argument an axis, which broadcast as numpy does."""
+        if by is not None:
+            return self.by(by)(*coordinates)
+        function = self._function
+        points, shape = self._points(coordinates)
+        return _shaped(function.values(points), shape)
+
+    def predict(self, X: Any) -> Array:
+        """As scikit-learn has it: ``X`` has a row a point and a column an axis, or is a frame with the axes' columns.
+
+        A classifier's or a probability's class: 1 for a label above ``meta["target"][...]["above"]``, else 0; where the band
+        of a score holds 0 the noise leaves it too close to call. Of everything else the value, as calling it has it: a
+        density's is records per unit.
+        """
+        values = self._rows(X)
+        if self.kind == "classifier":
+            return np.asarray(values > 0.0, dtype=np.int64)
+        return np.asarray(values > 0.5, dtype=np.int64) if self.kind == "probability" else values
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probabilities of the classes 0 and 1, from 0 to 1, a row a point."""
+        if self.kind != "probability":
+            raise SynopsisError(f"a {self.kind} has no probabilities: only a target 'probability' has")
+        above = np.clip(self._rows(X), 0.0, 1.0)
+        return np.stack([1.0 - above, above], axis=1)
+
+    def decision_function(self, X: Any) -> Array:
+        """A classifier's score, whose sign is the class."""
+        if self.kind != "classifier":
+            raise SynopsisError(f"a {self.kind} has no score: only a target 'classifier' has")
+        return self._rows(X)
+
+    def score_samples(self, X: Any) -> Array:
+        """The logarithm of the proper density; minus infinity where noise has pushed it below 0."""
+        divisor = self.density(proper=True).divisor
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.maximum(self._rows(X), 0.0) / divisor))
+
+    def band(self, *coordinates: Numbers, pointwise: bool = False) -> Bounds:
+        """Lower and upper bounds: the noise, not the approximation, is within them with probability :attr:`level`.
+
+        Everywhere at once; with ``pointwise`` at any one point, which is narrower. By ``"posterior"`` there are only
+        pointwise bounds, and they hold the function itself with 95 % probability where it is as smooth as its kernel.
+        """
+        points, shape = self._points(coordinates)
+        values, half_widths = self._function.values(points), self._half_widths(points, pointwise)
+        return Bounds(_shaped(values - half_widths, shape), _shaped(values + half_widths, shape))
+
+    def half_width(self, *coordinates: Numbers, pointwise: bool = False) -> Any:
+        """Half the width of :meth:`band`."""
+        points, shape = self._points(coordinates)
+        return _shaped(self._half_widths(points, pointwise), shape)
+
+    def deviation(self, *coordinates: Numbers) -> Any:
+        """The standard deviation of the noise at points; by ``"posterior"`` that of noise and approximation together."""
+        points, shape = self._points(coordinates)
+        function = self._function
+        if isinstance(function, readings.Smooth) and function.uncertain:
+            return _shaped(function.of.deviations(points), shape)
+        return _shaped(self._pointwise.deviation * self._pointwise.lengths(points), shape)
+
+    @property
+    def mass(self) -> float:
+        """The integral over the domain, of a density the noisy number of records.
+
+        As the Rust evaluator has it: by kernels, posterior and nearest point by the midpoint rule, to about 1e-4.
+        """
+        return float(np.prod(self._about.widths)) * self._function.mean()
+
+    def integrate(self, box: Optional[Any] = None) -> float:
+        """The integral over a box ``[(low, high), ...]``, an interval an axis, or over the domain.
+
+        Exact but for kernels that are correlated or polynomial, which Gauss's rule integrates to about 1e-12.
+        """
+        ends = np.array([(a.min, a.max) for a in self.axes] if box is None else box, dtype=np.float64)
+        if ends.shape == (2,) and len(self.axes) == 1:
+            ends = ends[None, :]
+        if ends.shape != (len(self.axes), 2):
+            raise SynopsisError(f"a box of this synopsis has {len(self.axes)} intervals (low, high)")
+        function = self._function
+        low, high = (self._points(tuple(end))[0][0] for end in ends.T)
+        if np.any(low > high):
+            raise SynopsisError("an interval of the box ends before it begins")
+        return float(np.prod(self._about.widths)) * function.integral(low, high)
+
+    def density(self, proper: bool = False) -> Density:
+        """A density in place of records per unit: divided by the public number of records, or by the released mass.
+
+        With ``proper`` clipped at 0 where noise has pushed it below, and divided by what is left.
+        """
+        self._is_density()
+        divide_by = self._about.target.get("divide_by")
+        if proper:
+            clipped = np.maximum(self._function.values(readings.midpoints(len(self.axes))), 0.0).mean()
+            divisor = float(np.prod(self._about.widths) * clipped)
+        else:
+            divisor = float(divide_by) if divide_by is not None else self.mass
+        if not divisor > 0.0:
+            raise no_mass(divisor)
+        return Density(self, divisor, proper)
+
+    def cumulative(self) -> Cumulative:
+        """The part of the mass at or below a point, made to rise from 0 to 1: of a density on one axis."""
+        self._is_density()
+        return Cumulative(self)
+
+    def sample(self, n: int, rng: Union[int, np.random.Generator, None] = None) -> list[Synopsis]:
+        """``n`` plausible synopses: the values minus simulated noise of the known law, what the noise could have hidden.
+
+        They show how much of a curve is noise; they are not more data, and have no band of their own.
+        """
+        about, count = self._about, len(self._values)
+        drawn = about.noise.scale * noise.draw(about.noise.law, count, n, np.random.default_rng(rng))
+        if isinstance(about.basis, Kernels):
+            # The noise is on the coordinates in Newton's basis.
+            drawn = Newton.on(about.basis.kernel, about.basis.points).coefficients(drawn.T).T
+        return [self._like(self._values - one, self._by) for one in drawn]
+
+    def query(self, function: Function) -> Answer:
+        """What a function adds up to over the records, and its mean, with both their errors; of moments only.
+
+        ``function`` takes an array an axis, in natural units, and broadcasts as numpy does: ``lambda x: np.exp(-x**2)``.
+        """
+        return answer(self._about, self._values, function)
+
+    def weights(self, function: Function) -> Array:
+        """The coefficients of a query: its sum is that of their products with :attr:`values`."""
+        return coefficients(self._about, function)
+
+    def to_bpoly(self) -> BPoly:
+        """The same polynomial as a ``scipy.interpolate.BPoly``: one axis, a lattice, read by an order. Needs SciPy."""
+        if not isinstance(self._function, readings.Polynomial) or len(self.axes) != 1:
+            raise SynopsisError("only a lattice of one axis, read by an order, is a polynomial of SciPy's")
+        from scipy.interpolate import BPoly
+
+        return BPoly(self._function.coefficients[:, None], [self.axes[0].min, self.axes[0].max])
+
+    def _like(self, values: Array, by: By) -> Synopsis:
+        """The same description, checked before."""
+        other = object.__new__(Synopsis)
+        other._document, other._about, other._values, other._by = self._document, self._about, values, by
+        values.flags.writeable = False
+        return other
+
+    def _is_density(self) -> None:
+        if self.kind != "density":
+            raise SynopsisError(f"this synopsis is no density but a {self.kind}")
+
+    @cached_property
+    def _function(self) -> readings.Reading:
+        return readings.read(self._about, self._values, self._by)
+
+    @cached_property
+    def _pointwise(self) -> bands.Pointwise:
+        return bands.Pointwise(self._about, self._by)
+
+    def _half_widths(self, points: Array, pointwise: bool) -> Array:
+        function = self._function
+        if not pointwise:
+            return bands.simultaneous(self._about, self._by, points)
+        if isinstance(function, readings.Smooth) and function.uncertain:
+            return _NORMAL * function.of.deviations(points)
+        return self._pointwise.factor * self._pointwise.lengths(points)
+
+    def _points(self, coordinates: tuple[Numbers, ...]) -> tuple[Array, tuple[int, ...]]:
+        """Points of the unit cube, a row a point, and the shape of what was asked."""
+        about = self._about
+        if len(coordinates) != len(about.axes):
+            raise SynopsisError(f"a point of this synopsis has {len(about.axes)} coordinates, not {len(coordinates)}")
+        units = []
+        for axis, given in zip(about.axes, coordinates):
+            natural = np.asarray(given, dtype=np.float64)
+            outside = ~((natural >= axis.min) & (natural <= axis.max))
+            if np.any(outside):
+                first = float(natural[outside].flat[0])
+                raise SynopsisError(f"{axis.column} = {first} is outside the domain {axis.min} to {axis.max}")
+            units.append(np.clip((natural - axis.min) / (axis.max - axis.min), 0.0, 1.0))
+        wide = np.broadcast_arrays(*units)
+        return np.stack([unit.ravel() for unit in wide], axis=1), wide[0].shape
+
+    def _rows(self, X: Any) -> Array:
+        columns = [axis.column for axis in self.axes]
+        if hasattr(X, "columns") and set(columns) <= set(X.columns):
+            X = np.stack([np.asarray(X[column], dtype=np.float64) for column in columns], axis=1)
+        rows = np.asarray(X, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != len(columns):
+            raise SynopsisError(
+                f"X has a row a point and {len(columns)} columns, {', '.join(columns)}; its shape is {rows.shape}"
+            )
+        return np.asarray(self(*rows.T))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Synopsis, (self._document, self._values, self._by)
+
+    def __repr__(self) -> str:
+        return show.line(self)
+
+    def _repr_html_(self) -> str:
+        return show.html(self)
+
+
+def read(path: Union[str, os.PathLike[str]]) -> Synopsis:
+    """A synopsis from a file, Arrow or JSON."""
+    content = Path(path).read_bytes()
+    return Synopsis.from_arrow(content) if content[:4] == b"\xff" * 4 else Synopsis.from_json(content)
+
+
+def example() -> Synopsis:
+    """A synopsis to try things with: departure delays at one airport on one day of 2013, released with epsilon = 1."""
+    return read(Path(__file__).with_name("example.json"))
+
+
+def _shaped(values: Array, shape: tuple[int, ...]) -> Any:
+    return np.float64(values[0]) if shape == () else values.reshape(shape)

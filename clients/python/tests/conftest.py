@@ -1,0 +1,60 @@
+"""What the tests share: golden vectors, and synopses to ask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+
+import bernstream
+
+CLIENTS = Path(__file__).parents[2]
+FOLDER = CLIENTS / "golden"
+GOLDEN = sorted(path for path in FOLDER.glob("*.json") if path.name != "wrong.json")
+WRONG = json.loads((FOLDER / "wrong.json").read_text()) if (FOLDER / "wrong.json").exists() else []
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    """A synopsis as it is written, to be changed."""
+    found: dict[str, Any] = json.loads(bernstream.example().to_json())
+    return found
+
+
+@pytest.fixture
+def lattice(document: dict[str, Any]) -> Callable[..., bernstream.Synopsis]:
+    """A synopsis on a lattice of so many axes, with seeded values."""
+
+    def made(axes: int, degree: int, order: int = 3, **more: Any) -> bernstream.Synopsis:
+        domain = [{"column": "xyz"[i], "min": -1.0 - i, "max": 2.0 + i} for i in range(axes)]
+        values = np.random.default_rng(5).normal(size=(degree + 1) ** axes).tolist()
+        target = {"sum": {"expression": "1"}}
+        changed = {**document, "domain": domain, "degree": degree, "order": order, "target": target, "values": values, **more}
+        return bernstream.Synopsis.from_json(changed)
+
+    return made
+
+
+@pytest.fixture
+def kernels(document: dict[str, Any]) -> Callable[..., bernstream.Synopsis]:
+    """A sum of kernel functions."""
+
+    def made(kernel: Any, axes: int, **more: Any) -> bernstream.Synopsis:
+        rng = np.random.default_rng(6)
+        points = rng.uniform(size=(9, axes)).tolist()
+        changed = {
+            **document,
+            "domain": [{"column": "xyz"[i], "min": 0.0, "max": 2.0 + i} for i in range(axes)],
+            "basis": {"kernel": {"kernel": kernel, "points": points}},
+            "degree": 1,
+            "order": 1,
+            "target": {"sum": {"expression": "1"}},
+            "values": rng.normal(size=9).tolist(),
+            **more,
+        }
+        return bernstream.Synopsis.from_json(changed)
+
+    return made

@@ -1,0 +1,142 @@
+"""The same numbers as the Rust evaluator, on vectors that it wrote."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from conftest import CLIENTS, GOLDEN, WRONG
+from functions import function
+
+from bernstream import Synopsis, SynopsisError
+
+
+def cases(part: str) -> list[Any]:
+    found = [(path, json.loads(path.read_text())) for path in GOLDEN]
+    return [pytest.param(case, id=path.stem) for path, case in found if case.get(part)]
+
+
+def read(case: dict[str, Any], form: str) -> Synopsis:
+    if form == "arrow":
+        return Synopsis.from_arrow(base64.b64decode(case["arrow"]))
+    return Synopsis.from_json(case["synopsis"])
+
+
+def close(found: Any, expected: Any, tolerance: float) -> None:
+    found, expected = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
+    size = max(float(np.abs(expected).max()), 1e-300)
+    apart = float(np.abs(found - expected).max()) / size
+    assert apart <= tolerance, f"off by {apart:.1e} of the largest, not {tolerance:.0e}"
+
+
+def test_there_are_golden_vectors() -> None:
+    assert GOLDEN, "clients/golden has no vectors: nothing was compared"
+    assert WRONG, "clients/golden has no wrong.json: nothing was refused"
+    for part in ("evaluations", "half_widths", "queries", "proper", "refused"):
+        assert cases(part), part
+
+
+@pytest.mark.parametrize("form", ["json", "arrow"])
+@pytest.mark.parametrize("case", cases("evaluations"))
+def test_readings_agree_with_rust(case: dict[str, Any], form: str) -> None:
+    synopsis = read(case, form)
+    for expected in case["evaluations"]:
+        if form == "arrow" and expected["by"] == "posterior":
+            continue  # It takes its time, and the two forms are one synopsis: see below.
+        reading, points = synopsis.by(expected["by"]), np.transpose(expected["points"])
+        tolerance = expected["tolerance"]
+        values = reading(*points)
+        close(values, expected["values"], tolerance)
+        close(reading.mass, expected["mass"], tolerance)
+        if expected.get("deviations") is not None:
+            close(reading.deviation(*points), expected["deviations"], tolerance)
+        # A test that cannot fail is none.
+        with pytest.raises(AssertionError):
+            close(values * (1.0 + 1e-3), expected["values"], tolerance)
+
+
+@pytest.mark.parametrize("case", cases("half_widths"))
+def test_bands_agree_with_rust(case: dict[str, Any]) -> None:
+    synopsis, expected = read(case, "json"), case["half_widths"]
+    tolerance = expected.get("tolerance", 1e-12)
+    points = np.transpose(expected["points"])
+    close(synopsis.half_width(*points), expected["simultaneous"], tolerance)
+    for band in expected["pointwise"]:
+        reading = synopsis.by(band["order"])
+        close(reading.half_width(*points, pointwise=True), band["half_widths"], band.get("tolerance", tolerance))
+        close(reading.deviation(*points), band["deviations"], band.get("tolerance", tolerance))
+
+
+@pytest.mark.parametrize("case", cases("queries"))
+def test_queries_agree_with_rust(case: dict[str, Any]) -> None:
+    synopsis = read(case, "json")
+    names = [axis.column for axis in synopsis.axes]
+    for expected in case["queries"]:
+        answer, tolerance = synopsis.query(function(expected["function"], names)), expected["tolerance"]
+        close(answer.sum, expected["sum"], tolerance)
+        close(answer.noise.deviation, expected["noise_deviation"], tolerance)
+        width = expected.get("half_width_tolerance", tolerance)
+        close(answer.noise.half_width, expected["noise_half_width"], width)
+        assert (answer.mean is None) == (expected["mean"] is None)
+        if answer.mean is not None:
+            close(answer.mean.value, expected["mean"], tolerance)
+            # The mean of a constant has no noise but that of rounding.
+            apart = abs(answer.mean.noise.half_width - expected["mean_noise_half_width"])
+            assert apart <= width * expected["mean_noise_half_width"] + 1e-12 * abs(answer.mean.value)
+        # What a polynomial of few degrees is missed by is rounding.
+        largest = float(np.abs(expected["weights"]).sum())
+        assert abs(answer.truncation.per_record - expected["truncation_per_record"]) <= tolerance * largest
+        if expected.get("truncation_proved") is not None:
+            assert answer.truncation.per_record <= expected["truncation_proved"] + tolerance * largest
+        close(synopsis.weights(function(expected["function"], names)), expected["weights"], tolerance)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+def test_the_json_and_the_arrow_form_are_one_synopsis(path: Path) -> None:
+    case = json.loads(path.read_text())
+    one, other = read(case, "json"), read(case, "arrow")
+    assert one.meta == other.meta and np.array_equal(one.values, other.values)
+    assert Synopsis.from_json(one.to_json()).meta == one.meta
+
+
+@pytest.mark.parametrize("case", cases("refused"))
+def test_readings_that_values_do_not_allow_are_refused(case: dict[str, Any]) -> None:
+    for by in case["refused"]:
+        with pytest.raises(SynopsisError):
+            read(case, "json").by(by)
+
+
+@pytest.mark.parametrize("case", cases("proper"))
+def test_densities_agree_with_rust(case: dict[str, Any]) -> None:
+    synopsis, expected = read(case, "json"), case["proper"]
+    points, tolerance = np.transpose(expected["points"]), expected["tolerance"]
+    density = synopsis.by(expected["order"]).density(proper=True)
+    close(density.divisor, expected["mass"], tolerance)
+    close(density(*points), expected["densities"], tolerance)
+    with np.errstate(divide="ignore"):
+        close(np.exp(synopsis.score_samples(points.T)), expected["densities"], 1e-9)
+    if expected["cumulative"] is None:
+        with pytest.raises(SynopsisError):
+            synopsis.cumulative()
+    else:
+        close(synopsis.cumulative()(*points), expected["cumulative"], tolerance)
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong["why"])
+def test_wrong_synopses_are_refused_in_words(wrong: dict[str, Any]) -> None:
+    with pytest.raises(SynopsisError, match=r"^not a synopsis: .{10}"):
+        Synopsis.from_json(wrong["text"])
+
+
+@pytest.mark.parametrize("case", cases("synopsis"))
+def test_synopses_are_as_the_schema_says(case: dict[str, Any]) -> None:
+    schema = json.loads((CLIENTS / "synopsis.schema.json").read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(case["synopsis"])
+    broken = {**case["synopsis"], "format": "one"}
+    assert not validator.is_valid(broken)

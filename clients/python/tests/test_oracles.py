@@ -1,0 +1,118 @@
+"""Beside SciPy, which knows nothing of us."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import bernstream
+from bernstream import Synopsis, SynopsisError, bernstein
+
+KERNELS: list[Any] = [
+    {"gaussian": {"precision": [[20.0, 0.0], [0.0, 9.0]]}},
+    {"gaussian": {"precision": [[20.0, 11.0], [11.0, 9.0]]}},
+    {"machine": {"gaussian": {"bandwidth": 0.2}}},
+    {"machine": {"laplacian": {"bandwidth": 0.3}}},
+    {"machine": {"polynomial": {"power": 5}}},
+    {"machine": "linear"},
+]
+
+
+@pytest.mark.parametrize("order", [1, 2, 7])
+@pytest.mark.parametrize("degree", [1, 2, 9, 40])
+def test_a_lattice_of_one_axis_is_a_bpoly(lattice: Callable[..., Synopsis], degree: int, order: int) -> None:
+    synopsis = lattice(1, degree, order)
+    oracle, x = synopsis.to_bpoly(), np.linspace(-1.0, 2.0, 301)
+    assert np.abs(synopsis(x) - oracle(x)).max() < 1e-12 * np.abs(oracle(x)).max()
+    for low, high in [(-1.0, 2.0), (-0.3, 0.1), (1.9, 2.0), (0.5, 0.5)]:
+        assert math.isclose(synopsis.integrate((low, high)), float(oracle.integrate(low, high)), abs_tol=1e-12)
+
+
+def test_the_operator_is_the_one_of_the_papers() -> None:
+    """``B^(h) = sum_i C(h,i) (-1)^(i-1) B^i``, by SciPy's polynomials."""
+    from scipy.interpolate import BPoly
+
+    degree, order = 6, 4
+    values = np.random.default_rng(1).normal(size=degree + 1)
+    x = np.arange(degree + 1) / degree
+    expected, iterated = np.zeros(degree + 1), values
+    for i in range(1, order + 1):
+        expected = expected + math.comb(order, i) * (-1) ** (i - 1) * iterated
+        iterated = BPoly(iterated[:, None], [0.0, 1.0])(x)
+    assert np.allclose(bernstein.Operator(1, degree).coefficients(values, order), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("degree", [1, 40, 149, 5000])
+def test_the_basis_is_binomial(degree: int) -> None:
+    x = np.array([0.0, 1e-300, 1e-9, 0.1, 0.5, 0.77, 1.0 - 1e-9, 1.0])
+    expected = stats.binom.pmf(np.arange(degree + 1)[None, :], degree, x[:, None])
+    assert np.allclose(bernstein.basis(degree, x), expected, atol=1e-11)
+
+
+def box_of(synopsis: Synopsis, share: float) -> list[tuple[float, float]]:
+    return [(a.min + 0.1 * (a.max - a.min), a.min + share * (a.max - a.min)) for a in synopsis.axes]
+
+
+@pytest.mark.parametrize("order", [1, 3])
+def test_integrals_are_those_of_scipy(lattice: Callable[..., Synopsis], order: int) -> None:
+    for axes in (1, 2):
+        synopsis = lattice(axes, 5, order)
+        box = box_of(synopsis, 0.7)
+        expected, _ = integrate.nquad(lambda *at, of=synopsis: float(of(*at)), box)
+        assert math.isclose(synopsis.integrate(box), expected, rel_tol=1e-9)
+        assert math.isclose(synopsis.integrate(), synopsis.mass, rel_tol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_integrals_of_kernels_are_those_of_gauss(kernels: Callable[..., Synopsis], kernel: Any) -> None:
+    synopsis = kernels(kernel, 2, offset=0.25)
+    box = box_of(synopsis, 0.8)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    at = [low + (high - low) * (nodes + 1.0) / 2.0 for low, high in box]
+    area = math.prod((high - low) / 2.0 for low, high in box)
+    expected = area * float(weights @ synopsis(at[0][:, None], at[1][None, :]) @ weights)
+    # A Laplacian has corners, which Gauss's rule follows slowly.
+    tolerance = 1e-4 if "laplacian" in str(kernel) else 1e-9
+    assert math.isclose(synopsis.integrate(box), expected, rel_tol=tolerance, abs_tol=tolerance)
+    assert math.isclose(synopsis.integrate(), synopsis.mass, rel_tol=2e-3, abs_tol=2e-3)
+
+
+def test_other_readings_integrate_to_what_they_show(document: dict[str, Any]) -> None:
+    synopsis = bernstream.example()
+    x = np.linspace(-30.0, 60.0, 200_001)
+    for by in ("nearest", "kernel", "posterior"):
+        reading = synopsis.by(by)
+        expected = float(integrate.trapezoid(reading(x), x))
+        assert math.isclose(reading.integrate((-30.0, 60.0)), expected, rel_tol=1e-4), by
+
+
+def test_a_distribution_function_rises_from_0_to_1_with_its_density() -> None:
+    synopsis = bernstream.example()
+    x = np.linspace(-30.0, 180.0, 421)
+    below = synopsis.cumulative()(x)
+    assert below[0] == 0.0 and below[-1] == 1.0 and np.all(np.diff(below) >= 0.0)
+    density = synopsis.density(proper=True)
+    expected = integrate.cumulative_trapezoid(density(x), x, initial=0.0)
+    assert np.abs(below - expected).max() < 0.05
+    assert np.all(density(x) >= 0.0) and math.isclose(expected[-1], 1.0, rel_tol=1e-2)
+    assert math.isclose(synopsis.density().divisor, synopsis.mass)
+
+
+def test_a_query_of_a_polynomial_is_answered_without_truncation(document: dict[str, Any]) -> None:
+    changed = {**document, "basis": {"cosine": {"frequencies": 4}}, "degree": 1, "order": 1}
+    # A thousand records in the middle of the domain, at 75.
+    synopsis = Synopsis.from_json({**changed, "target": {"moments": {"frequencies": 4}}, "values": [1e3, 0.0, -1e3, 0.0]})
+    answer = synopsis.query(lambda x: (x / 75.0) ** 3)
+    assert abs(answer.sum - 1000.0) < 1e-9 and answer.mean is not None and abs(answer.mean.value - 1.0) < 1e-9
+    assert answer.truncation.per_record < 1e-9
+    assert synopsis.query(np.sin).truncation.per_record > 0.9
+    with pytest.raises(SynopsisError, match=r"no finite answer at \["):
+        synopsis.query(lambda x: np.where(x > 100.0, np.inf, x))
+    with pytest.raises(SynopsisError, match="query"):
+        synopsis(75.0)
+    with pytest.raises(SynopsisError, match="call it"):
+        bernstream.example().query(np.sin)

@@ -1,0 +1,63 @@
+//! How a command reaches a cluster.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+
+use crate::cli::Failure;
+use crate::source::broker::{Broker, Identity, Mechanism, Sasl, Security, Tls};
+
+/// Bootstrap servers, TLS and SASL. A command that takes them lets one of its own arguments require
+/// `brokers`; flattened into an optional group, that group would never be found (clap leaves a group with groups in it empty).
+#[derive(Clone, Debug, clap::Args)]
+pub struct Cluster {
+    /// Kafka's bootstrap servers, host:port[,host:port...]
+    #[arg(long, required = false)]
+    pub brokers: String,
+    /// Speak TLS; brokers must have a certificate of an authority that this system trusts
+    #[arg(long, requires = "brokers")]
+    pub tls: bool,
+    /// Speak TLS; brokers must have a certificate of an authority in this file (PEM)
+    #[arg(long, requires = "brokers", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Speak TLS, and show this certificate (PEM)
+    #[arg(long, requires_all = ["brokers", "private_key"], value_name = "FILE")]
+    pub certificate: Option<PathBuf>,
+    /// The private key of the certificate (PEM, not encrypted)
+    #[arg(long = "private-key", id = "private_key", requires = "certificate", value_name = "FILE")]
+    pub private_key: Option<PathBuf>,
+    /// Log in, in this way
+    #[arg(
+        long,
+        requires_all = ["brokers", "username", "password_file"],
+        value_name = "MECHANISM",
+        value_parser = PossibleValuesParser::new(Mechanism::ALL.map(Mechanism::name))
+    )]
+    pub sasl: Option<String>,
+    /// The user to log in as
+    #[arg(long, requires = "sasl", value_name = "NAME")]
+    pub username: Option<String>,
+    /// A file that holds the user's password and nothing else
+    #[arg(long, requires = "sasl", value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+}
+
+impl Cluster {
+    /// What the clients are made of; says what is unwise about it.
+    pub fn broker(&self) -> Result<Broker, Failure> {
+        let identity = self.certificate.clone().zip(self.private_key.clone());
+        let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+        let is_tls = self.tls || self.ca.is_some() || identity.is_some();
+        let tls = is_tls.then(|| Tls { ca: self.ca.clone(), identity });
+        let mechanism = self.sasl.as_deref().and_then(Mechanism::named);
+        let sasl = mechanism.zip(self.username.clone().zip(self.password_file.clone()));
+        let sasl = sasl.map(|(mechanism, (username, password_file))| Sasl { mechanism, username, password_file });
+        let security = Security::new(tls, sasl)
+            .map_err(|wrong| Failure::Configuration(format!("{wrong}: add --tls or --ca, or take SCRAM-SHA-512")))?;
+        let broker = Broker::new(&self.brokers, security);
+        for warning in broker.warnings() {
+            eprintln!("warning: {warning}");
+        }
+        Ok(broker)
+    }
+}

@@ -1,0 +1,104 @@
+//! Synopses from a folder, as [`crate::sink::files`] writes them. A file appears by being renamed, so it is whole when it is
+//! seen, and is read once.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::shelf::PER_KEY;
+use super::{End, Error, Feed};
+use crate::sink::files;
+
+/// How often the folder is looked at, where looking is fast.
+const LOOK: Duration = Duration::from_millis(200);
+/// A look takes at most this part of the time.
+const PART: u32 = 10;
+/// No synopsis is larger.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// Files that were seen, each as it was then.
+type Seen = HashMap<PathBuf, Stamp>;
+
+/// When a file was written, and its size: another one of the same name differs in them.
+type Stamp = (Option<SystemTime>, u64);
+
+/// Whether the folder is there.
+pub(super) fn check(folder: &Path) -> Result<(), Error> {
+    if folder.is_dir() { Ok(()) } else { Err(Error::NoFolder { path: folder.to_owned() }) }
+}
+
+/// Reads until the end is asked for.
+pub(super) fn follow(folder: &Path, feed: &Feed, end: &End) -> Result<(), Error> {
+    let mut seen = Seen::new();
+    while !end.is_asked() {
+        let started = Instant::now();
+        check(folder)?;
+        let found = look(folder)?;
+        feed.found();
+        for path in newest(&found, &seen) {
+            read(folder, path, feed);
+            if end.is_asked() {
+                break;
+            }
+        }
+        seen = found.into_iter().collect();
+        end.wait(LOOK.max(started.elapsed() * PART));
+    }
+    Ok(())
+}
+
+/// Every file, by its path.
+fn look(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, Error> {
+    let paths = files::synopses(&files::Params { path: folder.to_owned() })?;
+    let stamp = |path: PathBuf| {
+        let metadata = fs::metadata(&path).ok()?;
+        Some((path, (metadata.modified().ok(), metadata.len())))
+    };
+    Ok(paths.into_iter().filter_map(stamp).collect())
+}
+
+/// The files that were not seen, the newest windows of each key only; older windows first, which is how they are named.
+fn newest<'a>(found: &'a [(PathBuf, Stamp)], seen: &Seen) -> Vec<&'a Path> {
+    let new: Vec<&Path> =
+        found.iter().filter(|(path, stamp)| seen.get(path) != Some(stamp)).map(|(path, _)| path.as_path()).collect();
+    let of_each_key = new.chunk_by(|one, other| one.parent() == other.parent());
+    let mut newest: Vec<&Path> =
+        of_each_key.flat_map(|files| files.iter().skip(files.len().saturating_sub(PER_KEY)).copied()).collect();
+    newest.sort_by_key(|path| path.file_name());
+    newest
+}
+
+fn read(folder: &Path, path: &Path, feed: &Feed) {
+    let name = || path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    match fs::metadata(path).and_then(|file| if file.len() > MOST_BYTES { Ok(None) } else { fs::read(path).map(Some) })
+    {
+        Ok(Some(bytes)) => feed.put(name, &bytes),
+        Ok(None) => feed.refuse(name(), format!("it has more than {MOST_BYTES} bytes")),
+        // It was removed since.
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => feed.refuse(name(), error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_new_files_are_read_and_of_many_the_newest_of_each_key() {
+        let stamp = (None, 1);
+        let file = |name: String| (PathBuf::from(name), stamp);
+        let mut found: Vec<_> = (0..100).map(|day| file(format!("out/r/JFK/{day:03}.arrows"))).collect();
+        found.push(file("out/r/LGA/050.arrows".to_owned()));
+        let read = newest(&found, &Seen::new());
+        assert_eq!(read.len(), PER_KEY + 1);
+        assert_eq!(read.first(), Some(&Path::new("out/r/JFK/040.arrows")));
+        assert_eq!(read[10..12], [Path::new("out/r/JFK/050.arrows"), Path::new("out/r/LGA/050.arrows")]);
+        let mut seen: Seen = found.iter().cloned().collect();
+        assert!(newest(&found, &seen).is_empty());
+        seen.insert("out/r/JFK/007.arrows".into(), (None, 2));
+        assert_eq!(newest(&found, &seen), [Path::new("out/r/JFK/007.arrows")], "it was written anew");
+    }
+}

@@ -1,0 +1,192 @@
+// Questions to a summary of moments: a function of a record is typed, and the server answers what it adds up to.
+
+import { element } from "./dom.js";
+import { drawAnswers } from "./plot.js";
+import { heading, ofAnswer } from "./sentence.js";
+import { giveOrTake, rounded, short, shortStart } from "./words.js";
+import { roundOut } from "./axes.js";
+import { stepOf } from "./store.js";
+
+/** The answers of so many windows are asked for and drawn. */
+const WINDOWS = 12;
+
+const get = async (address) => {
+  const response = await fetch(address);
+  const body = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
+  if (!response.ok) throw new Error(body.error ?? `the server answered ${response.status}`);
+  return body;
+};
+
+export class Ask {
+  #home;
+  #parts;
+  #question = "";
+  #answers = new Map();
+  #look;
+  #drawn;
+
+  /** `drawn` is called when there are new answers. */
+  constructor(home, drawn) {
+    this.#home = home;
+    this.#drawn = drawn;
+  }
+
+  /** The answers that are on screen, oldest first: { meta, answer }. */
+  get shown() {
+    return this.#windows().map(({ meta }) => ({ meta, answer: this.#answers.get(this.#name(meta)) })).filter(({ answer }) => answer?.sum !== undefined);
+  }
+
+  get question() {
+    return this.#question;
+  }
+
+  draw(look) {
+    this.#look = look;
+    const { meta } = look.entry;
+    const signature = JSON.stringify([meta.release, meta.key, meta.domain]);
+    if (this.#parts?.signature !== signature) this.#build(meta, signature);
+    this.#ask();
+  }
+
+  forget() {
+    this.#parts = undefined;
+    this.#home.replaceChildren();
+  }
+
+  #build(meta, signature) {
+    const examples = suggestions(meta);
+    if (!this.#question || this.#parts?.columns !== columnsOf(meta)) this.#question = examples[0];
+    const input = element("input", {
+      id: "question", type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false", value: this.#question,
+      "aria-describedby": "question-hint",
+    });
+    const form = element("form", { class: "ask" },
+      element("label", { for: "question", text: "What does this add up to over the records?" }),
+      element("div", { class: "row" }, input, element("button", { type: "submit", class: "main", text: "Ask" })));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#question = input.value.trim();
+      this.#ask();
+    });
+    const chips = element("p", { class: "chips" }, "For example ",
+      ...examples.map((text) => element("button", {
+        type: "button", class: "chip", text,
+        onclick: () => {
+          input.value = this.#question = text;
+          this.#ask();
+        },
+      })));
+    const hint = element("p", { id: "question-hint", class: "hint",
+      text: `A function of ${meta.domain.map((axis) => axis.column).join(" and ")}, the smoother the better: + \u2212 * / ^, abs cos exp ln max min sin sqrt tanh. Any number of questions costs no privacy.` });
+    const answer = element("div", { class: "answer" });
+    const canvas = element("canvas", { class: "answers", role: "img" });
+    this.#parts = { signature, columns: columnsOf(meta), answer, canvas };
+    this.#home.replaceChildren(form, chips, hint, answer, canvas);
+  }
+
+  #windows() {
+    if (!this.#look) return [];
+    const { series, entry } = this.#look;
+    const at = series.indexOf(entry);
+    const end = Math.max(at + 1, Math.min(WINDOWS, series.length));
+    return series.slice(Math.max(0, end - WINDOWS), end);
+  }
+
+  #name = (meta) => JSON.stringify([this.#question, meta.release, meta.key, meta.window.start, meta.ledger.sequence]);
+
+  #ask() {
+    const missing = this.#windows().filter(({ meta }) => !this.#answers.has(this.#name(meta)));
+    if (this.#answers.size > 2000) this.#answers.clear();
+    // The window that is shown first: a wrong question is asked once.
+    const { entry } = this.#look;
+    missing.sort((a, b) => (b === entry) - (a === entry));
+    const next = async () => {
+      for (const { meta } of missing) {
+        const name = this.#name(meta);
+        if (this.#answers.has(name)) continue;
+        this.#answers.set(name, { pending: true });
+        const about = new URLSearchParams({ release: meta.release, ask: this.#question, window: meta.window.start });
+        if (meta.key !== null && meta.key !== undefined) about.set("key", meta.key);
+        try {
+          this.#answers.set(name, (await get(`/api/v1/query?${about}`)).answer);
+        } catch (error) {
+          this.#answers.set(name, { error: error.message });
+          this.#show();
+          if (meta === entry.meta) return;
+        }
+        this.#show();
+      }
+    };
+    this.#show();
+    next();
+  }
+
+  #show() {
+    const { entry } = this.#look;
+    const answer = this.#answers.get(this.#name(entry.meta));
+    this.#parts.answer.replaceChildren(...answerElements(answer, this.#question));
+    const points = this.shown.map(({ meta, answer: { sum, noise, truncation } }) => ({
+      label: shortStart(meta.window.start, stepOf(meta)), value: sum, inner: noise.half_width,
+      outer: noise.half_width + truncation.error, isChosen: meta === entry.meta,
+    }));
+    this.#parts.canvas.hidden = points.length === 0;
+    if (points.length > 0) {
+      const [min, max] = roundOut(
+        Math.min(0, ...points.map(({ value, outer }) => value - outer)), Math.max(0, ...points.map(({ value, outer }) => value + outer)));
+      drawAnswers(this.#parts.canvas, {
+        points, chosen: points.findIndex(({ isChosen }) => isChosen), y: { min, max, label: `sum of ${this.#question}` },
+      });
+    }
+    const words = answer?.sum === undefined ? `${heading(entry.meta)}: no answer yet.` : ofAnswer(entry.meta, this.#question, answer);
+    this.#parts.canvas.setAttribute("aria-label", `${words} ${points.length} windows are drawn, each with its errors.`);
+    this.#drawn();
+  }
+}
+
+const columnsOf = (meta) => meta.domain.map((axis) => axis.column).join("\n");
+
+/** A column as the language of questions writes it. */
+const quoted = (column) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(column) ? column : `"${column}"`);
+
+/** Questions that anyone may start with: how many records, how many near a place, what a column adds up to. */
+function suggestions(meta) {
+  const near = ({ column, min, max }) => {
+    const [middle, width] = [round((2 * min + max) / 3), round((max - min) / 6)];
+    const shifted = middle === 0 ? quoted(column) : `(${quoted(column)} ${middle < 0 ? "+" : "-"} ${Math.abs(middle)})`;
+    return `exp(-(${shifted} / ${width})^2)`;
+  };
+  return [near(meta.domain[0]), ...meta.domain.map(({ column }) => quoted(column)), "1"];
+}
+
+const round = (x) => Number(x.toPrecision(1));
+
+function answerElements(answer, question) {
+  if (!answer || answer.pending) return [element("p", { class: "hint", text: "Asking \u2026" })];
+  if (answer.error) return [element("p", { class: "wrong", role: "alert", text: `${question}: ${answer.error}` })];
+  const { sum, noise, truncation, mean } = answer;
+  const level = `${Math.round(noise.level * 100)} %`;
+  const proved = truncation.is_proved ? "at most (proved)" : "about (not proved)";
+  const line = (class_, text) => element("p", { class: class_, text });
+  const parts = [
+    line("figure", rounded(sum, noise.half_width)),
+    line("", `the noise is within \u00b1 ${short2(noise.half_width)} with ${level} probability`),
+    line("", `what the moments do not hold: ${proved} ${short2(truncation.error)}, ${short2(truncation.per_record)} a record`),
+  ];
+  const second = mean
+    ? [
+      line("figure", rounded(mean.value, mean.noise.half_width)),
+      line("", `per record: the noise is within \u00b1 ${short2(mean.noise.half_width)}, truncation ${proved} ${short2(truncation.per_record)}`),
+    ]
+    : [line("", "per record: none, the noise leaves too little of the number of records")];
+  return [
+    element("div", {}, element("h3", { text: "Sum" }), ...parts),
+    element("div", {}, element("h3", { text: "Mean" }), ...second),
+  ];
+}
+
+const short2 = (x) => short(Number(x.toPrecision(2)));
+
+/** What an answer is in a row of the table. */
+export const answerRow = ({ meta, answer }) => [
+  meta.window.start, meta.window.end, giveOrTake(answer.sum, answer.noise.half_width), short2(answer.truncation.error),
+];

@@ -1,0 +1,57 @@
+// Files for people to keep: what they say of themselves goes with them.
+
+import { theme } from "./axes.js";
+import { title } from "./kinds.js";
+import { definition, inSymbols, unit } from "./price.js";
+import { span } from "./words.js";
+
+/** A name that any system takes. */
+export function fileName(meta, ending) {
+  const parts = [meta.release, meta.key, meta.window.start].filter((part) => part !== null && part !== undefined);
+  return `${parts.join("-").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^[.\-]+/, "_").slice(0, 120)}.${ending}`;
+}
+
+export function save(name, type, content) {
+  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** The pictures side by side as they stand on the page, with what they are and how private above and below. */
+export async function png(home, meta) {
+  const canvases = [...home.querySelectorAll("canvas")].filter((canvas) => canvas.width > 0 && !canvas.hidden);
+  const ratio = Math.max(1, window.devicePixelRatio || 1);
+  const boxes = canvases.map((canvas) => canvas.getBoundingClientRect());
+  const [left, top] = [Math.min(...boxes.map((box) => box.left)), Math.min(...boxes.map((box) => box.top))];
+  const width = Math.max(...boxes.map((box) => box.right)) - left;
+  const height = Math.max(...boxes.map((box) => box.bottom)) - top;
+  const margin = 24;
+  const sheet = document.createElement("canvas");
+  Object.assign(sheet, { width: Math.round((width + 2 * margin) * ratio), height: Math.round((height + 4 * margin + 46) * ratio) });
+  const pen = sheet.getContext("2d");
+  pen.scale(ratio, ratio);
+  const colours = theme();
+  pen.fillStyle = colours.paper;
+  pen.fillRect(0, 0, sheet.width, sheet.height);
+  pen.fillStyle = colours.ink;
+  pen.font = `600 17px ${colours.font}`;
+  const key = meta.key === null || meta.key === undefined ? "" : ` \u00b7 ${meta.key}`;
+  pen.fillText(`${title(meta)}${key}`, margin, margin + 14, width);
+  pen.font = `13px ${colours.font}`;
+  pen.fillStyle = colours.soft;
+  const simulated = meta.synthetic ? " \u00b7 SIMULATED RECORDS" : "";
+  pen.fillText(`${span(meta.window.start, meta.window.end)}${simulated}`, margin, margin + 36, width);
+  canvases.forEach((canvas, i) => {
+    const box = boxes[i];
+    pen.drawImage(canvas, margin + box.left - left, 2 * margin + 28 + box.top - top, box.width, box.height);
+  });
+  const { short: kind } = definition(meta);
+  pen.fillText(`${inSymbols(meta.privacy.price)} a window, ${unit(meta).short}, ${kind}. Noise was added on purpose; differences smaller than the band are not evidence.`,
+    margin, height + 3 * margin + 34, width);
+  return new Promise((done) => sheet.toBlob(done, "image/png"));
+}

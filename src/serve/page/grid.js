@@ -1,0 +1,125 @@
+// The numbers that are drawn: a function and its bands on even points. Each is worked out once a synopsis.
+
+const kept = new WeakMap();
+const places = new WeakMap();
+/** Crosshairs and sliders ask for ever new places: so many are kept. */
+const MOST_PLACES = 12;
+
+function once(synopsis, name, make, all = kept) {
+  if (!all.has(synopsis)) all.set(synopsis, new Map());
+  const own = all.get(synopsis);
+  if (all === places && own.size >= MOST_PLACES && !own.has(name)) own.clear();
+  if (!own.has(name)) own.set(name, make());
+  return own.get(name);
+}
+
+/** `count` even points from end to end of an axis; the ends are exact. */
+export function along({ min, max }, count) {
+  return Array.from({ length: count }, (_, i) => (i === count - 1 ? max : min + ((max - min) * i) / (count - 1)));
+}
+
+const evaluator = (synopsis) => once(synopsis, "evaluator", () => synopsis.evaluator());
+const pointwise = (synopsis) => once(synopsis, "pointwise", () => synopsis.pointwise());
+
+/** The points of one line through the domain: along `axis`, all other coordinates as `at` has them. */
+const lineAxes = (meta, axis, at, xs) => meta.domain.map((_, i) => (i === axis ? xs : [at[i]]));
+
+/** The function along one axis, with half the width of its simultaneous (`wide`) and pointwise (`narrow`) band. */
+export function line(synopsis, axis, at, count = 201) {
+  const others = at.map((x, i) => (i === axis ? "" : x));
+  return once(synopsis, JSON.stringify(["line", axis, others, count]), () => {
+    const xs = along(synopsis.meta.domain[axis], count);
+    const axes = lineAxes(synopsis.meta, axis, at, xs);
+    return {
+      xs,
+      values: evaluator(synopsis).on(axes),
+      wide: synopsis.halfWidths(axes),
+      narrow: pointwise(synopsis).halfWidths(axes),
+    };
+  }, places);
+}
+
+/** `count` curves along one axis that the noise could have turned into this one. */
+export function plausible(synopsis, axis, at, count, points = 101) {
+  const samples = once(synopsis, `samples ${count}`, () => synopsis.sample(count));
+  const xs = along(synopsis.meta.domain[axis], points);
+  const axes = lineAxes(synopsis.meta, axis, at, xs);
+  return { xs, curves: samples.map((sample) => evaluator(sample).on(axes)) };
+}
+
+/** The function on the first two axes, row-major, the second fastest; the third, if there is one, at `at[2]`. */
+export function plane(synopsis, at, side) {
+  const { domain } = synopsis.meta;
+  const others = at.slice(2);
+  return once(synopsis, JSON.stringify(["plane", others, side]), () => {
+    const [xs, ys] = [along(domain[0], side), along(domain[1], side)];
+    const axes = [xs, ys, ...others.map((x) => [x])];
+    return { xs, ys, values: evaluator(synopsis).on(axes), wide: synopsis.halfWidths(axes) };
+  }, places);
+}
+
+/** Value and half-widths at one point. */
+export function point(synopsis, at) {
+  const axes = at.map((x) => [x]);
+  return {
+    value: evaluator(synopsis).on(axes)[0],
+    wide: synopsis.halfWidths(axes)[0],
+    narrow: pointwise(synopsis).halfWidths(axes)[0],
+  };
+}
+
+/** The least and largest value, with the band, of all entries of a series: one scale for all windows. */
+export function extent(series, withBand) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const { synopsis } of series) {
+    const [a, b] = once(synopsis, `extent ${withBand}`, () => own(synopsis, withBand));
+    low = Math.min(low, a);
+    high = Math.max(high, b);
+  }
+  return low <= high ? [low, high] : [0, 1];
+}
+
+function own(synopsis, withBand) {
+  const { domain } = synopsis.meta;
+  const count = [0, 101, 33, 15][domain.length];
+  const axes = domain.map((axis) => along(axis, count));
+  const values = evaluator(synopsis).on(axes);
+  const wide = withBand ? synopsis.halfWidths(axes) : null;
+  let [low, high] = [Infinity, -Infinity];
+  for (let i = 0; i < values.length; i++) {
+    const half = wide ? wide[i] : 0;
+    low = Math.min(low, values[i] - half);
+    high = Math.max(high, values[i] + half);
+  }
+  return [low, high];
+}
+
+/**
+ * Where two windows differ by more than both their bands: 1 above, -1 below, 0 where the noise alone could be the
+ * difference.
+ */
+export function beyond(now, then) {
+  return Array.from(now.values, (value, i) => {
+    const apart = value - then.values[i];
+    return Math.abs(apart) > now.wide[i] + then.wide[i] ? Math.sign(apart) : 0;
+  });
+}
+
+/** Runs of equal marks along `xs`, as `{ mark, from, to }`; a border lies midway between two points. */
+export function runs(xs, marks) {
+  const found = [];
+  marks.forEach((mark, i) => {
+    const last = found[found.length - 1];
+    if (last && last.mark === mark) last.to = xs[i];
+    else {
+      const from = last ? (xs[i - 1] + xs[i]) / 2 : xs[i];
+      if (last) last.to = from;
+      found.push({ mark, from, to: xs[i] });
+    }
+  });
+  return found;
+}
+
+/** The side of a border that each point is on: 1 above it, -1 below it, 0 too close to call within the band. */
+export const sides = ({ values, wide }, border) =>
+  Array.from(values, (value, i) => (Math.abs(value - border) <= wide[i] ? 0 : Math.sign(value - border)));

@@ -1,0 +1,326 @@
+// The page: what is chosen, and who draws it.
+
+import { Ask } from "./ask.js";
+import { drawAbout, drawBadge, drawFlags, drawGauge } from "./about.js";
+import { parse } from "./bernstream.js";
+import { byId, element, say } from "./dom.js";
+import { fileName, png, save } from "./download.js";
+import { listen } from "./feed.js";
+import { border, kindOf, title } from "./kinds.js";
+import { ofLine, ofPlane, percent } from "./sentence.js";
+import { line as lineOf, plane } from "./grid.js";
+import { Stage } from "./stage.js";
+import { drawStatus, drawUnreadable, judge } from "./status.js";
+import { Store } from "./store.js";
+import { answersCsv, csv, drawAnswerTable, drawTable } from "./table.js";
+import { Time } from "./time.js";
+import { duration, span } from "./words.js";
+
+const store = new Store();
+const source = { name: "", connected: true, why: null };
+const unreadable = [];
+const chosen = { release: undefined, key: undefined, window: null, at: [] };
+let line = "connecting";
+let clockAhead = 0;
+let spoken = { id: "", time: 0 };
+let isWaiting = false;
+let shape = "";
+
+const stage = new Stage(byId("stage"), (to) => {
+  for (const [axis, x] of Object.entries(to)) chosen.at[axis] = x;
+  draw();
+});
+const ask = new Ask(byId("questions"), () => drawNumbers(look()));
+const time = new Time((index) => {
+  const { series } = look() ?? { series: [] };
+  chosen.window = index === null ? null : series[index]?.synopsis ?? null;
+  draw();
+});
+
+// ---- What is shown --------------------------------------------------------------------------------------------------
+
+/** Everything that drawing needs; none as long as there is no synopsis. */
+function look() {
+  if (store.isEmpty) return undefined;
+  const releases = store.releases();
+  if (!releases.includes(chosen.release)) chosen.release = releases[0];
+  const keys = store.keys(chosen.release);
+  if (!keys.includes(chosen.key)) chosen.key = keys[0];
+  const series = store.series(chosen.release, chosen.key);
+  const found = series.findIndex(({ synopsis }) => synopsis === chosen.window);
+  const index = found < 0 ? series.length - 1 : found;
+  const entry = series[index];
+  const { domain } = entry.meta;
+  const fits = chosen.at.length === domain.length && domain.every(({ min, max }, i) => chosen.at[i] >= min && chosen.at[i] <= max);
+  if (!fits) chosen.at = domain.map(({ min, max }) => (min + max) / 2);
+  // A window before it, of the same form: a changed configuration is no change of the records.
+  const before = index > 0 && JSON.stringify(series[index - 1].meta.domain) === JSON.stringify(domain)
+    && kindOf(series[index - 1].meta) === kindOf(entry.meta) ? series[index - 1] : undefined;
+  const alike = series.filter(({ meta }) => JSON.stringify(meta.domain) === JSON.stringify(domain) && kindOf(meta) === kindOf(entry.meta));
+  return {
+    releases, keys, series: alike, entry, before, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
+    isGhost: byId("ghost").checked, isPlausible: byId("plausible").checked, isRegions: byId("regions").value === "regions",
+  };
+}
+
+/** Draws once a frame, however much happened. */
+function draw() {
+  if (isWaiting) return;
+  isWaiting = true;
+  requestAnimationFrame(() => {
+    isWaiting = false;
+    drawNow();
+  });
+  // A hidden page has no frames, and its title is read all the same.
+  if (document.visibilityState === "hidden") {
+    isWaiting = false;
+    drawNow();
+  }
+}
+
+function drawNow() {
+  if (!store.isEmpty) drawSwitches(look());
+  const now = look();
+  drawStanding(now);
+  byId("all").hidden = !now;
+  document.body.classList.toggle("empty", !now);
+  if (!now) return;
+  const { meta } = now.entry;
+  drawChoices(now);
+  drawFlags(meta);
+  drawBadge(meta);
+  drawGauge(meta);
+  if (byId("about").open) drawAbout(meta);
+  say(byId("where"), `${meta.pipeline} \u00b7 ${meta.release}`);
+  say(byId("title"), title(meta));
+  say(byId("key-title"), meta.key === null || meta.key === undefined ? "" : meta.key);
+  say(byId("when"), `${span(meta.window.start, meta.window.end)} (${duration(new Date(meta.window.end) - new Date(meta.window.start))})`);
+  document.title = `${meta.key ?? meta.release} \u00b7 bernstream`;
+  const isQuestions = kindOf(meta) === "moments";
+  byId("stage").hidden = isQuestions;
+  byId("questions").hidden = !isQuestions;
+  try {
+    if (isQuestions) {
+      stage.forget();
+      ask.draw(now);
+    } else {
+      ask.forget();
+      stage.draw(now);
+    }
+    time.draw(now);
+    time.drawMultiples(now);
+    drawNumbers(now);
+    announce(now);
+    byId("all").dataset.shown = JSON.stringify([meta.release, meta.key, meta.window.start, meta.ledger.sequence]);
+  } catch (error) {
+    note(`${meta.release}, ${meta.window.start}`, `it cannot be drawn: ${error.message}`);
+    console.error(error);
+  }
+}
+
+/** The sentence under the picture, and the table where it is open. */
+function drawNumbers(now) {
+  if (!now) return;
+  const { meta, synopsis } = now.entry;
+  const isQuestions = kindOf(meta) === "moments";
+  if (!isQuestions) {
+    say(byId("sentence"), sentence(now));
+  } else say(byId("sentence"), "Each answer has two errors: that of the noise, known in advance, and what so many frequencies cannot follow of the question.");
+  byId("table-home").hidden = !byId("table-switch").checked;
+  if (byId("table-home").hidden) return;
+  if (isQuestions) drawAnswerTable(ask);
+  else drawTable({ entry: { meta, synopsis }, at: now.at });
+}
+
+function sentence({ entry, before, at, isGhost }) {
+  const { meta, synopsis } = entry;
+  if (meta.domain.length > 1) return ofPlane(meta, plane(synopsis, at, 128), at);
+  return ofLine(meta, lineOf(synopsis, 0, at), before && isGhost ? lineOf(before.synopsis, 0, at) : undefined);
+}
+
+/** Tells screen readers of a new window, once a window and never in a rush. */
+function announce(now) {
+  if (!now.isNewest || time.isPlaying || kindOf(now.entry.meta) === "moments") return;
+  const { meta } = now.entry;
+  const id = JSON.stringify([meta.release, meta.key, meta.window.start]);
+  if (id === spoken.id || Date.now() - spoken.time < 15_000) return;
+  spoken = { id, time: Date.now() };
+  say(byId("spoken"), sentence(now));
+}
+
+function drawSwitches(now) {
+  const { meta } = now.entry;
+  const isQuestions = kindOf(meta) === "moments";
+  // Classes are looked at as regions, probabilities as values, until somebody says otherwise.
+  if (shape !== JSON.stringify([meta.release, kindOf(meta)])) {
+    shape = JSON.stringify([meta.release, kindOf(meta)]);
+    byId("regions").value = kindOf(meta) === "probability" ? "values" : "regions";
+  }
+  for (const id of ["ghost", "plausible"]) byId(id).closest("label").hidden = isQuestions;
+  byId("regions").closest("label").hidden = !border(meta) || meta.domain.length === 1;
+  byId("legend").hidden = isQuestions;
+  const isMap = !isQuestions && meta.domain.length > 1;
+  const sided = border(meta);
+  say(byId("wide-words"), `${percent(meta)} band, all places at once`);
+  say(byId("narrow-words"), `${percent(meta)} band, one place alone`);
+  say(byId("above-words"), sided?.above ?? "");
+  say(byId("below-words"), sided?.below ?? "");
+  for (const item of document.querySelectorAll("#legend [data-for]")) {
+    const wanted = item.dataset.for;
+    const isRegions = byId("regions").value === "regions";
+    item.hidden = !((wanted === "map" && isMap && !(sided && isRegions))
+      || (["above", "below"].includes(wanted) && sided)
+      || (wanted === "ghost" && now.isGhost && now.before)
+      || (wanted === "plausible" && now.isPlausible)
+      || (wanted === "narrow" && !now.isPlausible)
+      || (wanted === "close" && sided)
+      || (wanted === "none" && isMap && kindOf(meta) === "density"));
+  }
+}
+
+function drawChoices({ releases, keys }) {
+  fillSelect(byId("release"), releases, chosen.release);
+  fillSelect(byId("key"), keys, chosen.key);
+  byId("release").closest("label").hidden = releases.length < 2;
+  byId("key").closest("label").hidden = keys.length < 2;
+}
+
+function fillSelect(select, values, value) {
+  const names = values.map((one) => one ?? "(all records)");
+  if (names.join("\n") !== [...select.options].map((option) => option.textContent).join("\n")) {
+    select.replaceChildren(...names.map((text, i) => element("option", { value: i, text })));
+  }
+  select.selectedIndex = values.indexOf(value);
+}
+
+/** The state of line, source and schedule; of the newest window, whichever is shown. */
+function drawStanding(now) {
+  const meta = now?.series[now.series.length - 1].meta;
+  drawStatus(judge({ line, source, meta, now: Date.now() + clockAhead, isEmpty: !now }));
+  say(byId("source"), source.name);
+}
+
+// ---- What is heard --------------------------------------------------------------------------------------------------
+
+function note(where, why) {
+  if (!unreadable.some((one) => one.where === where && one.why === why)) unreadable.push({ where, why });
+  drawUnreadable(unreadable);
+}
+
+function read(text, make) {
+  try {
+    return make(JSON.parse(text));
+  } catch {
+    return undefined;
+  }
+}
+
+const hear = {
+  hello: (text) => read(text, ({ now, source: name, version }) => {
+    clockAhead = new Date(now).getTime() - Date.now() || 0;
+    Object.assign(source, { name: String(name ?? ""), connected: true, why: null });
+    say(byId("version"), version ? `bernstream ${version}` : "");
+  }),
+  synopsis: (text) => {
+    try {
+      const synopsis = parse(text);
+      store.add(synopsis, text);
+      source.connected = true;
+    } catch (error) {
+      note("a message from the server", error.message);
+    }
+  },
+  unreadable: (text) => read(text, ({ where, why }) => note(String(where), String(why))),
+  source: (text) => read(text, ({ connected, why }) => Object.assign(source, { connected: connected !== false, why })),
+};
+
+listen("/api/v1/events", (kind, text) => {
+  hear[kind](text);
+  draw();
+}, (state) => {
+  line = state;
+  draw();
+});
+
+// ---- What is pressed ------------------------------------------------------------------------------------------------
+
+function choose(release, key) {
+  time.stop();
+  const { start } = chosen.window?.meta.window ?? {};
+  Object.assign(chosen, { release, key, window: null });
+  const { series } = look();
+  // The same window of another key.
+  if (start) chosen.window = series.find(({ meta }) => meta.window.start === start)?.synopsis ?? null;
+  remember();
+  draw();
+}
+
+/** The choice stands in the address, so that a wall can be set up once. */
+function remember() {
+  const about = new URLSearchParams({ release: chosen.release });
+  if (chosen.key !== null && chosen.key !== undefined) about.set("key", chosen.key);
+  history.replaceState(null, "", `#${about}`);
+}
+
+const wanted = new URLSearchParams(location.hash.slice(1));
+if (wanted.has("release")) Object.assign(chosen, { release: wanted.get("release"), key: wanted.get("key") });
+
+byId("release").addEventListener("change", (event) => {
+  const { releases } = look();
+  const release = releases[event.target.selectedIndex];
+  const keys = store.keys(release);
+  choose(release, keys.includes(chosen.key) ? chosen.key : keys[0]);
+});
+byId("key").addEventListener("change", (event) => choose(chosen.release, look().keys[event.target.selectedIndex]));
+for (const id of ["ghost", "plausible", "regions", "table-switch"]) byId(id).addEventListener("change", draw);
+
+for (const id of ["badge", "gauge", "about-open"]) {
+  byId(id).addEventListener("click", () => {
+    const now = look();
+    if (!now) return;
+    drawAbout(now.entry.meta);
+    byId("about").showModal();
+  });
+}
+byId("about-close").addEventListener("click", () => byId("about").close());
+byId("about").addEventListener("click", (event) => event.target === byId("about") && byId("about").close());
+
+byId("save-csv").addEventListener("click", () => {
+  const now = look();
+  const { meta } = now.entry;
+  save(fileName(meta, "csv"), "text/csv", kindOf(meta) === "moments" ? answersCsv(ask) : csv(now));
+});
+byId("save-json").addEventListener("click", () => {
+  const { entry } = look();
+  save(fileName(entry.meta, "json"), "application/json", entry.text);
+});
+byId("save-png").addEventListener("click", async () => {
+  const { meta } = look().entry;
+  const home = kindOf(meta) === "moments" ? byId("questions") : byId("stage");
+  save(fileName(meta, "png"), "image/png", await png(home, meta));
+});
+
+const KEYS = {
+  ArrowLeft: () => time.step(-1),
+  ArrowRight: () => time.step(1),
+  Home: () => time.end(false),
+  End: () => time.end(true),
+  " ": () => time.toggle(),
+};
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("about").open || store.isEmpty) return;
+  const { target } = event;
+  const own = target.closest("input, select, textarea, [contenteditable]");
+  if (own || (event.key === " " && target.closest("button, a, summary")) || !KEYS[event.key]) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+
+// ---- When to draw again ---------------------------------------------------------------------------------------------
+
+new ResizeObserver(draw).observe(byId("all"));
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+document.addEventListener("visibilitychange", draw);
+// Windows become late by the clock alone.
+setInterval(() => drawStanding(look()), 1000);
+draw();

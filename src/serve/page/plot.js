@@ -1,0 +1,158 @@
+// Curves with their bands on a canvas.
+
+import { drawAxes, frame, hatching, rule, sheet, theme } from "./axes.js";
+import { beyond, runs, sides } from "./grid.js";
+
+/**
+ * Draws one curve. `picture`:
+ *   x, y         { min, max, label } of the axes
+ *   now          { xs, values, wide, narrow } of the window that is shown
+ *   then         the same of the window before, a ghost; grey where the noise alone could be the difference
+ *   curves       plausible curves, { xs, curves }
+ *   border       { at, above, below, short }: a value that parts two classes, and their names
+ *   mark         the place of the crosshair
+ *   small        without axes, for small multiples
+ * Returns the frame, whose `toX` turns a pointer into a place.
+ */
+export function drawPlot(canvas, picture) {
+  const { context, width, height } = sheet(canvas);
+  if (width < 20 || height < 20) return null;
+  const colours = theme();
+  const { x, y, now, then, curves, border, mark, small } = picture;
+  const room = frame(context, width, height, x, y, colours, { small });
+  if (!small) drawAxes(context, room, x, y, colours);
+  context.save();
+  context.beginPath();
+  context.rect(room.left, room.top, room.right - room.left, room.bottom - room.top);
+  context.clip();
+  if (border) drawSides(context, room, now, border, colours, small);
+  if (small && y.min < 0 && y.max > 0) rule(context, room.left, room.y(0), room.right, room.y(0), colours.line);
+  drawBand(context, room, now.xs, now.values, now.wide, colours.wide);
+  if (!small && !curves) drawBand(context, room, now.xs, now.values, now.narrow, colours.narrow);
+  if (curves) drawCurves(context, room, curves, colours);
+  if (then) drawGhost(context, room, now, then, colours);
+  stroke(context, room, now.xs, now.values, { colour: colours.curve, width: small ? 1.5 : 2.25 });
+  context.restore();
+  if (mark !== undefined && !small) drawMark(context, room, now, mark, colours);
+  return room;
+}
+
+function drawBand(context, room, xs, values, half, colour) {
+  context.beginPath();
+  for (let i = 0; i < xs.length; i++) context.lineTo(room.x(xs[i]), room.y(values[i] + half[i]));
+  for (let i = xs.length - 1; i >= 0; i--) context.lineTo(room.x(xs[i]), room.y(values[i] - half[i]));
+  context.closePath();
+  context.fillStyle = colour;
+  context.fill();
+}
+
+export function stroke(context, room, xs, values, { colour, width, dash = [] }) {
+  context.beginPath();
+  for (let i = 0; i < xs.length; i++) context.lineTo(room.x(xs[i]), room.y(values[i]));
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.lineJoin = "round";
+  context.setLineDash(dash);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+function drawCurves(context, room, { xs, curves }, colours) {
+  for (const values of curves) stroke(context, room, xs, values, { colour: colours.plausible, width: 1 });
+}
+
+/** The window before: thin and grey, and strong only where it is further away than both bands. */
+function drawGhost(context, room, now, then, colours) {
+  stroke(context, room, then.xs, then.values, { colour: colours.ghost, width: 1.25, dash: [4, 4] });
+  const marks = beyond(now, then);
+  for (let i = 0; i < marks.length; i++) {
+    if (marks[i] === 0) continue;
+    const start = i;
+    while (i + 1 < marks.length && marks[i + 1] !== 0) i++;
+    stroke(context, room, then.xs.slice(start, i + 1), then.values.slice(start, i + 1), { colour: colours.beyond, width: 1.75, dash: [4, 4] });
+  }
+  for (const { mark, from, to } of runs(now.xs, marks)) {
+    if (mark === 0) continue;
+    context.fillStyle = colours.beyond;
+    context.fillRect(room.x(from), room.bottom - 5, Math.max(2, room.x(to) - room.x(from)), 5);
+  }
+}
+
+/** The sides of a border: tinted where the band is clear of it, hatched where it is not. */
+function drawSides(context, room, now, { at, above, below, short }, colours, small) {
+  const hatch = hatching(context, colours, small ? 5 : 8);
+  for (const { mark, from, to } of runs(now.xs, sides(now, at))) {
+    const [left, right] = [room.x(from), room.x(to)];
+    context.fillStyle = mark > 0 ? colours.above : mark < 0 ? colours.below : hatch;
+    context.fillRect(left, room.top, right - left, room.bottom - room.top);
+    if (small) continue;
+    context.font = `600 12px ${colours.font}`;
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    const names = mark > 0 ? [above, short[1]] : mark < 0 ? [below, short[0]] : ["too close to call"];
+    const text = names.find((name) => context.measureText(name).width < right - left - 12);
+    if (!text) continue;
+    if (mark === 0) {
+      const half = context.measureText(text).width / 2 + 5;
+      context.fillStyle = colours.paper;
+      context.fillRect((left + right) / 2 - half, room.top + 3, 2 * half, 19);
+    }
+    context.fillStyle = colours.ink;
+    context.fillText(text, (left + right) / 2, room.top + 7);
+  }
+  rule(context, room.left, room.y(at), room.right, room.y(at), colours.soft);
+}
+
+function drawMark(context, room, now, mark, colours) {
+  const px = Math.round(room.x(mark)) + 0.5;
+  context.lineWidth = 1;
+  rule(context, px, room.top, px, room.bottom, colours.ghost);
+  const at = (mark - now.xs[0]) / (now.xs[now.xs.length - 1] - now.xs[0]) * (now.xs.length - 1);
+  const i = Math.min(now.xs.length - 2, Math.floor(at));
+  const value = now.values[i] + (at - i) * (now.values[i + 1] - now.values[i]);
+  const half = now.wide[i] + (at - i) * (now.wide[i + 1] - now.wide[i]);
+  context.lineWidth = 2;
+  const [top, bottom] = [room.y(value + half), room.y(value - half)].map((y) => Math.min(Math.max(y, room.top), room.bottom));
+  rule(context, px, top, px, bottom, colours.curve);
+  context.beginPath();
+  context.arc(px, Math.min(Math.max(room.y(value), room.top), room.bottom), 4.5, 0, 2 * Math.PI);
+  context.fillStyle = colours.paper;
+  context.fill();
+  context.strokeStyle = colours.curve;
+  context.stroke();
+}
+
+/**
+ * Answers over windows with their errors: `points` of { label, value, inner, outer }, `inner` the noise and `outer` noise and
+ * truncation; `chosen` is the index of the window that is shown.
+ */
+export function drawAnswers(canvas, { points, chosen, y }) {
+  const { context, width, height } = sheet(canvas);
+  if (width < 20 || points.length === 0) return;
+  const colours = theme();
+  const x = { min: -0.5, max: points.length - 0.5, label: "" };
+  const room = frame(context, width, height, x, y, colours);
+  room.xTicks.values = [];
+  drawAxes(context, room, x, y, colours);
+  const every = Math.ceil(points.length / Math.max(1, (room.right - room.left) / 64));
+  points.forEach(({ label, value, inner, outer }, i) => {
+    const px = room.x(i);
+    const colour = i === chosen ? colours.curve : colours.soft;
+    context.lineWidth = 1.5;
+    rule(context, px, room.y(value + outer), px, room.y(value - outer), colour);
+    context.lineWidth = 5;
+    context.globalAlpha = 0.35;
+    rule(context, px, room.y(value + inner), px, room.y(value - inner), colour);
+    context.globalAlpha = 1;
+    context.beginPath();
+    context.arc(px, room.y(value), i === chosen ? 5 : 3.5, 0, 2 * Math.PI);
+    context.fillStyle = colour;
+    context.fill();
+    if ((points.length - 1 - i) % every !== 0) return;
+    context.fillStyle = colours.soft;
+    context.font = `12px ${colours.font}`;
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    context.fillText(label, px, room.bottom + 8);
+  });
+}

@@ -1,0 +1,124 @@
+// What privacy costs: prices as a synopsis writes them, exact decimals, and what is left.
+
+import { instant, plural } from "./words.js";
+
+/** The kind of a price and its parts, as decimal strings. */
+export function parts(price) {
+  if (typeof price === "string") return { epsilon: price };
+  return price ?? {};
+}
+
+/** "ε = 0.5", "ε = 1, δ = 1e-9", "ρ = 0.02", "1 of the planned windows". */
+export function inSymbols(price) {
+  const { epsilon, delta, rho, slots } = parts(price);
+  if (slots !== undefined) return plural(Number(slots), "planned window");
+  if (rho !== undefined) return `\u03c1 = ${rho}`;
+  return delta === undefined ? `\u03b5 = ${epsilon}` : `\u03b5 = ${epsilon}, \u03b4 = ${power(delta)}`;
+}
+
+/** A small decimal as people write it, "1e-9". */
+const power = (text) => (Number(text) > 0 && Number(text) < 1e-3 ? Number(text).toExponential() : text);
+
+/** Decimals as whole numbers of 10^-30, so that they add up exactly. */
+const PLACES = 30;
+function whole(text) {
+  const match = /^(\d+)(?:\.(\d+))?$/.exec(String(text));
+  if (!match) return null;
+  return BigInt(match[1] + (match[2] ?? "").slice(0, PLACES).padEnd(PLACES, "0"));
+}
+
+/** How much of the block is gone, 0 to 1: of its fullest part. */
+export function spentPart({ spent, total }) {
+  const [a, b] = [parts(spent), parts(total)];
+  const shares = Object.keys(b).map((kind) => {
+    const all = Number(b[kind]);
+    return all > 0 ? Number(a[kind] ?? 0) / all : 0;
+  });
+  return Math.min(1, Math.max(0, ...shares));
+}
+
+/** Whether a block cannot pay this price once more. */
+export function cannotPay({ spent, total }, price) {
+  const [a, b, p] = [parts(spent), parts(total), parts(price)];
+  return Object.keys(b).some((kind) => {
+    const [gone, all, one] = [whole(a[kind] ?? "0"), whole(b[kind]), whole(p[kind] ?? "0")];
+    return gone !== null && all !== null && one !== null && one > 0n && gone + one > all;
+  });
+}
+
+const time = (text) => new Date(text).getTime();
+
+/**
+ * The block whose budget is spent: the next window, which starts where the newest one ends, lies in it and cannot be paid.
+ * None where the next window has a block of its own, as for single records.
+ */
+export function exhausted(meta) {
+  const newest = meta.panes?.newest ?? meta.window;
+  const next = time(newest.end);
+  return meta.privacy.blocks.find((block) =>
+    time(block.start) <= next && next < time(block.end) && cannotPay(block, meta.privacy.price));
+}
+
+/** Whether every window has a budget of its own, as for single records. */
+export const isPerWindow = (meta) => meta.privacy.unit === "record";
+
+/** The block to show: of those charged the one that is fullest, the newest of them. */
+export function shownBlock(meta) {
+  return [...meta.privacy.blocks].sort((a, b) => spentPart(a) - spentPart(b) || time(a.end) - time(b.end)).pop();
+}
+
+/** "spent 0.12 of 1 until 2 Jun 2013, 05:00 UTC". */
+export function spentInWords(block) {
+  const [a, b] = [parts(block.spent), parts(block.total)];
+  const one = (kind) => {
+    const symbol = { epsilon: "\u03b5 ", delta: "\u03b4 ", rho: "\u03c1 ", slots: "" }[kind] ?? "";
+    return `${symbol}${power(a[kind] ?? "0")} of ${power(b[kind])}${kind === "slots" ? " windows" : ""}`;
+  };
+  return Object.keys(b).map(one).join(", ");
+}
+
+export const untilInWords = (block) => {
+  const end = instant(block.end);
+  return end === "for ever" ? "for ever: this budget never renews" : `until ${end}`;
+};
+
+const DEFINITIONS = {
+  "pure epsilon": ["pure differential privacy", "pure"],
+  "epsilon-delta": ["(\u03b5, \u03b4)-differential privacy", "approximate"],
+  "zero-concentrated": ["zero-concentrated differential privacy", "zero-concentrated"],
+  gaussian: ["Gaussian differential privacy", "Gaussian"],
+  "declared plan": ["(\u03b5, \u03b4)-differential privacy of a declared plan", "declared plan"],
+};
+
+/** Name and short name of the kind of differential privacy. Never just "private" where it is less than that. */
+export function definition(meta) {
+  const { definition: kind } = meta.privacy;
+  if (typeof kind === "object" && kind.random) {
+    return {
+      name: `RANDOM differential privacy, \u03b3 = ${kind.random.gamma}: less than plain differential privacy`,
+      short: "RANDOM differential privacy",
+      random: kind.random,
+    };
+  }
+  const [name, short] = DEFINITIONS[kind] ?? [String(kind), String(kind)];
+  return { name, short };
+}
+
+/** Whose privacy it is. */
+export function unit(meta) {
+  const { unit: of } = meta.privacy;
+  if (of === "record") return { name: "one record", short: "per record" };
+  const { column, per, max_records_per_window: most } = of.user ?? {};
+  const period = per === "ever" ? "for ever" : `in ${per}`;
+  return {
+    name: `all records of one user (${column}) ${period}, at most ${plural(most, "record")} of them a window`,
+    short: per === "ever" ? "per user, for ever" : `per user and ${per}`,
+  };
+}
+
+export function adjacency(meta) {
+  const { adjacency: of } = meta.privacy;
+  if (of === "add_remove") return "that the unit is there at all (one more or less)";
+  if (of === "replace_one") return "the values of a record that is known to be there (replaced by any others)";
+  return typeof of === "string" ? of : JSON.stringify(of);
+}

@@ -1,0 +1,128 @@
+// What a picture shows, in a sentence, as far as the band allows to say it.
+
+import { ticks } from "./axes.js";
+import { beyond, runs, sides } from "./grid.js";
+import { border, kindOf, title } from "./kinds.js";
+import { either, exact, giveOrTake, rounded, span } from "./words.js";
+
+/** A place on an axis, to a hundredth of it. */
+export const placeOn = (axis, x) => exact(x, ticks(axis.min, axis.max, 100).step);
+
+/** Two places; where a hundredth of the axis does not tell them apart, to a thousandth. */
+function interval(axis, { from, to }) {
+  const fine = placeOn(axis, from) === placeOn(axis, to) ? (axis.max - axis.min) / 1000 : 0;
+  return fine > 0 ? `${exact(from, fine)} to ${exact(to, fine)}` : `${placeOn(axis, from)} to ${placeOn(axis, to)}`;
+}
+
+/** The level of the band. */
+export const percent = (meta) => `${Math.round(meta.band.level * 100)}\u00a0%`;
+
+/** Where, and when: "delay, key JFK, window 1 – 2 Jun 2013". */
+export function heading(meta) {
+  const key = meta.key === null || meta.key === undefined ? "" : `, key ${meta.key}`;
+  return `${meta.release}${key}, window ${span(meta.window.start, meta.window.end)}`;
+}
+
+/**
+ * Where the largest value may be: all places whose upper bound reaches the largest lower bound. With the probability of the
+ * band the noise-free function is largest in there.
+ */
+export function peak({ xs, values, wide }) {
+  let [best, floor] = [0, -Infinity];
+  values.forEach((value, i) => {
+    if (value > values[best]) best = i;
+    floor = Math.max(floor, value - wide[i]);
+  });
+  const marks = Array.from(values, (value, i) => (value + wide[i] >= floor ? 1 : 0));
+  return { at: xs[best], value: values[best], half: wide[best], where: runs(xs, marks).filter((run) => run.mark === 1) };
+}
+
+function peakInWords(axis, now, noun) {
+  const { at, value, half, where } = peak(now);
+  const width = where.reduce((sum, { from, to }) => sum + to - from, 0);
+  const all = axis.max - axis.min;
+  if (width > 0.6 * all) return `The noise hides where it is largest.`;
+  const places = where.length > 3 ? `within ${interval(axis, { from: where[0].from, to: where[where.length - 1].to })}`
+    : either(where.map((run) => interval(axis, run)));
+  return `${noun} is largest near ${axis.column} = ${placeOn(axis, at)}, at ${giveOrTake(value, half)}; the noise allows ${places}.`;
+}
+
+function sidesInWords(axis, now, { at, above, below }) {
+  const found = runs(now.xs, sides(now, at));
+  const say = (mark, words) => {
+    const own = found.filter((run) => run.mark === mark).map((run) => interval(axis, run));
+    return own.length > 0 ? `${words} for ${axis.column} ${either(own, "and")}` : "";
+  };
+  const all = [say(1, above), say(-1, below), say(0, "too close to call within the noise")].filter(Boolean);
+  return `${all.join("; ")}.`;
+}
+
+/** How this window differs from the one before, as far as the noise does not explain it. */
+export function change(axis, now, then) {
+  if (!then) return "";
+  const found = runs(now.xs, beyond(now, then)).filter(({ mark }) => mark !== 0);
+  if (found.length === 0) return "No difference from the window before exceeds the noise.";
+  const say = (mark, word) => {
+    const own = found.filter((run) => run.mark === mark).map((run) => interval(axis, run));
+    return own.length > 0 ? `${word} at ${axis.column} ${either(own, "and")}` : "";
+  };
+  const all = [say(1, "higher"), say(-1, "lower")].filter(Boolean);
+  return `Beyond the noise, it is ${either(all, "and")} than in the window before.`;
+}
+
+/** The sentence for a curve. */
+export function ofLine(meta, now, then) {
+  const axis = meta.domain[0];
+  const parts = [`${title(meta)}: ${heading(meta)}.`];
+  const sided = border(meta);
+  if (sided) parts.push(`By the band: ${sidesInWords(axis, now, sided)}`);
+  if (kindOf(meta) === "density" || kindOf(meta) === "sum") parts.push(peakInWords(axis, now, "It"));
+  if (kindOf(meta) === "regression") parts.push(atEnds(axis, now));
+  if (then) parts.push(change(axis, now, then));
+  parts.push(`Band: ${percent(meta)} for the noise, at all places at once.`);
+  return parts.join(" ");
+}
+
+function atEnds(axis, { xs, values, wide }) {
+  const at = [0, Math.floor(xs.length / 2), xs.length - 1];
+  const all = at.map((i) => `${giveOrTake(values[i], wide[i])} at ${axis.column} = ${placeOn(axis, xs[i])}`);
+  return `It is ${either(all, "and")}.`;
+}
+
+/** The sentence for a plane. */
+export function ofPlane(meta, plane, at) {
+  const [x, y] = meta.domain;
+  const third = meta.domain[2] ? `, at ${meta.domain[2].column} = ${placeOn(meta.domain[2], at[2])}` : "";
+  const parts = [`${title(meta)}${third}: ${heading(meta)}.`];
+  const sided = border(meta);
+  const { xs, ys, values, wide } = plane;
+  if (sided) {
+    const marks = sides(plane, sided.at);
+    const share = (mark) => Math.round((100 * marks.filter((own) => own === mark).length) / marks.length);
+    parts.push(`By the band: ${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, too close to call within the noise on ${100 - share(1) - share(-1)} %.`);
+  } else {
+    const floor = values.reduce((most, v, i) => Math.max(most, v - wide[i]), -Infinity);
+    let [best, count] = [0, 0];
+    let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
+    values.forEach((v, i) => {
+      if (v > values[best]) best = i;
+      if (v + wide[i] < floor) return;
+      const [px, py] = [xs[Math.floor(i / ys.length)], ys[i % ys.length]];
+      count += 1;
+      [left, right, low, high] = [Math.min(left, px), Math.max(right, px), Math.min(low, py), Math.max(high, py)];
+    });
+    const [px, py] = [xs[Math.floor(best / ys.length)], ys[best % ys.length]];
+    parts.push(count > 0.6 * values.length
+      ? "The noise hides where it is largest."
+      : `It is largest near ${x.column} = ${placeOn(x, px)}, ${y.column} = ${placeOn(y, py)}, at ${giveOrTake(values[best], wide[best])}; the noise allows ${x.column} ${interval(x, { from: left, to: right })} and ${y.column} ${interval(y, { from: low, to: high })}.`);
+  }
+  parts.push(`Band: ${percent(meta)} for the noise, at all places at once.`);
+  return parts.join(" ");
+}
+
+/** The sentence for an answer from moments. */
+export function ofAnswer(meta, question, { sum, noise }) {
+  return `${question}: ${rounded(sum, noise.half_width)}, noise within ${rounded(noise.half_width, noise.half_width)} with ${Math.round(noise.level * 100)} % probability. ${capital(heading(meta))}.`;
+}
+
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,0 +1,189 @@
+// The picture of one synopsis: a curve, a map with its slices, or a place for questions.
+
+import { roundOut } from "./axes.js";
+import { element, say } from "./dom.js";
+import { extent, line, plane, plausible, point } from "./grid.js";
+import { colourScale, drawHeat } from "./heat.js";
+import { border, kindOf, natural, valueLabel } from "./kinds.js";
+import { drawPlot } from "./plot.js";
+import { ofLine, ofPlane, placeOn } from "./sentence.js";
+import { giveOrTake, rounded } from "./words.js";
+
+const CURVES = 20;
+/** Points a side of a map. */
+const SIDE = 128;
+
+/** What one look needs: the series, the entry that is shown, the one before, the crosshair, and what is switched on. */
+export class Stage {
+  #home;
+  #moved;
+  #signature = "";
+  #parts = {};
+  #frames = new Map();
+
+  /** `moved(at)` is called when the crosshair is moved. */
+  constructor(home, moved) {
+    this.#home = home;
+    this.#moved = moved;
+  }
+
+  /** Draws `look`: { series, entry, before, at, isGhost, isPlausible, isRegions }. */
+  draw(look) {
+    const { meta } = look.entry;
+    const signature = JSON.stringify([kindOf(meta), meta.domain, meta.release, meta.key]);
+    if (signature !== this.#signature) this.#build(meta);
+    this.#signature = signature;
+    if (meta.domain.length === 1) this.#drawCurve(look);
+    else this.#drawMap(look);
+    this.#drawReaders(look);
+  }
+
+  forget() {
+    this.#signature = "";
+    this.#home.replaceChildren();
+  }
+
+  #build(meta) {
+    const canvas = (name) => element("canvas", { class: name, role: "img" });
+    const one = meta.domain.length === 1;
+    this.#parts = one ? { main: canvas("plot") } : { main: canvas("map"), first: canvas("slice"), second: canvas("slice") };
+    const pictures = one
+      ? element("div", { class: "pictures one" }, this.#parts.main)
+      : element("div", { class: "pictures two" }, this.#parts.main,
+        element("div", { class: "slices" }, this.#parts.first, this.#parts.second));
+    this.#parts.readers = meta.domain.map((axis, i) => this.#reader(axis, i));
+    this.#parts.reading = element("output", { class: "reading" });
+    this.#home.replaceChildren(pictures, element("div", { class: "readers" },
+      ...this.#parts.readers.map(({ label }) => label), this.#parts.reading));
+    this.#follow(this.#parts.main, one ? [0] : [0, 1]);
+    if (!one) {
+      this.#follow(this.#parts.first, [0]);
+      this.#follow(this.#parts.second, [1]);
+    }
+  }
+
+  /** A slider for the place on one axis. */
+  #reader(axis, index) {
+    const step = (axis.max - axis.min) / 200;
+    const name = index === 2 ? `Slice at ${axis.column}` : `Read at ${axis.column}`;
+    const value = element("span", { class: "place" });
+    const input = element("input", { type: "range", min: axis.min, max: axis.max, step, "aria-label": name });
+    input.addEventListener("input", () => this.#moved({ [index]: Math.min(Math.max(Number(input.value), axis.min), axis.max) }));
+    return { label: element("label", { class: "reader" }, element("span", { text: name }), input, value), input, value };
+  }
+
+  /** The pointer moves the crosshair. */
+  #follow(canvas, axes) {
+    const move = (event) => {
+      const room = this.#frames.get(canvas);
+      if (!room || (event.type === "pointermove" && event.buttons === 0 && axes.length > 1)) return;
+      if (event.pointerType === "touch" && axes.length === 1 && event.type === "pointermove" && event.buttons === 0) return;
+      const box = canvas.getBoundingClientRect();
+      const to = {};
+      to[axes[0]] = room.toX(event.clientX - box.left);
+      if (axes.length > 1) to[axes[1]] = room.toY(event.clientY - box.top);
+      this.#moved(to);
+    };
+    canvas.addEventListener("pointerdown", move);
+    canvas.addEventListener("pointermove", move);
+  }
+
+  #drawCurve(look) {
+    const { meta } = look.entry;
+    const { main } = this.#parts;
+    const picture = curvePicture(look, 0);
+    this.#frames.set(main, drawPlot(main, { ...picture, mark: look.at[0] }));
+    main.setAttribute("aria-label", ofLine(meta, picture.now, picture.then));
+  }
+
+  #drawMap(look) {
+    const { meta, synopsis } = look.entry;
+    const { main, first, second } = this.#parts;
+    const shown = plane(synopsis, look.at, SIDE);
+    const picture = mapPicture(look, shown);
+    this.#frames.set(main, drawHeat(main, { ...picture, mark: [look.at[0], look.at[1]] }));
+    main.setAttribute("aria-label", ofPlane(meta, shown, look.at));
+    for (const [canvas, axis] of [[first, 0], [second, 1]]) {
+      const slice = curvePicture(look, axis);
+      const other = meta.domain[1 - axis];
+      slice.y.label = `at ${other.column} = ${placeOn(other, look.at[1 - axis])}`;
+      this.#frames.set(canvas, drawPlot(canvas, { ...slice, mark: look.at[axis] }));
+      canvas.setAttribute("aria-label", `Slice ${slice.y.label}. ${valueLabel(meta)} over ${meta.domain[axis].column}, with its band.`);
+    }
+  }
+
+  #drawReaders({ entry, before, at, isGhost }) {
+    const { meta, synopsis } = entry;
+    this.#parts.readers.forEach(({ input, value }, i) => {
+      if (Number(input.value) !== at[i]) input.value = at[i];
+      say(value, placeOn(meta.domain[i], at[i]));
+    });
+    const here = point(synopsis, at);
+    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(at this place alone \u00b1\u00a0${rounded(here.narrow, here.narrow)})`];
+    if (before && isGhost) {
+      const then = point(before.synopsis, at);
+      const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
+      words.push(`\u00b7 before: ${rounded(then.value, then.wide)}, ${apart ? "beyond the noise" : "no difference beyond the noise"}`);
+    }
+    const sided = border(meta);
+    if (sided) {
+      const apart = here.value - sided.at;
+      words.push(`\u00b7 ${Math.abs(apart) <= here.wide ? "too close to call" : apart > 0 ? sided.above : sided.below}`);
+    }
+    say(this.#parts.reading, words.join(" "));
+  }
+}
+
+/** One scale of values for all windows of a series; never closer than the band. */
+export function valueScale(series, label) {
+  const { meta } = series[series.length - 1];
+  const bounds = natural(meta);
+  if (bounds) return { min: bounds[0], max: bounds[1], label };
+  let [low, high] = extent(series, true);
+  if (kindOf(meta) === "density" || border(meta)) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
+  const [min, max] = roundOut(low, high > low ? high : low + 1);
+  return { min, max, label };
+}
+
+/** What a plot of the function along one axis needs. */
+export function curvePicture({ series, entry, before, at, isGhost, isPlausible }, axis, count = 201) {
+  const { meta, synopsis } = entry;
+  const { min, max, column } = meta.domain[axis];
+  return {
+    x: { min, max, label: column },
+    y: valueScale(series, valueLabel(meta)),
+    now: line(synopsis, axis, at, count),
+    then: isGhost && before ? line(before.synopsis, axis, at, count) : undefined,
+    curves: isPlausible ? plausible(synopsis, axis, at, CURVES) : undefined,
+    border: border(meta),
+  };
+}
+
+/** What a map needs: colours, or the regions of classes. */
+export function mapPicture({ series, isRegions }, shown) {
+  const { meta, synopsis } = series[series.length - 1];
+  const [x, y] = meta.domain;
+  const sided = border(meta);
+  const half = synopsis.halfWidths(meta.domain.map(({ min, max }) => [(min + max) / 2]))[0];
+  return {
+    x: { min: x.min, max: x.max, label: x.column },
+    y: { min: y.min, max: y.max, label: y.column },
+    plane: shown,
+    scale: sided && isRegions ? undefined : coloursOf(series, half, sided),
+    border: sided ?? (kindOf(meta) === "density" ? { at: 0 } : undefined),
+  };
+}
+
+function coloursOf(series, half, sided) {
+  const { meta } = series[series.length - 1];
+  const label = valueLabel(meta);
+  const bounds = natural(meta);
+  if (bounds) return colourScale(bounds[0], bounds[1], half, label);
+  const [low, high] = extent(series, false);
+  if (sided) {
+    const most = Math.max(Math.abs(low), Math.abs(high));
+    return colourScale(-most, most, half, label, true);
+  }
+  const [min, max] = roundOut(kindOf(meta) === "density" ? 0 : low, high > low ? high : low + 1);
+  return colourScale(min, max, half, label);
+}

@@ -1,0 +1,65 @@
+// How things stand: the line to the server, its source, and whether the next window is late.
+
+import { byId, element, say } from "./dom.js";
+import { exhausted, untilInWords } from "./price.js";
+import { stepOf } from "./store.js";
+import { instant, plural, roughly } from "./words.js";
+
+/** How much later than its schedule a window may come before it is called late. */
+const slack = (step) => Math.max(2000, Math.min(step / 10, 300_000));
+
+/** When the window after this one is due, by the cadence of its release. */
+export const due = (meta) => new Date(meta.published).getTime() + stepOf(meta);
+
+/**
+ * The state, worst first: { state, pill, words }. `state` names it for the style sheet; `words` say what it means and what
+ * comes next, and are empty where all is well.
+ */
+export function judge({ line, source, meta, now, isEmpty }) {
+  const shown = isEmpty ? "" : " What is shown stays true: it was published.";
+  if (line === "connecting") return { state: "waiting", pill: "Connecting \u2026", words: "Connecting to the server \u2026" };
+  if (line === "unreachable") {
+    return { state: "bad", pill: "Not reachable", words: "The server cannot be reached. Trying again by itself." };
+  }
+  if (line === "lost") {
+    return { state: "bad", pill: "Connection lost", words: `The connection to the server was lost: it may have stopped or be starting anew. Trying again by itself.${shown}` };
+  }
+  if (source.connected === false) {
+    return { state: "bad", pill: "Source lost", words: `The server cannot read ${source.name || "its source"}${source.why ? `: ${source.why}` : "."}${shown}` };
+  }
+  if (isEmpty) {
+    return { state: "waiting", pill: "No window yet", words: `Connected to ${source.name || "the server"}. A window is shown as soon as it is published.` };
+  }
+  const spent = exhausted(meta);
+  if (spent) {
+    return { state: "warn", pill: "Budget spent", words: `The privacy budget is spent ${untilInWords(spent)}. Until then windows are withheld: that is the guarantee at work, and nothing is broken.` };
+  }
+  const late = now - due(meta);
+  if (late > slack(stepOf(meta))) {
+    return {
+      state: "warn", pill: `Stale for ${roughly(late)}`,
+      words: `Stale since ${instant(due(meta))}: the next window was due then, ${roughly(late)} ago. The worker may be down or late, a window may have been withheld, or the input may have ended.`,
+    };
+  }
+  return { state: "live", pill: "Live", words: "" };
+}
+
+export function drawStatus(judged) {
+  const pill = byId("status");
+  pill.dataset.state = judged.state;
+  say(byId("status-words"), judged.pill);
+  const notice = byId("notice");
+  notice.hidden = judged.words === "";
+  notice.dataset.state = judged.state;
+  say(byId("notice-words"), judged.words);
+}
+
+/** Messages that could not be read: how many, and the last ones in words. */
+export function drawUnreadable(found) {
+  const home = byId("unreadable");
+  home.hidden = found.length === 0;
+  if (found.length === 0) return;
+  say(byId("unreadable-words"), `${plural(found.length, "message")} could not be read as a synopsis and ${found.length === 1 ? "is" : "are"} left out.`);
+  byId("unreadable-list").replaceChildren(...found.slice(-10).reverse().map(({ where, why }) =>
+    element("li", { text: `${where}: ${why}` })));
+}

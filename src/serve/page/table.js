@@ -1,0 +1,90 @@
+// The numbers behind the picture, as a table for people and as CSV for programs.
+
+import { ticks } from "./axes.js";
+import { answerRow } from "./ask.js";
+import { byId, element } from "./dom.js";
+import { along } from "./grid.js";
+import { valueLabel } from "./kinds.js";
+import { placeOn } from "./sentence.js";
+import { giveOrTake, instant, rounded } from "./words.js";
+
+/** Points of an axis that a table has: round numbers where there are any. */
+const rowsOf = (axis, count) => ticks(axis.min, axis.max, count).values.filter((x) => x >= axis.min && x <= axis.max);
+
+/** The grid of the CSV, a side: 201 points of a curve, 41 of a map, of a third axis the slice that is shown. */
+const CSV_SIDES = [0, 201, 41, 41];
+
+function* gridRows(synopsis, axes) {
+  const values = synopsis.evaluator().on(axes);
+  const wide = synopsis.halfWidths(axes);
+  const narrow = synopsis.pointwise().halfWidths(axes);
+  const sizes = axes.map((axis) => axis.length);
+  for (let i = 0; i < values.length; i++) {
+    let rest = i;
+    const at = [];
+    for (let a = axes.length - 1; a >= 0; a--) {
+      at[a] = axes[a][rest % sizes[a]];
+      rest = Math.floor(rest / sizes[a]);
+    }
+    yield { at, value: values[i], wide: wide[i], narrow: narrow[i] };
+  }
+}
+
+const withThird = (meta, axes, at) => meta.domain.map((axis, i) => (i < 2 ? axes(axis, i) : [at[i]]));
+
+function fill(caption, heads, rows) {
+  const cell = (name) => (text) => element(name, name === "th" ? { scope: "col", text } : { text });
+  byId("table").replaceChildren(
+    element("caption", { text: caption }),
+    element("thead", {}, element("tr", {}, ...heads.map(cell("th")))),
+    element("tbody", {}, ...rows.map((row) => element("tr", {}, ...row.map(cell("td"))))),
+  );
+}
+
+/** Fills the table: numbers rounded to their noise. */
+export function drawTable({ entry, at }) {
+  const { meta, synopsis } = entry;
+  const axes = withThird(meta, (axis) => rowsOf(axis, meta.domain.length === 1 ? 21 : 8), at);
+  const percent = `${Math.round(meta.band.level * 100)} %`;
+  const rows = [...gridRows(synopsis, axes)].map(({ at: place, value, wide, narrow }) => [
+    ...place.map((x, i) => placeOn(meta.domain[i], x)), rounded(value, wide), rounded(value - wide, wide),
+    rounded(value + wide, wide), `\u00b1 ${rounded(narrow, narrow)}`,
+  ]);
+  fill(`${valueLabel(meta)}, rounded to the noise; lower and upper hold everywhere at once with ${percent} probability`,
+    [...meta.domain.map(({ column }) => column), "value", "lower", "upper", "at this place alone"], rows);
+}
+
+export function drawAnswerTable(ask) {
+  fill(`Sum of ${ask.question} over the records of each window`, ["from", "to", "sum", "truncation"],
+    ask.shown.map((one) => {
+      const [from, to, ...rest] = answerRow(one);
+      return [instant(from), instant(to), ...rest];
+    }));
+}
+
+/** A text as a cell: quoted where it must be, and never a formula. */
+function csvText(text) {
+  const plain = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+}
+
+/** Every number with as many digits as tell it apart: programs round for themselves. */
+export function csv({ entry, at }) {
+  const { meta, synopsis } = entry;
+  const axes = withThird(meta, (axis) => along(axis, CSV_SIDES[meta.domain.length]), at);
+  const heads = [...meta.domain.map(({ column }) => csvText(column)), "value", "lower", "upper", "pointwise_lower", "pointwise_upper"];
+  const lines = [heads.join(",")];
+  for (const { at: place, value, wide, narrow } of gridRows(synopsis, axes)) {
+    lines.push([...place, value, value - wide, value + wide, value - narrow, value + narrow].join(","));
+  }
+  return `${lines.join("\r\n")}\r\n`;
+}
+
+export function answersCsv(ask) {
+  const lines = ["window_start,window_end,question,sum,lower,upper,truncation"];
+  for (const { meta, answer } of ask.shown) {
+    const { sum, noise, truncation } = answer;
+    lines.push([meta.window.start, meta.window.end, csvText(ask.question), sum, sum - noise.half_width, sum + noise.half_width, truncation.error].join(","));
+  }
+  return `${lines.join("\r\n")}\r\n`;
+}
