@@ -234,7 +234,7 @@ fn on_kernel_points() -> Found<Vec<Case>> {
     let natural =
         vec![vec![0.03 * 210.0 * 210.0, 0.012 * 210.0 * 24.0], vec![0.012 * 210.0 * 24.0, 0.02 * 24.0 * 24.0]];
     let plane = Arc::new(KernelDensity::covariance(&parts, 16)?);
-    let cube = Arc::new(KernelDensity::diagonal(&[0.3, 0.35, 0.4], 12)?);
+    let cube = Arc::new(KernelDensity::diagonal(&[0.5, 0.6, 0.7], 10)?);
     let by = |bandwidths: &[f64]| Smoothing::Bandwidths(bandwidths.to_vec());
     let line = Release { law: Law::Ball, order: 1, ..density("density-points-1d", line, by(&[15.0]))? };
     let plane = Release {
@@ -247,7 +247,7 @@ fn on_kernel_points() -> Found<Vec<Case>> {
         law: Law::DiscreteGaussian,
         price: approximate("1", "0.000000001")?,
         order: 1,
-        ..density("density-points-3d", cube, by(&[0.3 * 210.0, 0.35 * 24.0, 0.4 * 3000.0]))?
+        ..density("density-points-3d", cube, by(&[0.5 * 210.0, 0.6 * 24.0, 0.7 * 3000.0]))?
     };
     let vouched = changed("density-points-1d-norm", &line.synopsis()?, |about| {
         about.smoothness = Some(Smoothness::Norm(900.0));

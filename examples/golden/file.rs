@@ -21,7 +21,7 @@ pub struct Case {
 /// What a client computes in floats of the same width, in another order, differs by.
 const TOLERANCE: f64 = 1e-12;
 /// Of systems that are solved. A program that leaves nothing of the kernel's space out, as this one does where floats tell
-/// nothing apart, differs by up to 4e-9 and 1e-6.
+/// nothing apart, differs by up to 4e-9 and 4e-7.
 const POSTERIOR: f64 = 1e-7;
 const INTERPOLATION: f64 = 1e-5;
 /// The length of `L^-1 k_P(x)`.
