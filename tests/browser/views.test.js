@@ -215,9 +215,8 @@ test("moments are asked, and the answer comes with its errors", async () => {
   await page.waitForTimeout(400);
   await shoot(page, "summary");
   await page.getByRole("button", { name: "dep_delay", exact: true }).click();
-  await page.waitForTimeout(400);
   await page.check("#table-switch");
-  assert.equal(await page.locator("#table tbody tr").count(), 5);
+  await page.waitForFunction(() => document.querySelectorAll("#table tbody tr").length === 5);
   const { content } = await saved(page, "#save-csv");
   assert.match(content.toString(), /^window_start,window_end,question,sum,lower,upper,truncation\r\n2013-01-01T05:00:00Z/);
   assert.deepEqual(problems, []);
