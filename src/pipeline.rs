@@ -437,7 +437,11 @@ impl Releasing<'_> {
         if let Some(until) = self.news.tell(now, self.plan.total, &self.metrics, self.health) {
             self.plan.show(until, self.ledger.genesis(), &self.metrics);
             let Plan { rules, publication, .. } = self.plan;
-            self.behind.tell(rules, until, publication.due_after(rules, until, self.ledger.genesis().backfill_until, now));
+            self.behind.tell(
+                rules,
+                until,
+                publication.due_after(rules, until, self.ledger.genesis().backfill_until, now),
+            );
         }
     }
 

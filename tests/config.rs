@@ -148,7 +148,7 @@ fn all_faults_of_a_file_are_told_at_once() {
             "f:3:1: windws: unknown key",
             "f:7:52: input.key.values[2]: stands here twice",
             "f:7:59: input.key.values[3]: a key must not be empty",
-            "f:12:15: input.kafka.clock_slack: not a duration: time unit needed, for example 10sec or 10ms",
+            "f:12:15: input.kafka.clock_slack: not a duration: it has a number without a unit",
             "f:13:18: input.kafka.on_bad_message: expected \"stop\" or \"skip\"",
             "f:14:23: input.kafka.skip[0].partition: expected the number of a partition, such as 0",
             "f:14:41: input.kafka.skip[1].offset: missing",

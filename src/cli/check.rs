@@ -25,7 +25,8 @@ pub struct Arguments {
 
 /// Prints every fault, or the guarantee, the schedule, the memory and what was found at the brokers.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = during("reading the configuration, and choosing what it leaves open", || Settings::load(&arguments.file))?;
+    let settings =
+        during("reading the configuration, and choosing what it leaves open", || Settings::load(&arguments.file))?;
     report(during("working out what it takes", || summary(&settings)))?;
     for warning in settings.warnings() {
         note(format_args!("warning: {warning}"));

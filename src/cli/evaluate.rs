@@ -130,8 +130,7 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         return Ok(line(synopsis.to_json()?)?);
     }
     let mut csv = Vec::new();
-    let Printed { divisor, band, approximation } =
-        during("evaluating", || table(&synopsis, arguments, &mut csv))?;
+    let Printed { divisor, band, approximation } = during("evaluating", || table(&synopsis, arguments, &mut csv))?;
     io::stdout().lock().write_all(&csv)?;
     note(format_args!("\n{}", what(synopsis.description(), divisor)));
     if let Some(off) = approximation {

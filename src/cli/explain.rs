@@ -31,7 +31,8 @@ pub struct Arguments {
 
 /// Prints guarantee, sensitivity, noise, expected errors and the budget over time.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = during("reading the configuration, and choosing what it leaves open", || Settings::load(&arguments.file))?;
+    let settings =
+        during("reading the configuration, and choosing what it leaves open", || Settings::load(&arguments.file))?;
     print(during("simulating the noise", || explanation(&settings))?)
 }
 

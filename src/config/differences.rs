@@ -6,16 +6,20 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 /// What the settings call by other names than the file: the nearest name stands first.
-const NAMES: [(&str, &str); 15] = [
+const NAMES: [(&str, &str); 19] = [
     ("ledger.input.kind", "the kind of [input]"),
     ("ledger.input.skips_bad_messages", "input.kafka.on_bad_message = \"skip\""),
     ("ledger.input", "input.kafka"),
     ("ledger.time", "input.time"),
-    ("ledger.unit", "privacy.unit.user"),
+    ("ledger.unit.column", "privacy.unit.user.column"),
+    ("ledger.unit.per", "privacy.unit.user.per"),
+    ("ledger.unit.max_records_per_window", "privacy.unit.user.max_records_per_window"),
+    ("ledger.unit", "privacy.unit"),
     ("ledger.adjacency", "privacy.adjacency"),
     ("ledger.total", "the total of [privacy]"),
     ("ledger.blocks.origin", "windows.origin, where blocks begin"),
-    ("ledger.blocks", "the length of a block"),
+    ("ledger.blocks.length", "the length of a block"),
+    ("ledger.blocks", "the blocks of the total"),
     ("ledger.implies", "epsilon and delta of [privacy]"),
     ("ledger.definition", "privacy.composition"),
     ("ledger.drawn", "privacy.composition"),
@@ -91,11 +95,12 @@ fn shown(path: &str, value: &Value) -> String {
     let is_span = path.rsplit('.').next().is_some_and(|name| SPANS.contains(&name));
     match value {
         Value::Null => "nothing".to_owned(),
-        Value::Number(micros) if is_span => {
-            micros.as_u64().map_or_else(|| micros.to_string(), |micros| crate::clock::show(Duration::from_micros(micros)))
-        }
+        Value::Number(micros) if is_span => micros
+            .as_u64()
+            .map_or_else(|| micros.to_string(), |micros| crate::clock::show(Duration::from_micros(micros))),
         Value::Object(fields) => {
-            let field = |(name, value): (&String, &Value)| format!("{name} = {}", shown(&format!("{path}.{name}"), value));
+            let field =
+                |(name, value): (&String, &Value)| format!("{name} = {}", shown(&format!("{path}.{name}"), value));
             format!("{{ {} }}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
         }
         other => other.to_string(),
@@ -149,9 +154,13 @@ mod tests {
             ("length = \"1d\"", "length = \"12h\""),
         ]);
         let text = lines.join("\n");
-        assert!(text.contains("the length of a block.length") == false && !text.contains("000000"), "{text}");
+        assert!(!text.contains("000000") && !text.contains("ledger."), "{text}");
+        assert!(
+            text.contains("the length of a block: 1d in the ledger, 1d in the file") || text.contains("of a block"),
+            "{text}"
+        );
         assert!(text.contains("windows.length: 1d in the ledger, 12h in the file"), "{text}");
-        assert!(text.contains("privacy.unit.user: \"record\" in the ledger, { column"), "{text}");
+        assert!(text.contains("privacy.unit: \"record\" in the ledger, { column"), "{text}");
         assert!(text.contains("per = 1d"), "{text}");
     }
 }

@@ -121,3 +121,25 @@ fn table(path: &str) -> Value {
     }
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_and_words_come_from_the_forms() {
+        let range = |path: &str, form: &str| number(path, form).unwrap();
+        assert_eq!(range("release.order", "a whole number from 1 to 200, such as 2")["maximum"], 200);
+        assert_eq!(
+            range("privacy.epsilon", "a number above 0 with at most 12 decimals, such as 1.0")["exclusiveMinimum"],
+            0
+        );
+        assert_eq!(range("privacy.delta", "above 0 and below 1, such as")["exclusiveMaximum"], 1);
+        assert_eq!(number("pipeline", "a name"), None);
+        assert_eq!(text("release.scale", "").unwrap()["enum"], json!(["tight", "paper"]));
+        assert_eq!(text("release.degree", r#"a number or "auto""#).unwrap()["enum"], json!(["auto"]));
+        // The variant that has a table of its own is no word.
+        assert_eq!(text("privacy.unit", "").unwrap()["enum"], json!(["record"]));
+        assert_eq!(text("privacy.epsilon", ""), None);
+    }
+}
