@@ -450,8 +450,7 @@ impl Releasing<'_> {
         let genesis = self.ledger.genesis();
         self.metrics.begin(&genesis.ledger, self.plan.total, self.plan.limit);
         let Plan { rules, publication, .. } = self.plan;
-        let cut = |window| rules.cut(window, genesis.backfill_until);
-        let due = |closed: &ledger::Closed| publication.due(closed.window, cut(closed.window));
+        let due = |window| publication.due(window, rules.cut(window, genesis.backfill_until));
         let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
         let (figures, news) = News::recall(&self.ledger, Timestamp::now(), due, why)?;
         figures.show(self.plan.total, &self.metrics, self.health);

@@ -468,10 +468,12 @@ fn a_topic_is_shown_from_its_history_on_and_a_broker_that_is_lost_is_found_again
     let cluster = MockCluster::new(1).expect("a cluster");
     let brokers = cluster.bootstrap_servers();
     cluster.create_topic("synopses", 2, 1).expect("a topic");
-    let producer: BaseProducer = ClientConfig::new().set("bootstrap.servers", &brokers).create().expect("a producer");
     let send = |key: &str, bytes: &[u8]| {
+        // A new one each time: one that has lost the mock broker does not find it again.
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", &brokers).create().expect("a producer");
         producer.send(BaseRecord::to("synopses").key(key).partition(0).payload(bytes)).map_err(|e| e.0).expect("sent");
-        producer.flush(Duration::from_secs(10)).expect("stored");
+        producer.flush(Duration::from_secs(20)).expect("stored");
     };
     let sealed = |sequence| example("JFK", sequence).seal().expect("sealed");
     send(&sealed(1).key, &sealed(1).bytes);

@@ -1,16 +1,18 @@
 //! Alerts, dashboards and runbook are true: against each other, and with the real promtool and a real Prometheus that scrapes
 //! real workers.
 
+#[path = "support/prometheus.rs"]
+mod prometheus;
+
 use std::collections::BTreeSet;
-use std::env;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use prometheus::{ask, free_address, get, results, start, tools, wait_for};
 use serde_json::Value;
 
 const ALERTS: &str = "deploy/monitoring/alerts.yaml";
@@ -217,22 +219,6 @@ fn the_synopses_are_asked_for_as_the_endpoint_has_them() {
     assert_eq!(asked.len(), 3);
 }
 
-/// The folder of promtool and prometheus; without them a test is skipped, but never in CI.
-fn tools() -> Option<PathBuf> {
-    let unpacked = PathBuf::from("target/prometheus/usr/bin");
-    let given =
-        env::var_os("BERNSTREAM_TEST_PROMETHEUS").map(PathBuf::from).filter(|folder| !folder.as_os_str().is_empty());
-    let on_path = || env::split_paths(&env::var_os("PATH")?).find(|folder| folder.join("promtool").exists());
-    let found = given.or_else(on_path).or(Some(unpacked)).filter(|folder| folder.join("promtool").exists());
-    if found.is_none() {
-        assert!(env::var_os("CI").is_none(), "CI needs Prometheus: tests/prometheus.sh");
-        let test = thread::current().name().unwrap_or("a test").to_owned();
-        let how = "BERNSTREAM_TEST_PROMETHEUS=$(tests/prometheus.sh) cargo test";
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: it needs Prometheus; run {how}");
-    }
-    found
-}
-
 fn test_rules(tools: &Path, folder: &Path) -> Output {
     let mut promtool = Command::new(fs::canonicalize(tools.join("promtool")).expect("promtool"));
     promtool.args(["test", "rules", "alerts_test.yaml"]).current_dir(folder).output().expect("it runs")
@@ -266,63 +252,6 @@ fn the_alerts_fire_when_they_should_and_only_then() {
         fs::copy("deploy/monitoring/alerts_test.yaml", folder.path().join("alerts_test.yaml")).expect("it is copied");
         assert!(!test_rules(&tools, folder.path()).status.success(), "{to}");
     }
-}
-
-/// Ends with the test.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(command: &mut Command, log: &Path) -> Process {
-    let log = fs::File::create(log).expect("a log");
-    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
-    Process(command.spawn().expect("it starts"))
-}
-
-fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").to_string()
-}
-
-/// The text of an answer; none where nobody listens.
-fn get(address: &str, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
-    // 1.0, so that no answer comes in pieces.
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
-}
-
-fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(90);
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{what} did not come");
-        thread::sleep(Duration::from_millis(200));
-    }
-}
-
-/// What Prometheus answers; it must take the question.
-fn ask(address: &str, path: &str) -> Value {
-    let text = get(address, path).unwrap_or_default();
-    let answer: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path}: {error}: {text}"));
-    assert_eq!(answer["status"], "success", "{path}: {text}");
-    answer["data"].clone()
-}
-
-/// How many series an expression has now.
-fn results(address: &str, expression: &str) -> usize {
-    let encoded: String = expression.bytes().map(|byte| format!("%{byte:02X}")).collect();
-    let data = ask(address, &format!("/api/v1/query?query={encoded}"));
-    data["result"].as_array().map_or(0, Vec::len)
 }
 
 /// A worker on files, with so many windows that it works as long as the test does.
@@ -406,19 +335,19 @@ fn every_panel_and_every_alert_has_data_of_real_workers() {
         rules.display()
     );
     fs::write(place("prometheus.yml"), text).expect("it is written");
-    let prometheus = free_address();
+    let server = free_address();
     let mut command = Command::new(tools.join("prometheus"));
     command.arg(format!("--config.file={}", place("prometheus.yml").display()));
     command.arg(format!("--storage.tsdb.path={}", place("data").display()));
-    command.arg(format!("--web.listen-address={prometheus}"));
+    command.arg(format!("--web.listen-address={server}"));
     running.push(start(&mut command, &place("prometheus.log")));
 
     // Counters grow between two scrapes.
     // The demonstration counts a window in three seconds.
     let grown = "count(increase(bernstream_windows_released_total[1m]) > 0)";
     let deadline = Instant::now() + Duration::from_secs(120);
-    while get(&prometheus, "/-/ready").is_none()
-        || results(&prometheus, &format!("{grown} == {}", addresses.len())) == 0
+    while !get(&server, "/-/ready").is_some_and(|said| said.contains("is Ready"))
+        || results(&server, &format!("{grown} == {}", addresses.len())) == 0
     {
         assert!(Instant::now() < deadline, "windows are released and scraped: {:?}", logs());
         thread::sleep(Duration::from_millis(300));
@@ -449,20 +378,20 @@ fn every_panel_and_every_alert_has_data_of_real_workers() {
     let queries = queries();
     assert!(queries.len() > 25, "{queries:?}");
     for (title, query) in &queries {
-        let has_data = results(&prometheus, query) > 0;
+        let has_data = results(&server, query) > 0;
         assert_eq!(has_data, !query.contains("read_until"), "{title}: {query}: {:?}", logs());
     }
 
     let rules = wait_for("an evaluation of every alert", || {
-        let rules = ask(&prometheus, "/api/v1/rules")["groups"][0]["rules"].as_array().cloned()?;
+        let rules = ask(&server, "/api/v1/rules")["groups"][0]["rules"].as_array().cloned()?;
         rules.iter().all(|rule| rule["health"] == "ok").then_some(rules)
     });
     assert_eq!(rules.len(), alerts().len());
     for rule in rules {
         let (name, query) = (rule["name"].as_str().expect("a name"), rule["query"].as_str().expect("a query"));
-        results(&prometheus, query);
+        results(&server, query);
         for series in series(query) {
-            assert!(results(&prometheus, &series) > 0, "{name}: {series}");
+            assert!(results(&server, &series) > 0, "{name}: {series}");
         }
         // The workers on files show counts, which is alerted after an hour; and they come to the end of a block now and then.
         let is_so = ["BernstreamShowsCounts", "BernstreamBudgetSpent"].contains(&name);

@@ -203,8 +203,8 @@ fn settings(folder: &Path) -> Settings {
 /// Sends `stream`, in turn to both partitions.
 fn send(settings: &Settings, stream: &[Message]) {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
-    let producer: ThreadedProducer<DefaultProducerContext> =
-        input.broker.client_config().set("linger.ms", "0").create().expect("a producer");
+    let mut config = input.broker.client_config().expect("settings");
+    let producer: ThreadedProducer<DefaultProducerContext> = config.set("linger.ms", "0").create().expect("a producer");
     for (number, message) in stream.iter().enumerate() {
         let payload = if message.records.is_empty() { b"no Arrow".to_vec() } else { encode(&message.records) };
         let record = BaseRecord::<(), _>::to(&input.topic).partition((number % 2) as i32).payload(&payload);

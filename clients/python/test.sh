@@ -12,6 +12,8 @@ if ! cmp -s "$here/requirements-test.txt" "$environment/installed"; then
     cp "$here/requirements-test.txt" "$environment/installed"
 fi
 cd "$here"
+# Small matrices: threads would only wait for each other.
+export OPENBLAS_NUM_THREADS=1
 "$environment/bin/ruff" check --quiet .
 "$environment/bin/ruff" format --quiet --check .
 "$environment/bin/mypy" --no-error-summary

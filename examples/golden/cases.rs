@@ -109,13 +109,13 @@ fn densities() -> Found<Vec<Case>> {
         vec![two[0][0] / (210.0 * 210.0), two[0][1] / (210.0 * 24.0)],
         vec![two[1][0] / (210.0 * 24.0), two[1][1] / (24.0 * 24.0)],
     ];
-    let slanted = Arc::new(CovarianceDensity::new(&parts, 12)?);
-    let (one, cube) = (on_lattice("density-1d", &[10.0], 40)?, on_lattice("density-3d", &[40.0, 5.0, 600.0], 4)?);
+    let slanted = Arc::new(CovarianceDensity::new(&parts, 7)?);
+    let (one, cube) = (on_lattice("density-1d", &[10.0], 40)?, on_lattice("density-3d", &[40.0, 5.0, 600.0], 3)?);
     let plane = Release {
         law: Law::DiscreteGaussian,
         price: Price::Concentrated("0.1".parse()?),
         order: 3,
-        ..on_lattice("density-2d", &[20.0, 3.0], 12)?
+        ..on_lattice("density-2d", &[20.0, 3.0], 10)?
     };
     let slanted = Release {
         law: Law::DiscreteGaussian,
@@ -123,7 +123,7 @@ fn densities() -> Found<Vec<Case>> {
         key: Some("S\u{e3}o Paulo / GRU"),
         ..density("density-2d-covariance", slanted, Smoothing::Covariance(two.to_vec()))?
     };
-    let fine = Release { key: None, order: 3, ..on_lattice("density-1d-fine", &[4.0], 300)? };
+    let fine = Release { key: None, order: 3, ..on_lattice("density-1d-fine", &[4.0], 150)? };
     let coarse = Release { order: 1, law: Law::DiscreteCube, ..on_lattice("density-1d-coarse", &[60.0], 1)? };
     Ok(vec![
         Case { proper: true, ..read(&one, &[1, 2, 3, 200])? },
@@ -233,8 +233,8 @@ fn on_kernel_points() -> Found<Vec<Case>> {
     let parts = vec![vec![0.03, 0.012], vec![0.012, 0.02]];
     let natural =
         vec![vec![0.03 * 210.0 * 210.0, 0.012 * 210.0 * 24.0], vec![0.012 * 210.0 * 24.0, 0.02 * 24.0 * 24.0]];
-    let plane = Arc::new(KernelDensity::covariance(&parts, 24)?);
-    let cube = Arc::new(KernelDensity::diagonal(&[0.3, 0.35, 0.4], 30)?);
+    let plane = Arc::new(KernelDensity::covariance(&parts, 16)?);
+    let cube = Arc::new(KernelDensity::diagonal(&[0.3, 0.35, 0.4], 12)?);
     let by = |bandwidths: &[f64]| Smoothing::Bandwidths(bandwidths.to_vec());
     let line = Release { law: Law::Ball, order: 1, ..density("density-points-1d", line, by(&[15.0]))? };
     let plane = Release {
@@ -291,7 +291,7 @@ fn regressions() -> Found<Vec<Case>> {
             Method::PriestleyChao { bandwidth: 20.0, gap: 1.0, max_records: MOST },
         )?
     };
-    let plane = Arc::new(Machine::new(settings(wide, Loss::Huber, 2, 12))?);
+    let plane = Arc::new(Machine::new(settings(wide, Loss::Huber, 2, 7))?);
     let plane =
         Release { law: Law::DiscreteCube, ..regression("regression-machine-2d", plane, method(wide, Loss::Huber))? };
     let points = Arc::new(KernelMachine::new(settings(wide, Loss::Huber, 1, 1), 7)?);
@@ -320,7 +320,7 @@ fn classifier(name: &'static str, target: Arc<dyn Target>, method: Method, stand
 }
 
 fn classifiers() -> Found<Vec<Case>> {
-    let bayes = Arc::new(KernelBayes::new(&in_cube(&[15.0, 2.0]), 12)?);
+    let bayes = Arc::new(KernelBayes::new(&in_cube(&[15.0, 2.0]), 7)?);
     let bayes = Release {
         records: 1_200,
         ..classifier(
@@ -331,7 +331,7 @@ fn classifiers() -> Found<Vec<Case>> {
         )?
     };
     let deviations = vec![10.0, 1.5, 200.0];
-    let normal = Arc::new(GaussianBayes::new(&in_cube(&deviations), 4)?);
+    let normal = Arc::new(GaussianBayes::new(&in_cube(&deviations), 2)?);
     let normal = Release {
         records: 1_200,
         law: Law::DiscreteCube,
@@ -360,7 +360,7 @@ fn classifiers() -> Found<Vec<Case>> {
     };
     let machine = Arc::new(Machine::new(settings(laplacian, Loss::Logistic, 1, 20))?);
     let machine = classifier("classifier-machine-1d", machine, method(laplacian, Loss::Logistic), 1.0)?;
-    let likely = Arc::new(Logistic::new(2, C, MOST, Score::Sigmoid { degree: 12 })?);
+    let likely = Arc::new(Logistic::new(2, C, MOST, Score::Sigmoid { degree: 6 })?);
     let likely = Release {
         about: description::Target::Probability(Classifier {
             label: LABEL.0.to_owned(),
@@ -431,12 +431,7 @@ fn moments() -> Found<Vec<Case>> {
         "exp(-(dep_delay/60)^2)",
         "1 / (1 + exp((15 - dep_delay) / 10))",
     ];
-    let both = [
-        "1",
-        "exp(-(dep_delay/60)^2)",
-        "dep_delay * hour",
-        "exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)",
-    ];
+    let both = ["dep_delay * hour", "exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)"];
     Ok(vec![
         moments("moments-1d", 1, 24, Law::DiscreteLaplace, &alone)?,
         moments("moments-1d-ball", 1, 6, Law::Ball, &["dep_delay", "exp(-(dep_delay/60)^2)"])?,

@@ -8,7 +8,8 @@ use crate::cli::Failure;
 use crate::cli::print::note;
 use crate::source::broker::{Broker, Identity, Mechanism, Sasl, Security, Tls};
 
-/// Bootstrap servers, TLS and SASL. A command that takes them lets one of its own arguments require `brokers`.
+/// Bootstrap servers, TLS and SASL. A command that takes them lets one of its own arguments require
+/// `brokers`; flattened into an optional group, that group would never be found (clap leaves a group with groups in it empty).
 #[derive(Clone, Debug, clap::Args)]
 pub struct Cluster {
     /// Kafka's bootstrap servers, host:port[,host:port...]

@@ -51,6 +51,8 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let page = page(arguments.dashboard)?;
+    line(format_args!("\n  ==>  {}  <==  open this in a browser: the curves, live\n", dashboard::url(&page)?))?;
     let mut settings =
         Settings::parse(CONFIGURATION, "config/demo.toml").map_err(|faults| Failure::Other(faults.to_string()))?;
     let Input::Kafka(input) = &mut settings.input else { return Err(not_kafka()) };
@@ -67,8 +69,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings.ledger.path = folder.path().join("ledger");
     settings.serve = arguments.listen;
 
-    let page = page(arguments.dashboard)?;
-    line(format_args!("\n  ==>  {}  <==  open this in a browser: the curves, live\n", dashboard::url(&page)?))?;
     line("bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.")?;
     line("The broker is a mock inside this process: it shows the walk, and proves nothing about delivery.")?;
     line("  ***  the released curve: how many people waited how long, with noise")?;

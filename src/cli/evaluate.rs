@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
+use crate::cli::cluster::Cluster;
 use crate::cli::newest::Topic;
 use crate::cli::print::{line, note, unprinted};
 use crate::cli::progress::during;
@@ -23,6 +24,8 @@ pub struct Arguments {
     file: Option<PathBuf>,
     #[command(flatten)]
     topic: Option<Topic>,
+    #[command(flatten)]
+    cluster: Option<Cluster>,
     /// A point in natural units, one number an axis separated by commas; can be given several times
     #[arg(long, allow_hyphen_values = true, value_name = "X[,Y[,Z]]", conflicts_with = "points", value_parser = point)]
     at: Vec<Point>,
@@ -119,9 +122,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn print(arguments: &Arguments) -> Result<(), Error> {
-    let synopsis = match (&arguments.topic, &arguments.file) {
-        (Some(topic), _) => topic.newest()?,
-        (None, file) => read(file.as_deref().unwrap_or(Path::new("-")))?,
+    let synopsis = match (&arguments.topic, &arguments.cluster, &arguments.file) {
+        (Some(topic), Some(cluster), _) => topic.newest(&cluster.broker()?)?,
+        (_, _, file) => read(file.as_deref().unwrap_or(Path::new("-")))?,
     };
     if arguments.describe {
         return Ok(line(serde_json::to_string_pretty(synopsis.description())?)?);

@@ -6,7 +6,6 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
-use crate::cli::cluster::Cluster;
 use crate::cli::evaluate::Error;
 use crate::cli::progress::{Progress, part};
 use crate::clock::Timestamp;
@@ -21,8 +20,6 @@ pub struct Topic {
     /// Read the newest synopsis of this topic instead of a file
     #[arg(long, required = false, requires = "brokers")]
     pub topic: String,
-    #[command(flatten)]
-    pub cluster: Cluster,
     /// Only synopses of this group key
     #[arg(long, requires = "topic")]
     pub key: Option<String>,
@@ -38,11 +35,10 @@ fn time(text: &str) -> Result<Timestamp, String> {
 impl Topic {
     /// The synopsis of the newest window that matches, and of its copies the last; read from the beginning, outside any
     /// consumer group.
-    pub fn newest(&self) -> Result<Synopsis, Error> {
-        let broker = self.cluster.broker()?;
+    pub fn newest(&self, broker: &Broker) -> Result<Synopsis, Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
-        let consumer = feed::topic::consumer(&broker).map_err(lost)?;
-        let (mut ends, all) = self.ends(&broker, &consumer)?;
+        let consumer = feed::topic::consumer(broker).map_err(lost)?;
+        let (mut ends, all) = self.ends(broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
         let (mut messages, mut unreadable) = (0, 0);
         let (mut heard, mut progress) = (Instant::now(), Progress::new());
@@ -70,8 +66,8 @@ impl Topic {
         newest.ok_or_else(|| Error::NoMatch { topic: self.topic.clone(), messages, unreadable })
     }
 
-    /// Assigns every partition that has messages from its beginning, and says where each ends now, and how many messages there are at
-    /// most.
+    /// Assigns every partition that has messages from its beginning, and says where each ends now, and how many messages
+    /// there are at most.
     fn ends(&self, broker: &Broker, consumer: &BaseConsumer<Ear>) -> Result<(Vec<(i32, i64)>, u64), Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
         let partitions = topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {
@@ -109,6 +105,7 @@ mod tests {
     use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
     use super::*;
+    use crate::cli::cluster::Cluster;
     use crate::synopsis::description::Description;
     use crate::window::grid::Span;
 
@@ -116,6 +113,8 @@ mod tests {
     struct Command {
         #[command(flatten)]
         topic: Topic,
+        #[command(flatten)]
+        cluster: Cluster,
     }
 
     #[test]
@@ -140,7 +139,8 @@ mod tests {
         let newest = |more: &str| {
             let line = format!("--topic synopses --brokers {brokers} {more}");
             let words = std::iter::once("evaluate").chain(line.split_whitespace());
-            Command::try_parse_from(words).unwrap().topic.newest().map(|s| s.description().ledger.sequence)
+            let Command { topic, cluster } = Command::try_parse_from(words).unwrap();
+            topic.newest(&cluster.broker().unwrap()).map(|s| s.description().ledger.sequence)
         };
         assert_eq!(newest("").unwrap(), 3);
         assert_eq!(newest("--key LGA").unwrap(), 1);

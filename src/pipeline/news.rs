@@ -73,15 +73,15 @@ impl News {
     pub fn recall(
         ledger: &Ledger,
         now: Timestamp,
-        due: impl Fn(&Closed) -> Timestamp,
+        due: impl Fn(Span) -> Timestamp,
         why: impl Fn(Span) -> Withheld,
     ) -> Result<(Figures, Self), ledger::Error> {
         let outcome = |closed: &Closed| match closed.outcome {
             ledger::Outcome::Released { .. } => Outcome::Released,
             ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
         };
-        let newest = ledger.newest(|closed| due(closed) > now)?;
-        let told = newest.iter().position(|(_, closed)| due(closed) <= now).unwrap_or(newest.len());
+        let newest = ledger.newest(|closed| due(closed.window) > now)?;
+        let told = newest.iter().position(|(_, closed)| due(closed.window) <= now).unwrap_or(newest.len());
         let first = ledger.genesis().previous.map_or(0, |head| head.sequence.saturating_add(1));
         let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
         let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
@@ -101,8 +101,9 @@ impl News {
             },
         };
         let waiting = newest.iter().enumerate().take(told).rev();
-        let news =
-            waiting.map(|(at, (_, closed))| (due(closed), closed.window, outcome(closed), figures(at))).collect();
+        let news = waiting
+            .map(|(at, (_, closed))| (due(closed.window), closed.window, outcome(closed), figures(at)))
+            .collect();
         Ok((figures(told), News(news)))
     }
 
@@ -220,7 +221,7 @@ mod tests {
         };
         let mut ledger = Ledger::create(&params, genesis).unwrap();
         // A window is due ten minutes after its end, released or not.
-        let due = |closed: &Closed| closed.window.end.plus(Duration::from_secs(600));
+        let due = |window: Span| window.end.plus(Duration::from_secs(600));
         let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
             let (health, (figures, mut news)) =

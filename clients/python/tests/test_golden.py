@@ -46,6 +46,8 @@ def test_there_are_golden_vectors() -> None:
 def test_readings_agree_with_rust(case: dict[str, Any], form: str) -> None:
     synopsis = read(case, form)
     for expected in case["evaluations"]:
+        if form == "arrow" and expected["by"] == "posterior":
+            continue  # It takes its time, and the two forms are one synopsis: see below.
         reading, points = synopsis.by(expected["by"]), np.transpose(expected["points"])
         tolerance = expected["tolerance"]
         values = reading(*points)
@@ -83,7 +85,9 @@ def test_queries_agree_with_rust(case: dict[str, Any]) -> None:
         assert (answer.mean is None) == (expected["mean"] is None)
         if answer.mean is not None:
             close(answer.mean.value, expected["mean"], tolerance)
-            close(answer.mean.noise.half_width, expected["mean_noise_half_width"], width)
+            # The mean of a constant has no noise but that of rounding.
+            apart = abs(answer.mean.noise.half_width - expected["mean_noise_half_width"])
+            assert apart <= width * expected["mean_noise_half_width"] + 1e-12 * abs(answer.mean.value)
         # What a polynomial of few degrees is missed by is rounding.
         largest = float(np.abs(expected["weights"]).sum())
         assert abs(answer.truncation.per_record - expected["truncation_per_record"]) <= tolerance * largest

@@ -66,7 +66,7 @@ const LAWS = {
 export function drawAbout(meta) {
   const { privacy, noise, band, window } = meta;
   const facts = [];
-  const fact = (name, ...words) => facts.push(element("dt", { text: name }), element("dd", {}, ...words.map((text) => element("p", { text }))));
+  const fact = (name, ...words) => facts.push(element("dt", { text: name }), element("dd", {}, ...words.map((text) => element("p", { text: text.replace(/^[a-z]/, (c) => c.toUpperCase()) }))));
 
   fact("What it is", `${meta.meaning}.`);
   fact("Window", `${span(window.start, window.end)} (${duration(time(window.end) - time(window.start))})`, `Published ${instant(meta.published)}.`, ...panes(meta));

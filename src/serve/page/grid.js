@@ -1,14 +1,16 @@
 // The numbers that are drawn: a function and its bands on even points. Each is worked out once a synopsis.
 
 const kept = new WeakMap();
+const places = new WeakMap();
+/** Crosshairs and sliders ask for ever new places: so many are kept. */
+const MOST_PLACES = 12;
 
-function once(synopsis, name, make) {
-  if (!kept.has(synopsis)) kept.set(synopsis, new Map());
-  const all = kept.get(synopsis);
-  // Crosshairs and sliders ask for ever new places: begin again before they fill the memory.
-  if (all.size > 60) all.clear();
-  if (!all.has(name)) all.set(name, make());
-  return all.get(name);
+function once(synopsis, name, make, all = kept) {
+  if (!all.has(synopsis)) all.set(synopsis, new Map());
+  const own = all.get(synopsis);
+  if (all === places && own.size >= MOST_PLACES && !own.has(name)) own.clear();
+  if (!own.has(name)) own.set(name, make());
+  return own.get(name);
 }
 
 /** `count` even points from end to end of an axis; the ends are exact. */
@@ -34,7 +36,7 @@ export function line(synopsis, axis, at, count = 201) {
       wide: synopsis.halfWidths(axes),
       narrow: pointwise(synopsis).halfWidths(axes),
     };
-  });
+  }, places);
 }
 
 /** `count` curves along one axis that the noise could have turned into this one. */
@@ -53,7 +55,7 @@ export function plane(synopsis, at, side) {
     const [xs, ys] = [along(domain[0], side), along(domain[1], side)];
     const axes = [xs, ys, ...others.map((x) => [x])];
     return { xs, ys, values: evaluator(synopsis).on(axes), wide: synopsis.halfWidths(axes) };
-  });
+  }, places);
 }
 
 /** Value and half-widths at one point. */

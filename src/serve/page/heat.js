@@ -28,24 +28,21 @@ export function colourScale(min, max, half, label, isTwoSided = false) {
   const scale = isTwoSided ? TWO_SIDED : VIRIDIS;
   const colours = Array.from({ length: steps }, (_, i) => colour(scale, steps === 1 ? 0.5 : i / (steps - 1)));
   const step = (v) => Math.min(steps - 1, Math.max(0, Math.floor(((v - min) / (max - min)) * steps)));
-  return { min, max, steps, label, colours, of: (v) => colours[step(v)] };
+  return { min, max, steps, label, isTwoSided, colours, pixels: colours.map(pixel), step };
 }
 
-/** An image of the plane, a pixel a point; `paint(i)` gives the red, green, blue and alpha of point `i`. */
+/** A colour as a pixel of an image: little-endian on every machine that has a browser. */
+const pixel = ([r, g, b, a = 255]) => ((a << 24) | (b << 16) | (g << 8) | r) >>> 0;
+
+/** An image of the plane, a pixel a point; `paint(i)` gives that of point `i`. */
 function image({ xs, ys }, paint) {
   const canvas = document.createElement("canvas");
   Object.assign(canvas, { width: xs.length, height: ys.length });
   const pen = canvas.getContext("2d");
   const data = pen.createImageData(xs.length, ys.length);
-  for (let i = 0; i < xs.length; i++) {
-    for (let j = 0; j < ys.length; j++) {
-      const [r, g, b, a = 255] = paint(i * ys.length + j);
-      const at = 4 * ((ys.length - 1 - j) * xs.length + i);
-      data.data[at] = r;
-      data.data[at + 1] = g;
-      data.data[at + 2] = b;
-      data.data[at + 3] = a;
-    }
+  const pixels = new Uint32Array(data.data.buffer);
+  for (let i = 0, at = 0; i < xs.length; i++) {
+    for (let j = ys.length - 1; j >= 0; j--, at++) pixels[j * xs.length + i] = paint(at);
   }
   pen.putImageData(data, 0, 0);
   return canvas;
@@ -81,12 +78,11 @@ export function drawHeat(canvas, picture) {
   const bar = small || !scale ? 0 : 74;
   const room = frame(context, width - bar, height, x, y, colours, { small });
   const marks = border ? sides(plane, border.at) : null;
-  const opaque = (css) => channels(context, css);
-  const tints = [opaque(colours.below), opaque(colours.paper), opaque(colours.above)];
-  place(context, image(plane, (i) => (scale ? scale.of(plane.values[i]) : tints[marks[i] + 1])), room);
+  const tints = [colours.below, colours.paper, colours.above].map((css) => pixel(channels(context, css)));
+  place(context, image(plane, (i) => (scale ? scale.pixels[scale.step(plane.values[i])] : tints[marks[i] + 1])), room);
   if (marks && marks.includes(0)) {
-    const mask = image(plane, (i) => [0, 0, 0, marks[i] === 0 ? 255 : 0]);
-    drawHatched(context, mask, room, ratio, scale ? { ...colours, hatch: colours.overlay } : colours, small);
+    const mask = image(plane, (i) => (marks[i] === 0 ? 0xff000000 : 0));
+    drawHatched(context, mask, room, ratio, scale ? { ...colours, hatch: scale.isTwoSided ? "rgba(25,35,45,.4)" : colours.overlay } : colours, small);
   }
   if (small) return room;
   drawAxes(context, room, x, y, colours, { grid: false });

@@ -46,9 +46,9 @@ export function border(meta) {
   const of = meta.target[kindOf(meta)];
   switch (kindOf(meta)) {
     case "classifier":
-      return { at: 0, above: `${aboveOf(of)} expected`, below: `${aboveOf(of)} not expected` };
+      return { at: 0, above: `${aboveOf(of)} expected`, below: `${aboveOf(of)} not expected`, short: ["not expected", "expected"] };
     case "probability":
-      return { at: 0.5, above: `${aboveOf(of)} more likely than not`, below: `${aboveOf(of)} less likely than not` };
+      return { at: 0.5, above: `${aboveOf(of)} more likely than not`, below: `${aboveOf(of)} less likely than not`, short: ["less likely", "more likely"] };
     default:
       return undefined;
   }

@@ -7,7 +7,7 @@ import { byId, element, say } from "./dom.js";
 import { fileName, png, save } from "./download.js";
 import { listen } from "./feed.js";
 import { border, kindOf, title } from "./kinds.js";
-import { ofLine, ofPlane } from "./sentence.js";
+import { ofLine, ofPlane, percent } from "./sentence.js";
 import { line as lineOf, plane } from "./grid.js";
 import { Stage } from "./stage.js";
 import { drawStatus, drawUnreadable, judge } from "./status.js";
@@ -79,10 +79,11 @@ function draw() {
 }
 
 function drawNow() {
-  if (!store.isEmpty) drawSwitches(look().entry.meta);
+  if (!store.isEmpty) drawSwitches(look());
   const now = look();
   drawStanding(now);
   byId("all").hidden = !now;
+  document.body.classList.toggle("empty", !now);
   if (!now) return;
   const { meta } = now.entry;
   drawChoices(now);
@@ -147,7 +148,8 @@ function announce(now) {
   say(byId("spoken"), sentence(now));
 }
 
-function drawSwitches(meta) {
+function drawSwitches(now) {
+  const { meta } = now.entry;
   const isQuestions = kindOf(meta) === "moments";
   // Classes are looked at as regions, probabilities as values, until somebody says otherwise.
   if (shape !== JSON.stringify([meta.release, kindOf(meta)])) {
@@ -159,6 +161,8 @@ function drawSwitches(meta) {
   byId("legend").hidden = isQuestions;
   const isMap = !isQuestions && meta.domain.length > 1;
   const sided = border(meta);
+  say(byId("wide-words"), `${percent(meta)} band, all places at once`);
+  say(byId("narrow-words"), `${percent(meta)} band, one place alone`);
   say(byId("above-words"), sided?.above ?? "");
   say(byId("below-words"), sided?.below ?? "");
   for (const item of document.querySelectorAll("#legend [data-for]")) {
@@ -166,8 +170,9 @@ function drawSwitches(meta) {
     const isRegions = byId("regions").value === "regions";
     item.hidden = !((wanted === "map" && isMap && !(sided && isRegions))
       || (["above", "below"].includes(wanted) && sided)
-      || (wanted === "ghost" && byId("ghost").checked)
-      || (wanted === "plausible" && byId("plausible").checked)
+      || (wanted === "ghost" && now.isGhost && now.before)
+      || (wanted === "plausible" && now.isPlausible)
+      || (wanted === "narrow" && !now.isPlausible)
       || (wanted === "close" && sided)
       || (wanted === "none" && isMap && kindOf(meta) === "density"));
   }

@@ -1,6 +1,6 @@
 // Curves with their bands on a canvas.
 
-import { drawAxes, fitted, frame, hatching, rule, sheet, theme } from "./axes.js";
+import { drawAxes, frame, hatching, rule, sheet, theme } from "./axes.js";
 import { beyond, runs, sides } from "./grid.js";
 
 /**
@@ -9,7 +9,7 @@ import { beyond, runs, sides } from "./grid.js";
  *   now          { xs, values, wide, narrow } of the window that is shown
  *   then         the same of the window before, a ghost; grey where the noise alone could be the difference
  *   curves       plausible curves, { xs, curves }
- *   border       { at, above, below }: a value that parts two classes, and their names
+ *   border       { at, above, below, short }: a value that parts two classes, and their names
  *   mark         the place of the crosshair
  *   small        without axes, for small multiples
  * Returns the frame, whose `toX` turns a pointer into a place.
@@ -28,7 +28,7 @@ export function drawPlot(canvas, picture) {
   if (border) drawSides(context, room, now, border, colours, small);
   if (small && y.min < 0 && y.max > 0) rule(context, room.left, room.y(0), room.right, room.y(0), colours.line);
   drawBand(context, room, now.xs, now.values, now.wide, colours.wide);
-  if (!small) drawBand(context, room, now.xs, now.values, now.narrow, colours.narrow);
+  if (!small && !curves) drawBand(context, room, now.xs, now.values, now.narrow, colours.narrow);
   if (curves) drawCurves(context, room, curves, colours);
   if (then) drawGhost(context, room, now, then, colours);
   stroke(context, room, now.xs, now.values, { colour: colours.curve, width: small ? 1.5 : 2.25 });
@@ -79,7 +79,7 @@ function drawGhost(context, room, now, then, colours) {
 }
 
 /** The sides of a border: tinted where the band is clear of it, hatched where it is not. */
-function drawSides(context, room, now, { at, above, below }, colours, small) {
+function drawSides(context, room, now, { at, above, below, short }, colours, small) {
   const hatch = hatching(context, colours, small ? 5 : 8);
   for (const { mark, from, to } of runs(now.xs, sides(now, at))) {
     const [left, right] = [room.x(from), room.x(to)];
@@ -89,9 +89,9 @@ function drawSides(context, room, now, { at, above, below }, colours, small) {
     context.font = `600 12px ${colours.font}`;
     context.textAlign = "center";
     context.textBaseline = "top";
-    const name = mark > 0 ? above : mark < 0 ? below : "too close to call";
-    if (right - left < 60) continue;
-    const text = fitted(context, name, right - left - 10);
+    const names = mark > 0 ? [above, short[1]] : mark < 0 ? [below, short[0]] : ["too close to call"];
+    const text = names.find((name) => context.measureText(name).width < right - left - 12);
+    if (!text) continue;
     if (mark === 0) {
       const half = context.measureText(text).width / 2 + 5;
       context.fillStyle = colours.paper;
@@ -106,7 +106,7 @@ function drawSides(context, room, now, { at, above, below }, colours, small) {
 function drawMark(context, room, now, mark, colours) {
   const px = Math.round(room.x(mark)) + 0.5;
   context.lineWidth = 1;
-  rule(context, px, room.top, px, room.bottom, colours.soft);
+  rule(context, px, room.top, px, room.bottom, colours.ghost);
   const at = (mark - now.xs[0]) / (now.xs[now.xs.length - 1] - now.xs[0]) * (now.xs.length - 1);
   const i = Math.min(now.xs.length - 2, Math.floor(at));
   const value = now.values[i] + (at - i) * (now.values[i + 1] - now.values[i]);

@@ -14,7 +14,8 @@ function interval(axis, { from, to }) {
   return fine > 0 ? `${exact(from, fine)} to ${exact(to, fine)}` : `${placeOn(axis, from)} to ${placeOn(axis, to)}`;
 }
 
-const percent = (meta) => `${Math.round(meta.band.level * 100)} %`;
+/** The level of the band. */
+export const percent = (meta) => `${Math.round(meta.band.level * 100)}\u00a0%`;
 
 /** Where, and when: "delay, key JFK, window 1 – 2 Jun 2013". */
 export function heading(meta) {
@@ -98,7 +99,7 @@ export function ofPlane(meta, plane, at) {
   if (sided) {
     const marks = sides(plane, sided.at);
     const share = (mark) => Math.round((100 * marks.filter((own) => own === mark).length) / marks.length);
-    parts.push(`By the band: ${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, too close to call within the noise on ${share(0)} %.`);
+    parts.push(`By the band: ${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, too close to call within the noise on ${100 - share(1) - share(-1)} %.`);
   } else {
     const floor = values.reduce((most, v, i) => Math.max(most, v - wide[i]), -Infinity);
     let [best, count] = [0, 0];

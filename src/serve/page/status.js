@@ -17,7 +17,7 @@ export const due = (meta) => new Date(meta.published).getTime() + stepOf(meta);
  */
 export function judge({ line, source, meta, now, isEmpty }) {
   const shown = isEmpty ? "" : " What is shown stays true: it was published.";
-  if (line === "connecting") return { state: "waiting", pill: "Connecting \u2026", words: "" };
+  if (line === "connecting") return { state: "waiting", pill: "Connecting \u2026", words: "Connecting to the server \u2026" };
   if (line === "unreachable") {
     return { state: "bad", pill: "Not reachable", words: "The server cannot be reached. Trying again by itself." };
   }

@@ -42,7 +42,10 @@ export const exact = (x, step) => fixed(x, step > 0 ? Math.max(0, Math.ceil(-Mat
 export function short(x) {
   if (x === 0) return "0";
   const size = Math.abs(x);
-  if (size < 1e-4 || size >= 1e7) return power(x, size / 100);
+  if (size < 1e-4 || size >= 1e7) {
+    const exponent = Math.floor(Math.log10(size));
+    return `${short(x / 10 ** exponent)}\u00b710${superscript(exponent)}`;
+  }
   return String(Number(x.toPrecision(3))).replace("-", "\u2212");
 }
 
@@ -79,7 +82,7 @@ export function shortStart(time, length) {
   const t = new Date(time);
   const date = `${t.getUTCDate()} ${MONTHS[t.getUTCMonth()]}`;
   if (length >= 86_400_000) return date;
-  return hour(t);
+  return length < 60_000 ? `${two(t.getUTCHours())}:${two(t.getUTCMinutes())}:${two(t.getUTCSeconds())}` : hour(t);
 }
 
 const UNITS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1000, "second"]];
@@ -97,7 +100,7 @@ export function duration(ms) {
 
 /** How long ago or until, only roughly: "3 minutes". */
 export function roughly(ms) {
-  for (const [unit, name] of UNITS) if (ms >= unit) return plural(Math.floor(ms / unit), name);
+  for (const [unit, name] of [[365.25 * 86_400_000, "year"], ...UNITS]) if (ms >= unit) return plural(Math.floor(ms / unit), name);
   return "a moment";
 }
 

@@ -51,5 +51,6 @@ export function rows(csv) {
 
 export async function shoot(page, name, full = true) {
   await mkdir(SHOTS, { recursive: true });
+  await page.evaluate(() => window.scrollTo(0, 0));
   await page.screenshot({ path: `${SHOTS}/${name}.png`, fullPage: full, animations: "disabled" });
 }

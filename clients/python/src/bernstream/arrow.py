@@ -27,7 +27,7 @@ def open_stream(source: Bytes) -> tuple[dict[str, Any], Array]:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise ImportError("synopses as Arrow need pyarrow: pip install 'bernstream[arrow]'") from error
+        raise ImportError("synopses as Arrow need pyarrow: pip install pyarrow") from error
     bytes_ = memoryview(source).cast("B").tobytes()
     _check_framing(bytes_)
     try:

@@ -184,10 +184,10 @@ def cholesky(matrix: Array) -> Array:
     except np.linalg.LinAlgError:
         pass
     factor = np.zeros_like(matrix)
-    for i, row in enumerate(matrix):
-        factor[i, :i] = forward(factor[:i, :i], row[:i])
-        rest = row[i] - factor[i, :i] @ factor[i, :i]
-        factor[i, i] = math.sqrt(max(rest, REST * row[i]))
+    for j in range(len(matrix)):
+        column = matrix[j:, j] - factor[j:, :j] @ factor[j, :j]
+        factor[j, j] = math.sqrt(max(column[0], REST * matrix[j, j]))
+        factor[j + 1 :, j] = column[1:] / factor[j, j]
     return factor
 
 

@@ -30,7 +30,7 @@ class _Fit:
 
     ratio: float
     mean: float
-    coordinates: Array
+    rest: Array
     factor: Array
     ones: Array
     ones_left: float
@@ -62,10 +62,10 @@ class _Model:
         both_left = uv - ratio * float(ones @ values)
         mean = both_left / ones_left
         misfit = max(vv - ratio * float(values @ values) - mean * both_left, 0.0)
-        coordinates = backward(factor, ratio * (values - mean * ones))
+        rest = ratio * (values - mean * ones)
         volume = float(np.log(np.diag(factor)).sum())
         evidence = -volume - (misfit / variance + float(np.log(ones_left))) / 2.0
-        return _Fit(ratio, mean, coordinates, factor, ones, ones_left, evidence)
+        return _Fit(ratio, mean, rest, factor, ones, ones_left, evidence)
 
     def likeliest(self, variance: float) -> _Fit:
         """Of the largest marginal likelihood: over 15 powers of ten, then a tenth of one."""
@@ -83,7 +83,7 @@ class Smooth:
 
     def __init__(self, model: _Model, fit: _Fit, variance: float, offset: float) -> None:
         self.mean, self.newton, self.fit, self.variance = offset + fit.mean, model.newton, fit, variance
-        self.coefficients = self.newton.coefficients(fit.coordinates)
+        self.coefficients = self.newton.coefficients(backward(fit.factor, fit.rest))
 
     def values(self, points: Array) -> Array:
         def some(at: Array) -> Array:

@@ -30,7 +30,7 @@ def newest(
     try:
         from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
     except ImportError as error:
-        raise ImportError("reading a topic needs confluent-kafka: pip install 'bernstream[kafka]'") from error
+        raise ImportError("reading a topic needs confluent-kafka: pip install confluent-kafka pyarrow") from error
     start = None
     if window is not None and (start := time(window)) is None:
         raise SynopsisError(f"'{window}' is not a time such as 2013-01-01T00:00:00Z")

@@ -1,0 +1,199 @@
+// The states that people meet, each said in words.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, open, shoot, shown } from "./support/browser.js";
+import { given, serve } from "./support/server.js";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser.close());
+
+const EWR = () => given("curve").filter(({ key }) => key === "EWR");
+const DAY = 86_400_000;
+const at = (time) => ({ now: () => new Date(time) });
+const pill = (page, words) => page.locator("#status-words", { hasText: words }).waitFor({ timeout: 15_000 });
+const notice = (page) => page.locator("#notice-words").textContent();
+
+async function on(server, options) {
+  const { page, problems, context } = await open(browser, server.address, options);
+  return { page, problems, end: async () => { await context.close(); await server.stop(); } };
+}
+
+test("connecting, and then no window yet", async () => {
+  const server = await serve([]);
+  server.mute(true);
+  const { page, end } = await on(server);
+  await pill(page, /Connecting|No window yet/);
+  server.mute(false);
+  await page.reload();
+  await pill(page, "No window yet");
+  assert.match(await notice(page), /Connected to folder .* shown as soon as it is published/);
+  assert.ok(await page.locator("#all").isHidden());
+  await shoot(page, "state-no-window-yet");
+  server.publish(EWR()[0]);
+  await shown(page);
+  await end();
+});
+
+test("a window is on the screen within a second of its publication, and the page follows the newest", async () => {
+  const [first, ...rest] = EWR();
+  const server = await serve([first], at(Date.parse(first.published) + 100));
+  const { page, end } = await on(server);
+  await shown(page);
+  for (const synopsis of rest.slice(0, 3)) {
+    const before_ = Date.now();
+    server.publish(synopsis);
+    await shown(page, (release, key, start) => start === synopsis.window.start);
+    assert.ok(Date.now() - before_ < 1000, `${Date.now() - before_} ms`);
+  }
+  // Who looks at an older window is not torn away from it, and is told of newer ones.
+  await page.keyboard.press("Home");
+  await shown(page, (release, key, start) => start === first.window.start);
+  server.publish(rest[3]);
+  await page.getByText("4 newer windows: go to the newest").waitFor();
+  assert.equal((await shown(page))[2], first.window.start);
+  await page.locator("#newest").click();
+  await shown(page, (release, key, start) => start === rest[3].window.start);
+  await end();
+});
+
+test("one and the same synopsis twice is one window", async () => {
+  const series = EWR();
+  const server = await serve([...series, ...series], at(Date.parse(series.at(-1).published)));
+  const { page, end } = await on(server);
+  await page.getByText("window 10 of 10").waitFor();
+  await end();
+});
+
+test("live, and stale since the next window was due", async () => {
+  const series = EWR();
+  const last = Date.parse(series.at(-1).published);
+  const fresh = await on(await serve(series, at(last + DAY / 2)));
+  await shown(fresh.page);
+  await pill(fresh.page, "Live");
+  assert.ok(await fresh.page.locator("#notice").isHidden());
+  await fresh.end();
+  const late = await on(await serve(series, at(last + 3 * DAY)));
+  await pill(late.page, "Stale for 2 days");
+  assert.match(await notice(late.page), /Stale since 12 Jun 2013, 05:00 UTC: the next window was due then, 2 days ago/);
+  await shoot(late.page, "state-stale");
+  await late.end();
+});
+
+test("a lost connection is said, and mends itself when the server is back", async () => {
+  const series = EWR();
+  const server = await serve(series.slice(0, 5), at(Date.parse(series[4].published)));
+  const { page, end } = await on(server);
+  await shown(page);
+  await pill(page, "Live");
+  await server.stop();
+  await pill(page, "Connection lost");
+  assert.match(await notice(page), /Trying again by itself\. What is shown stays true/);
+  await shoot(page, "state-connection-lost");
+  await server.start();
+  await pill(page, "Live");
+  await server.publish(series[5]);
+  await shown(page, (release, key, start) => start === series[5].window.start);
+  await end();
+});
+
+test("a lost source is said with its reason", async () => {
+  const server = await serve(EWR(), at(Date.parse(EWR().at(-1).published)));
+  const { page, end } = await on(server);
+  await shown(page);
+  server.source(false, "no broker answers at localhost:9092");
+  await pill(page, "Source lost");
+  assert.match(await notice(page), /cannot read folder .*: no broker answers at localhost:9092/);
+  server.source(true);
+  await pill(page, "Live");
+  await end();
+});
+
+test("what cannot be read is left out, told, and breaks nothing", async () => {
+  const server = await serve(EWR(), at(Date.parse(EWR().at(-1).published)));
+  const { page, problems, end } = await on(server);
+  await shown(page);
+  server.unreadable("partition 0, offset 12", "not a synopsis: <b>it has 3 values</b>");
+  server.garbage("{\"format\": 2}");
+  server.garbage("not json at all");
+  await page.getByText("3 messages could not be read as a synopsis and are left out.").click();
+  assert.match(await page.locator("#unreadable-list").textContent(), /partition 0, offset 12: not a synopsis: <b>it has 3 values<\/b>/);
+  assert.equal(await page.locator("#unreadable-list b").count(), 0);
+  await shoot(page, "state-unreadable");
+  assert.equal((await shown(page))[1], "EWR");
+  assert.deepEqual(problems, []);
+  await end();
+});
+
+/** Synopses of users and days: hourly windows that share a day's budget, of which `spent` is gone. */
+function ofUsers(spent, price = "0.25") {
+  const [first] = EWR();
+  const day = { start: "2013-06-01T00:00:00Z", end: "2013-06-02T00:00:00Z", total: "1" };
+  return {
+    ...first, window: { start: "2013-06-01T11:00:00Z", end: "2013-06-01T12:00:00Z" }, published: "2013-06-01T12:05:00Z",
+    privacy: { ...first.privacy, unit: { user: { column: "user_id", per: "1d", max_records_per_window: 20 } }, price, blocks: [{ ...day, spent }] },
+  };
+}
+
+test("a spent budget is said, with its end, and is no fault", async () => {
+  const spent = ofUsers("0.8");
+  const { page, end } = await on(await serve([spent], at(Date.parse(spent.published) + 10 * 3_600_000)));
+  await pill(page, "Budget spent");
+  assert.match(await notice(page), /budget is spent until 2 Jun 2013, 00:00 UTC/);
+  assert.match(await page.locator("#gauge-words").textContent(), /budget spent until 2 Jun 2013/);
+  assert.match(await page.locator("#gauge-bar").getAttribute("aria-valuetext"), /0\.8 of 1/);
+  await shoot(page, "state-budget-spent");
+  await end();
+  // Exactly enough for one more is enough, in decimal.
+  const enough = ofUsers("0.9", "0.1");
+  const other = await on(await serve([enough], at(Date.parse(enough.published))));
+  await pill(other.page, "Live");
+  assert.match(await other.page.locator("#gauge-words").textContent(), /90 % spent, until 2 Jun 2013/);
+  await other.end();
+  // Single records have a budget a window: all of it is gone, and nothing is the matter.
+  const records = EWR();
+  const third = await on(await serve(records, at(Date.parse(records.at(-1).published))));
+  await pill(third.page, "Live");
+  assert.match(await third.page.locator("#gauge-words").textContent(), /100 % of its own budget/);
+  await third.end();
+});
+
+test("a running sum is late by the cadence of its newest part", async () => {
+  const series = given("rho").filter(({ key }) => key === "EWR");
+  const last = Date.parse(series.at(-1).published);
+  const { page, end } = await on(await serve(series, at(last + 2 * DAY)));
+  await pill(page, "Stale for 1 day");
+  await end();
+});
+
+test("simulated, incomplete and random are loud", async () => {
+  const [first] = EWR();
+  const random = { gamma: 0.1, records: 300, prior: [{ column: "dep_delay", law: { uniform: { min: 0, max: 10 } } }], samples: 285, order: 285, rho: 0.01, seed: 1, range: [0, 100], epsilon_at_worst: 14.2 };
+  const loud = {
+    ...first, synthetic: true, incomplete: true, noise: { ...first.noise, calibrated: "sampled" },
+    privacy: { ...first.privacy, definition: { random } },
+  };
+  const { page, problems, end } = await on(await serve([loud], at(Date.parse(first.published))));
+  await shown(page);
+  const flags = await page.locator(".flag:visible").allTextContents();
+  assert.equal(flags.length, 3);
+  assert.match(flags.join("\n"), /Simulated records[\s\S]*Incomplete[\s\S]*RANDOM differential privacy, γ = 0\.1/);
+  assert.match(await page.locator("#badge").textContent(), /RANDOM differential privacy/);
+  await shoot(page, "state-loud");
+  await page.locator("#badge").click();
+  assert.match(await page.locator("#about").textContent(), /windows of 300 records drawn from a declared prior/);
+  assert.deepEqual(problems, []);
+  await end();
+});
+
+test("play goes through the windows and ends at the newest", async () => {
+  const series = EWR().slice(0, 4);
+  const { page, end } = await on(await serve(series, at(Date.parse(series.at(-1).published))));
+  await shown(page);
+  await page.locator("#play").click();
+  for (const synopsis of series.slice(1)) await shown(page, (release, key, start) => start === synopsis.window.start);
+  await page.getByRole("button", { name: "Play" }).waitFor();
+  await end();
+});
+

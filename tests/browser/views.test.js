@@ -1,0 +1,229 @@
+// Every kind of synopsis is drawn, and its numbers are those of the evaluator.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { parse } from "../../clients/javascript/bernstream.js";
+import { launch, open, rows, saved, shoot, shown } from "./support/browser.js";
+import { given, serve } from "./support/server.js";
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser.close());
+
+/** Opens the page on a file of synopses, shortly after the last of them was published. */
+async function look(name, options) {
+  const synopses = given(name);
+  const last = synopses[synopses.length - 1];
+  const server = await serve(synopses, { now: () => new Date(Date.parse(last.published) + 1000) });
+  const { page, problems, context } = await open(browser, server.address, options);
+  await shown(page);
+  return { synopses, last, page, problems, end: async () => { await context.close(); await server.stop(); } };
+}
+
+const isNear = (a, b, size, what) => assert.ok(Math.abs(a - b) <= 1e-12 * size, `${what}: ${a}, not ${b}`);
+
+for (const name of ["curve", "rho", "flights-arrival", "bayes", "plane", "flights-hour", "cube", "side", "flights-late"]) {
+  test(`the numbers of ${name} are those of the evaluator`, async () => {
+    const { page, problems, end, synopses } = await look(name);
+    const [release, key, start] = await shown(page);
+    const synopsis = parse(synopses.filter((one) => one.release === release && one.key === key && one.window.start === start).pop());
+    const { domain } = synopsis.meta;
+    const { content, name: file } = await saved(page, "#save-csv");
+    assert.ok(file.endsWith(".csv") && file.startsWith(release), file);
+    const table = rows(content);
+    assert.equal(table.length, domain.length === 1 ? 201 : 41 * 41);
+    const size = Math.max(...table.map(({ value }) => Math.abs(value)));
+    const pointwise = synopsis.pointwise();
+    for (const row of table.filter((_, i) => i % 7 === 0)) {
+      const at = domain.map(({ column }) => row[column]);
+      isNear(row.value, synopsis.evaluate(at), size, `${name} at ${at}`);
+      isNear(row.upper - row.lower, 2 * synopsis.halfWidth(at), size, "the band");
+      isNear(row.pointwise_upper - row.pointwise_lower, 2 * pointwise.halfWidth(at), size, "the narrow band");
+    }
+    const json = JSON.parse((await saved(page, "#save-json")).content);
+    assert.deepEqual(json.values, [...synopsis.values]);
+    const png = (await saved(page, "#save-png")).content;
+    assert.equal(png.subarray(1, 4).toString(), "PNG");
+    await shoot(page, name);
+    assert.deepEqual(problems, []);
+    await end();
+  });
+}
+
+/** Rows of pixels with the colour of the curve, a mean for every column that has any. */
+const curvePixels = (canvas) => {
+  const pen = canvas.getContext("2d");
+  const { data, width, height } = pen.getImageData(0, 0, canvas.width, canvas.height);
+  const style = getComputedStyle(document.documentElement).getPropertyValue("--curve").trim();
+  const wanted = style.match(/[0-9a-f]{2}/gi).map((part) => parseInt(part, 16));
+  const columns = [];
+  for (let x = 0; x < width; x++) {
+    const found = [];
+    for (let y = 0; y < height; y++) {
+      const at = 4 * (y * width + x);
+      if (wanted.every((c, i) => Math.abs(data[at + i] - c) < 3)) found.push(y);
+    }
+    if (found.length > 0) columns.push([x, found.reduce((a, b) => a + b) / found.length]);
+  }
+  return columns;
+};
+
+test("the curve on the screen is the function, up to the scale", async () => {
+  const { page, last, end } = await look("curve");
+  await page.uncheck("#ghost");
+  await page.locator(".reader input").fill("180");
+  await page.waitForTimeout(200);
+  const [release, key] = await shown(page);
+  assert.equal(release, last.release);
+  const synopsis = parse(given("curve").filter((one) => one.key === key).pop());
+  const columns = await page.locator("canvas.plot").evaluate(curvePixels);
+  const inside = columns.slice(6, -12);
+  const [left, right] = [columns[0][0], columns[columns.length - 1][0]];
+  // The right end has the mark of the crosshair; the place of a column follows from the ends of the curve.
+  const value = ([x]) => synopsis.evaluate(-30 + (210 * (x - left - 0.5)) / (right - 4.5 - left));
+  const pairs = inside.map((column) => [value(column), column[1]]);
+  const mean = (list) => list.reduce((a, b) => a + b) / list.length;
+  const [v, y] = [mean(pairs.map((p) => p[0])), mean(pairs.map((p) => p[1]))];
+  const slope = pairs.reduce((s, p) => s + (p[0] - v) * (p[1] - y), 0) / pairs.reduce((s, p) => s + (p[0] - v) ** 2, 0);
+  const worst = Math.max(...pairs.map((p) => Math.abs(p[1] - y - slope * (p[0] - v))));
+  assert.ok(slope < -10, `larger values are not higher: ${slope}`);
+  assert.ok(worst < 4, `the curve is ${worst} pixels off`);
+  await end();
+});
+
+test("one scale for all windows, and the ghost is grey where the noise could be the difference", async () => {
+  const { page, end } = await look("curve");
+  const scale = () => page.locator("canvas.plot").evaluate((canvas) => {
+    const pen = canvas.getContext("2d");
+    return [...pen.getImageData(0, 0, 22, canvas.height).data].reduce((hash, byte) => (hash * 31 + byte) % 1000000007, 7);
+  });
+  const labels = await scale();
+  for (let i = 0; i < 4; i++) {
+    const [, , start] = await shown(page);
+    await page.keyboard.press("ArrowLeft");
+    await shown(page, (release, key, now) => now < start);
+    assert.equal(await scale(), labels, "the axis of values has changed with the window");
+  }
+  await end();
+});
+
+test("a window that only the noise parts from the one before shows no difference", async () => {
+  const [first, second] = given("curve").filter((one) => one.key === "EWR");
+  const same = { ...second, values: first.values.map((v, i) => v + 0.5 * first.noise.scale * (i % 2 ? 1 : -1)) };
+  const server = await serve([first, same], { now: () => new Date(second.published) });
+  const { page, context } = await open(browser, server.address);
+  await shown(page);
+  assert.match(await page.locator("#sentence").textContent(), /No difference from the window before exceeds the noise/);
+  assert.match(await page.locator(".reading").textContent(), /no difference beyond the noise/);
+  const beyond = await page.locator("canvas.plot").evaluate((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let count = 0;
+    for (let i = 0; i < data.length; i += 4) count += data[i] === 0xb4 && data[i + 1] === 0x50 && data[i + 2] === 0x0b;
+    return count;
+  });
+  assert.equal(beyond, 0);
+  // The negative control: a window ten times the other is told.
+  await server.publish({ ...second, values: first.values.map((v) => 10 * v), window: { start: second.window.end, end: "2013-06-04T05:00:00Z" }, published: "2013-06-04T05:00:00Z", ledger: { ...second.ledger, sequence: 99 } });
+  await shown(page, (release, key, start, sequence) => sequence === 99);
+  assert.match(await page.locator("#sentence").textContent(), /Beyond the noise, it is higher/);
+  await context.close();
+  await server.stop();
+});
+
+test("brighter on the map is more", async () => {
+  const { page, end, last } = await look("plane");
+  const synopsis = parse(last);
+  const picture = await page.locator("canvas.map").evaluate((canvas) => {
+    const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return { data: [...data], width, height };
+  });
+  // The picture's frame: the first and last column and row whose pixels are neither paper nor grid.
+  const light = (x, y) => {
+    const at = 4 * (Math.round(y) * picture.width + Math.round(x));
+    const [r, g, b] = picture.data.slice(at, at + 3);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  // The map is the longest opaque run of a row and of a column.
+  const run = (count, isOpaque) => {
+    let [best, start] = [[0, 0], 0];
+    for (let i = 0; i <= count; i++) {
+      if (i < count && isOpaque(i)) continue;
+      if (i - start > best[1] - best[0]) best = [start, i];
+      start = i + 1;
+    }
+    return best;
+  };
+  const opaque = (x, y) => picture.data[4 * (y * picture.width + x) + 3] === 255;
+  const [left, right] = run(picture.width, (x) => opaque(x, Math.round(picture.height * 0.3)));
+  const [top, bottom] = run(picture.height, (y) => opaque(left + 9, y));
+  const value = (x, y) => synopsis.evaluate([
+    -30 + (150 * (x - left)) / (right - left), 5 + (19 * (bottom - y)) / (bottom - top)]);
+  let compared = 0;
+  const at = (i, n) => 0.08 + (0.84 * ((i * 0.6180339887 * n) % 1));
+  for (let i = 1; i < 400; i++) {
+    const [a, b] = [[left + (right - left) * at(i, 1), top + (bottom - top) * at(i, 3)], [left + (right - left) * at(i, 7), top + (bottom - top) * at(i, 11)]];
+    if (Math.min(value(...a), value(...b)) < 0.5 || Math.abs(value(...a) - value(...b)) < 1.2) continue;
+    compared += 1;
+    assert.equal(light(...a) > light(...b), value(...a) > value(...b), `${a} and ${b}`);
+  }
+  assert.ok(compared > 60, `only ${compared} pairs`);
+  await end();
+});
+
+test("a crosshair moves the slices, and the third axis has a slider", async () => {
+  const { page, end, synopses } = await look("cube");
+  const synopsis = parse(synopses[synopses.length - 1]);
+  await page.getByLabel("Slice at distance").fill("750");
+  await page.getByLabel("Read at dep_delay").fill("0");
+  await page.getByLabel("Read at hour").fill("9.75");
+  await page.waitForTimeout(150);
+  const reading = await page.locator(".reading").textContent();
+  const said = Number(reading.match(/: ([\d.]+)\u00a0±/)[1]);
+  const true_ = synopsis.evaluate([0, 9.75, 750]);
+  assert.ok(Math.abs(said - true_) <= synopsis.halfWidth([0, 9.75, 750]) / 10, `${reading}, not ${true_}`);
+  const box = await page.locator("canvas.map").boundingBox();
+  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+  await page.waitForTimeout(150);
+  assert.notEqual(await page.locator(".reading").textContent(), reading);
+  await end();
+});
+
+test("twenty plausible curves are drawn, and told apart from the published one", async () => {
+  const { page, end, problems } = await look("curve");
+  const ink = () => page.locator("canvas.plot").evaluate((canvas) => canvas.toDataURL().length);
+  const without = await ink();
+  await page.check("#plausible");
+  await page.waitForTimeout(300);
+  assert.ok(await ink() > without);
+  assert.ok(await page.getByText("20 curves that the noise could have turned into this one").isVisible());
+  await page.evaluate(() => window.scrollTo(0, 0));
+  await shoot(page, "plausible");
+  assert.deepEqual(problems, []);
+  await end();
+});
+
+test("moments are asked, and the answer comes with its errors", async () => {
+  const bump = (x) => Math.exp(-(((x - 40) / 40) ** 2));
+  const { page, problems, end, synopses } = await look("summary");
+  const [, key, start] = await shown(page);
+  const synopsis = parse(synopses.find((one) => one.key === key && one.window.start === start));
+  await page.locator(".figure").first().waitFor();
+  const answer = synopsis.query(bump);
+  const said = Number((await page.locator(".figure").first().textContent()).replace("\u2212", "-"));
+  assert.ok(Math.abs(said - answer.sum) <= answer.noise.halfWidth / 10, `${said}, not ${answer.sum}`);
+  assert.match(await page.locator(".answer").textContent(), /the noise is within ± \d+ with 95 % probability.*what the moments do not hold/);
+  await page.waitForTimeout(400);
+  await shoot(page, "summary");
+  await page.getByRole("button", { name: "dep_delay", exact: true }).click();
+  await page.waitForTimeout(400);
+  await page.check("#table-switch");
+  assert.equal(await page.locator("#table tbody tr").count(), 5);
+  const { content } = await saved(page, "#save-csv");
+  assert.match(content.toString(), /^window_start,window_end,question,sum,lower,upper,truncation\r\n2013-01-01T05:00:00Z/);
+  assert.deepEqual(problems, []);
+  await page.locator("#question").fill("sin(");
+  await page.keyboard.press("Enter");
+  await page.locator(".wrong").waitFor();
+  assert.match(await page.locator(".wrong").textContent(), /sin\(: column 1/);
+  await end();
+});
