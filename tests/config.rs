@@ -22,6 +22,8 @@ const WRONG: &str = include_str!("data/wrong.toml");
 fn shipped() -> Vec<PathBuf> {
     let folder = std::fs::read_dir("config").unwrap();
     let mut files: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
+    // Beside them stand the schema and the list of errors.
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
     files.sort();
     files
 }
@@ -179,17 +181,10 @@ fn a_fault_is_shown_the_way_a_compiler_shows_it() {
     let text = with(FLIGHTS, "degree = 40", "degre = 40");
     let shown = Settings::parse(&text, "flights.toml").unwrap_err().to_string();
     let line = text.lines().position(|line| line == "degre = 40").unwrap() + 1;
-    let heading = text.lines().position(|line| line == "[release]").unwrap() + 1;
     assert_eq!(
         shown,
         format!(
-            r#"flights.toml:{heading}:1: release.degree: missing
-   |
-{heading} | [release]
-   | ^^^^^^^^^
-  = add `degree`, a whole number from 1, such as 40, or "auto"
-
-flights.toml:{line}:1: release.degre: unknown key
+            r#"flights.toml:{line}:1: release.degre: unknown key
    |
 {line} | degre = 40
    | ^^^^^

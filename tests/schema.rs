@@ -177,7 +177,7 @@ fn what_is_misspelt_or_of_the_wrong_kind_is_refused_where_it_stands() {
         ("epsilon = 1.0", "epsilon = 0", ".privacy.epsilon: 0: exclusiveMinimum"),
         ("degree = 40", "degree = 40.5", "degree: 40.5 is no"),
         ("degree = 40", "degree = \"a lot\"", "degree: \"a lot\" is none of"),
-        ("order = 2", "order = 201", "order: 201: maximum"),
+        ("order = 4", "order = 201", "order: 201: maximum"),
         ("outside = \"clamp\"", "outside = \"cut\"", ".domain[0].outside: \"cut\" is none of"),
         ("bandwidths = [10]", "bandwidths = 10", ".density.bandwidths: 10 is no"),
         ("bandwidths = [10]", "bandwidths = [\"10\"]", ".density.bandwidths[0]: \"10\" is no"),
