@@ -3,6 +3,7 @@
 //! Two loops, so that publishing never holds up reading: [`Reading`] turns input into closed windows, [`Releasing`] turns
 //! closed windows into published synopses. What passes between them is one closed window at a time, in order.
 
+mod behind;
 mod health;
 mod news;
 mod plan;
@@ -31,6 +32,7 @@ use crate::mechanism;
 use crate::mechanism::continual;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
+use crate::pipeline::behind::Behind;
 use crate::pipeline::news::{Figures, News, Outcome};
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
@@ -115,6 +117,7 @@ impl Worker<'_> {
             sink: self.sink,
             generators: self.generators,
             news: News::default(),
+            behind: Behind::new(next.start),
             metrics,
             health,
         };
@@ -265,6 +268,7 @@ struct Releasing<'a> {
     sink: Box<dyn Sink + Send + 'a>,
     generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
     news: News,
+    behind: Behind,
     metrics: Metrics,
     health: &'a Health,
 }
@@ -429,8 +433,15 @@ impl Releasing<'_> {
     }
 
     fn tell(&mut self) {
-        if let Some(until) = self.news.tell(Timestamp::now(), self.plan.total, &self.metrics, self.health) {
+        let now = Timestamp::now();
+        if let Some(until) = self.news.tell(now, self.plan.total, &self.metrics, self.health) {
             self.plan.show(until, self.ledger.genesis(), &self.metrics);
+            let Plan { rules, publication, .. } = self.plan;
+            self.behind.tell(
+                rules,
+                until,
+                publication.due_after(rules, until, self.ledger.genesis().backfill_until, now),
+            );
         }
     }
 

@@ -22,6 +22,8 @@ const WRONG: &str = include_str!("data/wrong.toml");
 fn shipped() -> Vec<PathBuf> {
     let folder = std::fs::read_dir("config").unwrap();
     let mut files: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
+    // Beside them stand the schema and the list of errors.
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
     files.sort();
     files
 }
@@ -148,7 +150,7 @@ fn all_faults_of_a_file_are_told_at_once() {
             "f:3:1: windws: unknown key",
             "f:7:52: input.key.values[2]: stands here twice",
             "f:7:59: input.key.values[3]: a key must not be empty",
-            "f:12:15: input.kafka.clock_slack: not a duration: time unit needed, for example 10sec or 10ms",
+            "f:12:15: input.kafka.clock_slack: not a duration: it has a number without a unit",
             "f:13:18: input.kafka.on_bad_message: expected \"stop\" or \"skip\"",
             "f:14:23: input.kafka.skip[0].partition: expected the number of a partition, such as 0",
             "f:14:41: input.kafka.skip[1].offset: missing",
@@ -179,17 +181,10 @@ fn a_fault_is_shown_the_way_a_compiler_shows_it() {
     let text = with(FLIGHTS, "degree = 40", "degre = 40");
     let shown = Settings::parse(&text, "flights.toml").unwrap_err().to_string();
     let line = text.lines().position(|line| line == "degre = 40").unwrap() + 1;
-    let heading = text.lines().position(|line| line == "[release]").unwrap() + 1;
     assert_eq!(
         shown,
         format!(
-            r#"flights.toml:{heading}:1: release.degree: missing
-   |
-{heading} | [release]
-   | ^^^^^^^^^
-  = add `degree`, a whole number from 1, such as 40, or "auto"
-
-flights.toml:{line}:1: release.degre: unknown key
+            r#"flights.toml:{line}:1: release.degre: unknown key
    |
 {line} | degre = 40
    | ^^^^^

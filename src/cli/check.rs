@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::print::{note, report};
+use crate::cli::progress::during;
 use crate::cli::{Failure, section};
 use crate::clock::micros;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
@@ -23,19 +25,20 @@ pub struct Arguments {
 
 /// Prints every fault, or the guarantee, the schedule, the memory and what was found at the brokers.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = Settings::load(&arguments.file).map_err(|faults| Failure::Configuration(faults.to_string()))?;
-    print!("{}", summary(&settings));
+    let settings =
+        during("reading the configuration, and choosing what it leaves open", || Settings::load(&arguments.file))?;
+    report(during("working out what it takes", || summary(&settings)))?;
     for warning in settings.warnings() {
-        eprintln!("warning: {warning}");
+        note(format_args!("warning: {warning}"));
     }
     if arguments.offline {
         return Ok(());
     }
-    let checks = online(&settings);
+    let checks = during("asking the brokers", || online(&settings));
     if checks.is_empty() {
         return Ok(());
     }
-    print!("{}", list(&checks));
+    report(list(&checks))?;
     let failed = checks.iter().filter(|check| check.fault.is_some()).count();
     let verdict = format!("{failed} of {} checks failed", checks.len());
     match failed {
@@ -152,8 +155,7 @@ fn open_windows(settings: &Settings) -> Option<u64> {
 /// How many windows the grid has from origin to end.
 fn windows_in_all(settings: &Settings) -> Option<u64> {
     let grid = &settings.windows.grid;
-    let end = settings.windows.end?;
-    Some((micros(end.since(grid.origin())) / micros(grid.length())).unsigned_abs())
+    settings.windows.end.map(|end| grid.count(grid.origin(), end))
 }
 
 fn bytes(count: u64) -> String {

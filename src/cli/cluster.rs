@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 
 use crate::cli::Failure;
+use crate::cli::print::note;
 use crate::source::broker::{Broker, Identity, Mechanism, Sasl, Security, Tls};
 
 /// Bootstrap servers, TLS and SASL. A command that takes them lets one of its own arguments require
@@ -56,7 +57,7 @@ impl Cluster {
             .map_err(|wrong| Failure::Configuration(format!("{wrong}: add --tls or --ca, or take SCRAM-SHA-512")))?;
         let broker = Broker::new(&self.brokers, security);
         for warning in broker.warnings() {
-            eprintln!("warning: {warning}");
+            note(format_args!("warning: {warning}"));
         }
         Ok(broker)
     }

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 use tracing::error;
 
 use crate::cli::cluster::Cluster;
+use crate::cli::print::line;
 use crate::cli::{Failure, run};
 use crate::clock::Timestamp;
 use crate::config::Output;
@@ -78,7 +79,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = Stop::default();
     let runtime = run::runtime()?;
     run::stop_on_signal(&runtime, &stop);
-    println!("dashboard of {origin}: {}", url(&listener)?);
+    line(format_args!("dashboard of {origin}: {}", url(&listener)?))?;
     let _until_the_end = open(listener, origin, &runtime)?;
     while !stop.asked() {
         stop.wait(Duration::from_secs(60));

@@ -18,6 +18,7 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedPr
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::cli::chart::{self, Point};
+use crate::cli::print::{line, print};
 use crate::cli::{Failure, dashboard, run};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings};
@@ -51,7 +52,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = page(arguments.dashboard)?;
-    println!("\n  ==>  {}  <==  open this in a browser: the curves, live\n", dashboard::url(&page)?);
+    line(format_args!("\n  ==>  {}  <==  open this in a browser: the curves, live\n", dashboard::url(&page)?))?;
     let mut settings =
         Settings::parse(CONFIGURATION, "config/demo.toml").map_err(|faults| Failure::Other(faults.to_string()))?;
     let Input::Kafka(input) = &mut settings.input else { return Err(not_kafka()) };
@@ -68,13 +69,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings.ledger.path = folder.path().join("ledger");
     settings.serve = arguments.listen;
 
-    println!("bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.");
-    println!("The broker is a mock inside this process: it shows the walk, and proves nothing about delivery.");
-    println!("  ***  the released curve: how many people waited how long, with noise");
-    println!("  :::  its 95 % band: the curve without noise lies in it, everywhere at once");
-    println!("The first curves come in some seconds.\n");
+    line("bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.")?;
+    line("The broker is a mock inside this process: it shows the walk, and proves nothing about delivery.")?;
+    line("  ***  the released curve: how many people waited how long, with noise")?;
+    line("  :::  its 95 % band: the curve without noise lies in it, everywhere at once")?;
+    line("The first curves come in some seconds.\n")?;
     if let Some(address) = arguments.listen {
-        println!("metrics: http://{address}/metrics\n");
+        line(format_args!("metrics: http://{address}/metrics\n"))?;
     }
 
     let stop = Stop::default();
@@ -92,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             .try_for_each(|done| done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into()))))?;
         worked
     })?;
-    println!("\nDone. With your own records: bernstream explain, check and run with a configuration of yours.");
+    line("\nDone. With your own records: bernstream explain, check and run with a configuration of yours.")?;
     Ok(())
 }
 
@@ -177,7 +178,7 @@ fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Re
         let synopsis =
             Synopsis::open(message.payload().unwrap_or_default()).map_err(|error| failed(error.to_string()))?;
         shown.push(synopsis.description().window.start);
-        print!("{}", draw(&synopsis).map_err(|error| failed(error.to_string()))?);
+        print(draw(&synopsis).map_err(|error| failed(error.to_string()))?)?;
         // All keys of a window are published before the next window's first.
         let is_last = windows.is_some_and(|windows| shown.len() >= windows * KEYS);
         if is_last {

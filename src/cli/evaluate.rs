@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::cli::Failure;
 use crate::cli::cluster::Cluster;
 use crate::cli::newest::Topic;
+use crate::cli::print::{line, note, unprinted};
+use crate::cli::progress::during;
 use crate::cli::reading::{Reading, Width};
 use crate::source;
 use crate::synopsis::approximation::ApproximationBand;
@@ -17,7 +19,7 @@ const DEFAULT_POINTS: u32 = 25;
 /// Prints a synopsis at points of its domain as CSV: coordinates, value, and the band that holds everywhere at once.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
-    /// A synopsis message; `-` reads standard input
+    /// A synopsis, as it is published or as JSON; `-` reads standard input
     #[arg(required_unless_present = "topic", conflicts_with = "topic")]
     file: Option<PathBuf>,
     #[command(flatten)]
@@ -52,6 +54,9 @@ pub struct Arguments {
     /// Print what the synopsis says about itself, as JSON, and nothing else
     #[arg(long)]
     describe: bool,
+    /// Print the whole synopsis as JSON, and nothing else: `evaluate` and `query` read it too, and the clients
+    #[arg(long, conflicts_with = "describe")]
+    json: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -90,6 +95,7 @@ pub enum Error {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let error = match error {
+            Error::Print(error) => return unprinted(&error),
             Error::Broker(error) => return error.into(),
             Error::Arguments(failure) => return failure,
             error => error,
@@ -112,33 +118,43 @@ impl From<Error> for Failure {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    match print(arguments) {
-        // Whoever reads the table may stop before its end.
-        Err(Error::Print(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        done => Ok(done?),
-    }
+    Ok(print(arguments)?)
 }
 
 fn print(arguments: &Arguments) -> Result<(), Error> {
     let synopsis = match (&arguments.topic, &arguments.cluster, &arguments.file) {
         (Some(topic), Some(cluster), _) => topic.newest(&cluster.broker()?)?,
-        (_, _, file) => Synopsis::open(&read(file.as_deref().unwrap_or(Path::new("-")))?)?,
+        (_, _, file) => read(file.as_deref().unwrap_or(Path::new("-")))?,
     };
-    let mut out = io::stdout().lock();
     if arguments.describe {
-        serde_json::to_writer_pretty(&mut out, synopsis.description())?;
-        return Ok(writeln!(out)?);
+        return Ok(line(serde_json::to_string_pretty(synopsis.description())?)?);
     }
-    let Printed { divisor, band, approximation } = table(&synopsis, arguments, &mut out)?;
-    eprintln!("\n{}", what(synopsis.description(), divisor));
+    if arguments.json {
+        return Ok(line(synopsis.to_json()?)?);
+    }
+    let mut csv = Vec::new();
+    let Printed { divisor, band, approximation } = during("evaluating", || table(&synopsis, arguments, &mut csv))?;
+    io::stdout().lock().write_all(&csv)?;
+    note(format_args!("\n{}", what(synopsis.description(), divisor)));
     if let Some(off) = approximation {
-        eprintln!("approximation: off by at most {off:.3e} at these points, if the function is as smooth as declared");
+        note(format_args!(
+            "approximation: off by at most {off:.3e} at these points, if the function is as smooth as declared"
+        ));
     }
-    eprintln!("{}", guarantee(synopsis.description(), &band, arguments.pointwise));
+    note(guarantee(synopsis.description(), &band, arguments.pointwise));
     Ok(())
 }
 
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
+/// A synopsis as it is published, or as JSON, which begins with a brace.
+pub(super) fn read(path: &Path) -> Result<Synopsis, Error> {
+    let bytes = bytes(path)?;
+    match std::str::from_utf8(&bytes) {
+        Ok(text) if text.trim_start().starts_with('{') => Ok(Synopsis::from_json(text)?),
+        _ => Ok(Synopsis::open(&bytes)?),
+    }
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, Error> {
     let read = || match path == Path::new("-") {
         true => {
             let mut bytes = Vec::new();

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use crate::accountant::policy::Policy;
 use crate::cli::course::budget;
+use crate::cli::print::print;
+use crate::cli::progress::during;
 use crate::cli::{Failure, candidates, section};
 use crate::config::over::Over;
 use crate::config::{self, Release, Settings, guarantee};
@@ -29,9 +31,9 @@ pub struct Arguments {
 
 /// Prints guarantee, sensitivity, noise, expected errors and the budget over time.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let settings = Settings::load(&arguments.file).map_err(|faults| Failure::Configuration(faults.to_string()))?;
-    print!("{}", explanation(&settings)?);
-    Ok(())
+    let settings =
+        during("reading the configuration, and choosing what it leaves open", || Settings::load(&arguments.file))?;
+    print(during("simulating the noise", || explanation(&settings))?)
 }
 
 fn explanation(settings: &Settings) -> Result<String, Failure> {

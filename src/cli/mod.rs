@@ -1,4 +1,5 @@
 //! The command line: one file a command.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod candidates;
 mod chart;
@@ -12,16 +13,20 @@ pub mod explain;
 pub mod ledger;
 mod newest;
 pub mod parts;
+mod print;
 pub mod produce;
+mod progress;
 pub mod query;
 mod reading;
 pub mod run;
 pub mod sample;
+mod shell;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::cli::print::note;
 use crate::sink::deliver;
 use crate::{config, pipeline};
 
@@ -55,6 +60,10 @@ enum Command {
     Produce(produce::Arguments),
     /// Run everything in this process, on simulated records and a mock broker.
     Demo(demo::Arguments),
+    /// Print the JSON Schema of the configuration, for editors.
+    Schema,
+    /// Print a script that completes commands and options in a shell.
+    Completions(shell::Arguments),
 }
 
 /// Why a command failed, by what the caller should do about it.
@@ -71,6 +80,9 @@ pub enum Failure {
     Ledger(String),
     #[error("{0}")]
     Other(String),
+    /// Whoever read the output has seen enough.
+    #[error("nobody reads the output on")]
+    Unread,
 }
 
 impl Failure {
@@ -81,6 +93,7 @@ impl Failure {
             Failure::Unavailable(_) => 69,
             Failure::Ledger(_) => 74,
             Failure::Other(_) => 70,
+            Failure::Unread => 0,
         }
     }
 }
@@ -98,11 +111,13 @@ pub fn main() -> ExitCode {
         Command::Ledger(arguments) => ledger::run(&arguments),
         Command::Produce(arguments) => produce::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
+        Command::Schema => shell::schema(),
+        Command::Completions(arguments) => shell::completions(&arguments),
     };
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::Unread) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            note(format_args!("error: {failure}"));
             ExitCode::from(failure.exit_code())
         }
     }

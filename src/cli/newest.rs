@@ -7,6 +7,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::cli::evaluate::Error;
+use crate::cli::progress::{Progress, part};
 use crate::clock::Timestamp;
 use crate::feed;
 use crate::source::broker::{Broker, Ear, PATIENCE};
@@ -37,14 +38,15 @@ impl Topic {
     pub fn newest(&self, broker: &Broker) -> Result<Synopsis, Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
         let consumer = feed::topic::consumer(broker).map_err(lost)?;
-        let mut ends = self.ends(broker, &consumer)?;
+        let (mut ends, all) = self.ends(broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
         let (mut messages, mut unreadable) = (0, 0);
-        let mut heard = Instant::now();
+        let (mut heard, mut progress) = (Instant::now(), Progress::new());
         while !ends.is_empty() {
             if let Some(Ok(message)) = consumer.poll(Duration::from_millis(100)) {
                 heard = Instant::now();
                 messages += 1;
+                progress.show(|| format!("{} messages of '{}' read", part(messages, all), self.topic));
                 ends.retain(|(partition, end)| *partition != message.partition() || message.offset() + 1 < *end);
                 match Synopsis::open(message.payload().unwrap_or_default()) {
                     Ok(synopsis) if self.prefers(&synopsis, newest.as_ref()) => newest = Some(synopsis),
@@ -64,24 +66,26 @@ impl Topic {
         newest.ok_or_else(|| Error::NoMatch { topic: self.topic.clone(), messages, unreadable })
     }
 
-    /// Assigns every partition that has messages from its beginning, and says where each ends now.
-    fn ends(&self, broker: &Broker, consumer: &BaseConsumer<Ear>) -> Result<Vec<(i32, i64)>, Error> {
+    /// Assigns every partition that has messages from its beginning, and says where each ends now, and how many messages
+    /// there are at most.
+    fn ends(&self, broker: &Broker, consumer: &BaseConsumer<Ear>) -> Result<(Vec<(i32, i64)>, u64), Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
         let partitions = topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {
             source::Error::NoTopic { topic, servers } => Error::NoTopic { topic, brokers: servers },
             error => error.into(),
         })?;
         let mut assignment = TopicPartitionList::new();
-        let mut ends = Vec::new();
+        let (mut ends, mut all) = (Vec::new(), 0);
         for partition in partitions {
             let (low, high) = consumer.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(lost)?;
             if low < high {
                 assignment.add_partition_offset(&self.topic, partition, Offset::Offset(low)).map_err(lost)?;
                 ends.push((partition, high));
+                all += low.abs_diff(high);
             }
         }
         consumer.assign(&assignment).map_err(lost)?;
-        Ok(ends)
+        Ok((ends, all))
     }
 
     fn prefers(&self, candidate: &Synopsis, newest: Option<&Synopsis>) -> bool {

@@ -4,7 +4,7 @@ use tracing::{info, warn};
 
 use crate::cli::Failure;
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings, normalised};
+use crate::config::{Input, Output, Settings, differences, normalised};
 use crate::ledger::beginning::{Asked, Found, beginning};
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
@@ -136,34 +136,48 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), NotOpen> {
     if theirs.as_ref().is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition)) {
         let theirs = theirs.map_or("something that this program does not know".to_owned(), |theirs| theirs.to_string());
         return Err(refused(format!(
-            "the ledger in {} speaks of {theirs}, the configuration of {}: they do not add up, so each has a ledger of its own; begin a new one in another folder with `bernstream ledger init`",
+            "the ledger in {} speaks of {theirs}, the configuration of {}: they do not add up, so each has a ledger of its own: {}",
             settings.ledger.path.display(),
             settings.privacy.definition,
+            anew(settings),
         )));
     }
-    let for_ever = normalised::for_ever(ledger.settings(), &settings.normalised);
+    let for_ever = differences::for_ever(ledger.settings(), &settings.normalised);
     if !for_ever.is_empty() {
         return Err(refused(format!(
-            "the ledger in {} was made for another promise: take back the change, or begin a new ledger in another folder with \
-             `bernstream ledger init`, which starts at the next block\n  {}",
+            "the ledger in {} was made for another promise: take back the change, or {}\n  {}",
             settings.ledger.path.display(),
+            anew(settings),
             for_ever.join("\n  "),
         )));
     }
     if input_id(settings)? != genesis.input {
-        return Err(refused(
-            "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; \
-             begin a new ledger in another folder with `bernstream ledger init`"
-                .into(),
-        ));
+        return Err(refused(format!(
+            "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; {}",
+            anew(settings),
+        )));
     }
     Ok(())
+}
+
+/// How a ledger can begin that this one is not gone on with.
+fn anew(settings: &Settings) -> &'static str {
+    match settings.output {
+        Output::Kafka { .. } => {
+            "begin a new ledger in another folder (ledger.path) with `bernstream ledger init`, which starts at the next block"
+        }
+        // Files are history: no later block begins.
+        Output::Files(_) => {
+            "give it another ledger.path and another output.files.path; what both publish of one record adds up, and nobody \
+             counts it"
+        }
+    }
 }
 
 /// Writes changed settings into the ledger: they hold from the first window on that was not closed under the old ones, and
 /// what was spent stays spent.
 fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), NotOpen> {
-    let changes = normalised::differences(ledger.settings(), &settings.normalised);
+    let changes = differences::differences(ledger.settings(), &settings.normalised);
     if changes.is_empty() {
         return Ok(());
     }

@@ -18,6 +18,8 @@ use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer}
 
 use crate::cli::Failure;
 use crate::cli::cluster::Cluster;
+use crate::cli::print::note;
+use crate::cli::progress::{Progress, part};
 use crate::source::broker::{Broker, Ear};
 use crate::source::rows;
 use crate::source::topic;
@@ -56,7 +58,7 @@ fn pace(text: &str) -> Result<f64, String> {
 /// Runs the command; returns once everything is stored.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let broker = arguments.cluster.broker()?;
-    let batches = open(&arguments.file, arguments.rows)?;
+    let (batches, all) = open(&arguments.file, arguments.rows)?;
     if let Some(partitions) = arguments.create {
         let settings = [("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1")];
         // As many replicas as the broker makes by default.
@@ -66,21 +68,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let sender = Sender::new(&broker, &arguments.topic)?;
     let mut clock =
         arguments.pace.zip(arguments.time.clone()).map(|(pace, column)| Clock { pace, column, start: None });
-    let (mut rows, mut messages, mut told) = (0, 0_u64, Instant::now());
+    let (mut rows, mut messages, mut progress) = (0, 0_u64, Progress::new());
     for (batch, partition) in slices(batches, arguments.rows).zip(partitions.iter().cycle()) {
         let batch = batch.map_err(|e| unreadable(&arguments.file, &e))?;
         if let Some(clock) = &mut clock {
             clock.wait(&batch)?;
         }
         sender.send(*partition, &encode(&batch)?)?;
-        (rows, messages) = (rows + batch.num_rows(), messages + 1);
-        if told.elapsed() > Duration::from_secs(1) {
-            eprintln!("{rows} rows sent");
-            told = Instant::now();
-        }
+        (rows, messages) = (rows + batch.num_rows() as u64, messages + 1);
+        progress.show(|| format!("{} rows sent", part(rows, all)));
     }
     sender.finish()?;
-    eprintln!("{rows} rows in {messages} messages are in topic '{}'", arguments.topic);
+    drop(progress);
+    note(format_args!("{rows} rows in {messages} messages are in topic '{}'", arguments.topic));
     Ok(())
 }
 
@@ -100,19 +100,24 @@ fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
-fn open(path: &Path, rows: u32) -> Result<Batches, Failure> {
+/// The batches of a file, and how many rows there are where the file says so, else 0.
+fn open(path: &Path, rows: u32) -> Result<(Batches, u64), Failure> {
     let file = File::open(path).map_err(|e| unreadable(path, &e))?;
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let mut all = 0;
     let batches: Result<Batches, ArrowError> = match ending {
         "parquet" => ParquetRecordBatchReaderBuilder::try_new(file)
-            .and_then(|reader| reader.with_batch_size(rows as usize).build())
+            .and_then(|reader| {
+                all = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
+                reader.with_batch_size(rows as usize).build()
+            })
             .map(|batches| Box::new(batches) as Batches)
             .map_err(ArrowError::from),
         "arrow" | "feather" => FileReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches),
         "arrows" => StreamReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches),
         _ => return Err(unreadable(path, &"its name must end in .parquet, .arrow, .feather or .arrows")),
     };
-    batches.map_err(|e| unreadable(path, &e))
+    Ok((batches.map_err(|e| unreadable(path, &e))?, all))
 }
 
 /// Cuts batches down to at most `rows` rows.

@@ -1,8 +1,9 @@
 //! `bernstream query`: what a function adds up to over the records of a synopsis that holds their moments.
 
-use std::io::{self, Write};
 use std::path::PathBuf;
 
+use crate::cli::print::{line, print};
+use crate::cli::progress::during;
 use crate::cli::{Failure, evaluate};
 use crate::synopsis::description::Description;
 use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
@@ -15,7 +16,7 @@ use crate::synopsis::{self, Synopsis};
 /// parentheses. Any number of questions costs no privacy.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
-    /// A synopsis message; `-` reads standard input
+    /// A synopsis, as it is published or as JSON; `-` reads standard input
     file: PathBuf,
     /// The function
     #[arg(allow_hyphen_values = true, value_name = "EXPRESSION")]
@@ -32,18 +33,11 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let synopsis = Synopsis::open(&evaluate::read(&arguments.file)?).map_err(evaluate::Error::from)?;
-    let answer = ask(&synopsis, arguments).map_err(failure)?;
-    let mut out = io::stdout().lock();
-    let printed = match arguments.json {
-        true => {
-            writeln!(out, "{:#}", answer.in_context(&arguments.function, synopsis.description()))
-        }
-        false => write!(out, "{}", words(&answer, &arguments.function, synopsis.description())),
-    };
-    match printed {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(evaluate::Error::Print(error).into()),
-        _ => Ok(()),
+    let synopsis = evaluate::read(&arguments.file)?;
+    let answer = during("working out the answer", || ask(&synopsis, arguments)).map_err(failure)?;
+    match arguments.json {
+        true => line(format_args!("{:#}", answer.in_context(&arguments.function, synopsis.description()))),
+        false => print(words(&answer, &arguments.function, synopsis.description())),
     }
 }
 

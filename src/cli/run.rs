@@ -12,6 +12,7 @@ use tracing::{info, warn};
 
 use crate::cli::parts::{NotOpen, Parts};
 use crate::cli::{Failure, dashboard};
+use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
 use crate::mechanism::Law;
@@ -21,6 +22,8 @@ use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
 use crate::synopsis::band::Band;
 use crate::target::Shape;
+use crate::window::Rules;
+use crate::window::grid::Span;
 use crate::{serve, telemetry};
 
 /// How long to wait before a broker that is down is tried again.
@@ -148,11 +151,19 @@ fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
         Input::Files(_) => info!(window = %next.start, "the next window; all come once the input is read"),
         Input::Kafka(_) => info!(
             window = %next.start,
+            // Of history, which is cut and published together.
+            windows = ledger.genesis().backfill_until.map_or(1, |until| history(rules, next, until)),
             takes_what_is_sent_until = %cut,
             is_published = %cut.plus(settings.publish_delay),
             "the next window"
         ),
     }
+}
+
+/// How many windows from `next` on are cut together, once all that was sent until `backfill` is read.
+fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
+    let last = backfill.minus(rules.grace);
+    rules.grid.count(next.start, rules.end.map_or(last, |end| last.min(end))).max(1)
 }
 
 /// The band of the noise, one for each order that a window can have: simulated once a plan, from public quantities, and
@@ -179,6 +190,7 @@ fn band(shape: &Shape, law: Law, order: u32, folder: &Path) -> Band {
     if let Some(band) = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         return band;
     }
+    info!(values = shape.values(), "simulating the band of the noise; it is kept beside the ledger");
     let band = Band::simulate(shape, law, order);
     // Only a saving: without it the same band is simulated again.
     if let Err(error) =

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 use crate::cli::Failure;
+use crate::cli::print::{note, print};
+use crate::cli::progress::part;
 use crate::config::sampled::Study;
 use crate::target::sampled::{Change, Neighbours};
 
@@ -19,10 +21,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let study = Study::load(&arguments.file)?;
     let (plan, neighbours) = (study.plan, &study.neighbours);
-    eprintln!(
+    note(format_args!(
         "drawing {} pairs of neighbouring windows of {} records from the prior, with seed {}",
         plan.samples, neighbours.records, neighbours.seed
-    );
+    ));
     let changes = changes(neighbours, plan.samples)?;
     let change = plan.statistic_of(&changes).map_err(|error| Failure::Other(error.to_string()))?;
     let Change { sum, .. } = change;
@@ -30,23 +32,22 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         0 => "all changes".to_owned(),
         left_out => format!("all but the {left_out} largest changes"),
     };
-    eprintln!(
+    note(format_args!(
         "{which} are at most {sum} grid units; gamma = {}, of which rho = {:.4} is for the sampler",
         plan.gamma, plan.rho
-    );
+    ));
     if let Ok(proved) = neighbours.target.target().sensitivity(neighbours.adjacency, 1) {
         #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
         let times = proved.0 as f64 / sum as f64;
-        eprintln!(
+        note(format_args!(
             "what is proved for any records is {times:.2} times that: without [release.sampled] it would be plain privacy"
-        );
+        ));
     }
-    eprintln!(
+    note(format_args!(
         "this is RANDOM differential privacy. Choose the prior and the seed before you look: trying several until one is small \
          voids gamma. Add the table to the configuration, in the place of an older one:\n"
-    );
-    print!("{}", study.table(change));
-    Ok(())
+    ));
+    print(study.table(change))
 }
 
 /// Every pair depends on its number alone, so it does not matter who draws it when.
@@ -62,7 +63,7 @@ fn changes(neighbours: &Neighbours, samples: u32) -> Result<Vec<Change>, Failure
             }
             drawn.push(neighbours.change(pair));
             if (pair + 1).is_multiple_of(step) {
-                eprintln!("{} of {samples}", pair + 1);
+                note(part(u64::from(pair) + 1, u64::from(samples)));
             }
         }
     };

@@ -181,6 +181,11 @@ impl<'t> Document<'t> {
             None if path.is_empty() => self.record(place, path, message, ""),
             None => {
                 let hint = hint_for_unknown(&path);
+                if let Some(meant) = nearest(&path) {
+                    // What is misspelt is not missing as well.
+                    let table = path.rfind('.').and_then(|dot| path.get(..=dot)).unwrap_or_default();
+                    self.faulty.insert(format!("{table}{meant}"));
+                }
                 self.record(place, path, "unknown key", hint)
             }
         }
@@ -264,25 +269,34 @@ fn form(path: &str) -> Option<&'static str> {
     KEYS.iter().find(|(key, _)| *key == path).map(|(_, form)| *form)
 }
 
-/// The nearest known key beside `path`; else where a key of that name belongs; else what is known there.
-fn hint_for_unknown(path: &str) -> String {
+/// The keys that are known in `table`.
+fn known(table: &str) -> impl Iterator<Item = &'static str> {
+    KEYS.iter().filter_map(move |(key, _)| {
+        let (parent, key) = key.rsplit_once('.').unwrap_or(("", key));
+        (parent == table && !key.ends_with("[]")).then_some(key)
+    })
+}
+
+/// The known key beside `path` that it may be a misspelling of.
+fn nearest(path: &str) -> Option<&'static str> {
     let path = generic(path);
     let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
-    let beside = || {
-        KEYS.iter().filter_map(|(key, _)| {
-            let (parent, key) = key.rsplit_once('.').unwrap_or(("", key));
-            (parent == table && !key.ends_with("[]")).then_some(key)
-        })
-    };
-    let nearest = beside().map(|key| (distance(key, name), key)).min();
-    if let Some((_, key)) = nearest.filter(|(distance, key)| *distance <= key.len() / 3 + 1) {
+    let nearest = known(table).map(|key| (distance(key, name), key)).min();
+    nearest.filter(|(distance, key)| *distance <= key.len() / 3 + 1).map(|(_, key)| key)
+}
+
+/// The nearest known key beside `path`; else where a key of that name belongs; else what is known there.
+fn hint_for_unknown(path: &str) -> String {
+    if let Some(key) = nearest(path) {
         return format!("did you mean `{key}`?");
     }
+    let path = generic(path);
+    let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
     let elsewhere = KEYS.iter().find_map(|(key, _)| key.rsplit_once('.').filter(|(_, key)| *key == name));
     if let Some((table, _)) = elsewhere {
         return format!("`{name}` belongs to [{table}]");
     }
-    let known: Vec<_> = beside().map(|key| format!("`{key}`")).collect();
+    let known: Vec<_> = known(table).map(|key| format!("`{key}`")).collect();
     format!("known here: {}", known.join(", "))
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use humantime::DurationError;
+
 use crate::accountant::policy::Fraction;
 use crate::clock::Timestamp;
 use crate::config::Period;
@@ -35,13 +37,22 @@ pub fn words(text: String) -> Result<String, String> {
     if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text) }
 }
 
+fn why(error: &DurationError) -> String {
+    match error {
+        DurationError::UnknownUnit { unit, .. } if unit.is_empty() => "it has a number without a unit".to_owned(),
+        DurationError::UnknownUnit { unit, .. } => format!("there is no unit {unit:?}, but s, m, h and d"),
+        DurationError::NumberOverflow => "it is too long".to_owned(),
+        _ => "it is no number with a unit".to_owned(),
+    }
+}
+
 /// A span of time, zero allowed; no months and years, whose lengths differ.
 pub fn duration(text: String) -> Result<Duration, String> {
     let vague = ["M", "month", "months", "y", "yr", "yrs", "year", "years"];
     if text.split(|c: char| !c.is_ascii_alphabetic()).any(|unit| vague.contains(&unit)) {
         return Err("months and years differ in length, count in days".to_owned());
     }
-    let span = humantime::parse_duration(&text).map_err(|e| format!("not a duration: {e}"))?;
+    let span = humantime::parse_duration(&text).map_err(|error| format!("not a duration: {}", why(&error)))?;
     if span.subsec_nanos() % 1000 != 0 {
         return Err("must be a whole number of microseconds".to_owned());
     }

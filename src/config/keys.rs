@@ -1,5 +1,7 @@
 //! What can stand in a configuration: every key, and the form of its value.
 
+use crate::config::file::File;
+
 /// Every key and the form of its value; `[]` stands for any element of a list.
 ///
 /// Hints come from here: the nearest known key for an unknown one, the right form for a wrong or missing value.
@@ -237,39 +239,35 @@ pub const KEYS: &[(&str, &str)] = &[
     ("serve.detail", r#""safe" or "operator""#),
 ];
 
+/// What serde says about a file that holds nothing but `value` at `path`; empty where it is content.
+pub(super) fn complaint(path: &str, value: &str) -> String {
+    let whole = document(path, value);
+    // The outermost braces are the file itself.
+    let text = whole.strip_prefix("{ ").and_then(|text| text.strip_suffix(" }")).unwrap_or(&whole);
+    toml::from_str::<File>(text).map_or_else(|error| error.message().to_owned(), |_| String::new())
+}
+
+/// A document in which the key at `path` has the value `value`.
+fn document(path: &str, value: &str) -> String {
+    path.rsplit('.').fold(value.to_owned(), |mut inner, mut part| {
+        while let Some(list) = part.strip_suffix("[]") {
+            (part, inner) = (list, format!("[{inner}]"));
+        }
+        format!("{{ {part} = {inner} }}")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::file::File;
-
-    /// What serde says about `text`.
-    fn complaint(text: &str) -> String {
-        toml::from_str::<File>(text).map(|_| String::new()).unwrap_or_else(|e| e.message().to_owned())
-    }
-
-    /// A document in which the key at `path` has the value `value`.
-    fn document(path: &str, value: &str) -> String {
-        path.rsplit('.').fold(value.to_owned(), |mut inner, mut part| {
-            while let Some(list) = part.strip_suffix("[]") {
-                (part, inner) = (list, format!("[{inner}]"));
-            }
-            format!("{{ {part} = {inner} }}")
-        })
-    }
-
-    fn read(path: &str, value: &str) -> String {
-        let whole = document(path, value);
-        // The outermost braces are the document itself.
-        complaint(whole.trim_start_matches("{ ").strip_suffix(" }").unwrap())
-    }
 
     #[test]
     fn the_table_of_keys_names_only_keys_that_exist() {
         for (path, _) in KEYS {
-            let complaint = read(path, "true");
+            let complaint = complaint(path, "true");
             assert!(!complaint.starts_with("unknown"), "{path}: {complaint}");
         }
-        assert!(read("windows.no_such_key", "true").starts_with("unknown"));
+        assert!(complaint("windows.no_such_key", "true").starts_with("unknown"));
     }
 
     #[test]
@@ -278,7 +276,7 @@ mod tests {
         let mut tables = vec![String::new()];
         while let Some(table) = tables.pop() {
             let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
-            let complaint = read(&format!("{prefix}no_such_key"), "1");
+            let complaint = complaint(&format!("{prefix}no_such_key"), "1");
             let Some((_, fields)) = complaint.split_once("expected ") else { continue };
             if !complaint.starts_with("unknown field") {
                 continue;

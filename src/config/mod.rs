@@ -6,6 +6,7 @@ pub mod budget;
 pub mod choices;
 mod cluster;
 pub mod composition;
+pub mod differences;
 pub mod document;
 pub mod file;
 mod forms;
@@ -18,6 +19,7 @@ mod plan;
 pub mod policy;
 mod release;
 pub mod sampled;
+pub mod schema;
 mod sections;
 mod settle;
 

@@ -1,7 +1,5 @@
 //! What of a configuration bears on privacy, in one canonical text.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value, json};
 
 use crate::accountant::policy::Policy;
@@ -179,52 +177,4 @@ fn bounds(column: &str, axis: &Axis) -> Value {
         Outside::Drop => "drop",
     };
     json!({ "column": column, "min": axis.min, "max": axis.max, "outside": outside })
-}
-
-/// Where they differ in what a ledger is bound to for ever.
-pub fn for_ever(ledger: &str, file: &str) -> Vec<String> {
-    let read = |text| serde_json::from_str(text).map_or(Value::Null, |settings: Value| settings["ledger"].clone());
-    let mut found = Vec::new();
-    compare("", &read(ledger), &read(file), &mut found);
-    found
-}
-
-/// Where the settings of a ledger and those of a file differ, a line each.
-pub fn differences(ledger: &str, file: &str) -> Vec<String> {
-    let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
-    let mut found = Vec::new();
-    compare("", &read(ledger), &read(file), &mut found);
-    found
-}
-
-fn compare(path: &str, ledger: &Value, file: &Value, found: &mut Vec<String>) {
-    match (ledger, file) {
-        (Value::Object(one), Value::Object(other)) => {
-            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
-            for name in names {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                let at = |object: &Map<String, Value>| object.get(name).cloned().unwrap_or(Value::Null);
-                compare(&path, &at(one), &at(other), found);
-            }
-        }
-        _ if ledger == file => {}
-        _ => found.push(format!("{path}: {ledger} in the ledger, {file} in the file")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_changed_setting_is_named() {
-        let ledger = r#"{"release":{"degree":40,"order":2},"ledger":{"total":"1"}}"#;
-        let file = r#"{"release":{"degree":50,"order":2},"ledger":{"total":"1","unit":"record"}}"#;
-        let expected = [
-            "ledger.unit: null in the ledger, \"record\" in the file",
-            "release.degree: 40 in the ledger, 50 in the file",
-        ];
-        assert_eq!(differences(ledger, file), expected);
-        assert!(differences(ledger, ledger).is_empty());
-    }
 }

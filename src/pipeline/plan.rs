@@ -130,4 +130,22 @@ impl Publication {
             Publication::AtWindowEnd => window.end,
         }
     }
+
+    /// How many windows that start at `until` or later are due by `now`: by the clock alone. Files have no such schedule.
+    pub(super) fn due_after(
+        self,
+        rules: &Rules,
+        until: Timestamp,
+        backfill_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> u64 {
+        let Publication::AfterCut(delay) = self else { return 0 };
+        let cut = now.minus(delay);
+        if backfill_until.is_some_and(|backfill| cut < backfill) {
+            return 0;
+        }
+        let end = cut.minus(rules.grace);
+        let end = rules.end.map_or(end, |last| end.min(last));
+        rules.grid.count(until, end)
+    }
 }

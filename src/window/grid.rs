@@ -71,6 +71,11 @@ impl Grid {
         span.start.minus(self.length.saturating_mul(count))
     }
 
+    /// How many spans fit between two times.
+    pub fn count(&self, from: Timestamp, to: Timestamp) -> u64 {
+        (micros(to.since(from)) / micros(self.length)).unsigned_abs()
+    }
+
     /// Every span that meets `span`, in order.
     pub fn spans_meeting(&self, span: Span) -> impl Iterator<Item = Span> + use<> {
         let grid = *self;

@@ -1,5 +1,6 @@
 //! `ledger verify --output-only`: what the output says of its own budget, to whoever has no ledger.
 
+use crate::cli::print::report;
 use crate::cli::{Failure, section};
 use crate::config::Output;
 use crate::ledger::Digest;
@@ -33,7 +34,7 @@ pub fn run(output: &Output) -> Result<(), Failure> {
     if findings.statements.is_empty() {
         text.push_str("there is no synopsis on the output\n");
     }
-    print!("{text}");
+    report(text)?;
     unreadable.extend(findings.contradictions);
     if unreadable.is_empty() {
         return Ok(());

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::cli::parts::{NotOpen, genesis, input_id, open_sink, open_witness};
+use crate::cli::print::{line, print, report, unprinted};
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, guarantee, normalised};
@@ -109,10 +110,10 @@ fn init(settings: &Settings, asked: Asked) -> Result<(), Failure> {
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
     claim(&mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
-    println!("made the ledger {} in {}", genesis.ledger, settings.ledger.path.display());
-    println!("the first window starts at {}", genesis.first);
+    line(format_args!("made the ledger {} in {}", genesis.ledger, settings.ledger.path.display()))?;
+    line(format_args!("the first window starts at {}", genesis.first))?;
     if let Some(until) = genesis.backfill_until {
-        println!("past windows take what is sent until {until}, and are released after that");
+        line(format_args!("past windows take what is sent until {until}, and are released after that"))?;
     }
     Ok(())
 }
@@ -147,11 +148,11 @@ fn make_missing(output: &Output) -> Result<(), Failure> {
             let replication = if least > 1 { least.saturating_add(1) } else { 1 };
             if let Err(source::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
                 topic::create(&sink.broker, &sink.topic, 1, replication, &[])?;
-                println!("made the output topic {}", sink.topic);
+                line(format_args!("made the output topic {}", sink.topic))?;
             }
             if let Err(source::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
                 KafkaWitness::create(witness, replication)?;
-                println!("made the witness topic {}", witness.topic);
+                line(format_args!("made the witness topic {}", witness.topic))?;
             }
         }
     }
@@ -205,8 +206,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         };
         section(&mut text, &format!("Newest blocks: {parts} spent of the total"), &blocks);
     }
-    print!("{text}");
-    Ok(())
+    print(text)
 }
 
 /// What the ledger itself says that it is about, whatever the configuration says now.
@@ -241,11 +241,11 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
         }
         Ok::<(), Failure>(())
     })?;
-    println!("the ledger is whole: {rows} rows, newest {}", ledger.head().digest);
-    println!("it speaks of {}", promised(ledger.genesis()));
+    report(format_args!("the ledger is whole: {rows} rows, newest {}\n", ledger.head().digest))?;
+    report(format_args!("it speaks of {}\n", promised(ledger.genesis())))?;
     let accepted = recognised(&ledger, &mut *open_witness(&settings.output)?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
-    println!("the witness has accepted {accepted}");
+    report(format_args!("the witness has accepted {accepted}\n"))?;
     let (mut ours, mut others) = (BTreeSet::new(), 0);
     let mut unpaid = Vec::new();
     match &settings.output {
@@ -274,16 +274,16 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
             unpaid.join(", ")
         )));
     }
-    println!("every message on the output was paid for, byte for byte: {}", ours.len());
+    report(format_args!("every message on the output was paid for, byte for byte: {}\n", ours.len()))?;
     let missing = paid.iter().filter(|(_, _, bytes)| !ours.contains(bytes)).count();
     if missing > 0 {
-        println!(
+        report(format_args!(
             "and {missing} that were paid for are not there: not published yet, or removed since; `bernstream ledger republish` \
-             sends what is kept"
-        );
+             sends what is kept\n"
+        ))?;
     }
     if others > 0 {
-        println!("and {others} of the ledgers before this one, which it cannot speak for");
+        report(format_args!("and {others} of the ledgers before this one, which it cannot speak for\n"))?;
     }
     Ok(())
 }
@@ -299,30 +299,10 @@ fn is_of_another(ledger: &Ledger, sealed: &Sealed) -> bool {
 fn export(settings: &Settings) -> Result<(), Failure> {
     let ledger = Ledger::look(&settings.ledger)?;
     let mut out = io::stdout().lock();
-    let printed = ledger.each_row(|row| {
-        let line = serde_json::to_string(&row).map_err(|error| Unprinted::Failed(Failure::Other(error.to_string())))?;
-        writeln!(out, "{line}").map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Unprinted::Closed,
-            _ => Unprinted::Failed(Failure::Other(format!("cannot print: {error}"))),
-        })
-    });
-    match printed {
-        Err(Unprinted::Failed(failure)) => Err(failure),
-        Ok(()) | Err(Unprinted::Closed) => Ok(()),
-    }
-}
-
-/// Why the rows were not printed to the end.
-enum Unprinted {
-    /// Nobody reads on.
-    Closed,
-    Failed(Failure),
-}
-
-impl From<ledger::Error> for Unprinted {
-    fn from(error: ledger::Error) -> Self {
-        Unprinted::Failed(error.into())
-    }
+    ledger.each_row(|row| {
+        let row = serde_json::to_string(&row).map_err(|error| Failure::Other(error.to_string()))?;
+        writeln!(out, "{row}").map_err(|error| unprinted(&error))
+    })
 }
 
 /// Sends kept bytes again: only what the witness has accepted, and only from the ledger that it knows.
@@ -342,7 +322,7 @@ fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failu
         }
         last = Some(paid);
     }
-    println!("published {sent} messages again, byte for byte");
+    line(format_args!("published {sent} messages again, byte for byte"))?;
     Ok(())
 }
 

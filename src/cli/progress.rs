@@ -1,0 +1,101 @@
+//! How far long work is, on standard error: on a terminal a line that is written over, elsewhere a line now and then.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cli::print::note;
+
+/// From one picture to the next on a terminal.
+const REDRAWN: Duration = Duration::from_millis(200);
+/// From one line to the next elsewhere.
+const SAID: Duration = Duration::from_secs(5);
+
+/// Work that is over sooner than a line is due says nothing.
+pub struct Progress {
+    is_terminal: bool,
+    told: Instant,
+    is_shown: bool,
+}
+
+impl Progress {
+    pub fn new() -> Self {
+        Progress { is_terminal: io::stderr().is_terminal(), told: Instant::now(), is_shown: false }
+    }
+
+    /// Shows `line` where one is due.
+    pub fn show(&mut self, line: impl FnOnce() -> String) {
+        if self.told.elapsed() < if self.is_terminal { REDRAWN } else { SAID } {
+            return;
+        }
+        self.told = Instant::now();
+        if self.is_terminal {
+            self.is_shown = true;
+            rewrite(&line());
+        } else {
+            note(line());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.is_shown {
+            rewrite("");
+        }
+    }
+}
+
+/// Puts `text` in the place of the line that the terminal is at.
+fn rewrite(text: &str) {
+    let mut terminal = io::stderr().lock();
+    // A terminal that is gone is no reason to stop.
+    let _ = write!(terminal, "\r{text}\x1b[K").and_then(|()| terminal.flush());
+}
+
+/// So many of all, and in percent.
+pub fn part(done: u64, all: u64) -> String {
+    match u128::from(done).saturating_mul(100).checked_div(u128::from(all)) {
+        Some(percent) => format!("{done} of {all} ({percent} %)"),
+        None => done.to_string(),
+    }
+}
+
+/// Says that `what` goes on, and for how long so far, while `work` is done.
+pub fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let (working, is_done) = mpsc::channel::<()>();
+    let watch = move || {
+        let (started, mut progress) = (Instant::now(), Progress::new());
+        while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(REDRAWN) {
+            let seconds = started.elapsed().as_secs();
+            if seconds > 0 {
+                progress.show(|| format!("{what}: {seconds} s"));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        // Without a thread nothing is said, and the work is done all the same.
+        let _ = thread::Builder::new().spawn_scoped(scope, watch);
+        let done = work();
+        drop(working);
+        done
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_told_in_percent_where_the_whole_is_known() {
+        assert_eq!([part(1, 3), part(3, 3), part(7, 0)], ["1 of 3 (33 %)", "3 of 3 (100 %)", "7"]);
+    }
+
+    #[test]
+    fn what_is_worked_out_comes_back_and_a_panic_ends_the_line_too() {
+        assert_eq!(during("adding", || 1 + 1), 2);
+        let panicked = std::panic::catch_unwind(|| during("adding", || panic!("on purpose")));
+        assert!(panicked.is_err());
+    }
+}

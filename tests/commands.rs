@@ -1,0 +1,138 @@
+//! Every command that prints ends quietly where nobody reads on, and tells shells and editors what they want to know.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_bernstream");
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(PROGRAM).args(arguments).output().expect("it runs")
+}
+
+/// A synopsis of a case of the golden vectors, as a file of its own.
+fn synopsis(case: &str, folder: &tempfile::TempDir) -> String {
+    let text = fs::read_to_string(format!("clients/golden/{case}.json")).expect("the case");
+    let case: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let path = folder.path().join("synopsis.json");
+    fs::write(&path, case["synopsis"].to_string()).expect("it can be written");
+    path.display().to_string()
+}
+
+#[test]
+fn a_reader_who_has_seen_enough_is_no_failure() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = tempfile::tempdir().expect("a folder");
+    let (density, moments) = (synopsis("density-1d", &folder), synopsis("moments-1d", &other));
+    let query = ["query", &moments, "1"];
+    let commands: [&[&str]; 10] = [
+        &["check", "--offline", "config/flights.toml"],
+        &["explain", "config/users.toml"],
+        &["schema"],
+        &["completions", "bash"],
+        &["evaluate", &density],
+        &["evaluate", &density, "--json"],
+        &["evaluate", &density, "--describe"],
+        &query,
+        &["--help"],
+        &["check", "--help"],
+    ];
+    for arguments in commands {
+        let right = run(arguments);
+        assert!(right.status.success() && !right.stdout.is_empty(), "{arguments:?}: {right:?}");
+        // Both ends of a pipe that nobody reads: what is said on standard error meets the same.
+        let closed = || {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            drop(reader);
+            writer
+        };
+        let quiet = Command::new(PROGRAM).args(arguments).stdout(closed()).output().expect("it runs");
+        let said = String::from_utf8_lossy(&quiet.stderr);
+        assert_eq!(quiet.status.code(), Some(0), "{arguments:?}: {said}");
+        assert!(!said.contains("panicked") && !said.contains("error"), "{arguments:?}: {said}");
+        let deaf = Command::new(PROGRAM).args(arguments).stdout(closed()).stderr(closed()).status().expect("it runs");
+        assert_eq!(deaf.code(), Some(0), "{arguments:?}");
+    }
+    // A fault stays one, whoever reads.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let wrong =
+        Command::new(PROGRAM).args(["check", "tests/data/wrong.toml"]).stdout(writer).output().expect("it runs");
+    assert_eq!(wrong.status.code(), Some(78));
+}
+
+#[test]
+fn a_synopsis_is_printed_as_json_and_read_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = synopsis("density-1d", &folder);
+    let json = run(&["evaluate", &path, "--json"]);
+    assert!(json.status.success(), "{json:?}");
+    let given: serde_json::Value = serde_json::from_slice(&fs::read(&path).expect("the file")).expect("JSON");
+    let printed: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert_eq!(given["values"], printed["values"]);
+    assert_eq!(given["ledger"], printed["ledger"]);
+    // From standard input, and the same at every point.
+    let table = |path: &str, input: &[u8]| {
+        let mut child = Command::new(PROGRAM)
+            .args(["evaluate", path])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        child.stdin.take().expect("its input").write_all(input).expect("it reads");
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let (from_file, from_input) = (table(&path, b""), table("-", &json.stdout));
+    assert_eq!(from_file, from_input);
+    assert_eq!(from_file.lines().count(), 26);
+
+    let damaged = folder.path().join("damaged.json");
+    fs::write(&damaged, "{\"format\": 1}").expect("it can be written");
+    let refused = run(&["evaluate", &damaged.display().to_string()]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && said.contains("not a synopsis: it is not a synopsis written as JSON"),
+        "{said}"
+    );
+}
+
+#[test]
+fn bash_completes_commands_and_options() {
+    let script = run(&["completions", "bash"]);
+    assert!(script.status.success());
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bernstream.bash");
+    fs::write(&path, &script.stdout).expect("it can be written");
+    let bash = |line: &str| Command::new("bash").args(["--norc", "-c", line]).output().expect("bash runs");
+    let path = path.display();
+    assert!(bash(&format!("bash -n {path}")).status.success());
+    let complete = |words: &str, last: &str| {
+        let count = words.split_whitespace().count() - 1;
+        let line = format!(
+            "source {path}; COMP_WORDS=({words}); COMP_CWORD={count}; _bernstream bernstream '{last}' ''; echo \"${{COMPREPLY[@]}}\""
+        );
+        let output = bash(&line);
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text").trim().to_owned()
+    };
+    assert_eq!(complete("bernstream led", "led"), "ledger");
+    assert_eq!(complete("bernstream check --off", "--off"), "--offline");
+    assert_eq!(complete("bernstream nothing", "nothing"), "");
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        let script = run(&["completions", shell]);
+        assert!(script.status.success() && String::from_utf8_lossy(&script.stdout).contains("dashboard"), "{shell}");
+    }
+    let unknown = Command::new(PROGRAM).arg("completions").env("SHELL", "/bin/false").output().expect("it runs");
+    assert_eq!(unknown.status.code(), Some(78));
+}
+
+/// The demonstration of long work that tells nothing but how long it takes, without a terminal.
+#[test]
+fn nothing_is_written_over_where_there_is_no_terminal() {
+    let explained = run(&["explain", "config/flights-hour.toml"]);
+    assert!(explained.status.success());
+    assert!(!explained.stderr.contains(&b'\r') && !explained.stdout.contains(&b'\r'));
+}
