@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -72,10 +72,15 @@ fn newest<'a>(found: &'a [(PathBuf, Stamp)], seen: &Seen) -> Vec<&'a Path> {
 
 fn read(folder: &Path, path: &Path, feed: &Feed) {
     let name = || path.strip_prefix(folder).unwrap_or(path).display().to_string();
-    match fs::metadata(path).and_then(|file| if file.len() > MOST_BYTES { Ok(None) } else { fs::read(path).map(Some) })
-    {
-        Ok(Some(bytes)) => feed.put(name, &bytes),
-        Ok(None) => feed.refuse(name(), format!("it has more than {MOST_BYTES} bytes")),
+    let bytes = fs::File::open(path).and_then(|file| {
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    match bytes {
+        Ok(bytes) if bytes.len() as u64 > MOST_BYTES => {
+            feed.refuse(name(), format!("it has more than {MOST_BYTES} bytes"));
+        }
+        Ok(bytes) => feed.put(name, &bytes),
         // It was removed since.
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => feed.refuse(name(), error.to_string()),

@@ -21,9 +21,14 @@ pub use self::shelf::{Connection, Cursor, Event, Kept, Unreadable};
 use crate::clock::Timestamp;
 use crate::source;
 use crate::synopsis::Synopsis;
+use crate::synopsis::description::Description;
 
 /// How long to wait before what failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
+/// How much later than now a synopsis may say that it is published.
+const AHEAD: Duration = Duration::from_secs(3600);
+/// Characters of what is told about a message that cannot be read; it may have put them there itself.
+const TOLD: usize = 300;
 
 /// Where synopses are read.
 #[derive(Clone, Debug)]
@@ -121,12 +126,17 @@ impl Feed {
     fn put(&self, place: impl FnOnce() -> String, bytes: &[u8]) {
         let read = Synopsis::open(bytes).and_then(|synopsis| Ok(Kept { json: synopsis.to_json()?, synopsis }));
         match read {
+            // It would be the newest of its key for ever.
+            Ok(kept) if is_ahead(kept.synopsis.description()) => {
+                self.refuse(place(), "it comes from the future: its window or its publication".to_owned());
+            }
             Ok(kept) => self.change(|shelf| shelf.add(kept)),
             Err(error) => self.refuse(place(), error.to_string()),
         }
     }
 
     fn refuse(&self, place: String, why: String) {
+        let [place, why] = [place, why].map(|text| text.chars().take(TOLD).collect());
         self.change(|shelf| shelf.refuse(Unreadable { place, why }));
     }
 
@@ -140,13 +150,15 @@ impl Feed {
         });
     }
 
+    /// `why` is for the log: it may name paths and users. Those who look are told in general.
     fn lost(&self, why: String) {
         self.change(|shelf| {
             let is_news = shelf.connection().connected || shelf.connection().why.is_none();
             if is_news {
                 warn!("synopses cannot be read now: {why}; trying again");
             }
-            shelf.connect(Connection { connected: false, why: Some(why) })
+            let told = format!("{} cannot be read now; the log of this server says why", self.origin);
+            shelf.connect(Connection { connected: false, why: Some(told) })
         });
     }
 
@@ -160,6 +172,10 @@ impl Feed {
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_ahead(about: &Description) -> bool {
+    about.published.max(about.window.end) > Timestamp::now().plus(AHEAD)
 }
 
 /// Reads until this is dropped.

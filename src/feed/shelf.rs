@@ -15,8 +15,8 @@ const BYTES: usize = 64 << 20;
 /// What a synopsis takes beside its values and its text, about.
 const OVERHEAD: usize = 4096;
 const UNREADABLE: usize = 20;
-/// Events that are handed out at a time.
-const SOME: usize = 16;
+/// Events that are handed out at a time: what a slow reader holds.
+const SOME: usize = 1;
 
 /// A synopsis, and itself as JSON.
 #[derive(Debug)]

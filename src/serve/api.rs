@@ -23,7 +23,7 @@ const MOST_ROWS: u64 = 20_000;
 /// Points an axis, for one to three axes.
 const POINTS: [u32; 3] = [100, 50, 20];
 /// Bytes of an expression.
-const LONGEST: usize = 1000;
+const LONGEST: usize = 300;
 /// What a refusal names at most.
 const NAMED: usize = 20;
 
@@ -141,7 +141,14 @@ async fn compute<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     let failed = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "this cannot be computed; please report it");
-    let _turn = desk.work.acquire().await.map_err(|_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "stopping"))?;
+    let turn = desk.work.clone().acquire_owned().await;
+    let turn = turn.map_err(|_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "stopping"))?;
+    // The turn is over when the work is, even where whoever asked has hung up.
+    let work = move || {
+        let done = work();
+        drop(turn);
+        done
+    };
     tokio::task::spawn_blocking(work).await.map_err(failed)?
 }
 

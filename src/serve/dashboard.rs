@@ -5,10 +5,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
-use axum::middleware::map_response;
-use axum::response::Response;
+use axum::middleware::{Next, from_fn, map_response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Semaphore;
 
@@ -16,8 +17,10 @@ use super::api::Refusal;
 use super::{Error, api, events, page};
 use crate::feed::Feed;
 
-/// Open event streams, of all browsers together.
-const READERS: usize = 256;
+/// Connections at a time, and how many of them may be open event streams, of all browsers together: with those of the probes
+/// far fewer than a process may usually have files open.
+const CONNECTIONS: usize = 300;
+const READERS: usize = 200;
 /// Questions that are computed at a time: the others wait, and nothing else does.
 const AT_A_TIME: usize = 2;
 
@@ -43,7 +46,7 @@ pub(super) struct Desk {
 
 /// Serves until the process ends.
 pub async fn serve(listener: TcpListener, feed: Arc<Feed>) -> Result<(), Error> {
-    super::serve(listener, routes(feed)).await
+    super::serve(listener, CONNECTIONS, routes(feed)).await
 }
 
 fn routes(feed: Arc<Feed>) -> Router {
@@ -62,6 +65,16 @@ fn routes(feed: Arc<Feed>) -> Router {
         .method_not_allowed_fallback(async || Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered"))
         .with_state(desk)
         .layer(map_response(strict))
+        .layer(from_fn(own))
+}
+
+/// Other sites in the same browser may link to the page; they may not make it compute.
+async fn own(request: Request, next: Next) -> Response {
+    let is_foreign = request.headers().get("sec-fetch-site").is_some_and(|site| site == "cross-site");
+    if is_foreign && request.uri().path().starts_with("/api/") {
+        return Refusal::new(StatusCode::FORBIDDEN, "another site asks: open the page itself").into_response();
+    }
+    next.run(request).await
 }
 
 async fn strict(mut response: Response) -> Response {

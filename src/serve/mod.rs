@@ -2,6 +2,7 @@
 
 mod api;
 pub mod dashboard;
+mod door;
 mod events;
 mod page;
 pub mod probes;
@@ -10,7 +11,8 @@ mod table;
 use std::net::{SocketAddr, TcpListener};
 
 use axum::Router;
-use axum::serve::ListenerExt;
+
+use self::door::Door;
 
 /// Why nothing can be served.
 #[derive(Debug, thiserror::Error)]
@@ -31,10 +33,8 @@ pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener,
     listen().map_err(|source| Error::Listen { address, setting, source })
 }
 
-/// Serves until the process ends.
-async fn serve(listener: TcpListener, routes: Router) -> Result<(), Error> {
+/// Serves `most` connections at a time, until the process ends.
+async fn serve(listener: TcpListener, most: usize, routes: Router) -> Result<(), Error> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Stopped)?;
-    // Events are small and must not wait for more; where this fails they are late, not lost.
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    axum::serve(listener, routes).await.map_err(Error::Stopped)
+    axum::serve(Door::new(listener, most), routes).await.map_err(Error::Stopped)
 }

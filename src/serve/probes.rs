@@ -13,6 +13,9 @@ use super::Error;
 use crate::metrics::Metrics;
 use crate::pipeline::Health;
 
+/// Connections at a time.
+const CONNECTIONS: usize = 64;
+
 #[derive(Clone)]
 struct Shared {
     metrics: Metrics,
@@ -26,7 +29,7 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, health: Arc<Health>)
         .route("/healthz", get(live))
         .route("/readyz", get(ready))
         .with_state(Shared { metrics, health });
-    super::serve(listener, routes).await
+    super::serve(listener, CONNECTIONS, routes).await
 }
 
 async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {

@@ -102,9 +102,11 @@ pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
         let mut list = || {
             for entry in fs::read_dir(&folder)? {
                 let entry = entry?;
-                if entry.file_type()?.is_dir() {
+                let kind = entry.file_type()?;
+                if kind.is_dir() {
                     folders.push(entry.path());
-                } else if entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
+                // No link, no pipe: what reads on without end was not written by a sink.
+                } else if kind.is_file() && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
                     found.push(entry.path());
                 }
             }

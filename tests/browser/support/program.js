@@ -35,11 +35,17 @@ export async function background(args, address) {
   }
   return {
     address,
-    stop: async () => {
-      if (child.exitCode === null) child.kill("SIGTERM");
+    stop: async (signal = "SIGTERM") => {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
       await ended;
     },
   };
+}
+
+/** Runs a command of the program to its end. */
+export function command(...args) {
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd: ROOT, encoding: "utf8" });
+  if (status !== 0) throw new Error(`bernstream ${args.join(" ")}: ${stdout}${stderr}`);
 }
 
 const CONFIGURATION = (folder) => `

@@ -1,0 +1,141 @@
+//! Who is let in: so many connections at a time, and none that is silent for long. Whoever opens a thousand must not take the
+//! files that the ledger needs.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::serve::Listener;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// How long a connection may neither bring nor take anything. Open event streams are written to more often.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// A listener that lets in no more than so many; the others wait outside.
+pub struct Door {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+}
+
+impl Door {
+    pub fn new(listener: TcpListener, most: usize) -> Self {
+        Door { listener, places: Arc::new(Semaphore::new(most)) }
+    }
+}
+
+impl Listener for Door {
+    type Io = Guest;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Guest, SocketAddr) {
+        loop {
+            // The semaphore is never closed.
+            let Ok(place) = self.places.clone().acquire_owned().await else { continue };
+            let (stream, address) = Listener::accept(&mut self.listener).await;
+            // Events are small and must not wait for more; where this fails they are late, not lost.
+            drop(stream.set_nodelay(true));
+            return (Guest { stream, silence: Box::pin(sleep(SILENCE)), _place: place }, address);
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that ends when nothing has gone either way for [`SILENCE`].
+pub struct Guest {
+    stream: TcpStream,
+    silence: Pin<Box<Sleep>>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Guest {
+    fn heed<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        match done {
+            Poll::Ready(done) => {
+                self.silence.as_mut().reset(Instant::now() + SILENCE);
+                Poll::Ready(done)
+            }
+            Poll::Pending if self.silence.as_mut().poll(cx).is_ready() => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Guest {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_read(cx, into);
+        self.heed(cx, done)
+    }
+}
+
+impl AsyncWrite for Guest {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.heed(cx, done)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use axum::Router;
+
+    use super::*;
+
+    #[test]
+    fn silent_connections_are_let_in_up_to_a_number_and_end() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = listener.local_addr().unwrap();
+            let mut door = Door::new(listener, 2);
+            let _silent = [TcpStream::connect(address).unwrap(), TcpStream::connect(address).unwrap()];
+            let (mut first, _) = door.accept().await;
+            let (second, _) = door.accept().await;
+            let _third = TcpStream::connect(address).unwrap();
+            // Time passes by itself where nothing else can: the third waits, and the first is shown out.
+            assert!(tokio::time::timeout(SILENCE / 2, door.accept()).await.is_err(), "no place");
+            let read = tokio::io::AsyncReadExt::read(&mut first, &mut [0; 1]).await;
+            assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
+            drop((first, second));
+            assert!(tokio::time::timeout(SILENCE, door.accept()).await.is_ok(), "a place was left");
+        });
+    }
+
+    #[test]
+    fn whoever_asks_is_answered() {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let routes = Router::new().route("/", axum::routing::get(async || "here"));
+        runtime.spawn(axum::serve(Door::new(listener, 1), routes).into_future());
+        for _ in 0..3 {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.ends_with("here"), "{answer}");
+        }
+    }
+}
