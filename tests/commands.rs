@@ -129,10 +129,9 @@ fn bash_completes_commands_and_options() {
     assert_eq!(unknown.status.code(), Some(78));
 }
 
-/// The demonstration of long work that tells nothing but how long it takes, without a terminal.
 #[test]
 fn nothing_is_written_over_where_there_is_no_terminal() {
-    let explained = run(&["explain", "config/flights-hour.toml"]);
+    let explained = run(&["explain", "config/flights.toml"]);
     assert!(explained.status.success());
     assert!(!explained.stderr.contains(&b'\r') && !explained.stdout.contains(&b'\r'));
 }

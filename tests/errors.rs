@@ -12,8 +12,7 @@ fn gather(folder: &Path, endings: &[&str], found: &mut String) {
         } else if is_source {
             let text = fs::read_to_string(&entry).expect("a source");
             let program = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-            let mut lines = program.lines().peekable();
-            while let Some(line) = lines.next() {
+            for line in program.lines() {
                 let line = if found.ends_with('\u{1}') { line.trim_start() } else { line };
                 found.truncate(found.trim_end_matches('\u{1}').len());
                 // A string that goes on in the next line.
