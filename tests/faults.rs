@@ -260,7 +260,7 @@ fn a_ledger_that_is_gone_old_or_edited_stops_the_worker_before_it_publishes() {
         .refuses(&scene, &["there is no ledger, but the witness or the output was written before", "ledger init"]);
     let _ = fs::remove_dir_all(scene.ledger());
     copy(&old, &scene.ledger());
-    Running::start(&scene).refuses(&scene, &["this is an older copy", "start the newest copy"]);
+    Running::start(&scene).refuses(&scene, &["this is an older copy", "start the original"]);
 
     fs::remove_dir_all(scene.ledger()).expect("it is removed");
     copy(&newest, &scene.ledger());

@@ -214,10 +214,13 @@ fn send(settings: &Settings, stream: &[Message]) {
     producer.flush(Duration::from_secs(30)).expect("the broker takes it");
 }
 
+/// The key of a message, and its headers.
+type Headers = (String, Vec<(String, String)>);
+
 /// Writes down what passes.
 struct Recorder {
     inner: Box<dyn Sink + Send>,
-    headers: Arc<Mutex<Vec<(String, Vec<(String, String)>)>>>,
+    headers: Arc<Mutex<Vec<Headers>>>,
 }
 
 impl Sink for Recorder {

@@ -41,7 +41,8 @@ pub struct Arguments {
     /// Serve the page here
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = ADDRESS)]
     listen: SocketAddr,
-    /// Show what was published so long ago too, such as 12h, or `all`; of a folder always the newest
+    /// Show what was published so long ago too, such as 12h, or `all`; of a folder always the newest. Of each release and key
+    /// the newest 60 are kept
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = history)]
     history: History,
 }

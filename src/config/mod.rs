@@ -76,12 +76,14 @@ pub struct Settings {
     pub normalised: String,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one in a program")]
 #[derive(Clone, Debug)]
 pub enum Input {
     Kafka(source::kafka::Params),
     Files(source::files::Params),
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one in a program")]
 #[derive(Clone, Debug)]
 pub enum Output {
     Kafka { sink: sink::kafka::Params, witness: ledger::witness::kafka::Params },

@@ -41,7 +41,7 @@ pub enum Error {
     ForeignWitness { path: PathBuf, expected: String, found: String },
     #[error(
         "the witness has accepted {found}, which is not in the ledger {path} (newest row: {newest}): this is an older copy, or \
-         another ledger took its place; move it away, and start the newest copy, or a new one with `bernstream ledger init`"
+         another ledger took its place; move it away, and start the original, or a new one with `bernstream ledger init`"
     )]
     ForeignHead { path: PathBuf, found: String, newest: u64 },
     #[error("the operating system gave no randomness")]

@@ -108,6 +108,9 @@ pub async fn latest(State(desk): State<Desk>, question: Question) -> Answer {
 
 pub async fn curve(State(desk): State<Desk>, question: Question) -> Answer {
     let asked = asked(question)?;
+    if asked.at.is_some() {
+        return Err(Refusal::wrong("a curve has its points from end to end; what it is at one: /api/v1/history?at="));
+    }
     let kept = asked.one(&desk.feed)?;
     let table = compute(&desk, move || on_grid(&kept.synopsis, asked.points)).await?;
     asked.format.unwrap_or_default().write(&table)
