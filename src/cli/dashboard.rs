@@ -74,7 +74,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let listener =
         serve::listen(arguments.listen, "--listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
     origin.check().map_err(|error| match error {
-        feed::Error::Topic(error) if !matches!(error, source::Error::NoTopic { .. }) => error.into(),
+        feed::Error::Topic(source::Error::NoTopic { topic, servers }) => {
+            Failure::Unavailable(format!("there is no topic '{topic}' at {servers}; check its name"))
+        }
+        feed::Error::Topic(error) => error.into(),
         error => Failure::Unavailable(error.to_string()),
     })?;
     let stop = Stop::default();

@@ -36,6 +36,8 @@ def newest(
         raise SynopsisError(f"'{window}' is not a time such as 2013-01-01T00:00:00Z")
     consumer = Consumer(
         {
+            # What is wrong is told once, by the error.
+            "log_level": 2,
             **(config or {}),
             "bootstrap.servers": brokers,
             # librdkafka wants a name to assign partitions by hand; nothing joins or commits.
