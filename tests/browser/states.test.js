@@ -197,3 +197,31 @@ test("play goes through the windows and ends at the newest", async () => {
   await end();
 });
 
+
+test("a changed configuration is not told as a change of the records", async () => {
+  const [first, second] = EWR();
+  const changed = { ...second, values: first.values.map((v) => 10 * v), target: { density: { ...second.target.density, kernel: { bandwidths: [20] } } } };
+  const { page, end } = await on(await serve([first, changed], at(Date.parse(changed.published))));
+  await shown(page);
+  const sentence = await page.locator("#sentence").textContent();
+  assert.match(sentence, /It is not compared with the window before: the settings are not the same\./);
+  assert.doesNotMatch(sentence + await page.locator(".reading").textContent(), /eyond the noise|· before/);
+  assert.ok(await page.getByText("differs by more than the noise").isHidden());
+  await end();
+});
+
+test("two pipelines on one topic are chosen between, and never one series", async () => {
+  const series = EWR().slice(0, 3);
+  const other = series.map((one) => ({ ...one, pipeline: "second", ledger: { ...one.ledger, id: "00" } }));
+  const server = await serve([...series, ...other.slice(0, 2)], at(Date.parse(series.at(-1).published)));
+  const { page, end } = await on(server);
+  await page.getByText("window 3 of 3").waitFor();
+  await page.getByLabel("Pipeline").selectOption({ label: "second" });
+  await page.getByText("window 2 of 2").waitFor();
+  assert.match(page.url(), /#release=departure-delay&key=EWR&pipeline=second$/);
+  await end();
+  const alone = await on(await serve(series, at(Date.parse(series.at(-1).published))));
+  await shown(alone.page);
+  assert.ok(await alone.page.locator("#pipeline").isHidden());
+  await alone.end();
+});

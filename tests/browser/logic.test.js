@@ -1,0 +1,85 @@
+// What the page may say of a synopsis, without a browser.
+
+import assert from "node:assert/strict";
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { given } from "./support/server.js";
+
+// The modules beside bernstream.js, as the server has them.
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), "bernstream-logic-"));
+after(() => rmSync(folder, { recursive: true }));
+for (const name of readdirSync(here("../../src/serve/page"))) copyFileSync(here(`../../src/serve/page/${name}`), join(folder, name));
+copyFileSync(here("../../clients/javascript/bernstream.js"), join(folder, "bernstream.js"));
+writeFileSync(join(folder, "package.json"), '{"type": "module"}');
+const module_ = (name) => import(pathToFileURL(join(folder, name)));
+
+const { parse } = await module_("bernstream.js");
+const { Store, whyApart } = await module_("store.js");
+const { change } = await module_("sentence.js");
+
+const EWR = (name) => given(name).filter(({ key }) => key === "EWR");
+
+test("two windows are compared where they hold one function of their records, and only there", () => {
+  const [then, now] = EWR("curve");
+  assert.equal(whyApart(now, then), undefined);
+  const density = now.target.density;
+  const changes = {
+    "settings are not the same": [
+      { target: { density: { ...density, kernel: { bandwidths: [11] } } } }, { basis: "affine" }, { offset: 1 }, { degree: 41 }, { order: 5 },
+      { meaning: "another" }, { domain: [{ ...now.domain[0], max: 181 }] }, { digests: { ...now.digests, configuration: "00" } },
+      { privacy: { ...now.privacy, adjacency: "replace_one" } },
+      { privacy: { ...now.privacy, unit: { user: { column: "id", per: "1d", max_records_per_window: 2 } } } },
+      { panes: { over: "cumulative", newest: now.window } },
+    ],
+    "chosen from their records": [{ choices: [{ order: { taken: 4, candidates: [2, 4], price: "0.1" } }] }],
+    "simulated": [{ synthetic: !now.synthetic }],
+    "missing": [{ incomplete: true }],
+    "same length": [{ window: { start: now.window.start, end: "2013-06-03T06:00:00Z" } }],
+    "same time": [{ window: then.window }],
+  };
+  for (const [why, all] of Object.entries(changes)) {
+    for (const one of all) assert.match(whyApart({ ...now, ...one }, then) ?? "compared", new RegExp(why), JSON.stringify(one));
+  }
+  // Chosen privately, and chosen alike: the price of the choice does not matter.
+  const chosen = (taken, price) => ({ choices: [{ bandwidths: { taken: [taken], candidates: [[5], [10]], price } }] });
+  assert.equal(whyApart({ ...now, ...chosen(10, "0.1") }, { ...then, ...chosen(10, "0.2") }), undefined);
+  assert.match(whyApart({ ...now, ...chosen(10, "0.1") }, { ...then, ...chosen(5, "0.1") }), /chosen/);
+});
+
+test("a running sum is compared from where it is full, and not where it has begun anew", () => {
+  const sums = EWR("rho");
+  assert.match(whyApart(sums[1], sums[0]), /same length/);
+  assert.equal(whyApart(sums[4], sums[3]), undefined);
+  // One was not seen: the count says that the sum went on.
+  assert.equal(whyApart(sums[5], sums[3]), undefined);
+  const anew = (step) => ({ ...sums[4], panes: { ...sums[4].panes, step } });
+  for (const step of [0, 3, 5]) assert.match(whyApart(anew(step), sums[3]), /begun anew/);
+  assert.match(whyApart({ ...sums[4], ledger: { ...sums[4].ledger, id: "00" } }, sums[3]), /begun anew/);
+});
+
+test("of sums that share noise it is not said that what is within both bands is noise", () => {
+  const curve = { xs: [0, 1], values: [1, 1], wide: [1, 1] };
+  const [single] = EWR("curve");
+  const [sum] = EWR("rho");
+  assert.match(change(single, curve, curve), /No difference from the window before exceeds the noise/);
+  assert.match(change(sum, curve, curve), /exceeds both bands; the two share records and noise, and a smaller one may be real/);
+  assert.match(change(sum, { ...curve, values: [9, 9] }, curve), /Beyond the noise, it is higher/);
+});
+
+test("two pipelines with the same release and key are two series", () => {
+  const store = new Store();
+  const [first, second] = EWR("curve");
+  const add = (one) => store.add(parse(one), JSON.stringify(one));
+  assert.ok(add(first));
+  assert.ok(add({ ...second, pipeline: "other", ledger: { id: "00", sequence: 1 } }));
+  assert.ok(!add(first));
+  assert.deepEqual(store.pipelines(), ["curve", "other"]);
+  assert.deepEqual(store.releases("other"), ["departure-delay"]);
+  assert.deepEqual(store.keys("other", "departure-delay"), ["EWR"]);
+  assert.equal(store.series("curve", "departure-delay", "EWR").length, 1);
+  assert.equal(store.series("other", "departure-delay", "EWR")[0].meta.window.start, second.window.start);
+});
