@@ -20,6 +20,8 @@ const module_ = (name) => import(pathToFileURL(join(folder, name)));
 const { parse } = await module_("bernstream.js");
 const { Store, whyApart } = await module_("store.js");
 const { change } = await module_("sentence.js");
+const { colourScale } = await module_("heat.js");
+const { isFlat, largestHalfWidth, plane } = await module_("grid.js");
 
 const EWR = (name) => given(name).filter(({ key }) => key === "EWR");
 
@@ -82,4 +84,37 @@ test("two pipelines with the same release and key are two series", () => {
   assert.deepEqual(store.keys("other", "departure-delay"), ["EWR"]);
   assert.equal(store.series("curve", "departure-delay", "EWR").length, 1);
   assert.equal(store.series("other", "departure-delay", "EWR")[0].meta.window.start, second.window.start);
+});
+
+test("colours two steps apart are apart by more than the noise, and there may be one colour alone", () => {
+  for (const [range, half, steps] of [[10, 1, 5], [10, 2.4, 2], [10, 2.6, 1], [10, 50, 1], [10, 1e-9, 24], [10, 0, 24]]) {
+    const scale = colourScale(0, range, half, "");
+    assert.equal(scale.steps, steps);
+    assert.equal(scale.colours.length, steps);
+    assert.equal(scale.tellsApart, steps > 2);
+    for (let v = -1; v < 11; v += 0.173) {
+      for (let w = v; w < 11; w += 0.173) {
+        if (scale.step(w) - scale.step(v) >= 2) assert.ok(w - v > 2 * half, `${v} and ${w} at ${half}`);
+      }
+    }
+  }
+});
+
+test("the largest half-width is that of the worst place, and not of the middle", () => {
+  for (const name of ["plane", "cube", "flights-hour", "flights-late"]) {
+    const synopsis = parse(given(name)[0]);
+    const { domain } = synopsis.meta;
+    const largest = largestHalfWidth(synopsis);
+    const middle = domain.map(({ min, max }) => (min + max) / 2);
+    const { wide } = plane(synopsis, middle, 128);
+    assert.ok(largest >= Math.max(...wide), name);
+    if (domain.length === 2) assert.ok(largest <= 1.0001 * Math.max(...wide), name);
+    assert.ok(name === "flights-hour" || largest > synopsis.halfWidth(middle), name);
+  }
+});
+
+test("a map is flat where one value lies within the band everywhere", () => {
+  assert.ok(isFlat({ values: [0, 1, 2], wide: [1, 1, 1] }));
+  assert.ok(!isFlat({ values: [0, 1, 2.1], wide: [1, 1, 1] }));
+  assert.ok(isFlat({ values: [0, 9, 2], wide: [1, 9, 1] }));
 });

@@ -105,6 +105,30 @@ export function beyond(now, then) {
   });
 }
 
+/** Whether the noise could be all the difference between any two places: one value lies within the band everywhere. */
+export function isFlat({ values, wide }) {
+  let [floor, ceiling] = [-Infinity, Infinity];
+  values.forEach((value, i) => {
+    floor = Math.max(floor, value - wide[i]);
+    ceiling = Math.min(ceiling, value + wide[i]);
+  });
+  return floor <= ceiling;
+}
+
+/**
+ * The largest half-width of the simultaneous band on the domain: it is a product over the axes of one and the same function, so
+ * that the worst place of the first axis is that of all. The points hold those of a map.
+ */
+export function largestHalfWidth(synopsis) {
+  return once(synopsis, "largest", () => {
+    const { domain } = synopsis.meta;
+    const xs = along(domain[0], 8 * 127 + 1);
+    const own = synopsis.halfWidths(domain.map(({ min }, i) => (i === 0 ? xs : [min])));
+    const worst = own.indexOf(Math.max(...own)) / (xs.length - 1);
+    return synopsis.halfWidths(domain.map(({ min, max }) => [worst === 1 ? max : min + (max - min) * worst]))[0];
+  });
+}
+
 /** Runs of equal marks along `xs`, as `{ mark, from, to }`; a border lies midway between two points. */
 export function runs(xs, marks) {
   const found = [];

@@ -20,15 +20,16 @@ function colour(scale, t) {
 const MOST_STEPS = 24;
 
 /**
- * A scale of colours from `min` to `max` in steps no finer than the noise, so that no difference of colour within a step could
- * be taken for one of the records.
+ * A scale of colours from `min` to `max`, each step at least twice `half`, the largest half-width of the band: two places each
+ * move by up to one. Colours next to each other may be as close as one likes; colours two steps apart are a whole step apart,
+ * which is more than the noise. With fewer than three steps there are none such.
  */
 export function colourScale(min, max, half, label, isTwoSided = false) {
-  const steps = Math.max(2, Math.min(MOST_STEPS, Math.floor((max - min) / Math.max(half, 1e-300))));
+  const steps = Math.max(1, Math.min(MOST_STEPS, Math.floor((max - min) / Math.max(2 * half, 1e-300))));
   const scale = isTwoSided ? TWO_SIDED : VIRIDIS;
   const colours = Array.from({ length: steps }, (_, i) => colour(scale, steps === 1 ? 0.5 : i / (steps - 1)));
   const step = (v) => Math.min(steps - 1, Math.max(0, Math.floor(((v - min) / (max - min)) * steps)));
-  return { min, max, steps, label, isTwoSided, colours, pixels: colours.map(pixel), step };
+  return { min, max, steps, label, isTwoSided, colours, pixels: colours.map(pixel), step, tellsApart: steps > 2 };
 }
 
 /** A colour as a pixel of an image: little-endian on every machine that has a browser. */
@@ -67,6 +68,7 @@ function place(context, picture, room) {
  *   plane     { xs, ys, values, wide }
  *   scale     of colours, or none: then the sides of `border` are shown
  *   border    { at, above, below }: hatched where the band holds it
+ *   isFlat    hatched all over: the noise could be all the difference between any two places
  *   mark      [x, y] of the crosshair
  *   small     without axes, for small multiples
  */
@@ -74,10 +76,10 @@ export function drawHeat(canvas, picture) {
   const { context, width, height, ratio } = sheet(canvas);
   if (width < 20 || height < 20) return null;
   const colours = theme();
-  const { x, y, plane, scale, border, mark, small } = picture;
+  const { x, y, plane, scale, border, isFlat, mark, small } = picture;
   const bar = small || !scale ? 0 : 74;
   const room = frame(context, width - bar, height, x, y, colours, { small });
-  const marks = border ? sides(plane, border.at) : null;
+  const marks = isFlat ? new Array(plane.values.length).fill(0) : border ? sides(plane, border.at) : null;
   const tints = [colours.below, colours.paper, colours.above].map((css) => pixel(channels(context, css)));
   place(context, image(plane, (i) => (scale ? scale.pixels[scale.step(plane.values[i])] : tints[marks[i] + 1])), room);
   if (marks && marks.includes(0)) {

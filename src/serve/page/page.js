@@ -8,8 +8,8 @@ import { fileName, png, save } from "./download.js";
 import { listen } from "./feed.js";
 import { border, kindOf, title } from "./kinds.js";
 import { ofLine, ofPlane, percent } from "./sentence.js";
-import { line as lineOf, plane } from "./grid.js";
-import { Stage } from "./stage.js";
+import { isFlat, line as lineOf, plane } from "./grid.js";
+import { mapScale, SIDE, Stage } from "./stage.js";
 import { drawStatus, drawUnreadable, judge } from "./status.js";
 import { isOfOneScale, Store, whyApart } from "./store.js";
 import { answersCsv, csv, drawAnswerTable, drawTable } from "./table.js";
@@ -139,7 +139,7 @@ function drawNumbers(now) {
 
 function sentence({ entry, before, apart, at, isGhost }) {
   const { meta, synopsis } = entry;
-  if (meta.domain.length > 1) return ofPlane(meta, plane(synopsis, at, 128), at);
+  if (meta.domain.length > 1) return ofPlane(meta, plane(synopsis, at, SIDE), at);
   return ofLine(meta, lineOf(synopsis, 0, at), before && isGhost ? lineOf(before.synopsis, 0, at) : undefined,
     isGhost ? apart : undefined);
 }
@@ -172,16 +172,19 @@ function drawSwitches(now) {
   say(byId("narrow-words"), `${percent(meta)} band, one place alone`);
   say(byId("above-words"), sided?.above ?? "");
   say(byId("below-words"), sided?.below ?? "");
+  const scale = isMap ? mapScale(now) : undefined;
+  const isBlind = scale && (scale.steps === 1 || isFlat(plane(now.entry.synopsis, now.at, SIDE)));
   for (const item of document.querySelectorAll("#legend [data-for]")) {
     const wanted = item.dataset.for;
-    const isRegions = byId("regions").value === "regions";
-    item.hidden = !((wanted === "map" && isMap && !(sided && isRegions))
+    item.hidden = !((wanted === "map" && scale?.tellsApart && !isBlind)
+      || (wanted === "few" && scale && !scale.tellsApart && !isBlind)
+      || (wanted === "flat" && isBlind)
       || (["above", "below"].includes(wanted) && sided)
       || (wanted === "ghost" && now.isGhost && now.before)
       || (wanted === "plausible" && now.isPlausible)
       || (wanted === "narrow" && !now.isPlausible)
-      || (wanted === "close" && sided)
-      || (wanted === "none" && isMap && kindOf(meta) === "density"));
+      || (wanted === "close" && sided && !isBlind)
+      || (wanted === "none" && isMap && !isBlind && kindOf(meta) === "density"));
   }
 }
 

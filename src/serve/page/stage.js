@@ -2,7 +2,7 @@
 
 import { roundOut } from "./axes.js";
 import { element, say } from "./dom.js";
-import { extent, line, plane, plausible, point } from "./grid.js";
+import { extent, isFlat, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
 import { colourScale, drawHeat } from "./heat.js";
 import { border, kindOf, natural, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
@@ -11,7 +11,7 @@ import { giveOrTake, rounded } from "./words.js";
 
 const CURVES = 20;
 /** Points a side of a map. */
-const SIDE = 128;
+export const SIDE = 128;
 
 /** What one look needs: the series, the entry that is shown, the one before, the crosshair, and what is switched on. */
 export class Stage {
@@ -159,17 +159,24 @@ export function curvePicture({ series, entry, before, at, isGhost, isPlausible }
   };
 }
 
+/** The colours of all windows of a series; none where regions of classes are shown. */
+export function mapScale({ series, isRegions }) {
+  const sided = border(series[series.length - 1].meta);
+  return sided && isRegions ? undefined : coloursOf(series, Math.max(...series.map(({ synopsis }) => largestHalfWidth(synopsis))), sided);
+}
+
 /** What a map needs: colours, or the regions of classes. */
-export function mapPicture({ series, isRegions }, shown) {
-  const { meta, synopsis } = series[series.length - 1];
+export function mapPicture(look, shown) {
+  const { meta } = look.series[look.series.length - 1];
   const [x, y] = meta.domain;
   const sided = border(meta);
-  const half = synopsis.halfWidths(meta.domain.map(({ min, max }) => [(min + max) / 2]))[0];
+  const scale = mapScale(look);
   return {
     x: { min: x.min, max: x.max, label: x.column },
     y: { min: y.min, max: y.max, label: y.column },
     plane: shown,
-    scale: sided && isRegions ? undefined : coloursOf(series, half, sided),
+    scale,
+    isFlat: scale && (scale.steps === 1 || isFlat(shown)),
     border: sided ?? (kindOf(meta) === "density" ? { at: 0 } : undefined),
   };
 }
