@@ -21,6 +21,7 @@ const { parse } = await module_("bernstream.js");
 const { Store, whyApart } = await module_("store.js");
 const { change } = await module_("sentence.js");
 const { colourScale } = await module_("heat.js");
+const { atMost, exhausted, isPerWindow } = await module_("price.js");
 const { isFlat, largestHalfWidth, plane } = await module_("grid.js");
 
 const EWR = (name) => given(name).filter(({ key }) => key === "EWR");
@@ -117,4 +118,37 @@ test("a map is flat where one value lies within the band everywhere", () => {
   assert.ok(isFlat({ values: [0, 1, 2], wide: [1, 1, 1] }));
   assert.ok(!isFlat({ values: [0, 1, 2.1], wide: [1, 1, 1] }));
   assert.ok(isFlat({ values: [0, 9, 2], wide: [1, 9, 1] }));
+});
+
+/** A synopsis of an hour at noon whose price and blocks are as given. */
+const paying = (price, blocks, more = {}) => ({
+  ...EWR("curve")[0], window: { start: "2013-06-01T11:00:00Z", end: "2013-06-01T12:00:00Z" }, ...more,
+  privacy: { ...EWR("curve")[0].privacy, price, blocks },
+});
+const block = (start, end, spent, total) => ({ start: `2013-06-01T${start}:00:00Z`, end: `2013-06-01T${end}:00:00Z`, spent, total });
+
+test("a budget is said to be spent only where nothing is left for the next window", () => {
+  const is = (price, ...blocks) => exhausted(paying(price, blocks)) !== undefined;
+  assert.ok(is("0.25", block("00", "23", "1", "1.0")));
+  assert.ok(is({ rho: "0.1" }, block("00", "13", { rho: "0.30" }, { rho: "0.3" })));
+  assert.ok(!is("0.25", block("00", "23", "0.999999999999999999", "1")));
+  assert.ok(!is("0.25", block("11", "12", "1", "1")), "the block is the window");
+  assert.ok(!is("0.25", block("00", "12", "1", "1")), "the next window lies outside");
+  assert.ok(!is({ epsilon: "0.1", delta: "0.1" }, block("00", "23", { epsilon: "0.5", delta: "0.2" }, { epsilon: "1", delta: "0.2" })));
+});
+
+test("a budget of its own is one block that is the window, and the badge tells what a unit has at most", () => {
+  const alone = paying("1", [block("11", "12", "1", "1")]);
+  assert.ok(isPerWindow(alone));
+  assert.equal(atMost(alone), "ε = 1 a window");
+  const panes = { over: { hopping: 3 }, newest: alone.window };
+  const blocks = [block("09", "10", "0.9", "0.9"), block("10", "11", "0.6", "0.9"), block("11", "12", "0.3", "0.9")];
+  const anew = paying("0.3", blocks, { panes, window: { start: "2013-06-01T09:00:00Z", end: "2013-06-01T12:00:00Z" } });
+  assert.ok(!isPerWindow(anew));
+  assert.equal(atMost(anew), "ε = 0.3 a window, of 0.9 in all");
+  assert.ok(!isPerWindow(paying("0.3", [block("11", "12", "0.3", "0.9")], { panes })), "the first of them has one pane");
+  assert.ok(!isPerWindow(paying("0.25", [block("00", "23", "0.5", "1")])));
+  assert.ok(EWR("rho").every(isPerWindow), "a pane of a running sum pays once");
+  assert.equal(atMost(paying({ epsilon: "1", delta: "0.000000001" }, [block("00", "23", { epsilon: "1", delta: "0.000000001" }, { epsilon: "5", delta: "0.000001" })])),
+    "ε = 1, δ = 1e-9 a window, of ε = 5, δ = 1e-6 in all");
 });

@@ -137,15 +137,20 @@ function ofUsers(spent, price = "0.25") {
 }
 
 test("a spent budget is said, with its end, and is no fault", async () => {
-  const spent = ofUsers("0.8");
+  const spent = ofUsers("1.00");
   const { page, end } = await on(await serve([spent], at(Date.parse(spent.published) + 10 * 3_600_000)));
   await pill(page, "Budget spent");
   assert.match(await notice(page), /budget is spent until 2 Jun 2013, 00:00 UTC/);
   assert.match(await page.locator("#gauge-words").textContent(), /budget spent until 2 Jun 2013/);
-  assert.match(await page.locator("#gauge-bar").getAttribute("aria-valuetext"), /0\.8 of 1/);
+  assert.match(await page.locator("#gauge-bar").getAttribute("aria-valuetext"), /1\.00 of 1/);
   await shoot(page, "state-budget-spent");
   await end();
-  // Exactly enough for one more is enough, in decimal.
+  // While something is left a synopsis cannot tell: prices fall, and a stale page names the budget as what may be the cause.
+  const little = ofUsers("0.9");
+  const stale = await on(await serve([little], at(Date.parse(little.published) + 10 * 3_600_000)));
+  await pill(stale.page, "Stale");
+  assert.match(await notice(stale.page), /withheld for its budget \(ε 0\.9 of 1 is spent in this block, until 2 Jun 2013, 00:00 UTC\)/);
+  await stale.end();
   const enough = ofUsers("0.9", "0.1");
   const other = await on(await serve([enough], at(Date.parse(enough.published))));
   await pill(other.page, "Live");

@@ -18,7 +18,7 @@ import { duration, span } from "./words.js";
 
 const store = new Store();
 const source = { name: "", connected: true, why: null };
-const unreadable = [];
+const unreadable = { count: 0, last: [] };
 const chosen = { pipeline: undefined, release: undefined, key: undefined, window: null, at: [] };
 let line = "connecting";
 let clockAhead = 0;
@@ -214,9 +214,29 @@ function drawStanding(now) {
 
 // ---- What is heard --------------------------------------------------------------------------------------------------
 
-function note(where, why) {
-  if (!unreadable.some((one) => one.where === where && one.why === why)) unreadable.push({ where, why });
-  drawUnreadable(unreadable);
+/** So many unreadable messages are kept, and so much of each text: anyone who can write to the topic can write many. */
+const MOST_UNREADABLE = 20;
+const MOST_TEXT = 300;
+const cut = (text) => (text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)} \u2026` : text);
+
+function note(...texts) {
+  const [where, why] = texts.map(cut);
+  const { last } = unreadable;
+  if (last.some((one) => one.where === where && one.why === why)) return;
+  unreadable.count += 1;
+  last.push({ where, why });
+  if (last.length > MOST_UNREADABLE) last.shift();
+  drawUnreadable(unreadable.count, last);
+}
+
+/** A clock may be wrong by so much, ms. What lies further ahead would stay the newest window for ever. */
+const MOST_AHEAD = 3_600_000;
+
+function refuseFuture({ published, window }) {
+  const limit = Date.now() + clockAhead + MOST_AHEAD;
+  for (const time of [published, window.end]) {
+    if (!(new Date(time).getTime() <= limit)) throw new Error(`it is of ${time}, which lies in the future by the clock of the server`);
+  }
 }
 
 function read(text, make) {
@@ -236,6 +256,7 @@ const hear = {
   synopsis: (text) => {
     try {
       const synopsis = parse(text);
+      refuseFuture(synopsis.meta);
       store.add(synopsis, text);
       source.connected = true;
     } catch (error) {
