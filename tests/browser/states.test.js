@@ -230,3 +230,46 @@ test("two pipelines on one topic are chosen between, and never one series", asyn
   assert.ok(await alone.page.locator("#pipeline").isHidden());
   await alone.end();
 });
+
+test("what lies in the future is told, and does not stay the newest window for ever", async () => {
+  const series = EWR();
+  const now = Date.parse(series.at(-1).published);
+  const server = await serve(series, at(now));
+  const { page, end } = await on(server);
+  await page.getByText("window 10 of 10").waitFor();
+  const far = { start: "9990-01-01T00:00:00Z", end: "9990-01-02T00:00:00Z" };
+  const beyond = new Date(now + 3_700_000).toISOString();
+  server.publish({ ...series[0], window: far, ledger: { ...series[0].ledger, sequence: 501 } });
+  server.publish({ ...series[0], published: beyond, ledger: { ...series[0].ledger, sequence: 502 } });
+  await page.getByText("2 messages could not be read").click();
+  assert.match(await page.locator("#unreadable-list").textContent(), /9990-01-02T00:00:00Z, which lies in the future/);
+  assert.equal(await page.locator("#position").textContent(), "window 10 of 10");
+  // Clocks may be a little apart.
+  server.publish({ ...series[0], published: new Date(now + 3_000_000).toISOString(), ledger: { ...series[0].ledger, sequence: 503 } });
+  await page.getByText("window 11 of 11").waitFor();
+  await end();
+});
+
+test("of many unreadable messages the last are kept, cut short, and all are counted", async () => {
+  const server = await serve(EWR(), at(Date.parse(EWR().at(-1).published)));
+  const { page, end } = await on(server);
+  await shown(page);
+  for (let i = 1; i <= 30; i++) server.unreadable(`offset ${i}`, "x".repeat(5000));
+  await page.getByText("30 messages could not be read").click();
+  const items = await page.locator("#unreadable-list li").allTextContents();
+  assert.equal(items.length, 20);
+  assert.ok(items[0].startsWith("offset 30: x") && items.every((text) => text.length < 400));
+  await end();
+});
+
+test("a synopsis without blocks does not keep the gauge of another", async () => {
+  const [spent] = [ofUsers("1")];
+  const server = await serve([spent], at(Date.parse(spent.published)));
+  const { page, end } = await on(server);
+  await page.locator("#gauge-words", { hasText: "budget spent" }).waitFor();
+  server.publish({ ...spent, window: { start: spent.window.end, end: "2013-06-01T13:00:00Z" }, privacy: { ...spent.privacy, blocks: [] }, ledger: { ...spent.ledger, sequence: 99 } });
+  await page.locator("#gauge-words", { hasText: "not told" }).waitFor();
+  assert.equal(await page.locator("#gauge-bar").getAttribute("aria-valuenow"), "0");
+  assert.equal(await page.locator("#gauge.spent").count(), 0);
+  await end();
+});
