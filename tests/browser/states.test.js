@@ -188,6 +188,10 @@ test("simulated, incomplete and random are loud", async () => {
   await shoot(page, "state-loud");
   await page.locator("#badge").click();
   assert.match(await page.locator("#about").textContent(), /windows of 300 records drawn from a declared prior/);
+  const about = await page.locator("#about").textContent();
+  assert.match(about, /For one record of one window and key it may fail, with a probability of up to γ = 0\.1\./);
+  assert.match(about, /at most w × 0\.1 for w windows and keys together, to at most 300 × 0\.1 for all records of one at once/);
+  assert.doesNotMatch(about, /at least 0\.9/);
   assert.deepEqual(problems, []);
   await end();
 });
@@ -271,5 +275,30 @@ test("a synopsis without blocks does not keep the gauge of another", async () =>
   await page.locator("#gauge-words", { hasText: "not told" }).waitFor();
   assert.equal(await page.locator("#gauge-bar").getAttribute("aria-valuenow"), "0");
   assert.equal(await page.locator("#gauge.spent").count(), 0);
+  await end();
+});
+
+test("a record that pays in several windows is told what it pays in all, on small screens too", async () => {
+  const [first] = EWR();
+  const day = (n) => `2013-06-0${n}T05:00:00Z`;
+  const blocks = [["0.9", 1], ["0.6", 2], ["0.3", 3]].map(([spent, n]) => ({ start: day(n), end: day(n + 1), spent, total: "0.9" }));
+  const anew = {
+    ...first, window: { start: day(1), end: day(4) }, published: day(4), panes: { over: { hopping: 3 }, newest: { start: day(3), end: day(4) } },
+    privacy: { ...first.privacy, price: "0.3", blocks },
+  };
+  const { page, problems, end } = await on(await serve([anew], at(Date.parse(anew.published))), { width: 360, height: 740 });
+  await shown(page);
+  assert.equal(await page.locator("#badge-price").textContent(), "ε = 0.3 a window, of 0.9 in all");
+  const [inner, outer] = await page.locator("#badge").evaluate((badge) => [badge.scrollWidth, badge.clientWidth]);
+  assert.ok(inner <= outer, `${inner} pixels in ${outer}`);
+  assert.doesNotMatch(await page.locator("#gauge-words").textContent(), /own budget/);
+  await pill(page, "Live");
+  await page.locator("#badge").click();
+  const about = await page.locator("#about").textContent();
+  assert.doesNotMatch(about, /budget of (its own|this window alone)/);
+  // What the width of the band says, and what not.
+  assert.match(about, /a higher price makes the band narrower and the guarantee weaker/);
+  assert.doesNotMatch(about, /fixed before any record was read/);
+  assert.deepEqual(problems, []);
   await end();
 });
