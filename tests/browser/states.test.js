@@ -137,15 +137,20 @@ function ofUsers(spent, price = "0.25") {
 }
 
 test("a spent budget is said, with its end, and is no fault", async () => {
-  const spent = ofUsers("0.8");
+  const spent = ofUsers("1.00");
   const { page, end } = await on(await serve([spent], at(Date.parse(spent.published) + 10 * 3_600_000)));
   await pill(page, "Budget spent");
   assert.match(await notice(page), /budget is spent until 2 Jun 2013, 00:00 UTC/);
   assert.match(await page.locator("#gauge-words").textContent(), /budget spent until 2 Jun 2013/);
-  assert.match(await page.locator("#gauge-bar").getAttribute("aria-valuetext"), /0\.8 of 1/);
+  assert.match(await page.locator("#gauge-bar").getAttribute("aria-valuetext"), /1\.00 of 1/);
   await shoot(page, "state-budget-spent");
   await end();
-  // Exactly enough for one more is enough, in decimal.
+  // While something is left a synopsis cannot tell: prices fall, and a stale page names the budget as what may be the cause.
+  const little = ofUsers("0.9");
+  const stale = await on(await serve([little], at(Date.parse(little.published) + 10 * 3_600_000)));
+  await pill(stale.page, "Stale");
+  assert.match(await notice(stale.page), /withheld for its budget \(ε 0\.9 of 1 is spent in this block, until 2 Jun 2013, 00:00 UTC\)/);
+  await stale.end();
   const enough = ofUsers("0.9", "0.1");
   const other = await on(await serve([enough], at(Date.parse(enough.published))));
   await pill(other.page, "Live");
@@ -183,6 +188,10 @@ test("simulated, incomplete and random are loud", async () => {
   await shoot(page, "state-loud");
   await page.locator("#badge").click();
   assert.match(await page.locator("#about").textContent(), /windows of 300 records drawn from a declared prior/);
+  const about = await page.locator("#about").textContent();
+  assert.match(about, /For one record of one window and key it may fail, with a probability of up to γ = 0\.1\./);
+  assert.match(about, /at most w × 0\.1 for w windows and keys together, to at most 300 × 0\.1 for all records of one at once/);
+  assert.doesNotMatch(about, /at least 0\.9/);
   assert.deepEqual(problems, []);
   await end();
 });
@@ -197,3 +206,99 @@ test("play goes through the windows and ends at the newest", async () => {
   await end();
 });
 
+
+test("a changed configuration is not told as a change of the records", async () => {
+  const [first, second] = EWR();
+  const changed = { ...second, values: first.values.map((v) => 10 * v), target: { density: { ...second.target.density, kernel: { bandwidths: [20] } } } };
+  const { page, end } = await on(await serve([first, changed], at(Date.parse(changed.published))));
+  await shown(page);
+  const sentence = await page.locator("#sentence").textContent();
+  assert.match(sentence, /It is not compared with the window before: the settings are not the same\./);
+  assert.doesNotMatch(sentence + await page.locator(".reading").textContent(), /eyond the noise|· before/);
+  assert.ok(await page.getByText("differs by more than the noise").isHidden());
+  await end();
+});
+
+test("two pipelines on one topic are chosen between, and never one series", async () => {
+  const series = EWR().slice(0, 3);
+  const other = series.map((one) => ({ ...one, pipeline: "second", ledger: { ...one.ledger, id: "00" } }));
+  const server = await serve([...series, ...other.slice(0, 2)], at(Date.parse(series.at(-1).published)));
+  const { page, end } = await on(server);
+  await page.getByText("window 3 of 3").waitFor();
+  await page.getByLabel("Pipeline").selectOption({ label: "second" });
+  await page.getByText("window 2 of 2").waitFor();
+  assert.match(page.url(), /#release=departure-delay&key=EWR&pipeline=second$/);
+  await end();
+  const alone = await on(await serve(series, at(Date.parse(series.at(-1).published))));
+  await shown(alone.page);
+  assert.ok(await alone.page.locator("#pipeline").isHidden());
+  await alone.end();
+});
+
+test("what lies in the future is told, and does not stay the newest window for ever", async () => {
+  const series = EWR();
+  const now = Date.parse(series.at(-1).published);
+  const server = await serve(series, at(now));
+  const { page, end } = await on(server);
+  await page.getByText("window 10 of 10").waitFor();
+  const far = { start: "9990-01-01T00:00:00Z", end: "9990-01-02T00:00:00Z" };
+  const beyond = new Date(now + 3_700_000).toISOString();
+  server.publish({ ...series[0], window: far, ledger: { ...series[0].ledger, sequence: 501 } });
+  server.publish({ ...series[0], published: beyond, ledger: { ...series[0].ledger, sequence: 502 } });
+  await page.getByText("2 messages could not be read").click();
+  assert.match(await page.locator("#unreadable-list").textContent(), /9990-01-02T00:00:00Z, which lies in the future/);
+  assert.equal(await page.locator("#position").textContent(), "window 10 of 10");
+  // Clocks may be a little apart.
+  server.publish({ ...series[0], published: new Date(now + 3_000_000).toISOString(), ledger: { ...series[0].ledger, sequence: 503 } });
+  await page.getByText("window 11 of 11").waitFor();
+  await end();
+});
+
+test("of many unreadable messages the last are kept, cut short, and all are counted", async () => {
+  const server = await serve(EWR(), at(Date.parse(EWR().at(-1).published)));
+  const { page, end } = await on(server);
+  await shown(page);
+  for (let i = 1; i <= 30; i++) server.unreadable(`offset ${i}`, "x".repeat(5000));
+  await page.getByText("30 messages could not be read").click();
+  const items = await page.locator("#unreadable-list li").allTextContents();
+  assert.equal(items.length, 20);
+  assert.ok(items[0].startsWith("offset 30: x") && items.every((text) => text.length < 400));
+  await end();
+});
+
+test("a synopsis without blocks does not keep the gauge of another", async () => {
+  const [spent] = [ofUsers("1")];
+  const server = await serve([spent], at(Date.parse(spent.published)));
+  const { page, end } = await on(server);
+  await page.locator("#gauge-words", { hasText: "budget spent" }).waitFor();
+  server.publish({ ...spent, window: { start: spent.window.end, end: "2013-06-01T13:00:00Z" }, privacy: { ...spent.privacy, blocks: [] }, ledger: { ...spent.ledger, sequence: 99 } });
+  await page.locator("#gauge-words", { hasText: "not told" }).waitFor();
+  assert.equal(await page.locator("#gauge-bar").getAttribute("aria-valuenow"), "0");
+  assert.equal(await page.locator("#gauge.spent").count(), 0);
+  await end();
+});
+
+test("a record that pays in several windows is told what it pays in all, on small screens too", async () => {
+  const [first] = EWR();
+  const day = (n) => `2013-06-0${n}T05:00:00Z`;
+  const blocks = [["0.9", 1], ["0.6", 2], ["0.3", 3]].map(([spent, n]) => ({ start: day(n), end: day(n + 1), spent, total: "0.9" }));
+  const anew = {
+    ...first, window: { start: day(1), end: day(4) }, published: day(4), panes: { over: { hopping: 3 }, newest: { start: day(3), end: day(4) } },
+    privacy: { ...first.privacy, price: "0.3", blocks },
+  };
+  const { page, problems, end } = await on(await serve([anew], at(Date.parse(anew.published))), { width: 360, height: 740 });
+  await shown(page);
+  assert.equal(await page.locator("#badge-price").textContent(), "ε = 0.3 a window, of 0.9 in all");
+  const [inner, outer] = await page.locator("#badge").evaluate((badge) => [badge.scrollWidth, badge.clientWidth]);
+  assert.ok(inner <= outer, `${inner} pixels in ${outer}`);
+  assert.doesNotMatch(await page.locator("#gauge-words").textContent(), /own budget/);
+  await pill(page, "Live");
+  await page.locator("#badge").click();
+  const about = await page.locator("#about").textContent();
+  assert.doesNotMatch(about, /budget of (its own|this window alone)/);
+  // What the width of the band says, and what not.
+  assert.match(about, /a higher price makes the band narrower and the guarantee weaker/);
+  assert.doesNotMatch(about, /fixed before any record was read/);
+  assert.deepEqual(problems, []);
+  await end();
+});

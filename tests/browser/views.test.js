@@ -170,6 +170,28 @@ test("brighter on the map is more", async () => {
   await end();
 });
 
+test("the legend of a map says what its colours tell, and a drowned map is hatched all over", async () => {
+  const clear = await look("plane");
+  const told = (page, words) => page.locator("#legend li", { hasText: words }).isVisible();
+  assert.ok(await told(clear.page, "two steps or more apart differ by more than the noise"));
+  for (const words of ["too large for the colours", "hatched all over"]) assert.ok(!await told(clear.page, words));
+  await clear.end();
+  for (const [times, words] of [[1000, "hatched all over"]]) {
+    const drowned = given("plane").map((one) => ({
+      ...one, noise: { ...one.noise, scale: times * one.noise.scale },
+      band: { ...one.band, half_width: times * one.band.half_width, pointwise: times * one.band.pointwise },
+    }));
+    const server = await serve(drowned, { now: () => new Date(drowned.at(-1).published) });
+    const { page, context } = await open(browser, server.address);
+    await shown(page);
+    assert.ok(await told(page, words), `${times}: ${await page.locator("#legend").innerText()}`);
+    assert.ok(!await told(page, "two steps or more apart"));
+    await shoot(page, `map-noise-${times}`);
+    await context.close();
+    await server.stop();
+  }
+});
+
 test("a crosshair moves the slices, and the third axis has a slider", async () => {
   const { page, end, synopses } = await look("cube");
   const synopsis = parse(synopses[synopses.length - 1]);

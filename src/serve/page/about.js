@@ -1,7 +1,7 @@
 // What the privacy of a number is: the badge, the gauge, and the drawer "About this number".
 
 import { byId, element, say } from "./dom.js";
-import { adjacency, definition, exhausted, inSymbols, isPerWindow, shownBlock, spentInWords, spentPart, unit, untilInWords } from "./price.js";
+import { adjacency, atMost, definition, exhausted, inSymbols, isPerWindow, shownBlock, spentInWords, spentPart, unit, untilInWords } from "./price.js";
 import { duration, instant, plural, short, span } from "./words.js";
 
 const time = (text) => new Date(text).getTime();
@@ -9,7 +9,7 @@ const time = (text) => new Date(text).getTime();
 /** Price and unit, always in sight. */
 export function drawBadge(meta) {
   const { short: name, random } = definition(meta);
-  say(byId("badge-price"), `${inSymbols(meta.privacy.price)} a window`);
+  say(byId("badge-price"), atMost(meta));
   say(byId("badge-unit"), `${unit(meta).short} \u00b7 ${name}`);
   byId("badge").classList.toggle("loud", random !== undefined);
 }
@@ -17,7 +17,15 @@ export function drawBadge(meta) {
 /** What of the budget is gone, always in sight. */
 export function drawGauge(meta) {
   const block = shownBlock(meta);
-  if (!block) return;
+  const bar = byId("gauge-bar");
+  if (!block) {
+    byId("gauge-fill").style.width = "0";
+    byId("gauge").classList.remove("spent");
+    say(byId("gauge-words"), "not told");
+    bar.setAttribute("aria-valuenow", 0);
+    bar.setAttribute("aria-valuetext", "not told");
+    return;
+  }
   const part = spentPart(block);
   const spent = exhausted(meta);
   byId("gauge-fill").style.width = `${(100 * part).toFixed(1)}%`;
@@ -28,7 +36,6 @@ export function drawGauge(meta) {
     ? `this window: ${percent} of its own budget`
     : spent ? `budget spent ${untilInWords(block)}` : `${percent} spent, ${untilInWords(block)}`;
   say(byId("gauge-words"), words);
-  const bar = byId("gauge-bar");
   bar.setAttribute("aria-valuenow", Math.round(100 * part));
   bar.setAttribute("aria-valuetext", `${spentInWords(block)}; ${words}`);
 }
@@ -41,7 +48,7 @@ export function flags(meta) {
   const { random } = definition(meta);
   if (random) {
     found.push([`RANDOM differential privacy, \u03b3 = ${random.gamma}`,
-      "Less than plain differential privacy: the guarantee is for records like those of a declared prior, and may fail for one with that probability."]);
+      "Less than plain differential privacy: the guarantee is for records like those of a declared prior, and may fail with up to that probability for each record in each window and key, which adds up."]);
   }
   const calibrated = meta.noise.calibrated;
   if (calibrated?.paper) {
@@ -97,7 +104,7 @@ export function drawAbout(meta) {
     element("h3", { text: "What is not protected" }),
     element("ul", {}, ...meta.not_protected.map((text) => element("li", { text }))),
     element("h3", { text: "How to read it" }),
-    element("p", { text: "Noise was added on purpose; differences smaller than the band are not evidence. A band does not get wider because the records are bad, nor narrower because they are guarded less well: its width was fixed before any record was read." }),
+    element("p", { text: "Noise was added on purpose; differences smaller than the band are not evidence. How wide the band is follows from the public settings and says nothing of the records, but for what was chosen from them privately, if anything was. A picture that looks better is not guarded less well for that: more records stand out more clearly from the same noise. How strong the guarantee is, is told by its price: with all else equal a higher price makes the band narrower and the guarantee weaker." }),
     element("p", { text: "To see what the noise can do, switch on the plausible curves: each is one that the noise could have turned into what was published." }),
   );
 }
@@ -115,13 +122,14 @@ function randomInWords(random) {
   if (!random) return [];
   const prior = random.prior.map(({ column, law }) => `${column}: ${JSON.stringify(law)}`).join("; ");
   return [
-    `It holds for windows of ${random.records} records drawn from a declared prior (${prior}), with probability at least ${1 - random.gamma}.`,
+    `It is for windows of ${random.records} records drawn from a declared prior (${prior}). For one record of one window and key it may fail, with a probability of up to \u03b3 = ${random.gamma}.`,
+    `That adds up: to at most w \u00d7 ${random.gamma} for w windows and keys together, to at most ${random.records} \u00d7 ${random.gamma} for all records of one at once. From 1 on it says nothing.`,
     `Whatever the records are, the noise gives \u03b5 = ${short(random.epsilon_at_worst)} a window.`,
   ];
 }
 
 function budgetInWords(meta, block) {
-  if (isPerWindow(meta)) return ["Every window has a budget of its own: a record lies in one window."];
+  if (isPerWindow(meta)) return [`It is the budget of this window alone${meta.privacy.unit === "record" ? ", and a record lies in one window" : ""}.`];
   return exhausted(meta) === block ? ["The next window cannot be paid from it, and will be withheld."] : [];
 }
 

@@ -43,7 +43,7 @@ export class Ask {
   draw(look) {
     this.#look = look;
     const { meta } = look.entry;
-    const signature = JSON.stringify([meta.release, meta.key, meta.domain]);
+    const signature = JSON.stringify([meta.pipeline, meta.release, meta.key, meta.domain]);
     if (this.#parts?.signature !== signature) this.#build(meta, signature);
     this.#ask();
   }
@@ -92,7 +92,7 @@ export class Ask {
     return series.slice(Math.max(0, end - WINDOWS), end);
   }
 
-  #name = (meta) => JSON.stringify([this.#question, meta.release, meta.key, meta.window.start, meta.ledger.sequence]);
+  #name = (meta) => JSON.stringify([this.#question, meta.pipeline, meta.release, meta.key, meta.window.start, meta.ledger]);
 
   #ask() {
     const missing = this.#windows().filter(({ meta }) => !this.#answers.has(this.#name(meta)));
@@ -105,7 +105,7 @@ export class Ask {
         const name = this.#name(meta);
         if (this.#answers.has(name)) continue;
         this.#answers.set(name, { pending: true });
-        const about = new URLSearchParams({ release: meta.release, ask: this.#question, window: meta.window.start });
+        const about = new URLSearchParams({ pipeline: meta.pipeline, release: meta.release, ask: this.#question, window: meta.window.start });
         if (meta.key !== null && meta.key !== undefined) about.set("key", meta.key);
         try {
           this.#answers.set(name, (await get(`/api/v1/query?${about}`)).answer);

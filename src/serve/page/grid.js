@@ -117,12 +117,12 @@ export function isFlat({ values, wide }) {
 
 /**
  * The largest half-width of the simultaneous band on the domain: it is a product over the axes of one and the same function, so
- * that the worst place of the first axis is that of all. The points hold those of every picture.
+ * that the worst place of the first axis is that of all. The points hold those of a map.
  */
 export function largestHalfWidth(synopsis) {
   return once(synopsis, "largest", () => {
     const { domain } = synopsis.meta;
-    const xs = along(domain[0], 127 * 32 + 1);
+    const xs = along(domain[0], 8 * 127 + 1);
     const own = synopsis.halfWidths(domain.map(({ min }, i) => (i === 0 ? xs : [min])));
     const worst = own.indexOf(Math.max(...own)) / (xs.length - 1);
     return synopsis.halfWidths(domain.map(({ min, max }) => [worst === 1 ? max : min + (max - min) * worst]))[0];

@@ -11,15 +11,15 @@ import { ofLine, ofPlane, percent } from "./sentence.js";
 import { isFlat, line as lineOf, plane } from "./grid.js";
 import { mapScale, SIDE, Stage } from "./stage.js";
 import { drawStatus, drawUnreadable, judge } from "./status.js";
-import { Store } from "./store.js";
+import { isOfOneScale, Store, whyApart } from "./store.js";
 import { answersCsv, csv, drawAnswerTable, drawTable } from "./table.js";
 import { Time } from "./time.js";
 import { duration, span } from "./words.js";
 
 const store = new Store();
 const source = { name: "", connected: true, why: null };
-const unreadable = [];
-const chosen = { release: undefined, key: undefined, window: null, at: [] };
+const unreadable = { count: 0, last: [] };
+const chosen = { pipeline: undefined, release: undefined, key: undefined, window: null, at: [] };
 let line = "connecting";
 let clockAhead = 0;
 let spoken = { id: "", time: 0 };
@@ -42,23 +42,28 @@ const time = new Time((index) => {
 /** Everything that drawing needs; none as long as there is no synopsis. */
 function look() {
   if (store.isEmpty) return undefined;
-  const releases = store.releases();
+  const pipelines = store.pipelines();
+  if (!pipelines.includes(chosen.pipeline)) {
+    chosen.pipeline = pipelines.find((one) => store.releases(one).includes(chosen.release)) ?? pipelines[0];
+  }
+  const releases = store.releases(chosen.pipeline);
   if (!releases.includes(chosen.release)) chosen.release = releases[0];
-  const keys = store.keys(chosen.release);
+  const keys = store.keys(chosen.pipeline, chosen.release);
   if (!keys.includes(chosen.key)) chosen.key = keys[0];
-  const series = store.series(chosen.release, chosen.key);
+  const series = store.series(chosen.pipeline, chosen.release, chosen.key);
   const found = series.findIndex(({ synopsis }) => synopsis === chosen.window);
   const index = found < 0 ? series.length - 1 : found;
   const entry = series[index];
   const { domain } = entry.meta;
   const fits = chosen.at.length === domain.length && domain.every(({ min, max }, i) => chosen.at[i] >= min && chosen.at[i] <= max);
   if (!fits) chosen.at = domain.map(({ min, max }) => (min + max) / 2);
-  // A window before it, of the same form: a changed configuration is no change of the records.
-  const before = index > 0 && JSON.stringify(series[index - 1].meta.domain) === JSON.stringify(domain)
-    && kindOf(series[index - 1].meta) === kindOf(entry.meta) ? series[index - 1] : undefined;
-  const alike = series.filter(({ meta }) => JSON.stringify(meta.domain) === JSON.stringify(domain) && kindOf(meta) === kindOf(entry.meta));
+  // The window before it, where it is of the same function: a changed configuration is no change of the records.
+  const previous = series[index - 1];
+  const apart = previous && whyApart(entry.meta, previous.meta);
+  const before = apart ? undefined : previous;
+  const alike = series.filter(({ meta }) => isOfOneScale(meta, entry.meta));
   return {
-    releases, keys, series: alike, entry, before, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
+    pipelines, releases, keys, series: alike, entry, before, apart, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
     isGhost: byId("ghost").checked, isPlausible: byId("plausible").checked, isRegions: byId("regions").value === "regions",
   };
 }
@@ -132,17 +137,18 @@ function drawNumbers(now) {
   else drawTable({ entry: { meta, synopsis }, at: now.at });
 }
 
-function sentence({ entry, before, at, isGhost }) {
+function sentence({ entry, before, apart, at, isGhost }) {
   const { meta, synopsis } = entry;
   if (meta.domain.length > 1) return ofPlane(meta, plane(synopsis, at, SIDE), at);
-  return ofLine(meta, lineOf(synopsis, 0, at), before && isGhost ? lineOf(before.synopsis, 0, at) : undefined);
+  return ofLine(meta, lineOf(synopsis, 0, at), before && isGhost ? lineOf(before.synopsis, 0, at) : undefined,
+    isGhost ? apart : undefined);
 }
 
 /** Tells screen readers of a new window, once a window and never in a rush. */
 function announce(now) {
   if (!now.isNewest || time.isPlaying || kindOf(now.entry.meta) === "moments") return;
   const { meta } = now.entry;
-  const id = JSON.stringify([meta.release, meta.key, meta.window.start]);
+  const id = JSON.stringify([meta.pipeline, meta.release, meta.key, meta.window.start]);
   if (id === spoken.id || Date.now() - spoken.time < 15_000) return;
   spoken = { id, time: Date.now() };
   say(byId("spoken"), sentence(now));
@@ -152,8 +158,9 @@ function drawSwitches(now) {
   const { meta } = now.entry;
   const isQuestions = kindOf(meta) === "moments";
   // Classes are looked at as regions, probabilities as values, until somebody says otherwise.
-  if (shape !== JSON.stringify([meta.release, kindOf(meta)])) {
-    shape = JSON.stringify([meta.release, kindOf(meta)]);
+  const own = JSON.stringify([meta.pipeline, meta.release, kindOf(meta)]);
+  if (shape !== own) {
+    shape = own;
     byId("regions").value = kindOf(meta) === "probability" ? "values" : "regions";
   }
   for (const id of ["ghost", "plausible"]) byId(id).closest("label").hidden = isQuestions;
@@ -181,9 +188,11 @@ function drawSwitches(now) {
   }
 }
 
-function drawChoices({ releases, keys }) {
+function drawChoices({ pipelines, releases, keys }) {
+  fillSelect(byId("pipeline"), pipelines, chosen.pipeline);
   fillSelect(byId("release"), releases, chosen.release);
   fillSelect(byId("key"), keys, chosen.key);
+  byId("pipeline").closest("label").hidden = pipelines.length < 2;
   byId("release").closest("label").hidden = releases.length < 2;
   byId("key").closest("label").hidden = keys.length < 2;
 }
@@ -205,9 +214,29 @@ function drawStanding(now) {
 
 // ---- What is heard --------------------------------------------------------------------------------------------------
 
-function note(where, why) {
-  if (!unreadable.some((one) => one.where === where && one.why === why)) unreadable.push({ where, why });
-  drawUnreadable(unreadable);
+/** So many unreadable messages are kept, and so much of each text: anyone who can write to the topic can write many. */
+const MOST_UNREADABLE = 20;
+const MOST_TEXT = 300;
+const cut = (text) => (text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)} \u2026` : text);
+
+function note(...texts) {
+  const [where, why] = texts.map(cut);
+  const { last } = unreadable;
+  if (last.some((one) => one.where === where && one.why === why)) return;
+  unreadable.count += 1;
+  last.push({ where, why });
+  if (last.length > MOST_UNREADABLE) last.shift();
+  drawUnreadable(unreadable.count, last);
+}
+
+/** A clock may be wrong by so much, ms. What lies further ahead would stay the newest window for ever. */
+const MOST_AHEAD = 3_600_000;
+
+function refuseFuture({ published, window }) {
+  const limit = Date.now() + clockAhead + MOST_AHEAD;
+  for (const time of [published, window.end]) {
+    if (!(new Date(time).getTime() <= limit)) throw new Error(`it is of ${time}, which lies in the future by the clock of the server`);
+  }
 }
 
 function read(text, make) {
@@ -227,6 +256,7 @@ const hear = {
   synopsis: (text) => {
     try {
       const synopsis = parse(text);
+      refuseFuture(synopsis.meta);
       store.add(synopsis, text);
       source.connected = true;
     } catch (error) {
@@ -247,10 +277,10 @@ listen("/api/v1/events", (kind, text) => {
 
 // ---- What is pressed ------------------------------------------------------------------------------------------------
 
-function choose(release, key) {
+function choose(pipeline, release, key) {
   time.stop();
   const { start } = chosen.window?.meta.window ?? {};
-  Object.assign(chosen, { release, key, window: null });
+  Object.assign(chosen, { pipeline, release, key, window: null });
   const { series } = look();
   // The same window of another key.
   if (start) chosen.window = series.find(({ meta }) => meta.window.start === start)?.synopsis ?? null;
@@ -262,19 +292,28 @@ function choose(release, key) {
 function remember() {
   const about = new URLSearchParams({ release: chosen.release });
   if (chosen.key !== null && chosen.key !== undefined) about.set("key", chosen.key);
+  if (store.pipelines().length > 1) about.set("pipeline", chosen.pipeline);
   history.replaceState(null, "", `#${about}`);
 }
 
 const wanted = new URLSearchParams(location.hash.slice(1));
-if (wanted.has("release")) Object.assign(chosen, { release: wanted.get("release"), key: wanted.get("key") });
+if (wanted.has("release")) {
+  Object.assign(chosen, { pipeline: wanted.get("pipeline") ?? undefined, release: wanted.get("release"), key: wanted.get("key") });
+}
 
-byId("release").addEventListener("change", (event) => {
-  const { releases } = look();
-  const release = releases[event.target.selectedIndex];
-  const keys = store.keys(release);
-  choose(release, keys.includes(chosen.key) ? chosen.key : keys[0]);
+/** The key stays where it is there, and so does the release. */
+function chooseRelease(pipeline, release) {
+  const keys = store.keys(pipeline, release);
+  choose(pipeline, release, keys.includes(chosen.key) ? chosen.key : keys[0]);
+}
+
+byId("pipeline").addEventListener("change", (event) => {
+  const pipeline = look().pipelines[event.target.selectedIndex];
+  const releases = store.releases(pipeline);
+  chooseRelease(pipeline, releases.includes(chosen.release) ? chosen.release : releases[0]);
 });
-byId("key").addEventListener("change", (event) => choose(chosen.release, look().keys[event.target.selectedIndex]));
+byId("release").addEventListener("change", (event) => chooseRelease(chosen.pipeline, look().releases[event.target.selectedIndex]));
+byId("key").addEventListener("change", (event) => choose(chosen.pipeline, chosen.release, look().keys[event.target.selectedIndex]));
 for (const id of ["ghost", "plausible", "regions", "table-switch"]) byId(id).addEventListener("change", draw);
 
 for (const id of ["badge", "gauge", "about-open"]) {

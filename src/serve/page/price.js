@@ -23,8 +23,8 @@ const power = (text) => (Number(text) > 0 && Number(text) < 1e-3 ? Number(text).
 const PLACES = 30;
 function whole(text) {
   const match = /^(\d+)(?:\.(\d+))?$/.exec(String(text));
-  if (!match) return null;
-  return BigInt(match[1] + (match[2] ?? "").slice(0, PLACES).padEnd(PLACES, "0"));
+  if (!match || (match[2] ?? "").length > PLACES) return null;
+  return BigInt(match[1] + (match[2] ?? "").padEnd(PLACES, "0"));
 }
 
 /** How much of the block is gone, 0 to 1: of its fullest part. */
@@ -37,30 +37,48 @@ export function spentPart({ spent, total }) {
   return Math.min(1, Math.max(0, ...shares));
 }
 
-/** Whether a block cannot pay this price once more. */
-export function cannotPay({ spent, total }, price) {
-  const [a, b, p] = [parts(spent), parts(total), parts(price)];
-  return Object.keys(b).some((kind) => {
-    const [gone, all, one] = [whole(a[kind] ?? "0"), whole(b[kind]), whole(p[kind] ?? "0")];
-    return gone !== null && all !== null && one !== null && one > 0n && gone + one > all;
+/** Whether nothing is left of a block, to the last decimal. A spent delta is not enough: there are prices without. */
+function isEmpty({ spent, total }) {
+  const [a, b] = [parts(spent), parts(total)];
+  return ["epsilon", "rho", "slots"].some((kind) => {
+    const [gone, all] = [whole(a[kind]), whole(b[kind])];
+    return gone !== null && all !== null && gone >= all;
   });
 }
 
 const time = (text) => new Date(text).getTime();
 
 /**
- * The block whose budget is spent: the next window, which starts where the newest one ends, lies in it and cannot be paid.
- * None where the next window has a block of its own, as for single records.
+ * The block whose budget is spent for certain: all of it is gone, and the next window, as long as the newest one, lies in it.
+ * Of a block that has something left a synopsis cannot tell: prices fall, part may be in reserve, and other releases pay too.
  */
 export function exhausted(meta) {
   const newest = meta.panes?.newest ?? meta.window;
-  const next = time(newest.end);
+  const [start, end] = [time(newest.start), time(newest.end)];
   return meta.privacy.blocks.find((block) =>
-    time(block.start) <= next && next < time(block.end) && cannotPay(block, meta.privacy.price));
+    time(block.start) <= end && 2 * end - start <= time(block.end) && isEmpty(block));
 }
 
-/** Whether every window has a budget of its own, as for single records. */
-export const isPerWindow = (meta) => meta.privacy.unit === "record";
+/**
+ * Whether the budget is that of this window alone: one block, and it is the window, or of a running sum its newest pane, which
+ * pays once for all sums. Not where sums are evaluated anew: then a pane pays in each of them.
+ */
+export function isPerWindow({ window, panes, privacy: { blocks } }) {
+  if (panes && panes.step === undefined) return false;
+  const own = panes?.newest ?? window;
+  return blocks.length === 1 && time(blocks[0].start) === time(own.start) && time(blocks[0].end) === time(own.end);
+}
+
+/** "ε = 0.3 a window, of 0.9 in all": the price, and what the unit has at most where that is more. */
+export function atMost(meta) {
+  const { price } = meta.privacy;
+  const total = shownBlock(meta)?.total;
+  const [one, all] = [parts(price), parts(total)];
+  const words = `${inSymbols(price)} a window`;
+  if (total === undefined || inSymbols(total) === inSymbols(price)) return words;
+  const kinds = Object.keys(all);
+  return `${words}, of ${kinds.length === 1 && kinds[0] in one ? all[kinds[0]] : inSymbols(total)} in all`;
+}
 
 /** The block to show: of those charged the one that is fullest, the newest of them. */
 export function shownBlock(meta) {

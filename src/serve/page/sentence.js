@@ -57,11 +57,22 @@ function sidesInWords(axis, now, { at, above, below }) {
   return `${all.join("; ")}.`;
 }
 
+/**
+ * What to say where two windows are no further apart than both their bands. Synopses of a running sum share records and noise
+ * with the one before, so that less noise parts them: two half-widths are more than is needed, what is further apart differs all
+ * the same, and what is closer may.
+ */
+export const noDifference = (meta) =>
+  (meta.panes?.step === undefined ? "no difference beyond the noise" : "no difference beyond both bands, which share noise: a smaller one may be real");
+
 /** How this window differs from the one before, as far as the noise does not explain it. */
-export function change(axis, now, then) {
-  if (!then) return "";
+export function change(meta, now, then) {
+  const axis = meta.domain[0];
   const found = runs(now.xs, beyond(now, then)).filter(({ mark }) => mark !== 0);
-  if (found.length === 0) return "No difference from the window before exceeds the noise.";
+  if (found.length === 0) {
+    return meta.panes?.step === undefined ? "No difference from the window before exceeds the noise."
+      : "No difference from the window before exceeds both bands; the two share records and noise, and a smaller one may be real.";
+  }
   const say = (mark, word) => {
     const own = found.filter((run) => run.mark === mark).map((run) => interval(axis, run));
     return own.length > 0 ? `${word} at ${axis.column} ${either(own, "and")}` : "";
@@ -70,15 +81,16 @@ export function change(axis, now, then) {
   return `Beyond the noise, it is ${either(all, "and")} than in the window before.`;
 }
 
-/** The sentence for a curve. */
-export function ofLine(meta, now, then) {
+/** The sentence for a curve; `apart` says why there is nothing to compare it with. */
+export function ofLine(meta, now, then, apart) {
   const axis = meta.domain[0];
   const parts = [`${title(meta)}: ${heading(meta)}.`];
   const sided = border(meta);
   if (sided) parts.push(`By the band: ${sidesInWords(axis, now, sided)}`);
   if (kindOf(meta) === "density" || kindOf(meta) === "sum") parts.push(peakInWords(axis, now, "It"));
   if (kindOf(meta) === "regression") parts.push(atEnds(axis, now));
-  if (then) parts.push(change(axis, now, then));
+  if (then) parts.push(change(meta, now, then));
+  else if (apart) parts.push(`It is not compared with the window before: ${apart}.`);
   parts.push(`Band: ${percent(meta)} for the noise, at all places at once.`);
   return parts.join(" ");
 }

@@ -6,7 +6,7 @@ import { extent, isFlat, largestHalfWidth, line, plane, plausible, point } from 
 import { colourScale, drawHeat } from "./heat.js";
 import { border, kindOf, natural, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
-import { ofLine, ofPlane, placeOn } from "./sentence.js";
+import { noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
 import { giveOrTake, rounded } from "./words.js";
 
 const CURVES = 20;
@@ -30,7 +30,7 @@ export class Stage {
   /** Draws `look`: { series, entry, before, at, isGhost, isPlausible, isRegions }. */
   draw(look) {
     const { meta } = look.entry;
-    const signature = JSON.stringify([kindOf(meta), meta.domain, meta.release, meta.key]);
+    const signature = JSON.stringify([kindOf(meta), meta.domain, meta.pipeline, meta.release, meta.key]);
     if (signature !== this.#signature) this.#build(meta);
     this.#signature = signature;
     if (meta.domain.length === 1) this.#drawCurve(look);
@@ -123,7 +123,7 @@ export class Stage {
     if (before && isGhost) {
       const then = point(before.synopsis, at);
       const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
-      words.push(`\u00b7 before: ${rounded(then.value, then.wide)}, ${apart ? "beyond the noise" : "no difference beyond the noise"}`);
+      words.push(`\u00b7 before: ${rounded(then.value, then.wide)}, ${apart ? "beyond the noise" : noDifference(meta)}`);
     }
     const sided = border(meta);
     if (sided) {

@@ -1,7 +1,7 @@
 // How things stand: the line to the server, its source, and whether the next window is late.
 
 import { byId, element, say } from "./dom.js";
-import { exhausted, untilInWords } from "./price.js";
+import { exhausted, isPerWindow, shownBlock, spentInWords, untilInWords } from "./price.js";
 import { stepOf } from "./store.js";
 import { instant, plural, roughly } from "./words.js";
 
@@ -38,10 +38,16 @@ export function judge({ line, source, meta, now, isEmpty }) {
   if (late > slack(stepOf(meta))) {
     return {
       state: "warn", pill: `Stale for ${roughly(late)}`,
-      words: `Stale since ${instant(due(meta))}: the next window was due then, ${roughly(late)} ago. The worker may be down or late, a window may have been withheld, or the input may have ended.`,
+      words: `Stale since ${instant(due(meta))}: the next window was due then, ${roughly(late)} ago. The worker may be down or late, a window may have been withheld${budgetInWords(meta)}, or the input may have ended.`,
     };
   }
   return { state: "live", pill: "Live", words: "" };
+}
+
+/** What a withheld window may be due to: a budget that is shared with others, and how much of it is gone. */
+function budgetInWords(meta) {
+  const block = shownBlock(meta);
+  return block && !isPerWindow(meta) ? ` for its budget (${spentInWords(block)} is spent in this block, ${untilInWords(block)})` : "";
 }
 
 export function drawStatus(judged) {
@@ -55,11 +61,11 @@ export function drawStatus(judged) {
 }
 
 /** Messages that could not be read: how many, and the last ones in words. */
-export function drawUnreadable(found) {
+export function drawUnreadable(count, found) {
   const home = byId("unreadable");
-  home.hidden = found.length === 0;
-  if (found.length === 0) return;
-  say(byId("unreadable-words"), `${plural(found.length, "message")} could not be read as a synopsis and ${found.length === 1 ? "is" : "are"} left out.`);
-  byId("unreadable-list").replaceChildren(...found.slice(-10).reverse().map(({ where, why }) =>
+  home.hidden = count === 0;
+  if (count === 0) return;
+  say(byId("unreadable-words"), `${plural(count, "message")} could not be read as a synopsis and ${count === 1 ? "is" : "are"} left out.`);
+  byId("unreadable-list").replaceChildren(...[...found].reverse().map(({ where, why }) =>
     element("li", { text: `${where}: ${why}` })));
 }
