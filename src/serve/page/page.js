@@ -258,7 +258,6 @@ const hear = {
       const synopsis = parse(text);
       refuseFuture(synopsis.meta);
       store.add(synopsis, text);
-      source.connected = true;
     } catch (error) {
       note("a message from the server", error.message);
     }

@@ -1,6 +1,6 @@
 // The picture of one synopsis: a curve, a map with its slices, or a place for questions.
 
-import { roundOut } from "./axes.js";
+import { roundOut, ticks } from "./axes.js";
 import { element, say } from "./dom.js";
 import { extent, isFlat, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
 import { colourScale, drawHeat } from "./heat.js";
@@ -64,7 +64,8 @@ export class Stage {
 
   /** A slider for the place on one axis. */
   #reader(axis, index) {
-    const step = (axis.max - axis.min) / 200;
+    // Round places, so that what is read is what the label says.
+    const { step } = ticks(axis.min, axis.max, 200);
     const name = index === 2 ? `Slice at ${axis.column}` : `Read at ${axis.column}`;
     const value = element("span", { class: "place" });
     const input = element("input", { type: "range", min: axis.min, max: axis.max, step, "aria-label": name });
