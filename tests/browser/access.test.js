@@ -11,7 +11,7 @@ after(() => browser.close());
 
 async function look(name, options, change = (synopsis) => synopsis) {
   const synopses = given(name).map(change);
-  const server = await serve(synopses, { now: () => new Date(Date.parse(synopses.at(-1).published)) });
+  const server = await serve(synopses, { now: () => new Date(Date.parse(synopses.at(-1).published) + (options?.ahead ?? 0)) });
   const { page, problems, context } = await open(browser, server.address, options);
   await shown(page);
   return { page, problems, synopses, server, end: async () => { await context.close(); await server.stop(); } };
@@ -101,7 +101,7 @@ test("the sentence says of a peak only what the band allows", async () => {
 });
 
 test("a new window is announced politely, and not in a rush", async () => {
-  const { page, server, synopses, end } = await look("curve");
+  const { page, server, synopses, end } = await look("curve", { ahead: 3 * 86_400_000 });
   const region = page.locator("#spoken");
   assert.equal(await region.getAttribute("aria-live"), "polite");
   const first = await region.textContent();

@@ -38,7 +38,7 @@ test("connecting, and then no window yet", async () => {
 
 test("a window is on the screen within a second of its publication, and the page follows the newest", async () => {
   const [first, ...rest] = EWR();
-  const server = await serve([first], at(Date.parse(first.published) + 100));
+  const server = await serve([first], at(Date.parse(rest[3].published) + 100));
   const { page, end } = await on(server);
   await shown(page);
   for (const synopsis of rest.slice(0, 3)) {
@@ -83,7 +83,7 @@ test("live, and stale since the next window was due", async () => {
 
 test("a lost connection is said, and mends itself when the server is back", async () => {
   const series = EWR();
-  const server = await serve(series.slice(0, 5), at(Date.parse(series[4].published)));
+  const server = await serve(series.slice(0, 5), at(Date.parse(series[5].published)));
   const { page, end } = await on(server);
   await shown(page);
   await pill(page, "Live");
