@@ -83,7 +83,10 @@ fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declare
     std::fs::write(folder.path().join("c.toml"), changed).unwrap();
     let refused = support::command(folder.path(), &["run", "c.toml"]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert!(!refused.status.success() && why.contains("made for another promise") && why.contains("the plan of [privacy]"), "{why}");
+    assert!(
+        !refused.status.success() && why.contains("made for another promise") && why.contains("the plan of [privacy]"),
+        "{why}"
+    );
 }
 
 /// Any mechanism of pure differential privacy is at most randomised response: its windows are composed outcome by outcome.

@@ -207,7 +207,10 @@ fn a_changed_release_begins_a_new_sum_in_a_row_of_its_own_and_spending_is_carrie
     place.run();
     place.write(&Written { hours: 10, total: HIGH, releases: &both_sums("rho = 450") });
     let said = String::from_utf8_lossy(&place.run().stderr).into_owned();
-    assert!(said.contains("the settings have changed") && said.contains("releases.so-far.price"), "{said}");
+    assert!(
+        said.contains("the settings have changed") && said.contains("price.rho of release") && said.contains("so-far"),
+        "{said}"
+    );
     let published = place.published("so-far");
     let masses = masses(&published, records(5, 9));
     for (hour, synopsis) in published {

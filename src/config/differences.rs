@@ -77,7 +77,7 @@ fn line(path: &str, ledger: &Value, file: &Value) -> String {
 
 /// What the file calls it.
 fn named(path: &str) -> String {
-    if let Some((name, key)) = path.strip_prefix("releases.").and_then(|release| release.rsplit_once('.')) {
+    if let Some((name, key)) = path.strip_prefix("releases.").and_then(|release| release.split_once('.')) {
         return format!("{key} of release {name:?}");
     }
     let found = NAMES.iter().find_map(|(ours, theirs)| {

@@ -59,7 +59,7 @@ test("what a dashboard shows of released flights is what the Rust evaluator says
   const dashboard = process.env.DASHBOARD
     ? { address: process.env.DASHBOARD, stop: async () => {} }
     : await background(["dashboard", flights.folder, "--listen", listen, "--history", "all"], `http://${listen}/`);
-  t.after(dashboard.stop);
+  t.after(() => dashboard.stop());
   t.after(() => flights?.remove());
   const { page, problems, context } = await open(browser, dashboard.address);
   await shown(page);
