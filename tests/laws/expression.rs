@@ -74,7 +74,9 @@ fn cases() -> Vec<Case> {
             degree: 20,
             replaced: 0.95,
         },
+        // A record that becomes invalid takes away far more than any other value changes.
         Case { text: "1000 + sin(delay/30)", axes: vec![delay()], label: None, degree: 5, replaced: 0.95 },
+        Case { text: "delay/100 - 20", axes: vec![delay()], label: None, degree: 5, replaced: 0.95 },
     ]
 }
 
@@ -109,9 +111,14 @@ impl Search<'_> {
         [changes().max().unwrap_or(0), changes().sum()]
     }
 
+    /// Under replace-one a record also takes the place of one that is invalid and adds nothing.
     fn worst(&self, adjacency: Adjacency, norm: usize, rng: &mut ChaCha20Rng) -> u128 {
-        let change = |pair: &[[f64; 4]; 2]| {
-            self.change(&pair[0], (adjacency == Adjacency::ReplaceOne).then_some(&pair[1]))[norm]
+        let change = |[one, other]: &[[f64; 4]; 2]| {
+            let invalid = self.change(one, None)[norm];
+            match adjacency {
+                Adjacency::AddRemove => invalid,
+                Adjacency::ReplaceOne => invalid.max(self.change(one, Some(other))[norm]),
+            }
         };
         // Corners and middles, lattice points, and anywhere.
         let starts: Vec<[[f64; 4]; 2]> = (0..150)

@@ -14,7 +14,8 @@
 //! all floating point: whatever `g` was, infinite and not a number included. So, and exactly,
 //!
 //! * add-remove: `D1 = min(R, sum_p max(|lo_p|, |hi_p|))`, `S = max_p max(|lo_p|, |hi_p|)`;
-//! * replace-one: `D1 = min(2 R, sum_p (hi_p - lo_p))`, `S = max_p (hi_p - lo_p)`.
+//! * replace-one: `D1 = min(2 R, sum_p w_p)`, `S = max_p w_p`, with `w_p = max(hi_p, 0) - min(lo_p, 0)`: a value that is
+//!   replaced by one that is null or outside the domain takes away all that it added, so 0 is among the values.
 //!
 //! Sums saturate at 2^127. What a record adds to one is at most 2^33, so that would take 2^94 records.
 //!
@@ -258,17 +259,17 @@ impl Expression {
 }
 
 impl Summand {
-    /// `S` and `D1` of one record, in grid units. A constant has none under replace-one; 1 is as good.
+    /// `S` and `D1` of one record, in grid units.
     fn sensitivities(&self, adjacency: Adjacency) -> [u64; 2] {
         let each = self.points.iter().map(|[lo, hi]| match adjacency {
             Adjacency::AddRemove => lo.unsigned_abs().max(hi.unsigned_abs()),
-            Adjacency::ReplaceOne => hi.abs_diff(*lo),
+            Adjacency::ReplaceOne => hi.max(&0).abs_diff(*lo.min(&0)),
         });
         let norm = match adjacency {
             Adjacency::AddRemove => self.norm.unsigned_abs(),
             Adjacency::ReplaceOne => 2 * self.norm.unsigned_abs(),
         };
-        [each.clone().max().unwrap_or(1).max(1), each.sum::<u64>().min(norm).max(1)]
+        [each.clone().max().unwrap_or(0), each.sum::<u64>().min(norm)]
     }
 
     /// Whole numbers in their ranges, of a 1-norm of at most [`Summand::norm`].
