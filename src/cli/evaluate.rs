@@ -88,6 +88,8 @@ pub enum Error {
     NoTopic { topic: String, brokers: String },
     #[error("{brokers} stopped answering while '{topic}' was read")]
     Silent { topic: String, brokers: String },
+    #[error("'{topic}' has synopses of several releases or keys: add {groups}")]
+    Several { topic: String, groups: String },
     #[error("no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses)")]
     NoMatch { topic: String, messages: u64, unreadable: u64 },
 }
@@ -105,6 +107,7 @@ impl From<Error> for Failure {
         match error {
             Error::Read { .. } | Error::NoTopic { .. } | Error::Silent { .. } => Failure::Unavailable(text),
             Error::NoDensity
+            | Error::Several { .. }
             | Error::Synopsis(synopsis::Error::NoFunction)
             | Error::Synopsis(
                 synopsis::Error::OutsideDomain { .. }

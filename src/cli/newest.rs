@@ -1,5 +1,6 @@
 //! The newest synopsis of a topic.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -14,12 +15,18 @@ use crate::source::broker::{Broker, Ear, PATIENCE};
 use crate::source::{self, topic};
 use crate::synopsis::Synopsis;
 
+/// How many releases and keys an error names.
+const NAMED: usize = 10;
+
 /// Which topic, and which of its synopses.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Topic {
     /// Read the newest synopsis of this topic instead of a file
     #[arg(long, required = false, requires = "brokers")]
     pub topic: String,
+    /// Only synopses of this release
+    #[arg(long, requires = "topic")]
+    pub release: Option<String>,
     /// Only synopses of this group key
     #[arg(long, requires = "topic")]
     pub key: Option<String>,
@@ -34,12 +41,13 @@ fn time(text: &str) -> Result<Timestamp, String> {
 
 impl Topic {
     /// The synopsis of the newest window that matches, and of its copies the last; read from the beginning, outside any
-    /// consumer group.
+    /// consumer group. An error where several releases or keys match: which one is the newest would be chance.
     pub fn newest(&self, broker: &Broker) -> Result<Synopsis, Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
         let consumer = feed::topic::consumer(broker).map_err(lost)?;
         let (mut ends, all) = self.ends(broker, &consumer)?;
         let mut newest: Option<Synopsis> = None;
+        let mut groups = BTreeSet::new();
         let (mut messages, mut unreadable) = (0, 0);
         let (mut heard, mut progress) = (Instant::now(), Progress::new());
         while !ends.is_empty() {
@@ -49,7 +57,13 @@ impl Topic {
                 progress.show(|| format!("{} messages of '{}' read", part(messages, all), self.topic));
                 ends.retain(|(partition, end)| *partition != message.partition() || message.offset() + 1 < *end);
                 match Synopsis::open(message.payload().unwrap_or_default()) {
-                    Ok(synopsis) if self.prefers(&synopsis, newest.as_ref()) => newest = Some(synopsis),
+                    Ok(synopsis) if self.matches(&synopsis) => {
+                        let about = synopsis.description();
+                        groups.insert((about.release.clone(), about.key.clone()));
+                        if newest.as_ref().is_none_or(|newest| age(&synopsis) >= age(newest)) {
+                            newest = Some(synopsis);
+                        }
+                    }
                     Ok(_) => {}
                     Err(_) => unreadable += 1,
                 }
@@ -62,6 +76,13 @@ impl Topic {
             if heard.elapsed() > PATIENCE {
                 return Err(Error::Silent { topic: self.topic.clone(), brokers: broker.servers.clone() });
             }
+        }
+        if groups.len() > 1 {
+            let name = |(release, key): &(String, Option<String>)| {
+                format!("--release {release}{}", key.as_ref().map(|key| format!(" --key {key}")).unwrap_or_default())
+            };
+            let some: Vec<String> = groups.iter().take(NAMED).map(name).collect();
+            return Err(Error::Several { topic: self.topic.clone(), groups: some.join(", or ") });
         }
         newest.ok_or_else(|| Error::NoMatch { topic: self.topic.clone(), messages, unreadable })
     }
@@ -88,13 +109,17 @@ impl Topic {
         Ok((ends, all))
     }
 
-    fn prefers(&self, candidate: &Synopsis, newest: Option<&Synopsis>) -> bool {
+    fn matches(&self, candidate: &Synopsis) -> bool {
         let about = candidate.description();
-        let matches = self.key.as_ref().is_none_or(|key| about.key.as_ref() == Some(key))
-            && self.window.is_none_or(|start| about.window.start == start);
-        let age = |s: &Synopsis| (s.description().window.end, s.description().ledger.sequence);
-        matches && newest.is_none_or(|newest| age(candidate) >= age(newest))
+        self.release.as_ref().is_none_or(|release| about.release == *release)
+            && self.key.as_ref().is_none_or(|key| about.key.as_ref() == Some(key))
+            && self.window.is_none_or(|start| about.window.start == start)
     }
+}
+
+fn age(synopsis: &Synopsis) -> (Timestamp, u64) {
+    let about = synopsis.description();
+    (about.window.end, about.ledger.sequence)
 }
 
 #[cfg(test)]
@@ -142,8 +167,11 @@ mod tests {
             let Command { topic, cluster } = Command::try_parse_from(words).unwrap();
             topic.newest(&cluster.broker().unwrap()).map(|s| s.description().ledger.sequence)
         };
-        assert_eq!(newest("").unwrap(), 3);
-        assert_eq!(newest("--key LGA").unwrap(), 1);
+        let several = newest("").unwrap_err().to_string();
+        assert!(several.contains("--release departure-delay --key JFK, or --release departure-delay --key LGA"), "{several}");
+        assert_eq!(newest("--key JFK").unwrap(), 3);
+        assert_eq!(newest("--key LGA --release departure-delay").unwrap(), 1);
+        assert!(matches!(newest("--key LGA --release other"), Err(Error::NoMatch { .. })));
         assert_eq!(newest("--key JFK --window 2013-01-02T05:00:00Z").unwrap(), 2);
         assert!(matches!(newest("--key EWR"), Err(Error::NoMatch { messages: 5, unreadable: 1, .. })));
     }

@@ -53,7 +53,8 @@ pub(super) fn follow(folder: &Path, feed: &Feed, end: &End) -> Result<(), Error>
 fn look(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, Error> {
     let paths = files::synopses(&files::Params { path: folder.to_owned() })?;
     let stamp = |path: PathBuf| {
-        let metadata = fs::metadata(&path).ok()?;
+        // No link, no pipe: what reads on without end was not written by a sink.
+        let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         Some((path, (metadata.modified().ok(), metadata.len())))
     };
     Ok(paths.into_iter().filter_map(stamp).collect())
@@ -90,6 +91,17 @@ fn read(folder: &Path, path: &Path, feed: &Feed) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_and_pipes_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("a.arrows"), "whole").unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("b.arrows")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("c.arrows")).status().unwrap().success());
+        let found: Vec<PathBuf> = look(folder.path()).unwrap().into_iter().map(|(path, _)| path).collect();
+        assert_eq!(found, [at("a.arrows")]);
+    }
 
     #[test]
     fn only_new_files_are_read_and_of_many_the_newest_of_each_key() {

@@ -38,7 +38,7 @@ impl Figures {
         metrics.closed_until.set(Some(self.closed_until));
         let why = self.outcome.and_then(Outcome::withheld);
         metrics.show_withheld(why);
-        health.spent.store(why.is_some(), Relaxed);
+        health.spent.store(why == Some(Withheld::Budget), Relaxed);
         if let Some(spent) = self.spent {
             metrics.show_budget(spent, total);
         }
@@ -297,6 +297,15 @@ mod tests {
             let spent = "newest_window_withheld{reason=\"budget\",pipeline=\"news\"} 1";
             assert_eq!(metrics.render().unwrap().contains(spent), is_spent);
         }
+        // Where every release is over nothing is spent.
+        health.spent.store(true, Relaxed);
+        let outcome = Some(Outcome::Withheld(Withheld::Over));
+        Figures { rows: 2, closed_until: at(9), spent: None, outcome }.show(
+            Price::Pure(Epsilon::from_trillionths(1)),
+            &metrics,
+            &health,
+        );
+        assert!(!health.spent.load(Relaxed));
         assert!(news.is_empty());
     }
 }

@@ -102,11 +102,9 @@ pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
         let mut list = || {
             for entry in fs::read_dir(&folder)? {
                 let entry = entry?;
-                let kind = entry.file_type()?;
-                if kind.is_dir() {
+                if entry.file_type()?.is_dir() {
                     folders.push(entry.path());
-                // No link, no pipe: what reads on without end was not written by a sink.
-                } else if kind.is_file() && entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
+                } else if entry.path().extension().is_some_and(|extension| extension == EXTENSION) {
                     found.push(entry.path());
                 }
             }

@@ -206,16 +206,18 @@ impl Broker {
         &self.security
     }
 
-    /// What is unwise about the files of passwords and keys. A group may read them: Kubernetes mounts them so.
+    /// What is unwise: a connection that others can read or take over, files of passwords and keys that everybody can read. A
+    /// group may: Kubernetes mounts them so.
     pub fn warnings(&self) -> Vec<String> {
         use std::os::unix::fs::MetadataExt;
         let is_open = |path: &&Path| std::fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
-        let open = self.security.secrets().filter(is_open);
-        open.map(|path| {
+        let open = self.security.secrets().filter(is_open).map(|path| {
             let path = path.display();
             format!("every user of this machine can read the secret in {path}: chmod o= {path}")
-        })
-        .collect()
+        });
+        let is_bare = self.security.sasl.is_some() && self.security.tls.is_none();
+        let bare = format!("{} asks for a password, but without TLS whoever is between can read all that is sent", self.servers);
+        open.chain(is_bare.then_some(bare)).collect()
     }
 
     /// What every client starts from: how the cluster is reached, and that no topic appears by being asked for.

@@ -24,10 +24,11 @@ export class Store {
     const id = JSON.stringify([pipeline, release, key ?? null]);
     if (!this.#series.has(id)) this.#series.set(id, []);
     const series = this.#series.get(id);
-    const entry = { synopsis, text, meta: synopsis.meta };
+    const entry = { synopsis, text, name, meta: synopsis.meta };
     const place = series.findLastIndex((other) => before(other.meta, entry.meta)) + 1;
     series.splice(place, 0, entry);
-    if (series.length > MOST) series.shift();
+    // A page on a wall stays open for months.
+    if (series.length > MOST) this.#seen.delete(series.shift().name);
     return true;
   }
 
