@@ -3,7 +3,7 @@
 use bernstream::accountant::gaussian::Drawn;
 use bernstream::accountant::plan::{Class, Plan, longest};
 use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
-use bernstream::target::Sensitivity;
+use bernstream::targets::Sensitivity;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 fn plans(c: &mut Criterion) {

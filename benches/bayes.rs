@@ -1,11 +1,11 @@
-//! Naive Bayes: what a record costs on its way into the state, and what a window costs at its cut.
+//! Naive Bayes: what a record costs on its way into the state, and what a window costs at its cutoff.
 
 use std::hint::black_box;
 
-use bernstream::target::Target;
-use bernstream::target::bayes::gaussian::GaussianBayes;
-use bernstream::target::bayes::kernel::KernelBayes;
-use bernstream::window::keep::Record;
+use bernstream::targets::Target;
+use bernstream::targets::bayes::gaussian::GaussianBayes;
+use bernstream::targets::bayes::kernel::KernelBayes;
+use bernstream::window::accumulator::Record;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -44,16 +44,16 @@ fn arrivals(c: &mut Criterion) {
     }
 }
 
-fn cuts(c: &mut Criterion) {
+fn cutoffs(c: &mut Criterion) {
     for (axes, degree) in [(1, 20), (1, 200), (2, 20), (2, 99), (3, 10), (3, 20), (3, 50)] {
         for (name, target) in targets(axes, degree) {
             let state = target.keep().state(records(&*target));
-            c.bench_function(&format!("cut, {name}, {axes}-D, k = {degree}"), |b| {
+            c.bench_function(&format!("cutoff, {name}, {axes}-D, k = {degree}"), |b| {
                 b.iter(|| target.evaluate(black_box(&state)));
             });
         }
     }
 }
 
-criterion_group!(benches, arrivals, cuts);
+criterion_group!(benches, arrivals, cutoffs);
 criterion_main!(benches);

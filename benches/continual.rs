@@ -1,10 +1,10 @@
 //! What a pane of a series costs: noise that is correlated over panes, beside one release of its own.
 
-use bernstream::mechanism::continual::{Over, Series};
+use bernstream::mechanism::continual::{Series, WindowKind};
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Law, Mechanism};
-use bernstream::target::{Exact, Sensitivity};
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
+use bernstream::targets::{Exact, Sensitivity};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
 const VALUES: usize = 441;
@@ -16,13 +16,13 @@ fn panes(c: &mut Criterion) {
     let mut generator = Generator::frozen([1; 32]);
     let mut group = c.benchmark_group("continual");
     group.throughput(Throughput::Elements(VALUES as u64));
-    for (law, price) in [(Law::DiscreteGaussian, rho), (Law::DiscreteLaplace, pure)] {
+    for (law, price) in [(NoiseDistribution::DiscreteGaussian, rho), (NoiseDistribution::DiscreteLaplace, pure)] {
         let plain = Mechanism::calibrated(law, Sensitivity(1 << 30), VALUES, price).expect("a price that pays");
         group.bench_function(BenchmarkId::new("one release", law), |b| b.iter(|| plain.release(&pane, &mut generator)));
         for (name, over) in [
-            ("cumulative", Over::Cumulative),
-            ("24 panes", Over::Hopping { panes: 24 }),
-            ("128 panes", Over::Hopping { panes: 128 }),
+            ("cumulative", WindowKind::Cumulative),
+            ("24 panes", WindowKind::Hopping { panes: 24 }),
+            ("128 panes", WindowKind::Hopping { panes: 128 }),
         ] {
             let series = Series::calibrated(over, law, Sensitivity(1 << 30), VALUES, 1, price, 4096);
             let series = series.expect("a price that pays");

@@ -1,9 +1,9 @@
-//! What a density with a full covariance matrix costs at the cut, and to set up. Neither depends on the records.
+//! What a density with a full covariance matrix costs at the cutoff, and to set up. Neither depends on the records.
 
 use std::hint::black_box;
 
-use bernstream::target::Target;
-use bernstream::target::covariance::CovarianceDensity;
+use bernstream::targets::Target;
+use bernstream::targets::covariance::CovarianceDensity;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 /// The same bandwidth and correlation on all axes and pairs.
@@ -12,7 +12,7 @@ fn matrix(axes: usize, b: f64, correlation: f64) -> Vec<Vec<f64>> {
     (0..axes).map(|i| (0..axes).map(|j| entry(i, j)).collect()).collect()
 }
 
-fn cuts(c: &mut Criterion) {
+fn cutoffs(c: &mut Criterion) {
     for (axes, b, correlation, degree) in [
         (2, 0.1, 0.5, 20),
         (2, 0.05, 0.97, 20),
@@ -25,10 +25,10 @@ fn cuts(c: &mut Criterion) {
         let h = matrix(axes, b, correlation);
         let density = CovarianceDensity::new(&h, degree).expect("a density");
         let empty = density.keep().empty();
-        c.bench_function(&format!("cut, {case}"), |b| b.iter(|| density.evaluate(black_box(&empty))));
+        c.bench_function(&format!("cutoff, {case}"), |b| b.iter(|| density.evaluate(black_box(&empty))));
         c.bench_function(&format!("set up, {case}"), |b| b.iter(|| CovarianceDensity::new(black_box(&h), degree)));
     }
 }
 
-criterion_group! { name = benches; config = Criterion::default().sample_size(10); targets = cuts }
+criterion_group! { name = benches; config = Criterion::default().sample_size(10); targets = cutoffs }
 criterion_main!(benches);

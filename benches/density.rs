@@ -1,8 +1,8 @@
-//! What a record costs on its way into the histogram, beside only reading it, and what a window costs at its cut.
+//! What a record costs on its way into the histogram, beside only reading it, and what a window costs at its cutoff.
 
 use std::hint::black_box;
 
-use bernstream::target::density::Density;
+use bernstream::targets::density::Density;
 use bernstream::window::histogram::Histogram;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
@@ -43,7 +43,7 @@ fn deposits(c: &mut Criterion) {
     }
 }
 
-fn cuts(c: &mut Criterion) {
+fn cutoffs(c: &mut Criterion) {
     for (name, bandwidths, degree) in
         [("1-D, k = 200", &[0.05][..], 200), ("2-D, k = 99", &[0.05; 2], 99), ("3-D, k = 20", &[0.1; 3], 20)]
     {
@@ -53,5 +53,5 @@ fn cuts(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, deposits, cuts);
+criterion_group!(benches, deposits, cutoffs);
 criterion_main!(benches);

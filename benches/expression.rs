@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use bernstream::target::Target;
-use bernstream::target::expression::{Formula, Variable};
-use bernstream::window::keep::{Keep, Record};
+use bernstream::targets::Target;
+use bernstream::targets::expression::{Formula, Variable};
+use bernstream::window::accumulator::{AccumulatorSpec, Record};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 
 const KERNEL: &str = "exp(-((x - at.x)/0.1)^2/2)";
@@ -22,7 +22,7 @@ fn records(c: &mut Criterion) {
         [(KERNEL, 1, 20), (KERNEL, 1, 200), (KERNEL, 1, 2_000), (KERNEL_2D, 2, 20), (KERNEL_2D, 2, 127)]
     {
         let target = formula(text, axes, degree).clipped(1.0, 1e6).expect("a target");
-        let Keep::Sums(feature) = target.keep() else { unreachable!("an expression keeps sums") };
+        let AccumulatorSpec::Sums(feature) = target.keep() else { unreachable!("an expression keeps sums") };
         let (mut sums, record) = (vec![0; feature.count()], Record::new(&[0.3, 0.7], 0.0));
         group.bench_function(BenchmarkId::new(format!("{axes}-D, N"), sums.len()), |b| {
             b.iter(|| feature.add(black_box(&record), &mut sums));

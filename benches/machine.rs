@@ -1,4 +1,4 @@
-//! What a machine costs at the cut: all of it (Gram matrix or features, solver with its certificate, lattice), against
+//! What a machine costs at the cutoff: all of it (Gram matrix or features, solver with its certificate, lattice), against
 //! the number of records; and LIBSVM on the same data in the same run, where `python3` has scikit-learn.
 //!
 //! The comparison: hinge loss, Gaussian kernel of width 0.2, two axes, the same `C/m` and the same tolerance on values of
@@ -10,9 +10,9 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-use bernstream::target::Target;
-use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
-use bernstream::window::keep::{Record, State};
+use bernstream::targets::Target;
+use bernstream::targets::machine::{Kernel, Loss, Machine, Settings};
+use bernstream::window::accumulator::{Accumulator, Record};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -35,12 +35,12 @@ fn machine(loss: Loss, c: f64, n: u32, landmarks: Option<u32>) -> Machine {
     Machine::new(settings).expect("a machine")
 }
 
-fn state(machine: &Machine, records: &[([f64; 2], f64)]) -> State {
+fn state(machine: &Machine, records: &[([f64; 2], f64)]) -> Accumulator {
     machine.keep().state(records.iter().map(|(x, label)| Record::new(x, *label)))
 }
 
-fn cuts(c: &mut Criterion) {
-    let mut group = c.benchmark_group("cut, C = 10");
+fn cutoffs(c: &mut Criterion) {
+    let mut group = c.benchmark_group("cutoff, C = 10");
     group.sample_size(10);
     for (name, landmarks, sizes) in
         [("exact", None, &[500, 1_000, 2_000, 5_000][..]), ("landmarks 10", Some(10), &[5_000, 20_000, 100_000])]
@@ -120,5 +120,5 @@ print(f'{best * 1e3:.1f} ms, {len(model.support_)} support vectors')
     }
 }
 
-criterion_group!(benches, cuts, plans, beside_libsvm);
+criterion_group!(benches, cutoffs, plans, beside_libsvm);
 criterion_main!(benches);

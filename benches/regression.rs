@@ -1,14 +1,14 @@
-//! What a regression costs at the cut: it grows with the records that are kept, hardly with the degree.
+//! What a regression costs at the cutoff: it grows with the records that are kept, hardly with the degree.
 
 use std::hint::black_box;
 
-use bernstream::target::Target;
-use bernstream::target::regression::Regression;
+use bernstream::targets::Target;
+use bernstream::targets::regression::Regression;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
-fn cuts(c: &mut Criterion) {
+fn cutoffs(c: &mut Criterion) {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let mut group = c.benchmark_group("regression, cut");
     for (n, k) in [(0, 25), (1_000, 25), (10_000, 25), (100_000, 25), (10_000, 100), (10_000, 1_000)] {
@@ -21,5 +21,5 @@ fn cuts(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, cuts);
+criterion_group!(benches, cutoffs);
 criterion_main!(benches);

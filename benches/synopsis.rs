@@ -5,8 +5,8 @@ use std::hint::black_box;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::band::Band;
 use bernstream::synopsis::bernstein::Operator;
-use bernstream::synopsis::description::{Axis, Basis, Description, Law};
-use bernstream::target::Shape;
+use bernstream::synopsis::description::{Axis, Basis, Description, NoiseDistribution};
+use bernstream::targets::Shape;
 use criterion::{Criterion, criterion_group, criterion_main};
 
 fn synopsis(dimensions: usize, degree: u32) -> Synopsis {
@@ -35,8 +35,9 @@ fn benchmarks(criterion: &mut Criterion) {
         });
     }
     let line = Shape { dimensions: 1, degree: 40, basis: Basis::Bernstein };
-    criterion
-        .bench_function("band/1-D k=40 h=2", |bencher| bencher.iter(|| Band::simulate(&line, Law::DiscreteLaplace, 2)));
+    criterion.bench_function("band/1-D k=40 h=2", |bencher| {
+        bencher.iter(|| Band::simulate(&line, NoiseDistribution::DiscreteLaplace, 2))
+    });
 }
 
 criterion_group! { name = benches; config = Criterion::default().sample_size(20); targets = benchmarks }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use arrow::array::{Float64Array, Int64Array};
 use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
-use bernstream::target::Target;
-use bernstream::target::density::Density;
+use bernstream::targets::Target;
+use bernstream::targets::density::Density;
+use bernstream::window::accumulator::AccumulatorSpec;
 use bernstream::window::grid::Grid;
-use bernstream::window::keep::Keep;
 use bernstream::window::{Axis, Form, Outside, Rules, Windows};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::ChaCha20Rng;
@@ -35,14 +35,14 @@ fn rules() -> Rules {
     Rules {
         grid: Grid::new(Timestamp::from_micros(0), Duration::from_secs(60)).expect("a length"),
         end: None,
-        grace: Duration::from_secs(60),
-        ahead: Duration::from_secs(60),
+        allowed_lateness: Duration::from_secs(60),
+        max_future_skew: Duration::from_secs(60),
         keys: None,
         cap: None,
     }
 }
 
-fn form(axes: usize, keep: Keep) -> Form {
+fn form(axes: usize, keep: AccumulatorSpec) -> Form {
     let axis = Axis { min: 0.0, max: 100.0, outside: Outside::Clamp };
     Form { axes: vec![axis; axes], label: None, columns: (0..axes).collect(), keep, panes: 1 }
 }

@@ -253,7 +253,7 @@ fn sealing() {
     let settings = Settings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");
-    let way = plan.releases[0].ways.first();
+    let variant = plan.releases[0].variants.first();
     let mut random = ChaCha20Rng::seed_from_u64(2);
     let first = plan.rules.grid.span_of(Timestamp::parse(ORIGIN).expect("a time"));
     let mut windows = Windows::new(plan.rules.clone(), vec![plan.releases[0].form.clone()], first.start, first, None);
@@ -271,10 +271,10 @@ fn sealing() {
     let mut times: Vec<Duration> = (0..50)
         .map(|seed| {
             let started = Instant::now();
-            let exact = way.target.evaluate(&window.forms[0][0].state);
-            let noisy = way.mechanism.release(&exact, &mut Generator::frozen([seed; 32]));
+            let exact = variant.target.evaluate(&window.forms[0][0].state);
+            let noisy = variant.mechanism.release(&exact, &mut Generator::frozen([seed; 32]));
             let synopsis =
-                Synopsis::new(plan.releases[0].description().clone(), way.natural(&noisy)).expect("a synopsis");
+                Synopsis::new(plan.releases[0].description().clone(), variant.dequantize(&noisy)).expect("a synopsis");
             black_box(synopsis.seal().expect("sealed"));
             started.elapsed()
         })

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Batch --> Window --> Exact --> Noisy --> Synopsis --> Sealed --> Paid --> published
-//! source    window     target    mechanism synopsis     synopsis   ledger   sink
+//! source    window     targets   mechanism synopsis     synopsis   ledger   sink
 //! ```
 //!
 //! Five invariants carry the promise:
@@ -17,7 +17,7 @@
 //! 5. Spent is spent: a ledger that is missing, damaged, a copy or behind the witness stops the worker.
 //!
 //! Rooms import only rooms before them in the list below (`tests/rooms.rs` keeps that true), and none imports
-//! `config`: it hands each room its own parameters. `target`, `mechanism`, `accountant` and `synopsis` do no I/O, read
+//! `config`: it hands each room its own parameters. `targets`, `mechanism`, `accountant` and `synopsis` do no I/O, read
 //! no clock and log nothing.
 //!
 //! Papers, by the key used in docstrings: `[AR17]` Alda and Rubinstein, The Bernstein Mechanism, AAAI 2017;
@@ -36,7 +36,7 @@
 pub mod clock;
 pub mod source;
 pub mod window;
-pub mod target;
+pub mod targets;
 pub mod mechanism;
 pub mod accountant;
 pub mod synopsis;

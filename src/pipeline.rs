@@ -3,9 +3,9 @@
 //! Two loops, so that publishing never holds up reading: [`Reading`] turns input into closed windows, [`Releasing`] turns
 //! closed windows into published synopses. What passes between them is one closed window at a time, in order.
 
-mod behind;
+mod catch_up;
 mod health;
-mod news;
+mod reports;
 mod plan;
 mod price;
 mod series;
@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 pub use health::{Health, Loop};
-pub use plan::{Plan, Publication, Release, Way};
-pub use price::Tariff;
-pub use series::Serial;
+pub use plan::{Plan, Publication, Release, ReleaseVariant};
+pub use price::PriceSchedule;
+pub use series::NoiseSeries;
 pub use stop::Stop;
 
 use crate::accountant::Charged;
@@ -32,15 +32,15 @@ use crate::mechanism;
 use crate::mechanism::continual;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
-use crate::pipeline::behind::Behind;
-use crate::pipeline::news::{Figures, News, Outcome};
+use crate::pipeline::catch_up::CatchUp;
+use crate::pipeline::reports::{LedgerStatus, Outcome, PendingReports};
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Source};
 use crate::synopsis::description::{self, Charge, Description, Entry};
 use crate::synopsis::{self, Synopsis};
 use crate::window::grid::Span;
-use crate::window::{Fates, Window, Windows};
+use crate::window::{RecordCounts, Window, Windows};
 
 /// How long one look at the input may take, and so how late a stop is noticed.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -116,8 +116,8 @@ impl Worker<'_> {
             witness: self.witness,
             sink: self.sink,
             generators: self.generators,
-            news: News::default(),
-            behind: Behind::new(next.start),
+            reports: PendingReports::default(),
+            catch_up: CatchUp::new(next.start),
             metrics,
             health,
         };
@@ -181,7 +181,7 @@ impl Reading<'_> {
                         break;
                     }
                 }
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     if self.health.reading.swap(false, Relaxed) {
                         warn!("the input cannot be read now: {error}; trying again");
                     }
@@ -201,12 +201,12 @@ impl Reading<'_> {
             self.must_rewind = false;
             self.is_stuck = false;
         }
-        let cut = self.windows.cut();
-        let ends = self.source.ends(cut)?;
+        let cutoff = self.windows.cutoff();
+        let ends = self.source.ends(cutoff)?;
         if let Some(ends) = &ends
             && self.source.reached(ends)?
         {
-            return Ok(Some(self.close(ends.clone(), cut)));
+            return Ok(Some(self.close(ends.clone(), cutoff)));
         }
         match self.source.next(ends.as_ref(), PATIENCE)? {
             Event::Batch(batch) => {
@@ -235,9 +235,9 @@ impl Reading<'_> {
         Ok(None)
     }
 
-    fn close(&mut self, ends: Positions, cut: Timestamp) -> Closed {
+    fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Closed {
         let window = self.windows.close();
-        let publish_at = self.plan.publication.due(window.span, cut);
+        let publish_at = self.plan.publication.due(window.span, cutoff);
         self.recorded = ends.clone();
         Closed { window, ends, publish_at }
     }
@@ -248,7 +248,7 @@ impl Reading<'_> {
         }
     }
 
-    fn count(&self, fates: &Fates, message_time: Option<Timestamp>) {
+    fn count(&self, fates: &RecordCounts, message_time: Option<Timestamp>) {
         let Some(operator) = &self.metrics.operator else { return };
         operator.batches.inc();
         operator.read_until.set(message_time);
@@ -267,8 +267,8 @@ struct Releasing<'a> {
     witness: Box<dyn Witness + Send + 'a>,
     sink: Box<dyn Sink + Send + 'a>,
     generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
-    news: News,
-    behind: Behind,
+    reports: PendingReports,
+    catch_up: CatchUp,
     metrics: Metrics,
     health: &'a Health,
 }
@@ -301,19 +301,19 @@ impl Releasing<'_> {
                     stop.wait(PATIENCE);
                 }
             }
-            self.tell();
+            self.report();
             if Instant::now() < next_step {
                 continue;
             }
             match deliver::step(&mut self.ledger, &mut *self.witness, &mut *self.sink, Timestamp::now()) {
                 Ok(progress) => {
                     self.delivered(&progress);
-                    if !is_reading && !progress.has_claimed && progress.next_due.is_none() && self.news.is_empty() {
+                    if !is_reading && !progress.has_claimed && progress.next_due.is_none() && self.reports.is_empty() {
                         break;
                     }
                     next_step = Instant::now() + self.pause(&progress);
                 }
-                Err(error) if error.is_passing() => {
+                Err(error) if error.is_transient() => {
                     if self.health.publishing.swap(false, Relaxed) {
                         warn!("cannot publish now: {error}; trying again with the same bytes");
                     }
@@ -375,18 +375,18 @@ impl Releasing<'_> {
         for (((release, groups), span), price) in parts {
             // A release that is over has no part in the window: by the schedule, whatever the records are.
             let Some(price) = price else { continue };
-            let ways = release.ways_at(price)?;
+            let variants = release.variants_at(price)?;
             for group in groups {
                 self.health.turn(Loop::Release);
                 let key = group.key.as_deref();
-                let way = release.way(&ways, &group.state, &mut generator);
-                let exact = way.target.evaluate(&group.state);
-                let about = way.about(&exact, &mut generator);
-                let going = release.going(&self.ledger, way, key, span)?;
-                let drawn = release.draw(way, &exact, going, &mut generator);
+                let variant = release.variant(&variants, &group.state, &mut generator);
+                let exact = variant.target.evaluate(&group.state);
+                let about = variant.description(&exact, &mut generator);
+                let noise_state = release.noise_state(&self.ledger, variant, key, span)?;
+                let drawn = release.draw(variant, &exact, noise_state, &mut generator);
                 let about = drawn.describe(release, about, plan.rules.grid, span);
                 let description = self.describe(about, key, span, publish_at, &quoted);
-                let synopsis = Synopsis::new(description, way.natural(&drawn.noisy))?;
+                let synopsis = Synopsis::new(description, variant.dequantize(&drawn.noisy))?;
                 sealed.push(synopsis.seal()?);
                 states.extend(drawn.state(release));
             }
@@ -402,8 +402,8 @@ impl Releasing<'_> {
 
     /// A window is in the ledger: to be told of when it is due.
     fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
-        self.news.add(due, window, outcome, Figures::of(&self.ledger, Some(outcome)));
-        self.tell();
+        self.reports.add(due, window, outcome, LedgerStatus::of(&self.ledger, Some(outcome)));
+        self.report();
     }
 
     /// A description with everything that differs from window to window; `paid` are the panes that were charged for it.
@@ -432,12 +432,12 @@ impl Releasing<'_> {
         }
     }
 
-    fn tell(&mut self) {
+    fn report(&mut self) {
         let now = Timestamp::now();
-        if let Some(until) = self.news.tell(now, self.plan.total, &self.metrics, self.health) {
+        if let Some(until) = self.reports.report(now, self.plan.total, &self.metrics, self.health) {
             self.plan.show(until, self.ledger.genesis(), &self.metrics);
             let Plan { rules, publication, .. } = self.plan;
-            self.behind.tell(
+            self.catch_up.report(
                 rules,
                 until,
                 publication.due_after(rules, until, self.ledger.genesis().backfill_until, now),
@@ -450,12 +450,12 @@ impl Releasing<'_> {
         let genesis = self.ledger.genesis();
         self.metrics.begin(&genesis.ledger, self.plan.total, self.plan.limit);
         let Plan { rules, publication, .. } = self.plan;
-        let due = |window| publication.due(window, rules.cut(window, genesis.backfill_until));
+        let due = |window| publication.due(window, rules.cutoff(window, genesis.backfill_until));
         let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
-        let (figures, news) = News::recall(&self.ledger, Timestamp::now(), due, why)?;
+        let (figures, news) = PendingReports::recall(&self.ledger, Timestamp::now(), due, why)?;
         figures.show(self.plan.total, &self.metrics, self.health);
         self.plan.show(figures.closed_until, genesis, &self.metrics);
-        self.news = news;
+        self.reports = news;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use bernstream::config::Settings;
 use bernstream::synopsis::band::Band;
 use bernstream::synopsis::description::{Calibrated, Definition};
-use bernstream::target::Adjacency;
+use bernstream::targets::Adjacency;
 
 const FLIGHTS: &str = include_str!("../config/flights.toml");
 
@@ -38,7 +38,7 @@ fn noise(text: &str) -> (f64, Calibrated, String) {
         })
         .unwrap();
     let plan = settings.plan(|_| band.clone(), true).unwrap();
-    let description = plan.releases[0].ways.first().descriptions.first();
+    let description = plan.releases[0].variants.first().descriptions.first();
     (description.noise.scale, description.noise.calibrated, description.privacy.in_words.clone())
 }
 

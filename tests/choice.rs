@@ -12,16 +12,16 @@ use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::choice::{Bandwidth, Change, Order, Remainder};
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Laplace, Law};
+use bernstream::mechanism::{Laplace, NoiseDistribution};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::description::Choice;
 use bernstream::synopsis::predict;
-use bernstream::target::density::Density;
-use bernstream::target::marginals::Marginals;
-use bernstream::target::{Adjacency, Exact, Target};
+use bernstream::targets::density::Density;
+use bernstream::targets::marginals::Marginals;
+use bernstream::targets::{Adjacency, Exact, Target};
+use bernstream::window::accumulator::{Accumulator, AccumulatorSpec};
 use bernstream::window::histogram::GRAINS;
-use bernstream::window::keep::{Keep, State};
 
 const DRAWS: usize = 20_000;
 
@@ -99,7 +99,7 @@ fn family(candidates: &[&[f64]], degree: u32) -> Vec<Density> {
     Density::family(&candidates.iter().map(|b| b.to_vec()).collect::<Vec<_>>(), degree).unwrap()
 }
 
-fn state(keep: &Keep, records: &[Vec<f64>]) -> State {
+fn state(keep: &AccumulatorSpec, records: &[Vec<f64>]) -> Accumulator {
     keep.state(records.iter().map(|x| keep.record(x, 0.0)))
 }
 
@@ -145,7 +145,7 @@ fn the_noise_of_coarse_counts_is_what_their_price_buys() {
     }
 }
 
-fn chooser(candidates: &[&[f64]], epsilon: &str) -> (Keep, Bandwidth) {
+fn chooser(candidates: &[&[f64]], epsilon: &str) -> (AccumulatorSpec, Bandwidth) {
     let density = &family(candidates, 4)[0];
     let marginals = Marginals::new(density.nodes().clone());
     let sensitivity = marginals.sensitivity(Adjacency::AddRemove, 1).unwrap();
@@ -203,7 +203,7 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
     let density = Density::new(&[0.06], degree).unwrap();
     let laplace = Laplace::calibrated(density.sensitivity(Adjacency::AddRemove, 1).unwrap(), price("0.5")).unwrap();
     let operator = Operator::new(1, degree);
-    let noises = predict::noise(&density.shape(), Law::DiscreteLaplace, &ORDERS);
+    let noises = predict::noise(&density.shape(), NoiseDistribution::DiscreteLaplace, &ORDERS);
     let scale = laplace.scale().units() as f64;
     let remainders =
         noises.iter().zip(operator.remainders(&ORDERS)).map(|(noise, rows)| Remainder::new(noise * scale, &rows));

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use bernstream::config::{Output as To, Period, Settings, Unit, synopsis_bytes};
 use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::{Law, Mechanism};
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
 use bernstream::synopsis::Synopsis;
 use bernstream::window::grid::{Blocks, Grid};
 use plan::plan;
@@ -933,7 +933,7 @@ fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
     let text = text.replacen("degree = ", "noise = \"gaussian\"\ndegree = ", 1);
     let settings = Settings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
     let (target, contributions) = (&settings.releases[0].function.target, settings.privacy.unit.contributions());
-    let law = Law::DiscreteGaussian;
+    let law = NoiseDistribution::DiscreteGaussian;
     let change = law.sensitivity(&**target, settings.privacy.adjacency, contributions).unwrap();
     let of = |values| Mechanism::calibrated(law, change, values, settings.releases[0].payment.own()).unwrap().scale();
     let values = target.shape().values();
@@ -974,7 +974,7 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
         let exact = target.evaluate(&keep.state((0..400).map(|i| keep.record(&[f64::from(i) / 399.0], 0.3))));
         let noisy = mechanism(&settings).release(&exact, &mut Generator::frozen([3; 32]));
         let synopsis =
-            Synopsis::new(plan.releases[0].description().clone(), plan.releases[0].ways.first().natural(&noisy))
+            Synopsis::new(plan.releases[0].description().clone(), plan.releases[0].variants.first().dequantize(&noisy))
                 .unwrap();
         [0.0, 45.0, 100.0].map(|delay| synopsis.evaluate(&[delay]).unwrap())
     };

@@ -10,7 +10,7 @@ const WALK: [&str; 16] = [
     "clock",
     "source",
     "window",
-    "target",
+    "targets",
     "mechanism",
     "accountant",
     "synopsis",

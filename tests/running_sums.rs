@@ -15,7 +15,7 @@ use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::Over;
+use bernstream::synopsis::description::WindowKind;
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -151,7 +151,7 @@ fn a_sum_goes_on_where_the_worker_was_stopped_and_speaks_of_the_hours_that_it_sa
         let [found, of_few] = [&all_masses, &few_masses].map(|masses| masses[&hour]);
         assert!((found - records(0, hour)).abs() < 0.5, "{hour}: {found} {}", records(0, hour));
         assert!((of_few - records(first, hour)).abs() < 0.5, "{hour}: {of_few} {}", records(first, hour));
-        for (synopsis, start, over) in [(all, 0, Over::Cumulative), (few, first, Over::Hopping(5))] {
+        for (synopsis, start, over) in [(all, 0, WindowKind::Cumulative), (few, first, WindowKind::Hopping(5))] {
             let about = synopsis.description();
             let panes = about.panes.unwrap();
             assert_eq!((panes.over, panes.step), (over, Some(hour as u64)));

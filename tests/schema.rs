@@ -49,8 +49,8 @@ fn faults(whole: &Value, rule: &Value, value: &Value, at: &str) -> Vec<String> {
                 if is_so { Vec::new() } else { wrong(format!("{value} is no {argument}")) }
             }
             "anyOf" => {
-                let ways: Vec<_> = argument.as_array().expect("a list").iter().collect();
-                let tried: Vec<_> = ways.iter().map(|way| faults(whole, way, value, at)).collect();
+                let variants: Vec<_> = argument.as_array().expect("a list").iter().collect();
+                let tried: Vec<_> = variants.iter().map(|variant| faults(whole, variant, value, at)).collect();
                 if tried.iter().any(Vec::is_empty) { Vec::new() } else { tried.concat() }
             }
             "enum" if argument.as_array().is_some_and(|known| known.contains(value)) => Vec::new(),
@@ -143,7 +143,7 @@ fn every_key_is_in_the_schema_with_its_meaning() {
         });
         for part in parts {
             let all = rules.into_iter().flat_map(|rule| match rule["anyOf"].as_array() {
-                Some(ways) => ways.iter().collect(),
+                Some(variants) => variants.iter().collect(),
                 None => vec![rule],
             });
             let followed = all.map(|rule| match rule["$ref"].as_str().and_then(|place| place.strip_prefix('#')) {

@@ -77,10 +77,10 @@ fn send_values(servers: &str, topic: &str, partition: i32, values: &[f64]) {
 
 /// Where the topic ends now.
 fn ends_now(source: &mut Kafka) -> Positions {
-    let cut = Timestamp::now();
+    let cutoff = Timestamp::now();
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        if let Some(ends) = source.ends(cut).unwrap() {
+        if let Some(ends) = source.ends(cutoff).unwrap() {
             return ends;
         }
         assert!(Instant::now() < deadline, "the ends were never taken");
@@ -248,7 +248,7 @@ fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
     let Some(servers) = kafka::broker() else { return };
     let topic = kafka::fresh_topic(&servers, "created", 1, &[("message.timestamp.type", "CreateTime")]);
     let error = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).err().unwrap();
-    assert!(matches!(error, Error::ProducerTime { .. }) && !error.is_passing(), "{error}");
+    assert!(matches!(error, Error::ProducerTime { .. }) && !error.is_transient(), "{error}");
     let mut source = opened(Params { trust_producer_time: true, ..params(&servers, &topic) });
     send_values(&servers, &topic, 0, &[1.0]);
     let ends = ends_now(&mut source);
@@ -335,7 +335,7 @@ fn a_topic_created_anew_stops_the_worker() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, Error::Recreated { .. }) && !error.is_passing(), "{error}");
+    assert!(matches!(error, Error::Recreated { .. }) && !error.is_transient(), "{error}");
     let error = source.rewind(Timestamp::from_micros(0), &ends).unwrap_err();
     assert!(matches!(error, Error::Recreated { .. }), "{error}");
 
@@ -490,18 +490,18 @@ fn ends_are_taken_on_time_though_nobody_reads() {
     let topic = kafka::fresh_input(&servers, 2);
     let mut source = opened(params(&servers, &topic));
     send_values(&servers, &topic, 0, &[0.0, 1.0]);
-    let cuts = [Timestamp::now().plus(Duration::from_secs(1)), Timestamp::now().plus(Duration::from_secs(2))];
-    for cut in cuts {
-        assert_eq!(source.ends(cut).unwrap(), None, "the cut is still to come");
+    let cutoffs = [Timestamp::now().plus(Duration::from_secs(1)), Timestamp::now().plus(Duration::from_secs(2))];
+    for cutoff in cutoffs {
+        assert_eq!(source.ends(cutoff).unwrap(), None, "the cutoff is still to come");
     }
     send_values(&servers, &topic, 1, &[2.0]);
-    // Past the first cut and its slack, before the second.
+    // Past the first cutoff and its slack, before the second.
     std::thread::sleep(Duration::from_millis(1_500));
     send_values(&servers, &topic, 0, &[3.0]);
     std::thread::sleep(Duration::from_millis(1_200));
     send_values(&servers, &topic, 0, &[4.0]);
-    assert_eq!(source.ends(cuts[0]).unwrap(), Some(positions([(0, 2), (1, 1)])));
-    assert_eq!(source.ends(cuts[1]).unwrap(), Some(positions([(0, 3), (1, 1)])));
+    assert_eq!(source.ends(cutoffs[0]).unwrap(), Some(positions([(0, 2), (1, 1)])));
+    assert_eq!(source.ends(cutoffs[1]).unwrap(), Some(positions([(0, 3), (1, 1)])));
 }
 
 #[test]
@@ -513,13 +513,13 @@ fn ends_of_cuts_that_passed_while_the_worker_was_away_are_looked_up_by_time() {
         send_values(&servers, topic, 1, &[2.0]);
     }
     std::thread::sleep(Duration::from_millis(100));
-    let cut = Timestamp::now();
+    let cutoff = Timestamp::now();
     std::thread::sleep(Duration::from_millis(1_500));
     for topic in [&stamped, &trusted] {
         send_values(&servers, topic, 0, &[3.0, 4.0]);
     }
     let ends = |source: &mut Kafka| loop {
-        if let Some(ends) = source.ends(cut).unwrap() {
+        if let Some(ends) = source.ends(cutoff).unwrap() {
             break ends;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -568,7 +568,7 @@ fn a_broker_that_is_down_is_waited_for() {
     }
     let mut other =
         Kafka::open(Params { trust_producer_time: true, ..params(&servers, "mocked") }, columns(), Timestamp::now);
-    assert!(other.as_mut().err().is_some_and(|error| error.is_passing()));
+    assert!(other.as_mut().err().is_some_and(|error| error.is_transient()));
     let ends = Timestamp::now();
     assert_eq!(source.ends(ends).unwrap(), None);
 
@@ -610,5 +610,5 @@ fn asking_for_a_topic_does_not_create_it() {
     }
     topic::create(&broker, &name, 1, 1, &[]).unwrap();
     let error = topic::create(&broker, &name, 1, 1, &[]).unwrap_err();
-    assert!(!error.is_passing() && error.to_string().contains("exists already"), "{error}");
+    assert!(!error.is_transient() && error.to_string().contains("exists already"), "{error}");
 }

@@ -177,7 +177,7 @@ impl Model {
             self.start(who);
             return true;
         };
-        let is_stopped = outcome.is_err_and(|error| !error.is_passing());
+        let is_stopped = outcome.is_err_and(|error| !error.is_transient());
         if is_stopped {
             self.workers[who] = None;
         }
@@ -534,7 +534,7 @@ fn a_witness_topic_that_lost_its_beginning_or_was_made_anew_is_noticed() {
         std::thread::sleep(Duration::from_millis(100));
         match witness.read() {
             Ok(_) => witness.identity().is_ok_and(|identity| identity != before),
-            Err(error) => !error.is_passing(),
+            Err(error) => !error.is_transient(),
         }
     });
     assert!(is_noticed);
@@ -583,6 +583,6 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
     let paid = ledger.deliverable(ledger.head(), None, at(999)).unwrap().unwrap();
     for _ in 0..2 {
         let error = sink::Sink::publish(&mut sink, &paid).unwrap_err();
-        assert!(matches!(error, sink::Error::TooLarge { .. }) && !error.is_passing(), "{error}");
+        assert!(matches!(error, sink::Error::TooLarge { .. }) && !error.is_transient(), "{error}");
     }
 }

@@ -6,20 +6,20 @@ use std::sync::Arc;
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{
-    self, Calibrated, Choice, Classifier, Clip, Definition, Density, Description, Implied, Law, Method, Moments, Over,
-    Panes, PriorColumn, Random, Regression, Smoothing, Smoothness, Sum, Unit,
+    self, Calibrated, Choice, Classifier, Clip, Definition, Density, Description, Implied, Method, Moments,
+    NoiseDistribution, Panes, PriorColumn, Random, Regression, Smoothing, Smoothness, Sum, Unit, WindowKind,
 };
-use bernstream::target::bayes::gaussian::GaussianBayes;
-use bernstream::target::bayes::kernel::KernelBayes;
-use bernstream::target::covariance::CovarianceDensity;
-use bernstream::target::density::Density as Intensity;
-use bernstream::target::expression::{self, Formula, Variable};
-use bernstream::target::logistic::{Logistic, Score};
-use bernstream::target::machine::{self, Kernel, KernelMachine, Loss, Machine};
-use bernstream::target::moments::Moments as Cosines;
-use bernstream::target::regression::Regression as PriestleyChao;
-use bernstream::target::whitened::KernelDensity;
-use bernstream::target::{Adjacency, Target, sampler};
+use bernstream::targets::bayes::gaussian::GaussianBayes;
+use bernstream::targets::bayes::kernel::KernelBayes;
+use bernstream::targets::covariance::CovarianceDensity;
+use bernstream::targets::density::Density as Intensity;
+use bernstream::targets::expression::{self, Formula, Variable};
+use bernstream::targets::logistic::{Logistic, Score};
+use bernstream::targets::machine::{self, Kernel, KernelMachine, Loss, Machine};
+use bernstream::targets::moments::Moments as Cosines;
+use bernstream::targets::regression::Regression as PriestleyChao;
+use bernstream::targets::whitened::KernelDensity;
+use bernstream::targets::{Adjacency, Target, sampler};
 use bernstream::window::grid::Span;
 
 use crate::file::Case;
@@ -90,7 +90,7 @@ fn density(name: &'static str, target: Arc<dyn Target>, kernel: Smoothing) -> Fo
         stands_for: 1.0 / volume(axes),
         offset: 0.0,
         class: false,
-        law: Law::DiscreteLaplace,
+        law: NoiseDistribution::DiscreteLaplace,
         price: pure("1")?,
         adjacency: Adjacency::AddRemove,
         order: 2,
@@ -112,19 +112,20 @@ fn densities() -> Found<Vec<Case>> {
     let slanted = Arc::new(CovarianceDensity::new(&parts, 7)?);
     let (one, cube) = (on_lattice("density-1d", &[10.0], 40)?, on_lattice("density-3d", &[40.0, 5.0, 600.0], 3)?);
     let plane = Release {
-        law: Law::DiscreteGaussian,
+        law: NoiseDistribution::DiscreteGaussian,
         price: Price::Concentrated("0.1".parse()?),
         order: 3,
         ..on_lattice("density-2d", &[20.0, 3.0], 10)?
     };
     let slanted = Release {
-        law: Law::DiscreteGaussian,
+        law: NoiseDistribution::DiscreteGaussian,
         price: approximate("0.8", "0.000001")?,
         key: Some("S\u{e3}o Paulo / GRU"),
         ..density("density-2d-covariance", slanted, Smoothing::Covariance(two.to_vec()))?
     };
     let fine = Release { key: None, order: 3, ..on_lattice("density-1d-fine", &[4.0], 150)? };
-    let coarse = Release { order: 1, law: Law::DiscreteCube, ..on_lattice("density-1d-coarse", &[60.0], 1)? };
+    let coarse =
+        Release { order: 1, law: NoiseDistribution::DiscreteCube, ..on_lattice("density-1d-coarse", &[60.0], 1)? };
     Ok(vec![
         Case { proper: true, ..read(&one, &[1, 2, 3, 200])? },
         read(&fine, &[1, 3, 50])?,
@@ -148,8 +149,11 @@ fn variants() -> Found<Vec<Case>> {
         meaning: "records per unit of dep_delay; divide by 'divide_by' for a density".to_owned(),
         ..on_lattice("", &[10.0], 20)?
     };
-    let plan =
-        Release { law: Law::DiscreteGaussian, price: approximate("0.5", "0.0000001")?, ..on_lattice("", &[10.0], 20)? };
+    let plan = Release {
+        law: NoiseDistribution::DiscreteGaussian,
+        price: approximate("0.5", "0.0000001")?,
+        ..on_lattice("", &[10.0], 20)?
+    };
     let (one, plan) = (one.synopsis()?, plan.synopsis()?);
     let hours = |from: &str, to: &str| Ok::<_, String>(Span { start: time(from)?, end: time(to)? });
     let newest = hours("2013-06-18T05:00:00Z", "2013-06-19T05:00:00Z")?;
@@ -168,12 +172,12 @@ fn variants() -> Found<Vec<Case>> {
     })?;
     let hopping = changed("density-1d-hopping", &one, |about| {
         about.window = month;
-        about.panes = Some(Panes { over: Over::Hopping(28), newest, step: Some(41) });
+        about.panes = Some(Panes { over: WindowKind::Hopping(28), newest, step: Some(41) });
         *about = about.clone().at_scale(3.25);
     })?;
     let cumulative = changed("density-1d-cumulative", &one, |about| {
         about.window = month;
-        about.panes = Some(Panes { over: Over::Cumulative, newest, step: None });
+        about.panes = Some(Panes { over: WindowKind::Cumulative, newest, step: None });
         about.smoothness = Some(Smoothness::Curvature(vec![0.8]));
     })?;
     let (epsilon, delta) = ("1.5".parse()?, "0.000001".parse()?);
@@ -236,15 +240,15 @@ fn on_kernel_points() -> Found<Vec<Case>> {
     let plane = Arc::new(KernelDensity::covariance(&parts, 16)?);
     let cube = Arc::new(KernelDensity::diagonal(&[0.5, 0.6, 0.7], 10)?);
     let by = |bandwidths: &[f64]| Smoothing::Bandwidths(bandwidths.to_vec());
-    let line = Release { law: Law::Ball, order: 1, ..density("density-points-1d", line, by(&[15.0]))? };
+    let line = Release { law: NoiseDistribution::Ball, order: 1, ..density("density-points-1d", line, by(&[15.0]))? };
     let plane = Release {
-        law: Law::Ball,
+        law: NoiseDistribution::Ball,
         order: 1,
         key: None,
         ..density("density-points-2d-covariance", plane, Smoothing::Covariance(natural))?
     };
     let cube = Release {
-        law: Law::DiscreteGaussian,
+        law: NoiseDistribution::DiscreteGaussian,
         price: approximate("1", "0.000000001")?,
         order: 1,
         ..density("density-points-3d", cube, by(&[0.5 * 210.0, 0.6 * 24.0, 0.7 * 3000.0]))?
@@ -292,14 +296,19 @@ fn regressions() -> Found<Vec<Case>> {
         )?
     };
     let plane = Arc::new(Machine::new(settings(wide, Loss::Huber, 2, 7))?);
-    let plane =
-        Release { law: Law::DiscreteCube, ..regression("regression-machine-2d", plane, method(wide, Loss::Huber))? };
+    let plane = Release {
+        law: NoiseDistribution::DiscreteCube,
+        ..regression("regression-machine-2d", plane, method(wide, Loss::Huber))?
+    };
     let points = Arc::new(KernelMachine::new(settings(wide, Loss::Huber, 1, 1), 7)?);
-    let points =
-        Release { law: Law::Ball, order: 1, ..regression("regression-points-1d", points, method(wide, Loss::Huber))? };
+    let points = Release {
+        law: NoiseDistribution::Ball,
+        order: 1,
+        ..regression("regression-points-1d", points, method(wide, Loss::Huber))?
+    };
     let ridge = Arc::new(KernelMachine::new(settings(Kernel::Linear, Loss::Squared, 2, 1), 3)?);
     let ridge = Release {
-        law: Law::Ball,
+        law: NoiseDistribution::Ball,
         adjacency: Adjacency::ReplaceOne,
         order: 1,
         ..regression("regression-points-linear-2d", ridge, method(Kernel::Linear, Loss::Squared))?
@@ -334,7 +343,7 @@ fn classifiers() -> Found<Vec<Case>> {
     let normal = Arc::new(GaussianBayes::new(&in_cube(&deviations), 2)?);
     let normal = Release {
         records: 1_200,
-        law: Law::DiscreteCube,
+        law: NoiseDistribution::DiscreteCube,
         order: 1,
         ..classifier(
             "classifier-gaussian-bayes-3d",
@@ -345,7 +354,7 @@ fn classifiers() -> Found<Vec<Case>> {
     };
     let on_points = |name, kernel, loss, axes, most| -> Found<Release> {
         let target = Arc::new(KernelMachine::new(settings(kernel, loss, axes, 1), most)?);
-        Ok(Release { law: Law::Ball, order: 1, ..classifier(name, target, method(kernel, loss), 1.0)? })
+        Ok(Release { law: NoiseDistribution::Ball, order: 1, ..classifier(name, target, method(kernel, loss), 1.0)? })
     };
     let laplacian = Kernel::Laplacian { bandwidth: 0.5 };
     let polynomial = Kernel::Polynomial { power: 3 };
@@ -355,7 +364,7 @@ fn classifiers() -> Found<Vec<Case>> {
     let steep = Arc::new(Logistic::new(3, C, MOST, Score::Linear)?);
     let steep = Release {
         order: 1,
-        law: Law::DiscreteCube,
+        law: NoiseDistribution::DiscreteCube,
         ..classifier("classifier-logistic-3d", steep, logistic.clone(), 1.0)?
     };
     let machine = Arc::new(Machine::new(settings(laplacian, Loss::Logistic, 1, 20))?);
@@ -433,9 +442,15 @@ fn moments() -> Found<Vec<Case>> {
     ];
     let both = ["dep_delay * hour", "exp(-((dep_delay - 15)/40)^2/2) * exp(-((hour - 17)/6)^2/2)"];
     Ok(vec![
-        moments("moments-1d", 1, 24, Law::DiscreteLaplace, &alone)?,
-        moments("moments-1d-ball", 1, 6, Law::Ball, &["dep_delay", "exp(-(dep_delay/60)^2)"])?,
-        moments("moments-2d", 2, 8, Law::DiscreteCube, &both)?,
-        moments("moments-3d", 3, 4, Law::DiscreteLaplace, &["dep_delay", "dep_delay * hour * distance / 1000"])?,
+        moments("moments-1d", 1, 24, NoiseDistribution::DiscreteLaplace, &alone)?,
+        moments("moments-1d-ball", 1, 6, NoiseDistribution::Ball, &["dep_delay", "exp(-(dep_delay/60)^2)"])?,
+        moments("moments-2d", 2, 8, NoiseDistribution::DiscreteCube, &both)?,
+        moments(
+            "moments-3d",
+            3,
+            4,
+            NoiseDistribution::DiscreteLaplace,
+            &["dep_delay", "dep_delay * hour * distance / 1000"],
+        )?,
     ])
 }

@@ -9,11 +9,12 @@ use bernstream::mechanism::price::Price;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::band::Band;
 use bernstream::synopsis::description::{
-    self, Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Law, Noise, Privacy, Unit,
+    self, Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Noise, NoiseDistribution,
+    Privacy, Unit,
 };
-use bernstream::target::{Adjacency, Target};
+use bernstream::targets::{Adjacency, Target};
+use bernstream::window::accumulator::Record;
 use bernstream::window::grid::Span;
-use bernstream::window::keep::Record;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -38,7 +39,7 @@ pub struct Release {
     pub offset: f64,
     /// Whether the label is a class.
     pub class: bool,
-    pub law: Law,
+    pub law: NoiseDistribution,
     pub price: Price,
     pub adjacency: Adjacency,
     pub order: u32,

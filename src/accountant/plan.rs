@@ -15,7 +15,7 @@ use super::concentrated::round_up;
 use super::gaussian::{Drawn, round_up_delta};
 use super::loss::{Law, Losses};
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
-use crate::target::Sensitivity;
+use crate::targets::Sensitivity;
 
 /// One release, as much as is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

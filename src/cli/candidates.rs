@@ -60,9 +60,9 @@ pub fn readings(
     release: &Release,
     band: &Band,
 ) -> Result<Vec<String>, Failure> {
-    let way = settings.way(release, &release.function, &Candidates::new(band.clone(), Vec::new()), false);
-    let way = way.map_err(|e| Failure::Configuration(e.to_string()))?;
-    let (about, target) = (way.descriptions.first(), &release.function.target);
+    let variant = settings.variant(release, &release.function, &Candidates::new(band.clone(), Vec::new()), false);
+    let variant = variant.map_err(|e| Failure::Configuration(e.to_string()))?;
+    let (about, target) = (variant.descriptions.first(), &release.function.target);
     let readings = table.bump.as_ref().and_then(|bump| predict::readings(about, bump, |noisy| target.publish(noisy)));
     let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
     let best = match smoothed < published {

@@ -85,17 +85,17 @@ fn schedule(settings: &Settings) -> Vec<String> {
     match &settings.input {
         Input::Kafka(_) => {
             lines.push(format!(
-                "a window takes records up to its cut, {} after its end, by the message timestamp",
-                span(rules.grace)
+                "a window takes records up to its cutoff, {} after its end, by the message timestamp",
+                span(rules.allowed_lateness)
             ));
             lines.push(format!(
                 "a record's event time may be up to {} ahead of its message timestamp",
-                span(rules.ahead)
+                span(rules.max_future_skew)
             ));
-            lines.push(format!("it is published {} after its cut", span(settings.publish_delay)));
+            lines.push(format!("it is published {} after its cutoff", span(settings.publish_delay)));
         }
         Input::Files(_) => {
-            lines.push("every cut is the end of the input; windows are published when all is read".to_owned())
+            lines.push("every cutoff is the end of the input; windows are published when all is read".to_owned())
         }
     }
     let groups = settings.groups() * settings.releases.len();
@@ -146,7 +146,14 @@ fn open_windows(settings: &Settings) -> Option<u64> {
     let rules = &settings.windows;
     let length = rules.grid.length();
     // Windows that later ones overlap stay open for them.
-    let spans = [length, rules.ahead, rules.grace, kafka.clock_slack, settings.publish_delay, settings.reach()];
+    let spans = [
+        length,
+        rules.max_future_skew,
+        rules.allowed_lateness,
+        kafka.clock_slack,
+        settings.publish_delay,
+        settings.reach(),
+    ];
     let open = spans.iter().fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
     let count = (micros(open) / micros(length)).unsigned_abs().saturating_add(1);
     Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
@@ -353,8 +360,8 @@ mod tests {
                 let end = rules.end.unwrap();
                 let all = rules.grid.spans_meeting(crate::window::grid::Span { start: rules.grid.origin(), end });
                 let is_open = |window: &crate::window::grid::Span| {
-                    let over = rules.cut(*window, None).plus(kafka.clock_slack).plus(settings.publish_delay);
-                    window.start <= now.plus(rules.ahead) && now <= over
+                    let over = rules.cutoff(*window, None).plus(kafka.clock_slack).plus(settings.publish_delay);
+                    window.start <= now.plus(rules.max_future_skew) && now <= over
                 };
                 most = most.max(all.filter(is_open).count() as u64);
             }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::accountant;
 use crate::accountant::policy::{Policy, number};
 use crate::clock::Timestamp;
-use crate::config::over::Over;
+use crate::config::over::WindowKind;
 use crate::config::{Period, Release, Settings, Unit, policy};
 use crate::mechanism::price::Price;
-use crate::pipeline::Tariff;
+use crate::pipeline::PriceSchedule;
 use crate::window::grid::{Grid, Span};
 
 /// Windows that the budget is followed through; a block of more is shown up to here.
@@ -66,7 +66,7 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             )];
             let policies = settings.releases.iter().filter(|release| !is_fixed(release));
             lines.extend(policies.map(|release| {
-                let over = settings.tariff(release).over;
+                let over = settings.price_schedule(release).over;
                 format!("of {:?} {}", release.name, ever(settings, over))
             }));
             if settings.releases.iter().any(is_fixed) {
@@ -143,7 +143,8 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<Course> {
     let first = blocks.span_of(windows.origin());
     let shown = [first, blocks.after(first)];
     let nothing = settings.privacy.total.zero();
-    let tariffs: Vec<Tariff> = settings.releases.iter().map(|release| settings.tariff(release)).collect();
+    let tariffs: Vec<PriceSchedule> =
+        settings.releases.iter().map(|release| settings.price_schedule(release)).collect();
     let origin = windows.span_of(windows.origin());
     let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
     let spans = std::iter::successors(Some(origin), |window| Some(windows.after(*window)));
@@ -153,12 +154,13 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<Course> {
         let number = number(windows, blocks.span_of(window.start), origin.start, window);
         // What is computed from several windows anew charges the blocks of all of them.
         let spans = settings.releases.iter().map(|release| match release.over {
-            Over::Hopping { panes } if !release.is_sum_of_panes() => {
+            WindowKind::Hopping { panes } if !release.is_sum_of_panes() => {
                 Span { start: windows.before(window, panes - 1).max(origin.start), ..window }
             }
             _ => window,
         });
-        let paid = tariffs.iter().zip(spans).filter_map(|(tariff, span)| Some((tariff.price(number)?, span)));
+        let paid =
+            tariffs.iter().zip(spans).filter_map(|(price_schedule, span)| Some((price_schedule.price(number)?, span)));
         let prices = paid.flat_map(|(price, span)| blocks.spans_meeting(span).map(move |block| (block, price)));
         let spent = |block| courses.get(&block).map_or(nothing, |course| course.spent);
         let quoted = accountant::quote(prices, spent, settings.privacy.limit()).unwrap_or_default();

@@ -7,18 +7,18 @@ use crate::cli::course::budget;
 use crate::cli::print::print;
 use crate::cli::progress::during;
 use crate::cli::{Failure, candidates, section};
-use crate::config::over::Over;
+use crate::config::over::WindowKind;
 use crate::config::{self, Release, Settings, guarantee};
-use crate::mechanism::Law;
+use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::continual::Series;
 use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
 use crate::synopsis::{bernstein, predict};
-use crate::target::marginals::BINS;
-use crate::target::whitened::Points;
-use crate::target::{self, Basis, KernelBasis, Sensitivity, Shape};
+use crate::targets::marginals::BINS;
+use crate::targets::whitened::Points;
+use crate::targets::{self, Basis, KernelBasis, Sensitivity, Shape};
 
 /// Synopses of a sum that are looked at one by one.
 const MOST_STEPS: u64 = 100_000;
@@ -106,7 +106,7 @@ struct Plan<'s> {
 impl<'s> Plan<'s> {
     fn new(settings: &'s Settings, release: &'s Release) -> Result<Self, Failure> {
         let (target, adjacency) = (&release.function.target, settings.privacy.adjacency);
-        let unbounded = |e: target::Error| Failure::Configuration(e.to_string());
+        let unbounded = |e: targets::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
         let sensitivity = release.body.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
@@ -134,9 +134,9 @@ impl<'s> Plan<'s> {
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
         let together = match self.release.body.law() {
-            Law::DiscreteLaplace => "all values together",
-            Law::DiscreteCube => "any one value",
-            Law::Ball | Law::DiscreteGaussian => "the 2-norm of all values together",
+            NoiseDistribution::DiscreteLaplace => "all values together",
+            NoiseDistribution::DiscreteCube => "any one value",
+            NoiseDistribution::Ball | NoiseDistribution::DiscreteGaussian => "the 2-norm of all values together",
         };
         let how_often = match &self.settings.privacy.definition {
             Definition::Random(random) => format!(
@@ -154,7 +154,9 @@ impl<'s> Plan<'s> {
                 self.release.function.quantity
             ),
         ];
-        if self.release.body.law() == Law::DiscreteLaplace && self.release.shape().basis == Basis::Bernstein {
+        if self.release.body.law() == NoiseDistribution::DiscreteLaplace
+            && self.release.shape().basis == Basis::Bernstein
+        {
             let papers = show(float(self.release.shape().values() as u64) * self.sup / units);
             lines.push(format!(
                 "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this \
@@ -213,9 +215,9 @@ impl<'s> Plan<'s> {
 
     /// The first window of a block, and some that come later.
     fn later(&self, half_after: u64) -> Vec<String> {
-        let tariff = self.settings.tariff(self.release);
+        let price_schedule = self.settings.price_schedule(self.release);
         let numbers = [0, 1, 3, 9].map(|times| half_after.saturating_mul(times));
-        let own = |n: u64| tariff.price(n)?.checked_sub(tariff.choices);
+        let own = |n: u64| price_schedule.price(n)?.checked_sub(price_schedule.choices);
         let prices: Vec<Price> = numbers.into_iter().filter_map(own).collect();
         let numbers = numbers.map(|number| number.to_string()).join(", ");
         let mut lines = vec![format!("of the windows {numbers} of a block, counted from 0, the noise's own:")];
@@ -270,7 +272,7 @@ impl<'s> Plan<'s> {
     /// The largest deviation in so many synopses. That of a tree goes up and down; all others only grow.
     fn worst(&self, series: &Series, count: u64) -> f64 {
         let values = self.release.shape().values();
-        let is_tree = self.release.body.law() != Law::DiscreteGaussian;
+        let is_tree = self.release.body.law() != NoiseDistribution::DiscreteGaussian;
         let first = if is_tree { count.saturating_sub(MOST_STEPS) } else { count - 1 };
         (first..count).map(|step| series.deviation(values, step)).fold(0.0, f64::max)
     }
@@ -279,9 +281,9 @@ impl<'s> Plan<'s> {
     fn sums(&self, series: &Series) -> Vec<String> {
         let values = self.release.shape().values();
         let last = match self.release.over {
-            Over::Hopping { panes } => u64::from(panes),
-            Over::Cumulative { horizon } => horizon,
-            Over::Tumbling => 1,
+            WindowKind::Hopping { panes } => u64::from(panes),
+            WindowKind::Cumulative { horizon } => horizon,
+            WindowKind::Tumbling => 1,
         };
         let mut counts: Vec<u64> =
             std::iter::successors(Some(1), |count: &u64| count.checked_mul(10)).take_while(|n| *n < last).collect();

@@ -168,7 +168,10 @@ mod tests {
             topic.newest(&cluster.broker().unwrap()).map(|s| s.description().ledger.sequence)
         };
         let several = newest("").unwrap_err().to_string();
-        assert!(several.contains("--release departure-delay --key JFK, or --release departure-delay --key LGA"), "{several}");
+        assert!(
+            several.contains("--release departure-delay --key JFK, or --release departure-delay --key LGA"),
+            "{several}"
+        );
         assert_eq!(newest("--key JFK").unwrap(), 3);
         assert_eq!(newest("--key LGA --release departure-delay").unwrap(), 1);
         assert!(matches!(newest("--key LGA --release other"), Err(Error::NoMatch { .. })));

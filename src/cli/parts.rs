@@ -32,7 +32,7 @@ pub struct Parts {
 #[derive(Debug)]
 pub struct NotOpen {
     pub failure: Failure,
-    pub is_passing: bool,
+    pub is_transient: bool,
 }
 
 impl Parts {
@@ -196,18 +196,18 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), NotOpen> {
 }
 
 fn refused(why: String) -> NotOpen {
-    NotOpen { failure: Failure::Ledger(why), is_passing: false }
+    NotOpen { failure: Failure::Ledger(why), is_transient: false }
 }
 
 impl From<source::Error> for NotOpen {
     fn from(error: source::Error) -> Self {
-        NotOpen { is_passing: error.is_passing(), failure: error.into() }
+        NotOpen { is_transient: error.is_transient(), failure: error.into() }
     }
 }
 
 impl From<witness::Error> for NotOpen {
     fn from(error: witness::Error) -> Self {
-        NotOpen { is_passing: error.is_passing(), failure: error.into() }
+        NotOpen { is_transient: error.is_transient(), failure: error.into() }
     }
 }
 
@@ -216,13 +216,13 @@ impl From<sink::Error> for NotOpen {
         match error {
             // Nothing was to be published yet.
             sink::Error::Broker(error) => error.into(),
-            error => NotOpen { is_passing: error.is_passing(), failure: error.into() },
+            error => NotOpen { is_transient: error.is_transient(), failure: error.into() },
         }
     }
 }
 
 impl From<ledger::Error> for NotOpen {
     fn from(error: ledger::Error) -> Self {
-        NotOpen { is_passing: false, failure: error.into() }
+        NotOpen { is_transient: false, failure: error.into() }
     }
 }

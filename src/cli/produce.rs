@@ -86,7 +86,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 impl From<crate::source::Error> for Failure {
     fn from(error: crate::source::Error) -> Self {
-        if error.is_passing() {
+        if error.is_transient() {
             Failure::Unavailable(error.to_string())
         } else {
             Failure::Configuration(error.to_string())

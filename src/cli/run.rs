@@ -15,13 +15,13 @@ use crate::cli::{Failure, dashboard};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
-use crate::mechanism::Law;
+use crate::mechanism::NoiseDistribution;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::{Health, Stop, Worker};
 use crate::synopsis::band::Band;
-use crate::target::Shape;
+use crate::targets::Shape;
 use crate::window::Rules;
 use crate::window::grid::Span;
 use crate::{serve, telemetry};
@@ -110,7 +110,7 @@ pub fn work(
     let parts = loop {
         match Parts::open(settings) {
             Ok(parts) => break parts,
-            Err(NotOpen { failure, is_passing: false }) => return Err(failure),
+            Err(NotOpen { failure, is_transient: false }) => return Err(failure),
             Err(_) if stop.asked() => return Ok(()),
             Err(NotOpen { failure, .. }) => {
                 if !std::mem::replace(&mut is_waiting, true) {
@@ -145,7 +145,7 @@ pub fn work(
 fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
     let rules = &settings.windows;
     let next = rules.grid.span_of(ledger.next_window());
-    let cut = rules.cut(next, ledger.genesis().backfill_until);
+    let cutoff = rules.cutoff(next, ledger.genesis().backfill_until);
     match settings.input {
         _ if rules.end.is_some_and(|end| next.end > end) => info!("every window is closed already"),
         Input::Files(_) => info!(window = %next.start, "the next window; all come once the input is read"),
@@ -153,8 +153,8 @@ fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
             window = %next.start,
             // Of history, which is cut and published together.
             windows = ledger.genesis().backfill_until.map_or(1, |until| history(rules, next, until)),
-            takes_what_is_sent_until = %cut,
-            is_published = %cut.plus(settings.publish_delay),
+            takes_what_is_sent_until = %cutoff,
+            is_published = %cutoff.plus(settings.publish_delay),
             "the next window"
         ),
     }
@@ -162,7 +162,7 @@ fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
 
 /// How many windows from `next` on are cut together, once all that was sent until `backfill` is read.
 fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
-    let last = backfill.minus(rules.grace);
+    let last = backfill.minus(rules.allowed_lateness);
     rules.grid.count(next.start, rules.end.map_or(last, |end| last.min(end))).max(1)
 }
 
@@ -172,8 +172,8 @@ pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
     let (shape, law) = (release.shape(), release.body.law());
     let of_order = |order| {
         let one = band(&shape, law, order, folder);
-        match release.is_sum_of_panes() && law != Law::DiscreteGaussian {
-            true => one.of_sums(law, shape.values(), &band(&shape, Law::DiscreteGaussian, order, folder)),
+        match release.is_sum_of_panes() && law != NoiseDistribution::DiscreteGaussian {
+            true => one.of_sums(law, shape.values(), &band(&shape, NoiseDistribution::DiscreteGaussian, order, folder)),
             false => one,
         }
     };
@@ -181,7 +181,7 @@ pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
     bands.unwrap_or_else(|never| match never {})
 }
 
-fn band(shape: &Shape, law: Law, order: u32, folder: &Path) -> Band {
+fn band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path) -> Band {
     // All that the band follows from, in a name.
     let about = serde_json::json!([env!("CARGO_PKG_VERSION"), shape.dimensions, shape.degree, shape.basis, law, order]);
     let digest: String = Sha256::digest(about.to_string()).iter().take(12).map(|byte| format!("{byte:02x}")).collect();

@@ -9,7 +9,7 @@ use crate::cli::Failure;
 use crate::cli::print::{note, print};
 use crate::cli::progress::part;
 use crate::config::sampled::Study;
-use crate::target::sampled::{Change, Neighbours};
+use crate::targets::sampled::{Change, Neighbours};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {

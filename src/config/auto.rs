@@ -21,9 +21,9 @@ use crate::mechanism::Mechanism;
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Classifier, Density, Method, Regression, Smoothing, Target};
 use crate::synopsis::predict::{self, Bump, Expected};
-use crate::target::machine::Kernel;
-use crate::target::whitened::Points;
-use crate::target::{Adjacency, Basis, KernelBasis, Shape};
+use crate::targets::machine::Kernel;
+use crate::targets::whitened::Points;
+use crate::targets::{Adjacency, Basis, KernelBasis, Shape};
 use crate::window::Axis;
 
 /// The degrees that are looked at, where [`is_quick`] allows.

@@ -12,7 +12,7 @@ use crate::config::document::Document;
 use crate::config::file::{self, Auto, Field};
 use crate::config::forms;
 use crate::config::sections::Found;
-use crate::mechanism::Law;
+use crate::mechanism::NoiseDistribution;
 
 /// The orders for which the evaluation was checked (privacy-math, section 2).
 pub(super) const LARGEST_ORDER: u32 = 200;
@@ -44,12 +44,12 @@ impl Body {
         }
     }
 
-    pub fn law(self) -> Law {
+    pub fn law(self) -> NoiseDistribution {
         match self {
-            Body::Laplace => Law::DiscreteLaplace,
-            Body::Cube => Law::DiscreteCube,
-            Body::Ball => Law::Ball,
-            Body::Gaussian | Body::GaussianProcess => Law::DiscreteGaussian,
+            Body::Laplace => NoiseDistribution::DiscreteLaplace,
+            Body::Cube => NoiseDistribution::DiscreteCube,
+            Body::Ball => NoiseDistribution::Ball,
+            Body::Gaussian | Body::GaussianProcess => NoiseDistribution::DiscreteGaussian,
         }
     }
 
@@ -213,7 +213,7 @@ impl Asked {
 
 /// A price that buys this noise.
 fn pays_for(document: &mut Document<'_>, noise: Range<usize>, body: Body, payment: Option<&Payment>) -> Found<()> {
-    if body.law() != Law::DiscreteGaussian || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
+    if body.law() != NoiseDistribution::DiscreteGaussian || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
         return Ok(());
     }
     let hint =

@@ -16,10 +16,10 @@ use crate::mechanism::{self, Mechanism};
 use crate::synopsis::bernstein::Operator;
 use crate::synopsis::description::Smoothing;
 use crate::synopsis::predict;
-use crate::target::density::Density;
-use crate::target::marginals::Marginals;
-use crate::target::{Adjacency, Basis, Shape};
-use crate::window::keep::Keep;
+use crate::targets::density::Density;
+use crate::targets::marginals::Marginals;
+use crate::targets::{Adjacency, Basis, Shape};
+use crate::window::accumulator::AccumulatorSpec;
 
 /// More candidates say less: the noise decides.
 const MOST_CANDIDATES: usize = 16;
@@ -53,7 +53,7 @@ pub struct PrivateOrder {
 
 impl PrivateBandwidths {
     pub fn mechanism(&self, protected: Protected) -> Result<Bandwidth, Error> {
-        let Keep::Histogram(nodes) = self.candidates.first().target.keep() else {
+        let AccumulatorSpec::Histogram(nodes) = self.candidates.first().target.keep() else {
             return Err(Error::Mechanism(mechanism::Error::NoSensitivity));
         };
         let marginals = Marginals::new(nodes);

@@ -17,9 +17,9 @@ use crate::config::sections::Found;
 use crate::config::{Calibration, Function, Period, Privacy, Release, Settings, Unit, forms, guarantee};
 use crate::mechanism::calibrate::{Delta, Epsilon, Scale};
 use crate::mechanism::price::Price;
-use crate::mechanism::{Law, Mechanism};
+use crate::mechanism::{Mechanism, NoiseDistribution};
 use crate::synopsis::description::{Definition, Implied};
-use crate::target::Sensitivity;
+use crate::targets::Sensitivity;
 use crate::window::grid::Grid;
 
 /// By which theorem prices add up.
@@ -117,7 +117,7 @@ fn all_gaussian(document: &mut Document<'_>, privacy: &Privacy, stages: &[Stage]
             let what = "is no Gaussian noise, and composition = \"gaussian\" is for that alone";
             return Err(document.fault(place, what, r#"leave it out, or take composition = "concentrated""#));
         }
-        if stage.body.law() != Law::DiscreteGaussian {
+        if stage.body.law() != NoiseDistribution::DiscreteGaussian {
             let what = "its noise is not Gaussian, and composition = \"gaussian\" is for that alone";
             let hint = r#"take noise = "gaussian" or "gaussian_process", or composition = "concentrated""#;
             return Err(document.fault(stage.payment.span(), what, hint));
@@ -150,7 +150,7 @@ fn as_declared(document: &mut Document<'_>, privacy: &Privacy, stages: &[Stage])
     let (Some(implied), Price::Slots(windows)) = (privacy.implies, privacy.total) else { return Ok(()) };
     for stage in stages {
         if let Some(over) = &stage.windows
-            && !matches!(over.get_ref(), file::Over::Tumbling)
+            && !matches!(over.get_ref(), file::WindowKind::Tumbling)
         {
             let what = "reads panes several times, and a declared plan counts each window once";
             return Err(document.fault(over.span(), what, r#"take "tumbling", or composition = "concentrated""#));
@@ -180,12 +180,12 @@ fn classes(privacy: &Privacy, stage: &Stage) -> Vec<(Class, u64)> {
     let target = &*stage.function.get_ref().target;
     let finest = mechanisms(privacy, stage).iter().map(Mechanism::scale).min();
     let noise = match (own, finest, stage.body.law()) {
-        (Price::Concentrated(rho), Some(sigma), Law::DiscreteGaussian) => {
+        (Price::Concentrated(rho), Some(sigma), NoiseDistribution::DiscreteGaussian) => {
             let values = privacy.touched(target.shape().values()) as u64;
             Class::Gaussian { rho, drawn: Drawn { values, sigma } }
         }
         // What is bought with a rho has more than the epsilon that any pure mechanism has for it.
-        (_, _, Law::DiscreteLaplace) => worst_laplace(privacy, stage).unwrap_or(Class::Pure(own.pure())),
+        (_, _, NoiseDistribution::DiscreteLaplace) => worst_laplace(privacy, stage).unwrap_or(Class::Pure(own.pure())),
         _ => Class::Pure(own.pure()),
     };
     choices.into_iter().flatten().map(Class::Pure).chain([noise]).map(|class| (class, 1)).collect()
@@ -198,8 +198,8 @@ fn worst_laplace(privacy: &Privacy, stage: &Stage) -> Option<Class> {
     let price = stage.payment.get_ref().own();
     let of = |function: &Function| {
         let target = &*function.target;
-        let change = calibration.sensitivity(target, Law::DiscreteLaplace, privacy).ok()?;
-        let noise = calibration.mechanism(target, Law::DiscreteLaplace, privacy, price).ok()?;
+        let change = calibration.sensitivity(target, NoiseDistribution::DiscreteLaplace, privacy).ok()?;
+        let noise = calibration.mechanism(target, NoiseDistribution::DiscreteLaplace, privacy, price).ok()?;
         Some((change, noise.scale()))
     };
     let all = functions(stage).into_iter().map(of).collect::<Option<Vec<_>>>()?;

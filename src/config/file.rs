@@ -13,8 +13,8 @@ use toml::value::Datetime;
 
 pub use crate::config::composition::Composition;
 pub use crate::synopsis::approximation::Smoothness;
-pub use crate::target::machine::Loss;
-pub use crate::target::sampler::Law;
+pub use crate::targets::machine::Loss;
+pub use crate::targets::sampler::Law;
 
 /// A value that may be missing, with its place.
 pub type Field<T> = Option<Spanned<T>>;
@@ -206,7 +206,7 @@ impl<'de> Deserialize<'de> for Releases {
 #[serde(deny_unknown_fields)]
 pub struct Release {
     pub name: Field<String>,
-    pub windows: Field<Over>,
+    pub windows: Field<WindowKind>,
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
@@ -236,7 +236,7 @@ pub struct Release {
 /// What a release speaks of.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Over {
+pub enum WindowKind {
     Tumbling,
     Hopping(Spanned<String>),
     Cumulative(Spanned<String>),

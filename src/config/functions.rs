@@ -13,17 +13,17 @@ use crate::config::sections::Found;
 use crate::config::{Function, choices, forms};
 use crate::synopsis::description::{self, Classifier, Clip, Method, Regression, Smoothing};
 use crate::synopsis::query::{self, MOST_SMOOTHNESS};
-use crate::target::bayes::gaussian::GaussianBayes;
-use crate::target::bayes::kernel::KernelBayes;
-use crate::target::covariance::CovarianceDensity;
-use crate::target::density::Density;
-use crate::target::expression::{self, Formula, Variable};
-use crate::target::logistic::{Logistic, Score};
-use crate::target::machine::{self, Kernel, KernelMachine, Machine};
-use crate::target::moments::{self, Moments};
-use crate::target::regression::Regression as PriestleyChao;
-use crate::target::whitened::KernelDensity;
-use crate::target::{self, Target};
+use crate::targets::bayes::gaussian::GaussianBayes;
+use crate::targets::bayes::kernel::KernelBayes;
+use crate::targets::covariance::CovarianceDensity;
+use crate::targets::density::Density;
+use crate::targets::expression::{self, Formula, Variable};
+use crate::targets::logistic::{Logistic, Score};
+use crate::targets::machine::{self, Kernel, KernelMachine, Machine};
+use crate::targets::moments::{self, Moments};
+use crate::targets::regression::Regression as PriestleyChao;
+use crate::targets::whitened::KernelDensity;
+use crate::targets::{self, Target};
 use crate::window::{Axis, Label};
 
 pub fn density(
@@ -370,7 +370,7 @@ fn kernel(document: &mut Document<'_>, written: Spanned<file::Kernel>) -> Found<
 fn built<T: Target + 'static>(
     document: &mut Document<'_>,
     place: &Range<usize>,
-    target: Result<T, target::Error>,
+    target: Result<T, targets::Error>,
 ) -> Found<Arc<dyn Target>> {
     match target {
         Ok(target) => Ok(Arc::new(target)),

@@ -6,16 +6,16 @@ use crate::accountant::concentrated;
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
 use crate::config::budget::Payment;
-use crate::config::over::{self, Over};
+use crate::config::over::{self, WindowKind};
 use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition, policy};
-use crate::mechanism::Law;
+use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::{Delta, Rho};
 use crate::mechanism::price::Price;
 use crate::metrics::Detail;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::{Definition, Implied, Random};
-use crate::target::Adjacency;
-use crate::window::keep::Keep;
+use crate::targets::Adjacency;
+use crate::window::accumulator::AccumulatorSpec;
 
 /// Of an ordinary machine.
 const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
@@ -65,7 +65,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
         lines.extend(over::in_words(release, settings.windows.grid.length()));
     }
     match &settings.privacy.unit {
-        Unit::Record if settings.releases.iter().all(|release| release.over == Over::Tumbling) => {
+        Unit::Record if settings.releases.iter().all(|release| release.over == WindowKind::Tumbling) => {
             lines.push("A record lies in one window, so windows do not add up (parallel composition).".to_owned())
         }
         Unit::Record => lines.push(format!(
@@ -205,22 +205,22 @@ pub fn implied(rho: Rho) -> String {
 fn pure_noise(release: &Release) -> Option<String> {
     let epsilon = release.payment.epsilon();
     match (release.body.law(), release.payment.price()) {
-        (Law::DiscreteLaplace, Price::Concentrated(_)) if matches!(release.payment, Payment::Own(_)) => Some(
+        (NoiseDistribution::DiscreteLaplace, Price::Concentrated(_)) if matches!(release.payment, Payment::Own(_)) => Some(
             "Its noise is Laplace noise, whose own constant is smaller than that of other pure mechanisms: a rho of t + exp(-t) - 1, \
              t being the largest change over the scale."
                 .to_owned(),
         ),
-        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_))
+        (NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteCube | NoiseDistribution::Ball, Price::Concentrated(_))
             if matches!(release.policy, Policy::Decaying { .. }) =>
         {
             Some(
                 "Its noise is of pure differential privacy, which costs a rho of epsilon tanh(epsilon / 2).".to_owned(),
             )
         }
-        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Concentrated(_)) => Some(format!(
+        (NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteCube | NoiseDistribution::Ball, Price::Concentrated(_)) => Some(format!(
             "Its noise is of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon tanh(epsilon / 2)."
         )),
-        (Law::DiscreteLaplace | Law::DiscreteCube | Law::Ball, Price::Approximate { delta, .. })
+        (NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteCube | NoiseDistribution::Ball, Price::Approximate { delta, .. })
             if !matches!(release.policy, Policy::Decaying { .. })
                 && delta > Delta::ZERO
                 && release.calibration == Calibration::Tight =>
@@ -270,7 +270,7 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
         "exact publication times when the worker is late, and that it has stopped".to_owned(),
         "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
     ];
-    let is_slow = |release: &Release| matches!(release.function.target.keep(), Keep::Records { .. });
+    let is_slow = |release: &Release| matches!(release.function.target.keep(), AccumulatorSpec::Records { .. });
     if settings.releases.iter().any(is_slow) {
         let slow = "how long a window takes to compute, which depends on its records: it shows where a synopsis falls due meanwhile";
         lines.push(slow.to_owned());
@@ -328,14 +328,14 @@ fn slow(settings: &Settings) -> Option<String> {
     let one = settings.releases.iter().map(|release| release.function.target.cost().products);
     let products = one.fold(0, u64::saturating_add).saturating_mul(settings.groups() as u64);
     let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.publish_delay);
-    // Windows are computed one after the other, each from its cut on: what falls due then waits.
+    // Windows are computed one after the other, each from its cutoff on: what falls due then waits.
     let length = micros(settings.windows.grid.length()).max(1);
     let busy = kafka.clock_slack.saturating_add(longest);
     let falls_into = micros(delay) % length < micros(busy);
     (longest > Duration::ZERO && (longest > delay || falls_into)).then(|| {
         format!(
             "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
-             second, and is computed from its cut on; windows.publish_delay is {}: what falls due meanwhile is late, and that \
+             second, and is computed from its cutoff on; windows.publish_delay is {}: what falls due meanwhile is late, and that \
              shows something of the records",
             crate::clock::show(longest),
             crate::clock::show(delay)

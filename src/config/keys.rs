@@ -47,7 +47,7 @@ pub const KEYS: &[(&str, &str)] = &[
     ("windows.end", r#"a time with its offset, such as "2014-01-01T05:00:00Z""#),
     ("windows.grace", r#"a duration such as "1h": how long after its end a window still takes records"#),
     ("windows.ahead", r#"a duration such as "5m": how far event time may be ahead of the message timestamp"#),
-    ("windows.publish_delay", r#"a duration such as "1m": from the cut of a window to its publication"#),
+    ("windows.publish_delay", r#"a duration such as "1m": from the cutoff of a window to its publication"#),
     ("privacy", "a table [privacy]"),
     ("privacy.unit", r#""record" or { user = { column = "user_id", per = "1d", max_records_per_window = 20 } }"#),
     ("privacy.unit.user", r#"a table such as { column = "user_id", per = "1d", max_records_per_window = 20 }"#),

@@ -37,17 +37,17 @@ use crate::config::budget::Payment;
 use crate::config::choices::{PrivateBandwidths, PrivateOrder, Protected};
 use crate::config::document::Document;
 pub use crate::config::document::Faults;
-use crate::config::over::Over;
+use crate::config::over::WindowKind;
 pub use crate::config::plan::Error;
 use crate::mechanism::calibrate::Delta;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
-use crate::mechanism::{Laplace, Law, Mechanism};
+use crate::mechanism::{Laplace, Mechanism, NoiseDistribution};
 use crate::metrics::Detail;
 use crate::source::broker::Broker;
 use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::description::{self, Definition, Implied};
-use crate::target::{self, Adjacency, Sensitivity, Shape, Target};
+use crate::targets::{self, Adjacency, Sensitivity, Shape, Target};
 use crate::window::grid::Blocks;
 use crate::window::{Axis, Label};
 use crate::{ledger, sink, source, window};
@@ -64,7 +64,7 @@ pub struct Settings {
     pub privacy: Privacy,
     /// Never empty; each has a name of its own.
     pub releases: Vec<Release>,
-    /// From the cut of a window to its publication.
+    /// From the cutoff of a window to its publication.
     pub publish_delay: Duration,
     pub output: Output,
     pub ledger: ledger::Params,
@@ -161,7 +161,7 @@ impl Unit {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub name: String,
-    pub over: Over,
+    pub over: WindowKind,
     pub function: Function,
     /// The columns of the axes, then that of the label.
     pub columns: Vec<String>,
@@ -195,7 +195,12 @@ pub enum Calibration {
 
 impl Calibration {
     /// In the norm of `law`; the papers' is in the 1-norm.
-    pub fn sensitivity(self, target: &dyn Target, law: Law, privacy: &Privacy) -> Result<Sensitivity, target::Error> {
+    pub fn sensitivity(
+        self,
+        target: &dyn Target,
+        law: NoiseDistribution,
+        privacy: &Privacy,
+    ) -> Result<Sensitivity, targets::Error> {
         let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
         match self {
             Calibration::Tight => law.sensitivity(target, adjacency, contributions),
@@ -207,7 +212,7 @@ impl Calibration {
     pub fn mechanism(
         self,
         target: &dyn Target,
-        law: Law,
+        law: NoiseDistribution,
         privacy: &Privacy,
         price: Price,
     ) -> Result<Mechanism, plan::Error> {
@@ -231,7 +236,7 @@ impl Release {
 
     /// Whether it is a sum over several windows of the grid, with noise that goes on from one to the next.
     pub fn is_sum_of_panes(&self) -> bool {
-        self.over != Over::Tumbling && self.function.target.is_sum()
+        self.over != WindowKind::Tumbling && self.function.target.is_sum()
     }
 
     /// Every function that a window can have.
@@ -295,7 +300,7 @@ impl Settings {
     /// How far before its window a charge can lie: as far as windows overlap that are paid for anew each time.
     pub fn reach(&self) -> Duration {
         let panes = self.releases.iter().map(|release| match release.over {
-            Over::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
+            WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
             _ => 0,
         });
         self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
@@ -307,7 +312,7 @@ impl Settings {
         let paid = |release: &Release| {
             let price = release.policy.price(0)?;
             let times = match release.over {
-                Over::Hopping { panes } if !release.is_sum_of_panes() => panes,
+                WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes,
                 _ => 1,
             };
             (0..times).try_fold(price.zero(), |sum, _| sum.checked_add(price))
@@ -353,7 +358,7 @@ pub fn most_values(bytes: usize) -> usize {
 pub fn synopsis_bytes(shape: &Shape) -> usize {
     let points = match &shape.basis {
         // Its points stand in the description, at most 22 characters a coordinate.
-        target::Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
+        targets::Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
         _ => 0,
     };
     message_bytes(shape.values()) + points

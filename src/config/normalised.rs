@@ -5,13 +5,13 @@ use serde_json::{Map, Value, json};
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
 use crate::config::budget::Payment;
-use crate::config::over::Over;
+use crate::config::over::WindowKind;
 use crate::config::{Calibration, Input, Period, Release, Settings, Unit, composition};
 use crate::ledger::Digest;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
-use crate::target::Adjacency;
+use crate::targets::Adjacency;
 use crate::window::grid::Blocks;
 use crate::window::{Axis, Label, Outside};
 
@@ -66,8 +66,8 @@ pub fn json(settings: &Settings) -> String {
             "origin": windows.grid.origin(),
             "length": micros(windows.grid.length()),
             "end": windows.end,
-            "grace": micros(windows.grace),
-            "ahead": micros(windows.ahead),
+            "grace": micros(windows.allowed_lateness),
+            "ahead": micros(windows.max_future_skew),
             "publish_delay": micros(settings.publish_delay),
         },
         "releases": releases,
@@ -124,7 +124,7 @@ fn release(settings: &Settings, release: &Release) -> Value {
             normalised["price"] = json!({ "share": share, "half_after": half_after });
         }
     }
-    if release.over != Over::Tumbling {
+    if release.over != WindowKind::Tumbling {
         normalised["windows"] = json!(release.over);
     }
     if release.body.is_on_points() {

@@ -15,7 +15,7 @@ use crate::mechanism::continual;
 /// The windows that a synopsis speaks of; the windows of the grid are its panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Over {
+pub enum WindowKind {
     /// A pane.
     Tumbling,
     /// The last panes, at least two.
@@ -24,32 +24,32 @@ pub enum Over {
     Cumulative { horizon: u64 },
 }
 
-impl Over {
+impl WindowKind {
     /// The same for correlated noise; none for a pane alone.
-    pub fn series(self) -> Option<continual::Over> {
+    pub fn series(self) -> Option<continual::WindowKind> {
         match self {
-            Over::Tumbling => None,
-            Over::Hopping { panes } => Some(continual::Over::Hopping { panes }),
-            Over::Cumulative { .. } => Some(continual::Over::Cumulative),
+            WindowKind::Tumbling => None,
+            WindowKind::Hopping { panes } => Some(continual::WindowKind::Hopping { panes }),
+            WindowKind::Cumulative { .. } => Some(continual::WindowKind::Cumulative),
         }
     }
 
     pub fn horizon(self) -> u64 {
         match self {
-            Over::Cumulative { horizon } => horizon,
-            Over::Tumbling | Over::Hopping { .. } => 1,
+            WindowKind::Cumulative { horizon } => horizon,
+            WindowKind::Tumbling | WindowKind::Hopping { .. } => 1,
         }
     }
 }
 
 /// `windows` of a release, on the grid of `schedule`.
-pub fn settle(document: &mut Document<'_>, stage: &Stage, schedule: &Schedule) -> Found<Over> {
-    let Some(written) = &stage.windows else { return Ok(Over::Tumbling) };
+pub fn settle(document: &mut Document<'_>, stage: &Stage, schedule: &Schedule) -> Found<WindowKind> {
+    let Some(written) = &stage.windows else { return Ok(WindowKind::Tumbling) };
     let pane = schedule.grid.length();
     let (text, is_hopping) = match written.get_ref() {
-        file::Over::Tumbling => return Ok(Over::Tumbling),
-        file::Over::Hopping(length) => (length, true),
-        file::Over::Cumulative(length) => (length, false),
+        file::WindowKind::Tumbling => return Ok(WindowKind::Tumbling),
+        file::WindowKind::Hopping(length) => (length, true),
+        file::WindowKind::Cumulative(length) => (length, false),
     };
     let length = document.required(&text.span(), "windows", Some(text.clone()), forms::positive_duration)?;
     let panes = panes(*length.get_ref(), pane);
@@ -58,8 +58,8 @@ pub fn settle(document: &mut Document<'_>, stage: &Stage, schedule: &Schedule) -
             let what = format!("has {panes} windows of [windows], and at most {} can overlap", continual::MOST_PANES);
             return Err(document.fault(text.span(), what, "make the windows of [windows] longer"));
         }
-        (true, Some(panes @ 2..)) => Over::Hopping { panes: u32::try_from(panes).unwrap_or(u32::MAX) },
-        (false, Some(horizon)) => Over::Cumulative { horizon },
+        (true, Some(panes @ 2..)) => WindowKind::Hopping { panes: u32::try_from(panes).unwrap_or(u32::MAX) },
+        (false, Some(horizon)) => WindowKind::Cumulative { horizon },
         (true, _) => {
             let what = format!("must be two or more whole windows of [windows], which are {} long", show(pane));
             let hint = "make the windows of [windows] shorter, or this longer";
@@ -75,9 +75,14 @@ pub fn settle(document: &mut Document<'_>, stage: &Stage, schedule: &Schedule) -
 
 /// What takes correlated noise: sums over records, one function for all panes. Other functions are evaluated on the records
 /// of all panes together, and charge each of them again.
-fn sums(document: &mut Document<'_>, stage: &Stage, written: &Spanned<file::Over>, over: Over) -> Found<Over> {
+fn sums(
+    document: &mut Document<'_>,
+    stage: &Stage,
+    written: &Spanned<file::WindowKind>,
+    over: WindowKind,
+) -> Found<WindowKind> {
     let is_sum = stage.function.get_ref().target.is_sum();
-    if let (Over::Cumulative { .. }, false) = (over, is_sum) {
+    if let (WindowKind::Cumulative { .. }, false) = (over, is_sum) {
         let what = "is for sums over records: densities, moments and expressions";
         return Err(document.fault(written.span(), what, r#"take "tumbling", or { hopping = "24h" }"#));
     }
@@ -106,8 +111,8 @@ fn panes(length: Duration, pane: Duration) -> Option<u64> {
 pub fn in_words(release: &Release, pane: Duration) -> Option<String> {
     let name = &release.name;
     let (what, paid) = match (release.over, release.is_sum_of_panes()) {
-        (Over::Tumbling, _) => return None,
-        (Over::Hopping { panes }, is_sum) => {
+        (WindowKind::Tumbling, _) => return None,
+        (WindowKind::Hopping { panes }, is_sum) => {
             let length = show(pane.saturating_mul(panes));
             let what = match is_sum {
                 true => format!("is a sum over the last {panes} windows, {length} together"),
@@ -119,7 +124,7 @@ pub fn in_words(release: &Release, pane: Duration) -> Option<String> {
             };
             (what, paid)
         }
-        (Over::Cumulative { .. }, _) => (
+        (WindowKind::Cumulative { .. }, _) => (
             "is a sum over all windows since it began".to_owned(),
             "a window pays once for all the sums that it is in, whose noise is not independent".to_owned(),
         ),

@@ -1,26 +1,26 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
 use crate::config::choices::Protected;
-use crate::config::over::Over;
+use crate::config::over::WindowKind;
 use crate::config::{Calibration, Function, Input, Period, Release, Settings, Unit, guarantee, normalised};
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::continual::{self, Series};
 use crate::mechanism::price::Price;
 use crate::mechanism::{self, Mechanism};
-use crate::pipeline::{self, Plan, Publication, Way};
+use crate::pipeline::{self, Plan, Publication, ReleaseVariant};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
     Axis, Calibrated, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Smoothing,
     Target, Unit as DescribedUnit,
 };
-use crate::target::{self, Basis, Sensitivity};
+use crate::targets::{self, Basis, Sensitivity};
 use crate::window::Form;
 
 /// Why settings that are sound cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Target(#[from] target::Error),
+    Target(#[from] targets::Error),
     #[error(transparent)]
     Mechanism(#[from] mechanism::Error),
     #[error(transparent)]
@@ -34,7 +34,7 @@ impl Settings {
         release: &Release,
         function: &Function,
         calibration: Calibration,
-    ) -> Result<Sensitivity, target::Error> {
+    ) -> Result<Sensitivity, targets::Error> {
         calibration.sensitivity(&*function.target, release.body.law(), &self.privacy)
     }
 
@@ -105,18 +105,21 @@ impl Settings {
                     columns: release.columns.iter().filter_map(position).collect(),
                     keep: release.function.target.keep(),
                     panes: match release.over {
-                        Over::Hopping { panes } if series.is_none() => panes,
+                        WindowKind::Hopping { panes } if series.is_none() => panes,
                         _ => 1,
                     },
                 },
                 bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
-                ways: release.functions().try_map(|function| self.way(release, function, &bands, is_synthetic))?,
-                tariff: self.tariff(release),
-                series: series.map(|series| pipeline::Serial { series, identity: normalised::identity(self, release) }),
+                variants: release
+                    .functions()
+                    .try_map(|function| self.variant(release, function, &bands, is_synthetic))?,
+                price_schedule: self.price_schedule(release),
+                series: series
+                    .map(|series| pipeline::NoiseSeries { series, identity: normalised::identity(self, release) }),
             })
         };
         let publication = match self.input {
-            Input::Kafka(_) => Publication::AfterCut(self.publish_delay),
+            Input::Kafka(_) => Publication::AfterCutoff(self.publish_delay),
             Input::Files(_) => Publication::AtWindowEnd,
         };
         Ok(Plan {
@@ -130,13 +133,13 @@ impl Settings {
     }
 
     /// How a release is released with one of its functions.
-    pub fn way(
+    pub fn variant(
         &self,
         release: &Release,
         function: &Function,
         bands: &Candidates<Band>,
         is_synthetic: bool,
-    ) -> Result<Way, Error> {
+    ) -> Result<ReleaseVariant, Error> {
         let (mechanism, calibrated) = (self.mechanism_of(release, function)?, self.calibrated(release, function)?);
         let choice = release.private_order.as_ref();
         let order = choice.map(|choice| choice.mechanism(function, &mechanism, self.protected())).transpose()?;
@@ -148,7 +151,7 @@ impl Settings {
         let Function { target, unit, offset, .. } = function;
         let change = self.sensitivity(release, function, release.calibration)?;
         let touched = self.privacy.touched(target.shape().values());
-        Ok(Way {
+        Ok(ReleaseVariant {
             target: target.clone(),
             mechanism,
             change,
@@ -223,7 +226,7 @@ impl Settings {
 
     /// Only of one window: how many there are in a sum differs.
     fn divide_by(&self, release: &Release) -> Option<u64> {
-        self.privacy.records_per_window.filter(|_| release.over == Over::Tumbling)
+        self.privacy.records_per_window.filter(|_| release.over == WindowKind::Tumbling)
     }
 
     fn meaning(&self, release: &Release, function: &Function) -> String {

@@ -14,7 +14,7 @@ use crate::config::sections::Found;
 use crate::config::{Period, Privacy, Release, Settings, Unit, forms, guarantee};
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::price::Price;
-use crate::pipeline::Tariff;
+use crate::pipeline::PriceSchedule;
 use crate::window::grid::Grid;
 
 /// What pays for the noise of a release's first window, and what for all its windows where that is no fixed price.
@@ -136,7 +136,7 @@ fn refusal(release: &file::Release, key: &str, privacy: Found<&Privacy>) -> Opti
     if is_decaying && matches!(release.scale.as_ref().map(Spanned::get_ref), Some(file::Scale::Paper)) {
         return Some(("the papers' scale is for a fixed price", r#"leave out scale = "paper""#));
     }
-    if is_decaying && matches!(over, Some(file::Over::Hopping(_) | file::Over::Cumulative(_))) {
+    if is_decaying && matches!(over, Some(file::WindowKind::Hopping(_) | file::WindowKind::Cumulative(_))) {
         let what = "changes the noise from window to window, and windows that overlap share theirs";
         return Some((what, r#"take `horizon`, or windows = "tumbling""#));
     }
@@ -222,7 +222,7 @@ impl Release {
 
 impl Settings {
     /// What the windows of a release cost.
-    pub fn tariff(&self, release: &Release) -> Tariff {
+    pub fn price_schedule(&self, release: &Release) -> PriceSchedule {
         let choices = release.price_of_choices(self.privacy.total);
         let over = match release.policy {
             Policy::Fixed(_) => None,
@@ -238,7 +238,7 @@ impl Settings {
             Policy::Fixed(_) => release.policy.lasts(self.privacy.limit(), Some(*most), |_| true).is_none(),
             _ => true,
         });
-        Tariff { policy: release.policy, choices, over: over.into_iter().chain(drawn_out).min() }
+        PriceSchedule { policy: release.policy, choices, over: over.into_iter().chain(drawn_out).min() }
     }
 }
 

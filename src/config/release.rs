@@ -16,14 +16,14 @@ use crate::config::sections::Found;
 use crate::config::{Calibration, Function, file, forms, functions};
 use crate::mechanism::Mechanism;
 use crate::synopsis::approximation::Smoothness;
-use crate::target::Basis;
+use crate::targets::Basis;
 use crate::window::{Axis, Label, Outside};
 
 /// `[release]`
 pub struct Stage {
     pub name: String,
     /// Settled by [`crate::config::over`], which knows the grid.
-    pub windows: Option<Spanned<file::Over>>,
+    pub windows: Option<Spanned<file::WindowKind>>,
     pub payment: Spanned<Payment>,
     /// None where the price of a window is fixed.
     pub policy: Option<Policy>,

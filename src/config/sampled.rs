@@ -18,9 +18,9 @@ use crate::config::sections::Found;
 use crate::config::{Privacy, Unit, file, forms, normalised, settle};
 use crate::mechanism::Laplace;
 use crate::synopsis::description::{self, Definition, PriorColumn, Random};
-use crate::target::Sensitivity;
-use crate::target::sampled::{Change, Clipped, Neighbours, SampledTarget};
-use crate::target::sampler::{Plan, Prior};
+use crate::targets::Sensitivity;
+use crate::targets::sampled::{Change, Clipped, Neighbours, SampledTarget};
+use crate::targets::sampler::{Plan, Prior};
 
 /// More plain epsilon protects nobody; a total may be no more either.
 const MOST_AT_WORST: f64 = 1000.0;
@@ -115,7 +115,7 @@ pub fn settle(document: &mut Document<'_>, stages: &mut [Stage], privacy: &mut P
         return Err(alone(document, table.span()));
     }
     if let Some(windows) = &stage.windows
-        && !matches!(windows.get_ref(), file::Over::Tumbling)
+        && !matches!(windows.get_ref(), file::WindowKind::Tumbling)
     {
         let what = "reads several windows, and the sensitivity was sampled for the records of one";
         return Err(document.fault(windows.span(), what, r#"take "tumbling""#));

@@ -17,7 +17,7 @@ use crate::ledger::{self, witness};
 use crate::metrics::Detail;
 use crate::source::broker::{Broker, Security};
 use crate::source::kafka::{Lost, OnBadMessage};
-use crate::target::Adjacency;
+use crate::targets::Adjacency;
 use crate::window::grid::Grid;
 use crate::{sink, source};
 
@@ -42,8 +42,8 @@ pub struct Inlet {
 pub struct Schedule {
     pub grid: Grid,
     pub end: Option<Timestamp>,
-    pub grace: Duration,
-    pub ahead: Duration,
+    pub allowed_lateness: Duration,
+    pub max_future_skew: Duration,
     /// Files have none.
     pub delay: Option<Spanned<Duration>>,
 }
@@ -161,7 +161,7 @@ pub fn schedule(
         (Some(field), Some(false)) => Err(document.fault(
             field.span(),
             "means nothing with files",
-            "every cut is the end of the input: leave it out",
+            "every cutoff is the end of the input: leave it out",
         )),
         (None, Some(true)) => Err(document.missing(place.clone(), key)),
         (field, _) => document.optional(field, forms::duration),
@@ -185,7 +185,13 @@ pub fn schedule(
         }
     }
     let zero = |span: Option<Spanned<Duration>>| span.map_or(Duration::ZERO, Spanned::into_inner);
-    Ok(Schedule { grid, end: end.map(Spanned::into_inner), grace: zero(grace?), ahead: zero(ahead?), delay: delay? })
+    Ok(Schedule {
+        grid,
+        end: end.map(Spanned::into_inner),
+        allowed_lateness: zero(grace?),
+        max_future_skew: zero(ahead?),
+        delay: delay?,
+    })
 }
 
 pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Found<Privacy> {

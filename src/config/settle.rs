@@ -11,7 +11,7 @@ use crate::config::auto::Terms;
 use crate::config::choices::Protected;
 use crate::config::document::{Document, Reported};
 use crate::config::file::{self, Field, File};
-use crate::config::over::{self, Over};
+use crate::config::over::{self, WindowKind};
 use crate::config::release::{self, Stage};
 use crate::config::sampled;
 use crate::config::sections::{self, Schedule};
@@ -25,7 +25,7 @@ use crate::mechanism::price::Price;
 use crate::metrics::Detail;
 use crate::source::Columns;
 use crate::source::topic::Broker;
-use crate::target::Sensitivity;
+use crate::targets::Sensitivity;
 use crate::window::grid::{Blocks, Grid};
 use crate::window::{Cap, Rules};
 
@@ -159,8 +159,8 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
         windows: Rules {
             grid: schedule.grid,
             end: schedule.end,
-            grace: schedule.grace,
-            ahead: schedule.ahead,
+            allowed_lateness: schedule.allowed_lateness,
+            max_future_skew: schedule.max_future_skew,
             keys,
             cap,
         },
@@ -180,7 +180,7 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Result<Settings, Rep
 }
 
 impl Release {
-    fn new(stage: Stage, over: Over) -> Self {
+    fn new(stage: Stage, over: WindowKind) -> Self {
         let payment = stage.payment.into_inner();
         let mut release = Release {
             name: stage.name,
@@ -315,7 +315,7 @@ fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &
     {
         let slack = crate::clock::show(kafka.clock_slack);
         let what = format!("must be longer than input.kafka.clock_slack, {slack}");
-        document.fault(delay.span(), what, "where a window ends is known only that long after its cut");
+        document.fault(delay.span(), what, "where a window ends is known only that long after its cutoff");
     }
 }
 

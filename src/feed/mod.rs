@@ -42,7 +42,7 @@ impl Origin {
     pub fn check(&self) -> Result<(), Error> {
         match self {
             Origin::Topic(params) => match topic::check(params) {
-                Err(error) if !error.is_passing() => Err(error.into()),
+                Err(error) if !error.is_transient() => Err(error.into()),
                 _ => Ok(()),
             },
             Origin::Folder(path) => folder::check(path),

@@ -130,7 +130,7 @@ pub struct Genesis {
     pub total: Price,
     /// The start of the first window that this ledger may release.
     pub first: Timestamp,
-    /// Windows whose cut would be earlier take records up to here (message timestamps).
+    /// Windows whose cutoff would be earlier take records up to here (message timestamps).
     pub backfill_until: Option<Timestamp>,
     /// The input: its topic id, or `files`.
     pub input: String,

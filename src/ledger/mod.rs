@@ -35,7 +35,7 @@ pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Message, Out
 use self::chain::{headers_as_json, random};
 use self::checkpoint::Checkpoint;
 pub use self::error::Error;
-use self::replay::Books;
+use self::replay::LedgerState;
 use self::states::Fresh;
 use self::store::Entry;
 use self::witness::Claim;
@@ -105,7 +105,7 @@ pub struct Ledger {
     /// Held for life; without it the ledger is only looked at.
     lock: Option<File>,
     keep_published: Duration,
-    books: Books,
+    books: LedgerState,
     is_broken: bool,
 }
 

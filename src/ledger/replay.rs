@@ -23,7 +23,7 @@ use crate::window::grid::Span;
 
 /// What the rows say so far.
 #[derive(Debug)]
-pub(super) struct Books {
+pub(super) struct LedgerState {
     pub genesis: Genesis,
     /// Digest of the first row.
     pub origin: Digest,
@@ -31,7 +31,7 @@ pub(super) struct Books {
     pub account: Account,
 }
 
-impl Books {
+impl LedgerState {
     fn begin(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
         if !entry.follows(&Digest::ZERO) {
             return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
@@ -42,7 +42,7 @@ impl Books {
                     return Err(damaged("it is not numbered as a first row".into()));
                 }
                 let account = Account::new(&genesis);
-                Ok(Books { genesis, origin: entry.head.digest, head: entry.head, account })
+                Ok(LedgerState { genesis, origin: entry.head.digest, head: entry.head, account })
             }
             Ok(_) => Err(damaged("the first row, and no other, says what the ledger is about".into())),
             Err(error) => Err(damaged(format!("it cannot be read: {error}"))),
@@ -71,7 +71,7 @@ impl Books {
 }
 
 /// What a worker needs to go on.
-pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<Books, Error> {
+pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
     // One transaction, so that a worker that goes on meanwhile is not mistaken for damage.
     let transaction = connection.transaction().map_err(sqlite)?;
@@ -110,7 +110,7 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<Books, 
 
 /// Verifies the pages, the chain, the order and price of every window, the spent table, the outbox, the states and every
 /// checkpoint.
-pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<Books, Error> {
+pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
     let transaction = connection.transaction().map_err(|error| Error::sqlite(file, error))?;
     check_format(&transaction, file)?;
     let mut checkpoints = checkpoint::sequences(&transaction).map_err(|error| Error::sqlite(file, error))?;
@@ -165,11 +165,11 @@ fn damaged(file: &Path, entry: &Entry, what: &str) -> Error {
     Error::damaged(file, format!("row {}: {what}", entry.head.sequence))
 }
 
-fn first(connection: &Connection, file: &Path) -> Result<Books, Error> {
+fn first(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
     let first = "SELECT sequence, salt, body, digest FROM rows ORDER BY sequence LIMIT 1";
     let entry = connection.query_row(first, [], Entry::read).optional().map_err(|error| Error::sqlite(file, error))?;
     let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
-    Books::begin(&entry, |what| damaged(file, &entry, &what))
+    LedgerState::begin(&entry, |what| damaged(file, &entry, &what))
 }
 
 /// The newest whole checkpoint before the first message that is not known to be published: what may leave is verified.
@@ -183,8 +183,8 @@ fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
 fn rows(
     transaction: &Transaction<'_>,
     file: &Path,
-    mut each: impl FnMut(&Books) -> rusqlite::Result<()>,
-) -> Result<(Books, BTreeMap<Span, Price>), Error> {
+    mut each: impl FnMut(&LedgerState) -> rusqlite::Result<()>,
+) -> Result<(LedgerState, BTreeMap<Span, Price>), Error> {
     let sqlite = |error| Error::sqlite(file, error);
     if let Some(what) = store::check_pages(transaction).map_err(sqlite)? {
         return Err(Error::damaged(file, what));

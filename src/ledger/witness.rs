@@ -79,7 +79,7 @@ pub enum Error {
 
 impl Error {
     /// Whether to try again.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, Error::Unavailable { .. })
     }
 }

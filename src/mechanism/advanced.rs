@@ -2,7 +2,7 @@
 
 use super::calibrate::{Delta, Epsilon};
 use super::{Error, Laplace};
-use crate::target::Sensitivity;
+use crate::targets::Sensitivity;
 
 impl Laplace {
     /// The scale `lambda_delta = 2 S sqrt(2 N ln(1/delta)) / price` (`[AR17]` theorem 7) or the pure `N S / price`, whichever

@@ -3,7 +3,7 @@
 use super::calibrate::{Epsilon, Scale};
 use super::noise::{Generator, RoundedBall};
 use super::{Error, Noisy};
-use crate::target::{Exact, Sensitivity};
+use crate::targets::{Exact, Sensitivity};
 
 /// The K-norm mechanism of the 2-norm (Hardt and Talwar 2010), calibrated to the change of all values together and one
 /// price. A departure from `[AR17]`, made for whitened coordinates, of which a record changes none by much.

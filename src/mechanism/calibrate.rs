@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use crate::target::Sensitivity;
+use crate::targets::Sensitivity;
 
 /// A privacy price or budget in nats, exact: a whole number of 10^-12.
 ///

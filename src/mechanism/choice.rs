@@ -7,9 +7,9 @@
 use super::calibrate::Epsilon;
 use super::noise::Generator;
 use super::{Error, Laplace, Noisy};
-use crate::target::marginals::{BINS, Marginals};
-use crate::target::{Adjacency, Exact, Sensitivity};
-use crate::window::keep::State;
+use crate::targets::marginals::{BINS, Marginals};
+use crate::targets::{Adjacency, Exact, Sensitivity};
+use crate::window::accumulator::Accumulator;
 
 /// What can be chosen: never nothing.
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ impl Bandwidth {
     }
 
     /// Draws. The index of a candidate; each call costs the price once more.
-    pub fn choose(&self, state: &State, generator: &mut Generator) -> usize {
+    pub fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
         let counts = self.noise.release(&self.marginals.evaluate(state), generator);
         self.nearest(&counts)
     }
@@ -169,7 +169,7 @@ fn quartiles(counts: &[f64], total: f64) -> f64 {
 ///
 /// `D_h` is read off the whole numbers of the table `T` that is used; there is no float between the values and the choice. A
 /// record that changes every value by at most `S` changes a row's sum by at most `S max_i sum_j |T[i][j]|`. Where a target
-/// lists the effects of single records ([`crate::target::Target::effects`]), of which every change is a convex combination up
+/// lists the effects of single records ([`crate::targets::Target::effects`]), of which every change is a convex combination up
 /// to rounding, it is at most `max |T e| + max_i sum_j |T[i][j]|` over all effects `e` (twice the first for a record that
 /// moves), and mostly far less: high orders leave little of a smooth kernel undone. A unit is charged for each of its
 /// records.
@@ -194,7 +194,7 @@ pub struct Change {
     pub values: usize,
     /// The most that it changes any value.
     pub sup: u64,
-    /// [`crate::target::Target::effects`].
+    /// [`crate::targets::Target::effects`].
     pub effects: Option<Vec<Vec<i128>>>,
     pub adjacency: Adjacency,
     /// The most records of a unit.
@@ -348,8 +348,8 @@ mod tests {
     /// lies on three nodes and an effect on one, which high orders see.
     #[test]
     fn no_record_of_a_density_changes_a_score_by_more_than_its_effects_say() {
-        use crate::target::Target;
-        use crate::target::density::Density;
+        use crate::targets::Target;
+        use crate::targets::density::Density;
         for (bandwidth, degree) in [(0.06, 24), (0.2, 10)] {
             let density = Density::new(&[bandwidth], degree).unwrap();
             let keep = density.keep();

@@ -2,7 +2,7 @@
 //! epsilon is known.
 
 use super::calibrate::{Rho, Scale};
-use crate::target::Sensitivity;
+use crate::targets::Sensitivity;
 
 /// At least the `rho` of discrete Laplace noise of `scale` on values that neighbours change by at most `change` in the
 /// 1-norm: with `t = change / scale` at most `t + exp(-t) - 1 + min(t, 1) / 6 scale^2`, rounded up by less than six units

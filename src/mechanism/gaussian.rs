@@ -5,7 +5,7 @@ use num_bigint::BigUint;
 use super::calibrate::{Delta, Epsilon, Rho, Scale};
 use super::noise::{DiscreteGaussian, Generator};
 use super::{Error, Noisy};
-use crate::target::Exact;
+use crate::targets::Exact;
 
 /// Independent discrete Gaussian noise on every value (`[CKS20]`), calibrated to the change of all values together in the
 /// 2-norm and to one price, for the adjacency of that change.

@@ -17,7 +17,7 @@ use std::fmt;
 use rand::rngs::SysError;
 use serde::{Deserialize, Serialize};
 
-use crate::target::{self, Adjacency, Exact, Sensitivity, Target};
+use crate::targets::{self, Adjacency, Exact, Sensitivity, Target};
 pub use ball::Ball;
 use calibrate::{Delta, Epsilon, Rho, Scale};
 pub use gaussian::Gaussian;
@@ -38,7 +38,7 @@ impl Noisy {
 
 /// The law of the noise on an exact vector, `s` its scale. Each is made for the change in one norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Law {
+pub enum NoiseDistribution {
     /// `P[noise = z] ~ exp(-sum_i |z_i| / s)`, for the 1-norm.
     #[serde(rename = "discrete laplace")]
     DiscreteLaplace,
@@ -53,29 +53,29 @@ pub enum Law {
     DiscreteGaussian,
 }
 
-impl fmt::Display for Law {
+impl fmt::Display for NoiseDistribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Law::DiscreteLaplace => "Laplace",
-            Law::DiscreteCube => "cube",
-            Law::Ball => "ball",
-            Law::DiscreteGaussian => "Gaussian",
+            NoiseDistribution::DiscreteLaplace => "Laplace",
+            NoiseDistribution::DiscreteCube => "cube",
+            NoiseDistribution::Ball => "ball",
+            NoiseDistribution::DiscreteGaussian => "Gaussian",
         })
     }
 }
 
-impl Law {
+impl NoiseDistribution {
     /// How much a unit of at most `contributions` records can change the values of `target` in the norm of this law.
     pub fn sensitivity(
         self,
         target: &dyn Target,
         adjacency: Adjacency,
         contributions: u32,
-    ) -> Result<Sensitivity, target::Error> {
+    ) -> Result<Sensitivity, targets::Error> {
         match self {
-            Law::DiscreteLaplace => target.sensitivity(adjacency, contributions),
-            Law::DiscreteCube => target.sup_sensitivity(adjacency, contributions).map(Sensitivity),
-            Law::Ball | Law::DiscreteGaussian => {
+            NoiseDistribution::DiscreteLaplace => target.sensitivity(adjacency, contributions),
+            NoiseDistribution::DiscreteCube => target.sup_sensitivity(adjacency, contributions).map(Sensitivity),
+            NoiseDistribution::Ball | NoiseDistribution::DiscreteGaussian => {
                 target.euclidean_sensitivity(adjacency, contributions).map(Sensitivity)
             }
         }
@@ -92,17 +92,17 @@ pub enum Mechanism {
 }
 
 impl Mechanism {
-    /// For `values` values; `change` is [`Law::sensitivity`]. Laws of pure differential privacy take what a price pays of that
+    /// For `values` values; `change` is [`NoiseDistribution::sensitivity`]. Laws of pure differential privacy take what a price pays of that
     /// kind; Gaussian noise has no pure price, and slots calibrate nothing.
-    pub fn calibrated(law: Law, change: Sensitivity, values: usize, price: Price) -> Result<Self, Error> {
+    pub fn calibrated(law: NoiseDistribution, change: Sensitivity, values: usize, price: Price) -> Result<Self, Error> {
         match law {
-            Law::DiscreteLaplace => match price {
+            NoiseDistribution::DiscreteLaplace => match price {
                 Price::Concentrated(rho) => Laplace::for_rho(change, rho).map(Mechanism::Laplace),
                 _ => Laplace::calibrated(change, price.pure()).map(Mechanism::Laplace),
             },
-            Law::DiscreteCube => Cube::calibrated(change.0, price.pure()).map(Mechanism::Cube),
-            Law::Ball => Ball::calibrated(change.0, price.pure()).map(Mechanism::Ball),
-            Law::DiscreteGaussian => match price {
+            NoiseDistribution::DiscreteCube => Cube::calibrated(change.0, price.pure()).map(Mechanism::Cube),
+            NoiseDistribution::Ball => Ball::calibrated(change.0, price.pure()).map(Mechanism::Ball),
+            NoiseDistribution::DiscreteGaussian => match price {
                 Price::Pure(_) | Price::Slots(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
                 Price::Approximate { epsilon, delta } => {
                     Gaussian::for_epsilon_delta(change.0, values, epsilon, delta).map(Mechanism::Gaussian)
@@ -112,16 +112,16 @@ impl Mechanism {
         }
     }
 
-    pub fn law(&self) -> Law {
+    pub fn law(&self) -> NoiseDistribution {
         match self {
-            Mechanism::Laplace(_) => Law::DiscreteLaplace,
-            Mechanism::Cube(_) => Law::DiscreteCube,
-            Mechanism::Ball(_) => Law::Ball,
-            Mechanism::Gaussian(_) => Law::DiscreteGaussian,
+            Mechanism::Laplace(_) => NoiseDistribution::DiscreteLaplace,
+            Mechanism::Cube(_) => NoiseDistribution::DiscreteCube,
+            Mechanism::Ball(_) => NoiseDistribution::Ball,
+            Mechanism::Gaussian(_) => NoiseDistribution::DiscreteGaussian,
         }
     }
 
-    /// The `s` of the [`Law`], in grid units.
+    /// The `s` of the [`NoiseDistribution`], in grid units.
     pub fn scale(&self) -> Scale {
         match self {
             Mechanism::Laplace(laplace) => laplace.scale(),
@@ -209,7 +209,7 @@ pub struct Cube {
 }
 
 impl Cube {
-    /// `sup` is [`Target::sup_sensitivity`](crate::target::Target::sup_sensitivity). At most `2^20` values are released.
+    /// `sup` is [`Target::sup_sensitivity`](crate::targets::Target::sup_sensitivity). At most `2^20` values are released.
     pub fn calibrated(sup: u64, price: Epsilon) -> Result<Self, Error> {
         Scale::for_price(Sensitivity(sup), price).map(|scale| Cube { scale })
     }
@@ -259,5 +259,5 @@ pub enum Error {
     #[error("a point has {axes} coordinates, each from 0 to 1, and the function has one value there")]
     Point { axes: usize },
     #[error(transparent)]
-    Kernel(#[from] target::Error),
+    Kernel(#[from] targets::Error),
 }

@@ -3,7 +3,7 @@
 use super::Error;
 use super::calibrate::{Epsilon, Scale};
 use super::noise::{Generator, permute_and_flip};
-use crate::target::{Exact, Sensitivity};
+use crate::targets::{Exact, Sensitivity};
 
 /// The exponential mechanism over a finite public set of functions (Hall, Rinaldo and Wasserman 2013, section 3.2), by its
 /// variant permute-and-flip (McKenna and Sheldon 2020): never a worse utility on average, and no normaliser to compute.
@@ -48,7 +48,7 @@ pub struct Candidates {
 impl Candidates {
     /// `functions` in the grid units of the exact values, which must not be what they were chosen by; a point that one does
     /// not reach does not count for it. `sup` is
-    /// [`Target::sup_sensitivity`](crate::target::Target::sup_sensitivity).
+    /// [`Target::sup_sensitivity`](crate::targets::Target::sup_sensitivity).
     pub fn calibrated(functions: Vec<Vec<i128>>, sup: u64, price: Epsilon) -> Result<Self, Error> {
         Ok(Candidates { functions, selection: Selection::calibrated(sup, price)? })
     }

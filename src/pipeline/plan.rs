@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::price::Tariff;
-use super::series::Serial;
+use super::price::PriceSchedule;
+use super::series::NoiseSeries;
 use crate::clock::Timestamp;
 use crate::mechanism::choice::{self, Candidates};
 use crate::mechanism::noise::Generator;
 use crate::mechanism::price::Price;
 use crate::mechanism::{Mechanism, Noisy};
-use crate::synopsis::description::{Description, Over, Panes};
-use crate::target::{Basis, Exact, Sensitivity, Target};
+use crate::synopsis::description::{Description, Panes, WindowKind};
+use crate::targets::{Basis, Exact, Sensitivity, Target};
+use crate::window::accumulator::Accumulator;
 use crate::window::grid::{Blocks, Span};
-use crate::window::keep::State;
 use crate::window::{Form, Rules};
 
 /// What is released, and for what price. All of it is public.
@@ -35,18 +35,18 @@ pub struct Plan {
 #[derive(Clone, Debug)]
 pub struct Release {
     pub form: Form,
-    /// The private choice of a bandwidth, where there is one: it says which of `ways` a window and key takes.
+    /// The private choice of a bandwidth, where there is one: it says which of `variants` a window and key takes.
     pub bandwidth: Option<choice::Bandwidth>,
-    pub ways: Candidates<Way>,
+    pub variants: Candidates<ReleaseVariant>,
     /// The price of each window, choices and all, for every block that it meets.
-    pub tariff: Tariff,
+    pub price_schedule: PriceSchedule,
     /// For sums over several panes: what they share, and how their noise goes on. The price is that of a pane.
-    pub series: Option<Serial>,
+    pub series: Option<NoiseSeries>,
 }
 
 /// How a window and key can be released.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct ReleaseVariant {
     pub target: Arc<dyn Target>,
     pub mechanism: Mechanism,
     /// What a unit can change, in the norm of the noise, and in how many values: what another price is calibrated with.
@@ -64,7 +64,9 @@ pub struct Way {
 impl Plan {
     /// The most multiplications that a window can take, all releases and keys together.
     pub fn longest(&self) -> u64 {
-        let one = |release: &Release| release.ways.iter().map(|way| way.target.cost().products).max().unwrap_or(0);
+        let one = |release: &Release| {
+            release.variants.iter().map(|variant| variant.target.cost().products).max().unwrap_or(0)
+        };
         let all = self.releases.iter().map(one).fold(0, u64::saturating_add);
         all.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
     }
@@ -78,31 +80,36 @@ impl Plan {
 
 impl Release {
     /// The way that the records choose, or the only one.
-    pub(super) fn way<'w>(&self, ways: &'w Candidates<Way>, state: &State, generator: &mut Generator) -> &'w Way {
-        ways.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
+    pub(super) fn variant<'w>(
+        &self,
+        variants: &'w Candidates<ReleaseVariant>,
+        state: &Accumulator,
+        generator: &mut Generator,
+    ) -> &'w ReleaseVariant {
+        variants.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
     }
 
     /// What a synopsis says where the function is evaluated on several windows anew.
     pub(super) fn panes(&self, newest: Span) -> Option<Panes> {
-        let over = Over::Hopping(self.form.panes);
+        let over = WindowKind::Hopping(self.form.panes);
         (self.form.panes > 1).then_some(Panes { over, newest, step: None })
     }
 
     /// What every way and window has in common stands in any description.
     pub fn description(&self) -> &Description {
-        self.ways.first().descriptions.first()
+        self.variants.first().descriptions.first()
     }
 }
 
-impl Way {
+impl ReleaseVariant {
     /// The description of the order that the values choose, or of the only one.
-    pub(super) fn about(&self, exact: &Exact, generator: &mut Generator) -> &Description {
+    pub(super) fn description(&self, exact: &Exact, generator: &mut Generator) -> &Description {
         self.descriptions.get(self.order.as_ref().map_or(0, |choice| choice.choose(exact, generator)))
     }
 
     /// Noisy values in natural units.
     #[expect(clippy::cast_precision_loss, reason = "already private: rounding is post-processing")]
-    pub fn natural(&self, noisy: &Noisy) -> Vec<f64> {
+    pub fn dequantize(&self, noisy: &Noisy) -> Vec<f64> {
         let scaled = noisy.values().iter().map(|value| *value as f64 * self.unit).collect();
         let published = self.target.publish(scaled);
         match self.target.shape().basis {
@@ -116,17 +123,17 @@ impl Way {
 /// When a window is due on the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publication {
-    /// So long after its cut.
-    AfterCut(Duration),
-    /// Files have no cut: what is written as the time is the window's own end.
+    /// So long after its cutoff.
+    AfterCutoff(Duration),
+    /// Files have no cutoff: what is written as the time is the window's own end.
     AtWindowEnd,
 }
 
 impl Publication {
     /// When the synopses of a window are due.
-    pub(super) fn due(self, window: Span, cut: Timestamp) -> Timestamp {
+    pub(super) fn due(self, window: Span, cutoff: Timestamp) -> Timestamp {
         match self {
-            Publication::AfterCut(delay) => cut.plus(delay),
+            Publication::AfterCutoff(delay) => cutoff.plus(delay),
             Publication::AtWindowEnd => window.end,
         }
     }
@@ -139,12 +146,12 @@ impl Publication {
         backfill_until: Option<Timestamp>,
         now: Timestamp,
     ) -> u64 {
-        let Publication::AfterCut(delay) = self else { return 0 };
-        let cut = now.minus(delay);
-        if backfill_until.is_some_and(|backfill| cut < backfill) {
+        let Publication::AfterCutoff(delay) = self else { return 0 };
+        let cutoff = now.minus(delay);
+        if backfill_until.is_some_and(|backfill| cutoff < backfill) {
             return 0;
         }
-        let end = cut.minus(rules.grace);
+        let end = cutoff.minus(rules.allowed_lateness);
         let end = rules.end.map_or(end, |last| end.min(last));
         rules.grid.count(until, end)
     }

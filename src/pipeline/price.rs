@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::plan::{Plan, Publication, Release, Way};
+use super::plan::{Plan, Publication, Release, ReleaseVariant};
 use crate::accountant::policy::{Policy, number};
 use crate::accountant::{self, Charged};
 use crate::clock::Timestamp;
@@ -16,7 +16,7 @@ use crate::window::grid::Span;
 
 /// What a release pays for its windows, choices and all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tariff {
+pub struct PriceSchedule {
     pub policy: Policy,
     /// What of every price pays for private choices, and not for the function's noise.
     pub choices: Price,
@@ -25,7 +25,7 @@ pub struct Tariff {
     pub over: Option<u64>,
 }
 
-impl Tariff {
+impl PriceSchedule {
     /// What window `n` of a block costs; `None` where the release is over.
     pub fn price(&self, n: u64) -> Option<Price> {
         if self.over.is_some_and(|over| n >= over) { None } else { self.policy.price(n) }
@@ -38,7 +38,7 @@ impl Plan {
         let price = |(release, span): (&Release, &Span)| {
             // The largest number of the blocks that it meets is that of the first: policies never rise.
             let block = self.blocks.span_of(span.start);
-            release.tariff.price(number(self.rules.grid, block, first, window))
+            release.price_schedule.price(number(self.rules.grid, block, first, window))
         };
         self.releases.iter().zip(spans).map(price).collect()
     }
@@ -64,15 +64,15 @@ impl Plan {
     /// schedule alone: `first` is the first window of the ledger.
     pub fn lasts_until(&self, window: Span, first: Timestamp) -> Option<Timestamp> {
         let block = self.blocks.span_of(window.start);
-        let fixed = self.releases.iter().filter_map(|release| match release.tariff.policy {
+        let fixed = self.releases.iter().filter_map(|release| match release.price_schedule.policy {
             Policy::Fixed(price) => Some(price),
             Policy::Horizon { .. } | Policy::Decaying { .. } => None,
         });
-        let is_fixed = self.releases.iter().all(|release| release.tariff.over.is_none());
+        let is_fixed = self.releases.iter().all(|release| release.price_schedule.over.is_none());
         // Beside a policy the fixed prices are set aside for the whole block.
         let paid = match fixed.reduce(|sum, price| sum.checked_add(price).unwrap_or(self.total)) {
             Some(price) if is_fixed => Policy::Fixed(price).lasts(self.limit, None, |_| true),
-            _ => self.releases.iter().filter_map(|release| release.tariff.over).min(),
+            _ => self.releases.iter().filter_map(|release| release.price_schedule.over).min(),
         }?;
         let grid = self.rules.grid;
         let length = i64::try_from(grid.length().as_micros()).unwrap_or(i64::MAX);
@@ -92,10 +92,10 @@ impl Plan {
         metrics.next_release.set(self.next_release(until, ledger.backfill_until));
         let block = self.blocks.span_of(window.start);
         for release in &self.releases {
-            let price = release.tariff.price(number(self.rules.grid, block, first, window));
+            let price = release.price_schedule.price(number(self.rules.grid, block, first, window));
             // One that is over shows its last.
-            let ways = price.and_then(|price| release.ways_at(price).ok());
-            if let Some(scale) = ways.map(|ways| ways.first().descriptions.first().noise.scale) {
+            let variants = price.and_then(|price| release.variants_at(price).ok());
+            if let Some(scale) = variants.map(|variants| variants.first().descriptions.first().noise.scale) {
                 metrics.noise_scale.with_label_values(&[&release.description().release]).set(scale);
             }
         }
@@ -107,8 +107,8 @@ impl Plan {
     fn next_release(&self, until: Timestamp, backfill_until: Option<Timestamp>) -> Option<Timestamp> {
         let window = self.rules.grid.span_of(until);
         let is_over = self.rules.end.is_some_and(|end| window.end > end);
-        let has_schedule = matches!(self.publication, Publication::AfterCut(_));
-        (has_schedule && !is_over).then(|| self.publication.due(window, self.rules.cut(window, backfill_until)))
+        let has_schedule = matches!(self.publication, Publication::AfterCutoff(_));
+        (has_schedule && !is_over).then(|| self.publication.due(window, self.rules.cutoff(window, backfill_until)))
     }
 
     /// Why a window was not paid for, `first` being the first that a release speaks of.
@@ -121,21 +121,21 @@ impl Plan {
 
 impl Release {
     /// How a window that costs `price` is released.
-    pub(super) fn ways_at(&self, price: Price) -> Result<Cow<'_, Candidates<Way>>, mechanism::Error> {
-        match self.tariff.policy {
-            Policy::Fixed(_) | Policy::Horizon { .. } => Ok(Cow::Borrowed(&self.ways)),
+    pub(super) fn variants_at(&self, price: Price) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::Error> {
+        match self.price_schedule.policy {
+            Policy::Fixed(_) | Policy::Horizon { .. } => Ok(Cow::Borrowed(&self.variants)),
             Policy::Decaying { .. } => {
-                let own = price.checked_sub(self.tariff.choices).ok_or(mechanism::Error::NoPrice)?;
-                self.ways.try_map(|way| way.at(price, own)).map(Cow::Owned)
+                let own = price.checked_sub(self.price_schedule.choices).ok_or(mechanism::Error::NoPrice)?;
+                self.variants.try_map(|variant| variant.at(price, own)).map(Cow::Owned)
             }
         }
     }
 }
 
-impl Way {
+impl ReleaseVariant {
     /// The same for a window that costs `price`, `own` of it for the noise. The bands grow with the scale of the noise.
     #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
-    fn at(&self, price: Price, own: Price) -> Result<Way, mechanism::Error> {
+    fn at(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::Error> {
         let mechanism = Mechanism::calibrated(self.mechanism.law(), self.change, self.touched, own)?;
         let factor = mechanism.scale().units() as f64 / self.mechanism.scale().units() as f64;
         let descriptions = self.descriptions.try_map(|description| {
@@ -144,6 +144,6 @@ impl Way {
             Ok::<_, mechanism::Error>(description)
         })?;
         let order = self.order.as_ref().map(|order| order.at_scale(factor));
-        Ok(Way { mechanism, order, descriptions, ..self.clone() })
+        Ok(ReleaseVariant { mechanism, order, descriptions, ..self.clone() })
     }
 }

@@ -27,7 +27,7 @@ pub struct Progress {
 ///
 /// # Errors
 ///
-/// Where [`Error::is_passing`] says so, the same step is to be repeated later. Otherwise the worker must stop.
+/// Where [`Error::is_transient`] says so, the same step is to be repeated later. Otherwise the worker must stop.
 pub fn step(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
@@ -87,11 +87,11 @@ pub enum Error {
 
 impl Error {
     /// Whether to try again.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Error::Ledger(_) => false,
-            Error::Witness(error) => error.is_passing(),
-            Error::Sink(error) => error.is_passing(),
+            Error::Witness(error) => error.is_transient(),
+            Error::Sink(error) => error.is_transient(),
         }
     }
 }

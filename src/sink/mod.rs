@@ -41,9 +41,9 @@ pub enum Error {
 
 impl Error {
     /// Whether to try again.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Error::Broker(error) => error.is_passing(),
+            Error::Broker(error) => error.is_transient(),
             Error::File { .. } => true,
             Error::TooLarge { .. } | Error::Different { .. } | Error::Header(_) => false,
         }

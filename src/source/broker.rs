@@ -216,7 +216,10 @@ impl Broker {
             format!("every user of this machine can read the secret in {path}: chmod o= {path}")
         });
         let is_bare = self.security.sasl.is_some() && self.security.tls.is_none();
-        let bare = format!("{} asks for a password, but without TLS whoever is between can read all that is sent", self.servers);
+        let bare = format!(
+            "{} asks for a password, but without TLS whoever is between can read all that is sent",
+            self.servers
+        );
         open.chain(is_bare.then_some(bare)).collect()
     }
 

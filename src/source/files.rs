@@ -93,7 +93,7 @@ impl Source for Files {
         Ok(self.read()?.map_or(Event::Idle, Event::Batch))
     }
 
-    /// The end of all files, for every cut: nothing in a file says when it came.
+    /// The end of all files, for every cutoff: nothing in a file says when it came.
     fn ends(&mut self, _cut: Timestamp) -> Result<Option<Positions>, Error> {
         Ok(Some(Positions([(0, i64::MAX)].into())))
     }

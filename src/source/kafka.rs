@@ -23,7 +23,7 @@ use crate::source::{Columns, Error, Event, Positions, Source};
 pub struct Params {
     pub broker: Broker,
     pub topic: String,
-    /// More than the clocks and replicas of the brokers lag: end offsets are taken this long after a cut.
+    /// More than the clocks and replicas of the brokers lag: end offsets are taken this long after a cutoff.
     pub clock_slack: Duration,
     /// Accept `CreateTime` topics: producers then decide what belongs to a window.
     pub trust_producer_time: bool,
@@ -154,8 +154,8 @@ impl Source for Kafka {
         }
     }
 
-    fn ends(&mut self, cut: Timestamp) -> Result<Option<Positions>, Error> {
-        Ok(self.watch.ends(cut))
+    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error> {
+        Ok(self.watch.ends(cutoff))
     }
 
     fn reached(&self, ends: &Positions) -> Result<bool, Error> {

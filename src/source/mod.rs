@@ -97,9 +97,9 @@ pub trait Source {
     /// The next event. Partitions that have reached `until` are not read further.
     fn next(&mut self, until: Option<&Positions>, patience: Duration) -> Result<Event, Error>;
 
-    /// Where records with a message timestamp before `cut` end, once that is known. The first call makes it be taken, some
-    /// time after the cut, so ask for the next cut early.
-    fn ends(&mut self, cut: Timestamp) -> Result<Option<Positions>, Error>;
+    /// Where records with a message timestamp before `cutoff` end, once that is known. The first call makes it be taken, some
+    /// time after the cutoff, so ask for the next cutoff early.
+    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error>;
 
     /// Whether everything before `ends` has been handed out.
     fn reached(&self, ends: &Positions) -> Result<bool, Error>;
@@ -153,7 +153,7 @@ pub enum Error {
 
 impl Error {
     /// Whether trying again later may help.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, Error::Unavailable { .. })
     }
 }

@@ -1,4 +1,4 @@
-//! How far a topic reached at each cut: taken on time, whatever the reading does.
+//! How far a topic reached at each cutoff: taken on time, whatever the reading does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::source::broker::{Broker, Ear, PATIENCE};
 use crate::source::topic::{self, Topic};
 use crate::source::{Error, Positions};
 
-/// How often the topic's id and partitions are looked at between cuts.
+/// How often the topic's id and partitions are looked at between cutoffs.
 const ROUND: Duration = Duration::from_secs(5);
 /// How long after a failure the next look is.
 const RETRY: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ struct State {
 pub(super) struct Watch(Arc<(Mutex<State>, Condvar)>);
 
 impl Watch {
-    /// Starts watching `topic`. Ends are taken `slack` after their cut, as told by `clock`.
+    /// Starts watching `topic`. Ends are taken `slack` after their cutoff, as told by `clock`.
     pub fn start(
         survey: Survey,
         topic: &Topic,
@@ -120,11 +120,11 @@ impl Watch {
         state.changed = None;
     }
 
-    /// Where the partitions end at `cut`, once that is known; the first call makes it be taken.
-    pub fn ends(&self, cut: Timestamp) -> Option<Positions> {
+    /// Where the partitions end at `cutoff`, once that is known; the first call makes it be taken.
+    pub fn ends(&self, cutoff: Timestamp) -> Option<Positions> {
         let mut state = self.state();
-        let known = state.known.get(&cut).cloned();
-        if known.is_none() && state.pending.insert(cut) {
+        let known = state.known.get(&cutoff).cloned();
+        if known.is_none() && state.pending.insert(cutoff) {
             self.0.1.notify_one();
         }
         known
@@ -193,7 +193,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for `pause`, or until a cut is due; gives the cuts that are, `None` at the end.
+    /// Waits for `pause`, or until a cutoff is due; gives the cutoffs that are, `None` at the end.
     fn wait(&self, pause: Duration) -> Option<Vec<Timestamp>> {
         let started = Instant::now();
         let mut state = lock(&self.shared);
@@ -206,10 +206,10 @@ impl Watcher {
             let mut rest = pause.saturating_sub(started.elapsed());
             // After a failure nothing is due before the pause is over.
             if pause == ROUND {
-                rest = state.pending.first().map_or(rest, |cut| cut.plus(self.slack).since(now).min(rest));
+                rest = state.pending.first().map_or(rest, |cutoff| cutoff.plus(self.slack).since(now).min(rest));
             }
             if rest.is_zero() {
-                return Some(state.pending.iter().copied().filter(|cut| cut.plus(self.slack) <= now).collect());
+                return Some(state.pending.iter().copied().filter(|cutoff| cutoff.plus(self.slack) <= now).collect());
             }
             let waited = self.shared.1.wait_timeout(state, rest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -218,12 +218,13 @@ impl Watcher {
 
     fn look(&self, due: &[Timestamp]) -> Result<Found, Error> {
         let partitions = self.survey.partitions(&self.id)?;
-        let ends = due.iter().map(|cut| Ok((*cut, self.ends(*cut, &partitions)?))).collect::<Result<_, Error>>()?;
+        let ends =
+            due.iter().map(|cutoff| Ok((*cutoff, self.ends(*cutoff, &partitions)?))).collect::<Result<_, Error>>()?;
         Ok(Found { partitions, ends })
     }
 
-    fn ends(&self, cut: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
-        let time = cut.plus(self.slack);
+    fn ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
+        let time = cutoff.plus(self.slack);
         let mut found = BTreeMap::new();
         // The worker was away. The high watermark would do too, but every window would stay open until it is reached.
         if self.stamped_by_broker && (self.clock)().since(time) > LATE {
@@ -239,9 +240,9 @@ impl Watcher {
     fn note(&self, found: Found) {
         let mut state = lock(&self.shared);
         state.connected = true;
-        for (cut, positions) in found.ends {
-            state.pending.remove(&cut);
-            state.known.insert(cut, positions);
+        for (cutoff, positions) in found.ends {
+            state.pending.remove(&cutoff);
+            state.known.insert(cutoff, positions);
         }
         while state.known.len() > KEPT {
             state.known.pop_first();

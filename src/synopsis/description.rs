@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 
 pub use self::privacy::{Charge, Definition, Implied, PriorColumn, Privacy, Random, Unit};
 use crate::clock::Timestamp;
-pub use crate::mechanism::Law;
+pub use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::Epsilon;
 pub use crate::synopsis::approximation::Smoothness;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
-use crate::target::Shape;
-use crate::target::machine::{Kernel, Loss};
-use crate::target::moments::most_frequencies;
-pub use crate::target::{Basis, KernelBasis, PointKernel};
+use crate::targets::Shape;
+use crate::targets::machine::{Kernel, Loss};
+use crate::targets::moments::most_frequencies;
+pub use crate::targets::{Basis, KernelBasis, PointKernel};
 use crate::window::grid::Span;
 
 /// The version of the format that this program writes and reads.
@@ -76,7 +76,7 @@ pub struct Description {
 /// The windows of the grid that a synopsis speaks of together; there is a synopsis for each newest one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Panes {
-    pub over: Over,
+    pub over: WindowKind,
     /// The newest pane.
     pub newest: Span,
     /// How many synopses of a sum came before this one. Their noise is not independent: each has that of the panes that it
@@ -89,7 +89,7 @@ pub struct Panes {
 /// How many panes they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Over {
+pub enum WindowKind {
     /// The last so many, or all since the beginning where there are fewer.
     Hopping(u32),
     /// All since the beginning.
@@ -211,8 +211,8 @@ pub struct Axis {
 /// The noise on the exact vector: on the values of a lattice, on the coefficients of an affine function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Noise {
-    pub law: Law,
-    /// The `s` of the [`Law`], in the units of the values.
+    pub law: NoiseDistribution,
+    /// The `s` of the [`NoiseDistribution`], in the units of the values.
     pub scale: f64,
     /// The noise, and each value, is a whole multiple of this, in the units of the values.
     pub grid: f64,

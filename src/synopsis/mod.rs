@@ -145,7 +145,7 @@ pub enum Error {
     #[error("the question has no finite answer at {at:?}: it must be a number everywhere in the domain")]
     NotANumber { at: Vec<f64> },
     #[error(transparent)]
-    Expression(#[from] crate::target::expression::Error),
+    Expression(#[from] crate::targets::expression::Error),
     #[error("order {order} is not from 1 to {MAX_ORDER}")]
     Order { order: u32 },
     #[error("the values of this synopsis cannot be read by {by}")]

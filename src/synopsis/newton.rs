@@ -1,6 +1,6 @@
 //! Functions of a kernel's space by public points: Newton's basis, the Cholesky factor behind it.
 
-use crate::target::{KernelBasis, PointKernel};
+use crate::targets::{KernelBasis, PointKernel};
 
 /// A point is no longer told apart from those before it where the power function's square is this part of `K(y, y)`: what is
 /// left out is a part in 10^5 of a function's norm.

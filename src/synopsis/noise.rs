@@ -5,29 +5,29 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 
-use crate::mechanism::Law;
+use crate::mechanism::NoiseDistribution;
 
 const DRAWS: usize = 100_000;
 const SEED: u64 = 0x706f_696e_7477_6973;
 
 /// Noise of a law with scale 1 on `count` values.
-pub(super) fn unit_noise(law: Law, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
+pub(super) fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
     match law {
-        Law::DiscreteLaplace => (0..count).map(|_| laplace(rng)).collect(),
+        NoiseDistribution::DiscreteLaplace => (0..count).map(|_| laplace(rng)).collect(),
         // Uniform in a cube whose radius has the Gamma law of N + 1 ([`crate::mechanism::noise::DiscreteCube`]).
-        Law::DiscreteCube => {
+        NoiseDistribution::DiscreteCube => {
             let radius = gamma(count as f64 + 1.0, rng);
             (0..count).map(|_| radius * rng.random_range(-1.0..1.0)).collect()
         }
         // On a sphere whose radius has the Gamma law of N.
-        Law::Ball => {
+        NoiseDistribution::Ball => {
             let mut noise: Vec<f64> = (0..count).map(|_| rng.sample(StandardNormal)).collect();
             let length = noise.iter().map(|z| z * z).sum::<f64>().sqrt();
             let radius = gamma(count as f64, rng);
             noise.iter_mut().for_each(|z| *z *= radius / length);
             noise
         }
-        Law::DiscreteGaussian => (0..count).map(|_| rng.sample(StandardNormal)).collect(),
+        NoiseDistribution::DiscreteGaussian => (0..count).map(|_| rng.sample(StandardNormal)).collect(),
     }
 }
 
@@ -42,13 +42,13 @@ fn gamma(shape: f64, rng: &mut ChaCha12Rng) -> f64 {
 }
 
 /// The variance of one of `count` values under noise of scale 1. Under every law they are uncorrelated and have the same.
-pub(super) fn variance(law: Law, count: usize) -> f64 {
+pub(super) fn variance(law: NoiseDistribution, count: usize) -> f64 {
     let n = count as f64;
     match law {
-        Law::DiscreteLaplace => 2.0,
-        Law::DiscreteCube => (n + 1.0) * (n + 2.0) / 3.0,
-        Law::Ball => n + 1.0,
-        Law::DiscreteGaussian => 1.0,
+        NoiseDistribution::DiscreteLaplace => 2.0,
+        NoiseDistribution::DiscreteCube => (n + 1.0) * (n + 2.0) / 3.0,
+        NoiseDistribution::Ball => n + 1.0,
+        NoiseDistribution::DiscreteGaussian => 1.0,
     }
 }
 
@@ -58,15 +58,15 @@ pub(super) fn variance(law: Law, count: usize) -> f64 {
 /// Exact for the Gaussian and, simulated, for the ball: what they do depends on `|a|_2` alone. For Laplace noise it is
 /// `ln 20`, the quantile where one value decides, and up to 8 % too wide where many do; for the cube that of many small
 /// influences, and up to a fifth too wide where one value decides (`tests::no_influences_exceed_the_pointwise_factor`).
-pub(super) fn pointwise(law: Law, count: usize) -> f64 {
+pub(super) fn pointwise(law: NoiseDistribution, count: usize) -> f64 {
     let n = count as f64;
     match law {
-        Law::DiscreteLaplace => 20.0_f64.ln(),
-        Law::DiscreteGaussian => 1.959_963_985,
-        Law::DiscreteCube => {
+        NoiseDistribution::DiscreteLaplace => 20.0_f64.ln(),
+        NoiseDistribution::DiscreteGaussian => 1.959_963_985,
+        NoiseDistribution::DiscreteCube => {
             quantile(|rng| gamma(n + 1.0, rng) * rng.sample::<f64, _>(StandardNormal) / 3.0_f64.sqrt())
         }
-        Law::Ball => quantile(|rng| {
+        NoiseDistribution::Ball => quantile(|rng| {
             let along: f64 = rng.sample(StandardNormal);
             // The squared length of the other coordinates is chi squared.
             let across = if count > 1 { 2.0 * gamma((n - 1.0) / 2.0, rng) } else { 0.0 };
@@ -88,7 +88,12 @@ fn quantile(draw: impl Fn(&mut ChaCha12Rng) -> f64) -> f64 {
 mod tests {
     use super::*;
 
-    pub(crate) const LAWS: [Law; 4] = [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball, Law::DiscreteGaussian];
+    pub(crate) const LAWS: [NoiseDistribution; 4] = [
+        NoiseDistribution::DiscreteLaplace,
+        NoiseDistribution::DiscreteCube,
+        NoiseDistribution::Ball,
+        NoiseDistribution::DiscreteGaussian,
+    ];
 
     /// Kolmogorov and Smirnov's distance to the Laplace law of scale 1; beyond 1.95 / sqrt(n) once in a thousand
     /// samples.
@@ -150,7 +155,7 @@ mod tests {
                 assert!(covered > 19_000 - 93, "{law:?} {influences:?}: {covered}");
                 let too_wide = width / noises[19_000];
                 assert!(too_wide < 1.21, "{law:?} {influences:?}: {too_wide}");
-                if law != Law::DiscreteCube || influences == alike(20) {
+                if law != NoiseDistribution::DiscreteCube || influences == alike(20) {
                     assert!(too_wide < 1.1, "{law:?} {influences:?}: {too_wide}");
                 }
                 // Noise 30 % larger is found out wherever the width is not a fifth too large.

@@ -10,8 +10,8 @@
 use crate::synopsis::description::{Description, Method, Smoothing, Target};
 use crate::synopsis::newton::{Newton, backward, cholesky, dot, forward};
 use crate::synopsis::noise::variance;
-use crate::target::machine::Kernel;
-use crate::target::{Basis, KernelBasis, PointKernel, Shape};
+use crate::targets::machine::Kernel;
+use crate::targets::{Basis, KernelBasis, PointKernel, Shape};
 
 /// Most coordinates: a rougher function is smoothed on so many points.
 const MOST: usize = 512;

@@ -6,11 +6,11 @@ use rand::{RngExt, SeedableRng};
 use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::description::Description;
-use crate::synopsis::description::Law;
+use crate::synopsis::description::NoiseDistribution;
 use crate::synopsis::noise::{unit_noise, variance};
 use crate::synopsis::{By, Synopsis};
-use crate::target::whitened::Points;
-use crate::target::{Basis, Shape};
+use crate::targets::whitened::Points;
+use crate::targets::{Basis, Shape};
 
 /// Draws behind a mean: its standard error is about 2 %, far below what separates two degrees.
 const DRAWS: u64 = 64;
@@ -20,7 +20,7 @@ const SEED: u64 = 0x7072_6564_6963_7400;
 /// ascend; of every other form, the same for each. Of the nearest points it is [`Band::of_each`]'s.
 ///
 /// A figure to plan with: few draws, looked at on two Chebyshev nodes a degree. The same for the same arguments.
-pub fn noise(shape: &Shape, law: Law, orders: &[u32]) -> Vec<f64> {
+pub fn noise(shape: &Shape, law: NoiseDistribution, orders: &[u32]) -> Vec<f64> {
     if shape.basis != Basis::Bernstein {
         return vec![Band::expect(shape, law, DRAWS as u32); orders.len()];
     }
@@ -79,7 +79,7 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
 }
 
 /// The standard deviation of one of `count` values under noise of scale 1.
-pub fn deviation(law: Law, count: usize) -> f64 {
+pub fn deviation(law: NoiseDistribution, count: usize) -> f64 {
     variance(law, count).sqrt()
 }
 
@@ -106,7 +106,7 @@ pub struct Expected {
 /// anywhere in the domain.
 ///
 /// A figure to plan with: few draws, looked at on a grid. The same for the same arguments.
-pub fn on_lattice(shape: &Shape, law: Law, scale: f64, orders: &[u32], bump: &Bump) -> Vec<Expected> {
+pub fn on_lattice(shape: &Shape, law: NoiseDistribution, scale: f64, orders: &[u32], bump: &Bump) -> Vec<Expected> {
     let points = Grid::new(bump, 2 * shape.degree);
     let lattice = Grid { axes: shape.dimensions, along: places(shape.degree) };
     let (operator, at_points) = (Operator::new(shape.dimensions, shape.degree), Bases::at(shape.degree, &points.along));
@@ -129,7 +129,7 @@ pub fn on_lattice(shape: &Shape, law: Law, scale: f64, orders: &[u32], bump: &Bu
 }
 
 /// What to expect of noise with this scale on the whitened coordinates of each of `counts`, which must ascend, of `points`.
-pub fn on_points(points: &Points, law: Law, scale: f64, counts: &[usize], bump: &Bump) -> Vec<Expected> {
+pub fn on_points(points: &Points, law: NoiseDistribution, scale: f64, counts: &[usize], bump: &Bump) -> Vec<Expected> {
     let grid = Grid::new(bump, 0).points();
     let newton: Vec<Vec<f64>> = grid.iter().map(|y| points.coordinates(y)).collect();
     let mut sums = vec![Expected::default(); counts.len()];
@@ -152,7 +152,7 @@ pub fn on_points(points: &Points, law: Law, scale: f64, counts: &[usize], bump: 
 
 /// What to expect of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
 /// error over the domain where a [`Bump`] lies anywhere. `publish` is that of the target
-/// ([`Target::publish`](crate::target::Target::publish)). `None` where there is no posterior, or too many values.
+/// ([`Target::publish`](crate::targets::Target::publish)). `None` where there is no posterior, or too many values.
 pub fn readings(about: &Description, bump: &Bump, publish: impl Fn(Vec<f64>) -> Vec<f64>) -> Option<[f64; 2]> {
     /// A posterior takes its time.
     const FEW: u64 = 16;
@@ -255,12 +255,12 @@ fn stream(draw: u64) -> ChaCha12Rng {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::PointKernel;
-    use crate::target::machine::Kernel;
+    use crate::targets::PointKernel;
+    use crate::targets::machine::Kernel;
 
     #[test]
     fn the_mean_noise_is_that_of_the_band() {
-        for law in [Law::DiscreteLaplace, Law::DiscreteCube] {
+        for law in [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube] {
             for (dimensions, degree, order) in [(1, 12, 1), (1, 30, 4), (2, 4, 2)] {
                 let shape = Shape { dimensions, degree, basis: Basis::Bernstein };
                 let few = noise(&shape, law, &[1, order])[usize::from(order > 1)];
@@ -300,7 +300,7 @@ mod tests {
             let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
             let points = Points::choose(kernel, 2, count).unwrap();
             let bump = Bump { widths: vec![bandwidth; 2], height: 1.0 };
-            let found = on_points(&points, Law::Ball, 1.0, &[count / 2, count], &bump);
+            let found = on_points(&points, NoiseDistribution::Ball, 1.0, &[count / 2, count], &bump);
             println!("{bandwidth}: {found:?}");
             assert!((found[1].noise / expected - 1.0).abs() < 0.25, "{bandwidth}: {found:?}");
             assert!(found[0].noise < found[1].noise && found[0].approximation > found[1].approximation);

@@ -2,16 +2,16 @@
 
 pub mod grid;
 pub mod histogram;
-pub mod keep;
+pub mod accumulator;
 mod state;
 
 use std::time::Duration;
 
-pub use state::{Fates, Group, Window, Windows};
+pub use state::{Group, RecordCounts, Window, Windows};
 
 use crate::clock::Timestamp;
+use crate::window::accumulator::AccumulatorSpec;
 use crate::window::grid::{Blocks, Grid, Span};
-use crate::window::keep::Keep;
 
 /// The public rules that decide a record's fate; no rule looks at any other record.
 #[derive(Clone, Debug)]
@@ -21,9 +21,9 @@ pub struct Rules {
     /// Where the grid ends, a window's end.
     pub end: Option<Timestamp>,
     /// How long after its end a window still takes records.
-    pub grace: Duration,
+    pub allowed_lateness: Duration,
     /// How far a record's event time may be ahead of its message timestamp.
-    pub ahead: Duration,
+    pub max_future_skew: Duration,
     /// The declared group keys; without them a window has one group.
     pub keys: Option<Vec<String>>,
     /// How much a user may contribute; without it every record is a unit of its own.
@@ -31,15 +31,15 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// When `window` stops taking records: message timestamps before the cut are in, all others are out.
-    pub fn cut(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
-        let cut = window.end.plus(self.grace);
-        backfill_until.map_or(cut, |until| cut.max(until))
+    /// When `window` stops taking records: message timestamps before the cutoff are in, all others are out.
+    pub fn cutoff(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
+        let cutoff = window.end.plus(self.allowed_lateness);
+        backfill_until.map_or(cutoff, |until| cutoff.max(until))
     }
 
     /// The oldest message timestamp that a record of `window` can have.
     pub fn oldest_message(&self, window: Span) -> Timestamp {
-        window.start.minus(self.ahead)
+        window.start.minus(self.max_future_skew)
     }
 }
 
@@ -52,7 +52,7 @@ pub struct Form {
     pub label: Option<Label>,
     /// Where its values stand in a batch: one an axis, and that of the label.
     pub columns: Vec<usize>,
-    pub keep: Keep,
+    pub keep: AccumulatorSpec,
     /// How many windows it is evaluated on together: the one that closes, and those before it.
     pub panes: u32,
 }

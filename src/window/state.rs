@@ -7,17 +7,17 @@ use arrow::array::{Array, Float64Array};
 
 use crate::clock::Timestamp;
 use crate::source::Batch;
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record, whole_label};
 use crate::window::grid::Span;
-use crate::window::keep::{Keep, LABEL, Record, State, whole_label};
 use crate::window::{Cap, Form, Label, Rules};
 
 /// All windows that are open, from the first that is not closed yet.
 ///
 /// A record's membership is a predicate of the record alone: its event time lies in the window, its message timestamp is
-/// before the window's cut, its event time is not further ahead of the message timestamp than the allowance, its key is
+/// before the window's cutoff, its event time is not further ahead of the message timestamp than the allowance, its key is
 /// declared and its values are numbers. One record more changes no other record's fate, except that a unit's own earlier
 /// rows may take the place of its later ones under the cap, and that one record may push one other out where a window
-/// keeps a bounded number of records ([`Keep::Records`]).
+/// keeps a bounded number of records ([`AccumulatorSpec::Records`]).
 pub struct Windows {
     rules: Rules,
     forms: Vec<Form>,
@@ -48,7 +48,7 @@ struct Open {
 enum Held {
     /// The first records so far, where a bounded number is kept; the last of them on top.
     First(BinaryHeap<Waiting>),
-    Sum(State),
+    Sum(Accumulator),
 }
 
 /// A user within a period.
@@ -80,17 +80,17 @@ pub struct Window {
 #[derive(Debug)]
 pub struct Group {
     pub key: Option<String>,
-    pub state: State,
+    pub state: Accumulator,
 }
 
 /// What became of records: exact counts, for the `operator` level of detail only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Fates {
+pub struct RecordCounts {
     /// Taken into a window, by one form at least (under a cap they may still lose their place to the unit's own earlier rows).
     pub taken: u64,
     /// For a window that is closed already, or before the first or after the last.
     pub closed: u64,
-    /// The message came at or after the window's cut.
+    /// The message came at or after the window's cutoff.
     pub late: u64,
     /// Event time too far ahead of the message timestamp.
     pub ahead: u64,
@@ -102,7 +102,7 @@ pub struct Fates {
     pub outside: u64,
 }
 
-impl Fates {
+impl RecordCounts {
     fn count(&mut self, fate: Result<(), Refusal>) {
         let count = match fate {
             Ok(()) => &mut self.taken,
@@ -154,8 +154,8 @@ impl Windows {
     }
 
     /// When the next window stops taking records.
-    pub fn cut(&self) -> Timestamp {
-        self.rules.cut(self.next, self.backfill_until)
+    pub fn cutoff(&self) -> Timestamp {
+        self.rules.cutoff(self.next, self.backfill_until)
     }
 
     /// The oldest message timestamp that any open window can need.
@@ -176,10 +176,10 @@ impl Windows {
     }
 
     /// Takes each row of `batch` to its window, or drops it for a reason of its own.
-    pub fn absorb(&mut self, batch: &Batch) -> Fates {
+    pub fn absorb(&mut self, batch: &Batch) -> RecordCounts {
         let oldest = self.oldest(self.next);
         let Windows { rules, forms, keys, backfill_until, next, refilled, open, .. } = self;
-        let judge = Judge {
+        let judge = RecordRouter {
             rules,
             keys: keys.as_deref(),
             backfill_until: *backfill_until,
@@ -187,9 +187,11 @@ impl Windows {
             closed: *refilled..next.start,
             message: batch.message_time,
             // Without message timestamps no event time is too far ahead.
-            latest: batch.message_time.map_or(Timestamp::from_micros(i64::MAX), |message| message.plus(rules.ahead)),
+            latest: batch
+                .message_time
+                .map_or(Timestamp::from_micros(i64::MAX), |message| message.plus(rules.max_future_skew)),
         };
-        let mut fates = Fates::default();
+        let mut fates = RecordCounts::default();
         let mut at = judge.at(next.start);
         // The window that the row before went to: most often this one's too.
         let mut current: Option<(Timestamp, &mut Vec<Open>)> = None;
@@ -276,17 +278,17 @@ impl Windows {
 }
 
 impl Open {
-    fn new(rules: &Rules, kept: &Keep) -> Self {
+    fn new(rules: &Rules, kept: &AccumulatorSpec) -> Self {
         let groups = rules.keys.as_ref().map_or(1, Vec::len);
         let held = || match kept {
-            Keep::Records { .. } => Held::First(BinaryHeap::new()),
+            AccumulatorSpec::Records { .. } => Held::First(BinaryHeap::new()),
             sum => Held::Sum(sum.empty()),
         };
         Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new() }
     }
 
     /// With every record in its place: who may stay under a cap is certain now.
-    fn settled(mut self, kept: &Keep) -> Open {
+    fn settled(mut self, kept: &AccumulatorSpec) -> Open {
         // Integer sums, and the first of several records, do not depend on the order of the map.
         for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
             self.add(kept, waiting.group, waiting.record, || waiting);
@@ -295,7 +297,7 @@ impl Open {
     }
 
     /// Adds what another window holds; what waits in either waits for the cap of both together.
-    fn join(&mut self, kept: &Keep, cap: Option<&Cap>, other: Open) {
+    fn join(&mut self, kept: &AccumulatorSpec, cap: Option<&Cap>, other: Open) {
         for (unit, waiting) in other.waiting {
             for waiting in waiting {
                 if let Some(cap) = cap {
@@ -330,9 +332,9 @@ impl Open {
 
     /// Adds a record to its group; `waiting` is the same record with its place in the order of survival.
     #[inline]
-    fn add(&mut self, kept: &Keep, group: usize, record: Record, waiting: impl FnOnce() -> Waiting) {
+    fn add(&mut self, kept: &AccumulatorSpec, group: usize, record: Record, waiting: impl FnOnce() -> Waiting) {
         match (kept, self.groups.get_mut(group)) {
-            (Keep::Records { most }, Some(Held::First(first))) => {
+            (AccumulatorSpec::Records { most }, Some(Held::First(first))) => {
                 first.push(waiting());
                 if first.len() as u64 > u64::from(*most) {
                     first.pop();
@@ -345,7 +347,7 @@ impl Open {
 }
 
 impl Held {
-    fn state(self, kept: &Keep) -> State {
+    fn state(self, kept: &AccumulatorSpec) -> Accumulator {
         match self {
             Held::Sum(state) => state,
             Held::First(records) => kept.state(records.into_iter().map(|waiting| waiting.record)),
@@ -354,21 +356,21 @@ impl Held {
 }
 
 impl Waiting {
-    fn new(batch: &Batch, row: usize, deposit: &Deposit<'_>, record: Record) -> Self {
-        let Deposit { time, group, .. } = *deposit;
+    fn new(batch: &Batch, row: usize, deposit: &Assignment<'_>, record: Record) -> Self {
+        let Assignment { time, group, .. } = *deposit;
         Waiting { time, partition: batch.partition, offset: batch.offset, row, group, record }
     }
 }
 
 /// Where a row belongs in its window, and the user whose cap it falls under.
-struct Deposit<'a> {
+struct Assignment<'a> {
     time: Timestamp,
     group: usize,
     user: Option<&'a [u8]>,
 }
 
 /// The public rules, ready to judge rows; it knows nothing of any other row.
-struct Judge<'a> {
+struct RecordRouter<'a> {
     rules: &'a Rules,
     keys: Option<&'a [(Vec<u8>, usize)]>,
     backfill_until: Option<Timestamp>,
@@ -388,22 +390,22 @@ struct At {
     is_late: bool,
 }
 
-impl Judge<'_> {
+impl RecordRouter<'_> {
     fn at(&self, time: Timestamp) -> At {
         let span = self.rules.grid.span_of(time);
-        let cut = self.rules.cut(span, self.backfill_until);
+        let cutoff = self.rules.cutoff(span, self.backfill_until);
         At {
             span,
             is_closed: span.start < self.oldest
                 || self.closed.contains(&span.start)
                 || self.rules.end.is_some_and(|end| span.end > end),
-            is_late: self.message.is_some_and(|message| message >= cut),
+            is_late: self.message.is_some_and(|message| message >= cutoff),
         }
     }
 
     /// Where a row belongs. `at` is the last row's window, and becomes this one's.
     #[inline]
-    fn place<'a>(&self, batch: &'a Batch, row: usize, at: &mut At) -> Result<Deposit<'a>, Refusal> {
+    fn place<'a>(&self, batch: &'a Batch, row: usize, at: &mut At) -> Result<Assignment<'a>, Refusal> {
         if batch.times.is_null(row) {
             return Err(Refusal::Missing);
         }
@@ -425,7 +427,7 @@ impl Judge<'_> {
             Some(_) => Some(batch.units.as_ref().and_then(|units| units.get(row)).ok_or(Refusal::Missing)?),
             None => None,
         };
-        Ok(Deposit { time, group, user })
+        Ok(Assignment { time, group, user })
     }
 
     #[inline]

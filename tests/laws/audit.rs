@@ -9,9 +9,9 @@ use crate::batches::{Record, batch, form, record, rules, rules_for_users, second
 use bernstream::mechanism::Laplace;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
-use bernstream::target::Target;
-use bernstream::target::density::Density;
-use bernstream::target::{Adjacency, Sensitivity};
+use bernstream::targets::Target;
+use bernstream::targets::density::Density;
+use bernstream::targets::{Adjacency, Sensitivity};
 use bernstream::window::{Rules, Windows};
 
 /// How often a right program is taken for a wrong one, over seeds.

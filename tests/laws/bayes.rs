@@ -3,10 +3,10 @@
 
 use std::f64::consts::PI;
 
-use bernstream::target::bayes::gaussian::GaussianBayes;
-use bernstream::target::bayes::kernel::KernelBayes;
-use bernstream::target::{Adjacency, Exact, Target};
-use bernstream::window::keep::{Keep, Record, State};
+use bernstream::targets::bayes::gaussian::GaussianBayes;
+use bernstream::targets::bayes::kernel::KernelBayes;
+use bernstream::targets::{Adjacency, Exact, Target};
+use bernstream::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{RngExt, SeedableRng};
@@ -46,16 +46,16 @@ const GAUSSIANS: [(&[f64], u32, f64); 8] = [
 ];
 
 /// `n` copies of each record.
-fn state(target: &dyn Target, records: &[(Record, u64)]) -> State {
+fn state(target: &dyn Target, records: &[(Record, u64)]) -> Accumulator {
     match target.keep() {
-        Keep::Sums(feature) => {
+        AccumulatorSpec::Sums(feature) => {
             let mut sums = vec![0; feature.count()];
             for (record, n) in records {
                 let mut one = vec![0; feature.count()];
                 feature.add(record, &mut one);
                 sums.iter_mut().zip(one).for_each(|(sum, one)| *sum += one * i128::from(*n));
             }
-            State::Sums(sums)
+            Accumulator::Sums(sums)
         }
         keep => keep.state(records.iter().flat_map(|(record, n)| (0..*n).map(|_| *record))),
     }
@@ -313,7 +313,7 @@ fn degenerate_windows_give_finite_scores_of_the_same_shape() {
 
 #[test]
 fn what_cannot_be_built_is_refused_in_words() {
-    let says = |result: Result<Box<dyn Target>, bernstream::target::Error>, words: &str| {
+    let says = |result: Result<Box<dyn Target>, bernstream::targets::Error>, words: &str| {
         let message = result.expect_err(words).to_string();
         assert!(message.contains(words), "{message}");
     };

@@ -1,8 +1,8 @@
 //! A caller's functions with true declarations: no pair of neighbours changes them by more, and some nearly do.
 
-use bernstream::target::blackbox::{BlackBox, Change, Declared, Fitted, Function};
-use bernstream::target::{Adjacency, Target};
-use bernstream::window::keep::Record;
+use bernstream::targets::blackbox::{BlackBox, Change, Declared, Fitted, Function};
+use bernstream::targets::{Adjacency, Target};
+use bernstream::window::accumulator::Record;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -3,11 +3,11 @@
 
 use bernstream::mechanism::Gaussian;
 use bernstream::mechanism::noise::Generator;
-use bernstream::target::blackbox::Function;
-use bernstream::target::machine::Kernel;
-use bernstream::target::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
-use bernstream::target::{Adjacency, PointKernel, Target};
-use bernstream::window::keep::Record;
+use bernstream::targets::blackbox::Function;
+use bernstream::targets::machine::Kernel;
+use bernstream::targets::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
+use bernstream::targets::{Adjacency, PointKernel, Target};
+use bernstream::window::accumulator::Record;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 
 use bernstream::mechanism::continual::blt::Blt;
 use bernstream::mechanism::continual::fir::Fir;
-use bernstream::mechanism::continual::{Correlation, Error, Memory, Over, Series, State};
+use bernstream::mechanism::continual::{Correlation, Error, Memory, Series, State, WindowKind};
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Law, Mechanism, Noisy};
-use bernstream::target::{Exact, Sensitivity};
+use bernstream::mechanism::{Mechanism, NoiseDistribution, Noisy};
+use bernstream::targets::{Exact, Sensitivity};
 
 use crate::statistics::{TWO_SIDED, chi_square_quantile};
 
@@ -25,11 +25,11 @@ fn approximate(epsilon: &str, delta: &str) -> Price {
     Price::Approximate { epsilon: epsilon.parse().unwrap(), delta: delta.parse().unwrap() }
 }
 
-fn series(over: Over, law: Law, change: u64, values: usize, price: Price, horizon: u64) -> Series {
+fn series(over: WindowKind, law: NoiseDistribution, change: u64, values: usize, price: Price, horizon: u64) -> Series {
     Series::calibrated(over, law, Sensitivity(change), values, 1, price, horizon).unwrap()
 }
 
-const LAST_24: Over = Over::Hopping { panes: 24 };
+const LAST_24: WindowKind = WindowKind::Hopping { panes: 24 };
 
 /// What the fresh noise must be for the next pane to have the noise `wanted`.
 fn fresh_for(correlation: &Correlation, memory: &mut Memory, wanted: &[i128]) -> Vec<i128> {
@@ -130,16 +130,16 @@ fn rho_found(series: &Series, change: &[i128], panes: usize, js: &[usize], seed:
 #[test]
 fn no_pane_costs_more_than_its_price() {
     for (over, horizon, panes) in [
-        (Over::Cumulative, 64, 500),
-        (Over::Cumulative, 4096, 3000),
-        (Over::Cumulative, 2, 20),
+        (WindowKind::Cumulative, 64, 500),
+        (WindowKind::Cumulative, 4096, 3000),
+        (WindowKind::Cumulative, 2, 20),
         (LAST_24, 1, 60),
-        (Over::Hopping { panes: 3 }, 1, 20),
-        (Over::Hopping { panes: 1 }, 1, 20),
+        (WindowKind::Hopping { panes: 3 }, 1, 20),
+        (WindowKind::Hopping { panes: 1 }, 1, 20),
     ] {
         for (text, change) in [("0.5", [3, 4]), ("0.000001", [-4, 3])] {
             let price: f64 = text.parse().unwrap();
-            let of = |claimed| series(over, Law::DiscreteGaussian, claimed, 2, rho(text), horizon);
+            let of = |claimed| series(over, NoiseDistribution::DiscreteGaussian, claimed, 2, rho(text), horizon);
             let js: Vec<usize> = if panes < 100 { (0..panes).collect() } else { vec![0, 1, 7] };
             // Grids that are usual, not of five units to a change.
             let change = change.map(|value| value << 30);
@@ -157,9 +157,18 @@ fn no_pane_costs_more_than_its_price() {
 #[test]
 fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
     let (unit, panes) = (4_usize, 2000);
-    for over in [Over::Cumulative, LAST_24] {
+    for over in [WindowKind::Cumulative, LAST_24] {
         let of = |units| {
-            Series::calibrated(over, Law::DiscreteGaussian, Sensitivity(1 << 30), 1, units, rho("0.1"), 1000).unwrap()
+            Series::calibrated(
+                over,
+                NoiseDistribution::DiscreteGaussian,
+                Sensitivity(1 << 30),
+                1,
+                units,
+                rho("0.1"),
+                1000,
+            )
+            .unwrap()
         };
         let cost = |series: &Series| {
             let nothing = vec![vec![0]; panes];
@@ -173,9 +182,10 @@ fn a_unit_in_several_panes_costs_no_more_than_what_they_are_charged() {
         assert!(found <= 1.0 && alone > 1.0, "{found} {alone}");
     }
     let price = approximate("1", "0.000001");
-    let refused = |over| Series::calibrated(over, Law::DiscreteGaussian, Sensitivity(1 << 30), 1, 2, price, 1000);
+    let refused =
+        |over| Series::calibrated(over, NoiseDistribution::DiscreteGaussian, Sensitivity(1 << 30), 1, 2, price, 1000);
     assert!(matches!(refused(LAST_24), Err(Error::SeveralPanes { panes: 2 })));
-    assert!(refused(Over::Hopping { panes: 1 }).is_ok());
+    assert!(refused(WindowKind::Hopping { panes: 1 }).is_ok());
 }
 
 #[test]
@@ -220,24 +230,25 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
     let mut last = f64::NAN;
     for panes in [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 16384] {
         let cumulative = |law, price| {
-            let series = series(Over::Cumulative, law, 1 << 30, 1, price, panes as u64);
+            let series = series(WindowKind::Cumulative, law, 1 << 30, 1, price, panes as u64);
             let sigma = series.noise().scale().units() as f64 / 2_f64.powi(series.bits() as i32);
             (series, sigma / single(law, price))
         };
-        let (gaussian, ratio) = cumulative(Law::DiscreteGaussian, rho("0.1"));
+        let (gaussian, ratio) = cumulative(NoiseDistribution::DiscreteGaussian, rho("0.1"));
         let rows = rows(gaussian.correlation(), panes, panes);
         let is_independent = *gaussian.correlation() == Correlation::independent();
         let row = |t: usize| if is_independent { t as f64 + 1.0 } else { rows[t] };
         let error = ratio * ((0..panes).map(row).sum::<f64>() / panes as f64).sqrt();
         let worst = ratio * row(panes - 1).sqrt();
         for t in [0, panes / 2, panes - 1] {
-            let expected = single(Law::DiscreteGaussian, rho("0.1")) * ratio * row(t).sqrt();
+            let expected = single(NoiseDistribution::DiscreteGaussian, rho("0.1")) * ratio * row(t).sqrt();
             let said = gaussian.deviation(1, t as u64);
             assert!((said / expected - 1.0).abs() < 1e-9, "{panes} {t}: {said} {expected}");
         }
-        let (tree, _) = cumulative(Law::DiscreteLaplace, pure("0.1"));
+        let (tree, _) = cumulative(NoiseDistribution::DiscreteLaplace, pure("0.1"));
         let squares = (0..panes as u64).map(|t| tree.deviation(1, t).powi(2)).sum::<f64>() / panes as f64;
-        let of_tree = squares.sqrt() / single(Law::DiscreteLaplace, pure("0.1")) / std::f64::consts::SQRT_2;
+        let of_tree =
+            squares.sqrt() / single(NoiseDistribution::DiscreteLaplace, pure("0.1")) / std::f64::consts::SQRT_2;
         last = if panes == 4096 { error / naive(panes) } else { last };
         writeln!(
             table,
@@ -257,10 +268,17 @@ fn the_error_is_a_small_part_of_that_of_noise_that_adds_up() {
     table.push_str("panes  hopping, Gaussian\n");
     let mut at_24 = f64::NAN;
     for over in [1_usize, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128] {
-        let series = series(Over::Hopping { panes: over as u32 }, Law::DiscreteGaussian, 1 << 30, 1, rho("0.1"), 1);
+        let series = series(
+            WindowKind::Hopping { panes: over as u32 },
+            NoiseDistribution::DiscreteGaussian,
+            1 << 30,
+            1,
+            rho("0.1"),
+            1,
+        );
         let sigma = series.noise().scale().units() as f64 / 2_f64.powi(series.bits() as i32);
         let rows = rows(series.correlation(), over, 40 * over);
-        let error = sigma / single(Law::DiscreteGaussian, rho("0.1")) * rows[40 * over - 1].sqrt();
+        let error = sigma / single(NoiseDistribution::DiscreteGaussian, rho("0.1")) * rows[40 * over - 1].sqrt();
         for t in [0, over / 2, over, 40 * over - 1] {
             let (said, expected) = (series.deviation(1, t as u64), sigma * rows[t].sqrt());
             assert!((said / expected - 1.0).abs() < 1e-6, "{over} {t}: {said} {expected}");
@@ -288,16 +306,16 @@ fn variance_found(series: &Series, values: usize, steps: u64, seed: u8) -> f64 {
 
 #[test]
 fn the_deviation_that_is_said_is_the_one_of_real_noise() {
-    let (gaussian, laplace) = (Law::DiscreteGaussian, Law::DiscreteLaplace);
+    let (gaussian, laplace) = (NoiseDistribution::DiscreteGaussian, NoiseDistribution::DiscreteLaplace);
     for (over, law, price, horizon, steps, values) in [
-        (Over::Cumulative, gaussian, rho("0.1"), 16, 16, 10_000),
-        (Over::Cumulative, gaussian, approximate("1", "0.000001"), 100, 100, 4_000),
-        (Over::Cumulative, gaussian, rho("0.1"), 4096, 4096, 250),
-        (Over::Cumulative, laplace, pure("1"), 128, 150, 4_000),
-        (Over::Cumulative, laplace, pure("1"), 10, 12, 4_000),
-        (Over::Hopping { panes: 24 }, gaussian, rho("0.1"), 1, 60, 4_000),
-        (Over::Hopping { panes: 24 }, gaussian, rho("0.1"), 1, 5, 10_000),
-        (Over::Hopping { panes: 6 }, laplace, pure("1"), 1, 20, 10_000),
+        (WindowKind::Cumulative, gaussian, rho("0.1"), 16, 16, 10_000),
+        (WindowKind::Cumulative, gaussian, approximate("1", "0.000001"), 100, 100, 4_000),
+        (WindowKind::Cumulative, gaussian, rho("0.1"), 4096, 4096, 250),
+        (WindowKind::Cumulative, laplace, pure("1"), 128, 150, 4_000),
+        (WindowKind::Cumulative, laplace, pure("1"), 10, 12, 4_000),
+        (WindowKind::Hopping { panes: 24 }, gaussian, rho("0.1"), 1, 60, 4_000),
+        (WindowKind::Hopping { panes: 24 }, gaussian, rho("0.1"), 1, 5, 10_000),
+        (WindowKind::Hopping { panes: 6 }, laplace, pure("1"), 1, 20, 10_000),
     ] {
         let series = series(over, law, 1 << 20, values, price, horizon);
         let found = variance_found(&series, values, steps, 3);
@@ -313,8 +331,10 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
 
 #[test]
 fn a_window_of_one_pane_is_a_release_of_its_own() {
-    let series = series(Over::Hopping { panes: 1 }, Law::DiscreteGaussian, 1 << 20, 5, rho("0.1"), 9);
-    let plain = Mechanism::calibrated(Law::DiscreteGaussian, Sensitivity(1 << 20), 5, rho("0.1")).unwrap();
+    let series =
+        series(WindowKind::Hopping { panes: 1 }, NoiseDistribution::DiscreteGaussian, 1 << 20, 5, rho("0.1"), 9);
+    let plain =
+        Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(1 << 20), 5, rho("0.1")).unwrap();
     let (mut state, mut one, mut other) = (series.begin(5), Generator::frozen([4; 32]), Generator::frozen([4; 32]));
     for t in 0..10 {
         let pane = Exact::new(vec![t, 2 * t, -t, 1 << 60, 0]);
@@ -325,15 +345,15 @@ fn a_window_of_one_pane_is_a_release_of_its_own() {
 /// Every kind of series there is, with panes of three values.
 fn every_kind() -> Vec<Series> {
     let of = |over, law, price, horizon| series(over, law, 1 << 20, 3, price, horizon);
-    let (gaussian, laplace) = (Law::DiscreteGaussian, Law::DiscreteLaplace);
+    let (gaussian, laplace) = (NoiseDistribution::DiscreteGaussian, NoiseDistribution::DiscreteLaplace);
     vec![
-        of(Over::Cumulative, gaussian, rho("0.1"), 1000),
-        of(Over::Cumulative, gaussian, rho("0.1"), 1),
-        of(Over::Hopping { panes: 4 }, gaussian, rho("0.1"), 1),
-        of(Over::Hopping { panes: 4 }, laplace, pure("1"), 1),
-        of(Over::Cumulative, laplace, rho("0.1"), 60),
-        of(Over::Cumulative, Law::DiscreteCube, approximate("1", "0"), 64),
-        of(Over::Cumulative, Law::Ball, pure("1"), 1000),
+        of(WindowKind::Cumulative, gaussian, rho("0.1"), 1000),
+        of(WindowKind::Cumulative, gaussian, rho("0.1"), 1),
+        of(WindowKind::Hopping { panes: 4 }, gaussian, rho("0.1"), 1),
+        of(WindowKind::Hopping { panes: 4 }, laplace, pure("1"), 1),
+        of(WindowKind::Cumulative, laplace, rho("0.1"), 60),
+        of(WindowKind::Cumulative, NoiseDistribution::DiscreteCube, approximate("1", "0"), 64),
+        of(WindowKind::Cumulative, NoiseDistribution::Ball, pure("1"), 1000),
     ]
 }
 
@@ -342,7 +362,7 @@ fn what_is_published_is_exact_sums_and_the_noise_of_the_correlation() {
     for series in every_kind() {
         let (mut state, mut one, mut other) = (series.begin(3), Generator::frozen([5; 32]), Generator::frozen([5; 32]));
         let (mut memory, mut noisy) = (series.correlation().memory(3), Vec::<Vec<i128>>::new());
-        let over = if let Over::Hopping { panes } = series.over() { panes as usize } else { usize::MAX };
+        let over = if let WindowKind::Hopping { panes } = series.over() { panes as usize } else { usize::MAX };
         for t in 0..200_i128 {
             let pane = [t * t, -(1 << 50), 12_345];
             let published = series.step(&Exact::new(pane.to_vec()), &mut state, &mut one);
@@ -443,7 +463,9 @@ fn epsilon_at_least(series: &Series, change: i128, delta: f64, seed: u8) -> f64 
 
 #[test]
 fn an_adversary_learns_no_more_than_the_price_from_all_releases_together() {
-    let of = |claimed| series(Over::Cumulative, Law::DiscreteGaussian, claimed, 1, approximate("1", "0.01"), 64);
+    let of = |claimed| {
+        series(WindowKind::Cumulative, NoiseDistribution::DiscreteGaussian, claimed, 1, approximate("1", "0.01"), 64)
+    };
     let found = epsilon_at_least(&of(1 << 30), 1 << 30, 0.01, 8);
     let wrong = epsilon_at_least(&of((7 << 30) / 10), 1 << 30, 0.01, 9);
     println!("audit: epsilon is at least {found:.3} of 1, and {wrong:.3} with 30 % less noise");
@@ -455,21 +477,21 @@ fn an_adversary_learns_no_more_than_the_price_from_all_releases_together() {
 fn a_series_that_cannot_be_is_refused_in_words() {
     let of =
         |over, law, change, price| Series::calibrated(over, law, Sensitivity(change), 1, 1, price, 100).unwrap_err();
-    let gaussian = Law::DiscreteGaussian;
+    let gaussian = NoiseDistribution::DiscreteGaussian;
     for (error, words) in [
-        (of(Over::Hopping { panes: 0 }, gaussian, 1, rho("1")), "a window of 0 panes"),
-        (of(Over::Hopping { panes: 2049 }, Law::Ball, 1, pure("1")), "take 1 to 2048"),
+        (of(WindowKind::Hopping { panes: 0 }, gaussian, 1, rho("1")), "a window of 0 panes"),
+        (of(WindowKind::Hopping { panes: 2049 }, NoiseDistribution::Ball, 1, pure("1")), "take 1 to 2048"),
         (of(LAST_24, gaussian, 0, rho("1")), "sensitivity of 0"),
         (of(LAST_24, gaussian, 1, rho("0")), "price of 0"),
-        (of(Over::Cumulative, gaussian, 1, pure("1")), "delta of 0 is no promise"),
-        (of(Over::Cumulative, gaussian, u64::MAX, rho("1")), "too large for a series"),
-        (of(Over::Cumulative, gaussian, 1 << 60, rho("0.1")), "rho of 0.0999"),
-        (of(Over::Cumulative, Law::DiscreteLaplace, 1, pure("0")), "price of 0"),
+        (of(WindowKind::Cumulative, gaussian, 1, pure("1")), "delta of 0 is no promise"),
+        (of(WindowKind::Cumulative, gaussian, u64::MAX, rho("1")), "too large for a series"),
+        (of(WindowKind::Cumulative, gaussian, 1 << 60, rho("0.1")), "rho of 0.0999"),
+        (of(WindowKind::Cumulative, NoiseDistribution::DiscreteLaplace, 1, pure("0")), "price of 0"),
     ] {
         assert!(error.to_string().contains(words), "{error}");
     }
     // Nearly all of the largest noise there can be is needed for the least price there can be.
     let price = approximate("0.000000000001", "0.00000000002");
-    let error = Series::calibrated(Over::Cumulative, gaussian, Sensitivity(1), 1000, 1, price, 4096).unwrap_err();
+    let error = Series::calibrated(WindowKind::Cumulative, gaussian, Sensitivity(1), 1000, 1, price, 4096).unwrap_err();
     assert!(matches!(error, Error::Rounding { least: 4096, .. }), "{error}");
 }

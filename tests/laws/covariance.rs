@@ -3,8 +3,8 @@
 
 use std::f64::consts::PI;
 
-use bernstream::target::covariance::{CovarianceDensity, lattice_sum};
-use bernstream::target::{Adjacency, Exact, Target};
+use bernstream::targets::covariance::{CovarianceDensity, lattice_sum};
+use bernstream::targets::{Adjacency, Exact, Target};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bernstream::mechanism::calibrate::Scale;
 use bernstream::mechanism::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
 use bernstream::mechanism::{Ball, Gaussian};
-use bernstream::target::Exact;
+use bernstream::targets::Exact;
 
 use crate::statistics::{TWO_SIDED, chi_square, exponential_mean_range};
 

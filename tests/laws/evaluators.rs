@@ -4,11 +4,12 @@ use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::description::{
-    Axis, Basis, Density, Description, KernelBasis, Law, Noise, PointKernel, Smoothing, Smoothness, Target,
+    Axis, Basis, Density, Description, KernelBasis, Noise, NoiseDistribution, PointKernel, Smoothing, Smoothness,
+    Target,
 };
 use bernstream::synopsis::{By, Error, Synopsis};
-use bernstream::target::whitened::KernelDensity;
-use bernstream::target::{Adjacency, Exact, Sensitivity, Target as _};
+use bernstream::targets::whitened::KernelDensity;
+use bernstream::targets::{Adjacency, Exact, Sensitivity, Target as _};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
@@ -37,7 +38,7 @@ impl Window {
     }
 
     /// On a lattice of degree 40, at order 2, for noise of this scale.
-    fn about(&self, law: Law, scale: f64) -> Description {
+    fn about(&self, law: NoiseDistribution, scale: f64) -> Description {
         let example = include_str!("../../src/synopsis/example.json");
         let mut about: Description = serde_json::from_str(example).expect("the example");
         about.domain = vec![Axis { column: "x".to_owned(), min: 0.0, max: 1.0 }];
@@ -52,7 +53,7 @@ impl Window {
         let mut rng = ChaCha12Rng::seed_from_u64(seed);
         let mut laplace = || rng.sample::<f64, _>(Exp1) * if rng.random() { scale } else { -scale };
         let values = (0..=40).map(|i| self.at(f64::from(i) / 40.0) + laplace()).collect();
-        Synopsis::new(self.about(Law::DiscreteLaplace, scale), values).expect("a synopsis")
+        Synopsis::new(self.about(NoiseDistribution::DiscreteLaplace, scale), values).expect("a synopsis")
     }
 
     /// The largest error over the domain.
@@ -151,7 +152,7 @@ fn kernel_functions_are_smoothed_too() {
             let later: f64 = (i + 1..25).map(|j| factor[j][i] * coefficients[j]).sum();
             coefficients[i] = (coefficients[i] - later) / factor[i][i];
         }
-        let mut about = window.about(Law::DiscreteGaussian, 4_000.0);
+        let mut about = window.about(NoiseDistribution::DiscreteGaussian, 4_000.0);
         (about.degree, about.order, about.basis) = (1, 1, Basis::Kernel(basis.clone()));
         let synopsis = Synopsis::new(about, coefficients).unwrap();
         raw += window.error(&synopsis, By::Kernel);
@@ -170,8 +171,8 @@ fn the_standard_error_of_kernel_interpolation_is_that_of_its_noise() {
     let density = KernelDensity::diagonal(&[0.06], 15).unwrap();
     let change = Sensitivity(density.euclidean_sensitivity(Adjacency::AddRemove, 1).unwrap());
     for (law, price) in [
-        (Law::DiscreteGaussian, Price::Concentrated("0.5".parse().unwrap())),
-        (Law::Ball, Price::Pure("1".parse().unwrap())),
+        (NoiseDistribution::DiscreteGaussian, Price::Concentrated("0.5".parse().unwrap())),
+        (NoiseDistribution::Ball, Price::Pure("1".parse().unwrap())),
     ] {
         let mechanism = Mechanism::calibrated(law, change, 15, price).unwrap();
         let mut about = Window::new(1, 0, 0.06).about(law, mechanism.scale().units() as f64);
@@ -240,7 +241,7 @@ fn the_nearest_point_is_a_step_function_through_the_values() {
 #[test]
 fn readings_that_values_do_not_allow_are_refused() {
     let window = Window::new(5, 10, 0.1);
-    let mut about = window.about(Law::DiscreteLaplace, 1.0);
+    let mut about = window.about(NoiseDistribution::DiscreteLaplace, 1.0);
     (about.degree, about.order, about.basis) = (1, 1, Basis::Affine);
     let affine = Synopsis::new(about.clone(), vec![1.0, 2.0]).unwrap();
     for by in [By::Nearest, By::Kernel, By::Posterior] {
@@ -277,7 +278,7 @@ fn a_proper_density_is_nowhere_negative_and_integrates_to_one_and_its_distributi
 /// tight, and nothing is said where nothing was declared.
 #[test]
 fn the_approximation_is_within_its_declared_bound() {
-    let about = Window::new(1, 0, 0.1).about(Law::DiscreteLaplace, 1.0);
+    let about = Window::new(1, 0, 0.1).about(NoiseDistribution::DiscreteLaplace, 1.0);
     // A parabola has the same curvature everywhere: the bound is its error, at every point.
     let parabola = |y: f64| 3.0 * y * y;
     let line = |degree: u32| (0..=degree).map(|i| f64::from(i) / f64::from(degree)).collect::<Vec<f64>>();
@@ -328,7 +329,7 @@ fn the_approximation_is_within_its_declared_bound() {
 fn smoothing_gains_more_in_two_dimensions() {
     let (degree, bandwidth, epsilon) = (12_u32, 0.15, 0.1);
     let scale = f64::from(degree * degree) / epsilon;
-    let mut about = Window::new(1, 0, bandwidth).about(Law::DiscreteLaplace, scale);
+    let mut about = Window::new(1, 0, bandwidth).about(NoiseDistribution::DiscreteLaplace, scale);
     about.degree = degree;
     about.domain = ["x", "y"].map(|name| Axis { column: name.to_owned(), min: 0.0, max: 1.0 }).to_vec();
     about.target = Target::Density(Density { kernel: Smoothing::Bandwidths(vec![bandwidth; 2]), divide_by: None });

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use bernstream::target::expression::{Expression, Formula, Label, Variable};
-use bernstream::target::{Adjacency, Target};
-use bernstream::window::keep::Record;
+use bernstream::targets::expression::{Expression, Formula, Label, Variable};
+use bernstream::targets::{Adjacency, Target};
+use bernstream::window::accumulator::Record;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -4,9 +4,9 @@ use crate::batches;
 
 use crate::batches::{batch, form, record, rules_for_users, seconds};
 use arrow::array::Float64Array;
-use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
-use bernstream::target::regression::Regression;
-use bernstream::target::{Adjacency, Target};
+use bernstream::targets::machine::{Kernel, Loss, Machine, Settings};
+use bernstream::targets::regression::Regression;
+use bernstream::targets::{Adjacency, Target};
 use bernstream::window::{Axis, Form, Label, Outside, Windows};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

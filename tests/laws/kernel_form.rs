@@ -3,10 +3,10 @@
 
 use std::f64::consts::PI;
 
-use bernstream::target::machine::{Kernel, KernelMachine, Loss, Machine, Settings};
-use bernstream::target::whitened::KernelDensity;
-use bernstream::target::{Adjacency, Basis, Error, Exact, Target};
-use bernstream::window::keep::State;
+use bernstream::targets::machine::{Kernel, KernelMachine, Loss, Machine, Settings};
+use bernstream::targets::whitened::KernelDensity;
+use bernstream::targets::{Adjacency, Basis, Error, Exact, Target};
+use bernstream::window::accumulator::Accumulator;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -47,7 +47,7 @@ fn density((matrix, points): &Case) -> KernelDensity {
     }
 }
 
-fn state(target: &dyn Target, side: &[(Vec<f64>, f64)]) -> State {
+fn state(target: &dyn Target, side: &[(Vec<f64>, f64)]) -> Accumulator {
     let keep = target.keep();
     keep.state(side.iter().map(|(x, label)| keep.record(x, *label)))
 }

@@ -1,9 +1,9 @@
 //! How much a record can change a machine or a logistic regression, against searches that try to change it more.
 
-use bernstream::target::logistic::{Logistic, Score};
-use bernstream::target::machine::{Kernel, Loss, Machine, Settings};
-use bernstream::target::{Adjacency, Error, Target};
-use bernstream::window::keep::{Record, State};
+use bernstream::targets::logistic::{Logistic, Score};
+use bernstream::targets::machine::{Kernel, Loss, Machine, Settings};
+use bernstream::targets::{Adjacency, Error, Target};
+use bernstream::window::accumulator::{Accumulator, Record};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -54,7 +54,7 @@ fn machine(settings: Settings) -> Machine {
 /// A side of a neighbouring pair: places and labels.
 type Side = Vec<(Vec<f64>, f64)>;
 
-fn state(target: &dyn Target, side: &Side) -> State {
+fn state(target: &dyn Target, side: &Side) -> Accumulator {
     target.keep().state(side.iter().map(|(x, label)| Record::new(x, *label)))
 }
 

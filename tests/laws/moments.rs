@@ -3,8 +3,8 @@
 
 use std::f64::consts::PI;
 
-use bernstream::target::moments::Moments;
-use bernstream::target::{Adjacency, Target};
+use bernstream::targets::moments::Moments;
+use bernstream::targets::{Adjacency, Target};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use bernstream::mechanism::calibrate::Scale;
 use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator, permute_and_flip};
 use bernstream::mechanism::{Candidates, Cube, Laplace, Selection};
-use bernstream::target::{Exact, Sensitivity};
+use bernstream::targets::{Exact, Sensitivity};
 
 use crate::statistics::{FALSE_ALARM, chi_square, chi_square_quantile, exponential_mean_range};
 
@@ -282,9 +282,9 @@ fn the_odds_of_neighbours_under_a_choice_are_those_of_the_price() {
     let largest = |scale: f64| {
         let mut odds: f64 = 0.0;
         for base in [[0; 4], [0, 40, 80, 120], [300, 0, 0, 0]] {
-            for ways in 0..81 {
+            for variants in 0..81 {
                 let moved: Vec<i128> =
-                    (0..4_usize).map(|i| base[i] + 40 * (ways / 3_i128.pow(i as u32) % 3 - 1)).collect();
+                    (0..4_usize).map(|i| base[i] + 40 * (variants / 3_i128.pow(i as u32) % 3 - 1)).collect();
                 let (before, after) = (choices(&base, scale), choices(&moved, scale));
                 odds = before.iter().zip(&after).map(|(p, q)| (p / q).ln().abs()).fold(odds, f64::max);
             }
@@ -323,9 +323,9 @@ fn a_candidate_is_chosen_by_its_largest_distance_and_at_its_price() {
     let largest = |scale: f64| {
         let mut odds: f64 = 0.0;
         for base in [exact, [0, 80, 200], [0, 100, 300], [-150, 50, 100]] {
-            for ways in 0..27_i128 {
+            for variants in 0..27_i128 {
                 let moved: Vec<i128> =
-                    (0..3_usize).map(|j| base[j] + 40 * (ways / 3_i128.pow(j as u32) % 3 - 1)).collect();
+                    (0..3_usize).map(|j| base[j] + 40 * (variants / 3_i128.pow(j as u32) % 3 - 1)).collect();
                 let (before, after) = (law(&base, scale), law(&moved, scale));
                 odds = before.iter().zip(&after).map(|(p, q)| (p / q).ln().abs()).fold(odds, f64::max);
             }

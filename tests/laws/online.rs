@@ -3,9 +3,9 @@
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::online::{Answer, Online};
 use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Gaussian, Law, Mechanism};
-use bernstream::target::machine::Kernel;
-use bernstream::target::{Exact, PointKernel, Sensitivity};
+use bernstream::mechanism::{Gaussian, Mechanism, NoiseDistribution};
+use bernstream::targets::machine::Kernel;
+use bernstream::targets::{Exact, PointKernel, Sensitivity};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -325,7 +325,8 @@ fn one_price_pays_for_all_points() {
     for price in [rho("0.5"), Price::Approximate { epsilon: "1".parse().unwrap(), delta: "0.000001".parse().unwrap() }]
     {
         let online = Online::new(laplacian(0.2), 1, Sensitivity(DELTA), 1.0, price).unwrap();
-        let vector = Mechanism::calibrated(Law::DiscreteGaussian, Sensitivity(change), 1 << 20, price).unwrap();
+        let vector =
+            Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(change), 1 << 20, price).unwrap();
         let deviation = vector.scale().units() as f64 / f64::from(1 << 24);
         assert!((online.deviation() / deviation - 1.0).abs() < 1e-6, "{} {deviation}", online.deviation());
     }

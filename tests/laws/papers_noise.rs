@@ -20,7 +20,7 @@ use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::{Laplace, Mechanism};
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::{By, Synopsis};
-use bernstream::target::{Basis, Exact, Sensitivity};
+use bernstream::targets::{Basis, Exact, Sensitivity};
 use plotters::chart::SeriesLabelPosition::UpperRight;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

@@ -7,7 +7,7 @@ use bernstream::config::body::Coordinates;
 use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::{By, Synopsis, predict};
-use bernstream::target::Basis;
+use bernstream::targets::Basis;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
@@ -227,7 +227,7 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
         let exact = case.exact(&records, &places);
         let truth = target.evaluate(&keep.state(records.iter().map(|x| keep.record(x, 0.0))));
         let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
-        let synopsis = Synopsis::new(about.clone(), plan.releases[0].ways.first().natural(&noisy)).unwrap();
+        let synopsis = Synopsis::new(about.clone(), plan.releases[0].variants.first().dequantize(&noisy)).unwrap();
         for (found, by) in found.iter_mut().zip([By::Bernstein(2), By::Posterior]) {
             let evaluator = synopsis.evaluator(by).unwrap();
             let at = |y: &Vec<f64>| evaluator.evaluate(&[-30.0 + 210.0 * y[0]]).unwrap();

@@ -9,7 +9,7 @@ use bernstream::accountant::{concentrated, gaussian};
 use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
 use bernstream::mechanism::concentrated::rho_of_laplace;
 use bernstream::mechanism::price::Price;
-use bernstream::target::Sensitivity;
+use bernstream::targets::Sensitivity;
 use serde::Deserialize;
 
 /// What may be too much, of a value.

@@ -6,14 +6,14 @@ use std::fs;
 
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Law, Mechanism};
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{Axis, Basis, Description, Noise};
 use bernstream::synopsis::query::{
     Approximation, Grid, Query, frequencies, gaussian_bump, half_space, papers_frequencies, polynomial,
 };
-use bernstream::target::moments::{Moments, most_frequencies};
-use bernstream::target::{Adjacency, Target};
+use bernstream::targets::moments::{Moments, most_frequencies};
+use bernstream::targets::{Adjacency, Target};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -34,13 +34,13 @@ fn records(axes: usize, count: usize) -> Vec<Record> {
 /// Exact moments of a window, and noise of one law at one price: as many releases as wanted.
 struct Window {
     moments: Moments,
-    exact: bernstream::target::Exact,
+    exact: bernstream::targets::Exact,
     mechanism: Mechanism,
-    law: Law,
+    law: NoiseDistribution,
 }
 
 impl Window {
-    fn new(axes: usize, t: u32, records: &[Record], law: Law, epsilon: &str) -> Self {
+    fn new(axes: usize, t: u32, records: &[Record], law: NoiseDistribution, epsilon: &str) -> Self {
         let moments = Moments::new(axes, t).unwrap();
         let keep = moments.keep();
         let unit = |x: &Record| x.iter().map(|x| (x + 1.0) / 2.0).collect::<Vec<f64>>();
@@ -84,7 +84,7 @@ fn total(records: &[Record], f: impl Fn(&[f64]) -> f64) -> f64 {
 #[test]
 fn questions_of_every_kind_are_answered_within_their_truncation() {
     let records = records(2, 2_000);
-    let synopsis = Window::new(2, 16, &records, Law::DiscreteLaplace, "10").exact();
+    let synopsis = Window::new(2, 16, &records, NoiseDistribution::DiscreteLaplace, "10").exact();
     let text = |text: &str| Query::expression(text, &synopsis).unwrap();
     let bump = || gaussian_bump(vec![0.2, 0.1], vec![0.5, 0.7]);
     let half = || half_space(vec![3.0, -2.0], 0.4);
@@ -116,7 +116,7 @@ fn questions_of_every_kind_are_answered_within_their_truncation() {
 #[test]
 fn the_papers_coefficients_answer_too_with_more_truncation() {
     let records = records(1, 1_000);
-    let synopsis = Window::new(1, 24, &records, Law::DiscreteLaplace, "1").exact();
+    let synopsis = Window::new(1, 24, &records, NoiseDistribution::DiscreteLaplace, "1").exact();
     let f = |x: &[f64]| (2.0 * x[0]).exp() / 8.0;
     let [plain, jackson] = [Approximation::Chebyshev, Approximation::Jackson { smoothness: 2 }]
         .map(|by| synopsis.answer(&Query::function(f).by(by)).unwrap());
@@ -128,7 +128,7 @@ fn the_papers_coefficients_answer_too_with_more_truncation() {
 #[test]
 fn a_sparse_grid_answers_on_three_axes() {
     let records = records(3, 500);
-    let synopsis = Window::new(3, 6, &records, Law::DiscreteLaplace, "1").exact();
+    let synopsis = Window::new(3, 6, &records, NoiseDistribution::DiscreteLaplace, "1").exact();
     let f = |x: &[f64]| (0.4 * x[0] - 0.3 * x[1] * x[2]).exp();
     let answer = synopsis.answer(&Query::function(f).on(Grid::Sparse { level: 8 })).unwrap();
     let off = (answer.sum - total(&records, f)).abs();
@@ -136,7 +136,7 @@ fn a_sparse_grid_answers_on_three_axes() {
 }
 
 /// The part of releases whose noise is within the half-width, and the variance over what is claimed.
-fn covered(law: Law, narrower: f64) -> [f64; 2] {
+fn covered(law: NoiseDistribution, narrower: f64) -> [f64; 2] {
     let records = records(1, 300);
     let window = Window::new(1, 6, &records, law, "0.5");
     let query = Query::function(|x| (x[0] - 0.3).exp());
@@ -151,7 +151,7 @@ fn covered(law: Law, narrower: f64) -> [f64; 2] {
 
 #[test]
 fn released_noise_is_as_large_as_an_answer_says() {
-    for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball] {
+    for law in [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube, NoiseDistribution::Ball] {
         let [within, variance] = covered(law, 1.0);
         // Three and a half deviations of a count of 237 or so.
         assert!(within > 0.90 && within < 0.995, "{law}: {within}");
@@ -162,7 +162,7 @@ fn released_noise_is_as_large_as_an_answer_says() {
 
 #[test]
 fn a_synopsis_of_moments_is_no_function_and_says_where_to_ask() {
-    let synopsis = Window::new(1, 4, &records(1, 10), Law::DiscreteLaplace, "1").exact();
+    let synopsis = Window::new(1, 4, &records(1, 10), NoiseDistribution::DiscreteLaplace, "1").exact();
     let refused = synopsis.evaluate(&[0.0]).unwrap_err().to_string();
     assert!(refused.contains("bernstream query"), "{refused}");
     let nowhere = synopsis.answer(&Query::expression("ln(x)", &synopsis).unwrap()).unwrap_err().to_string();
@@ -228,9 +228,9 @@ fn more_records_and_smoother_questions_mean_smaller_errors_at_the_papers_rates_o
             let ours = frequencies(axes, smoothness, n as u64, 1.0, most_frequencies(axes));
             let error = |t, law, by| worst(&Window::new(axes, t, &records, law, "1"), &records, &family, by);
             let row = [
-                error(papers, Law::DiscreteLaplace, Approximation::Jackson { smoothness }),
-                error(ours, Law::DiscreteLaplace, Approximation::Chebyshev),
-                error(ours, Law::DiscreteCube, Approximation::Chebyshev),
+                error(papers, NoiseDistribution::DiscreteLaplace, Approximation::Jackson { smoothness }),
+                error(ours, NoiseDistribution::DiscreteLaplace, Approximation::Chebyshev),
+                error(ours, NoiseDistribution::DiscreteCube, Approximation::Chebyshev),
                 (n as f64).powf(-f64::from(smoothness) / (2.0 * axes as f64 + f64::from(smoothness))),
             ];
             let [paper, laplace, cube, rate] = row;

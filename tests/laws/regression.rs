@@ -3,8 +3,8 @@
 
 use std::f64::consts::PI;
 
-use bernstream::target::regression::Regression;
-use bernstream::target::{Adjacency, Exact, Target};
+use bernstream::targets::regression::Regression;
+use bernstream::targets::{Adjacency, Exact, Target};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

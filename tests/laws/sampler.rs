@@ -1,10 +1,10 @@
 //! The sensitivity sampler: its choices are those of the R package, they cover as claimed, and less would not.
 
-use bernstream::target::Adjacency;
-use bernstream::target::blackbox::{self, BlackBox, Function};
-use bernstream::target::sampler::{Law, Plan, Prior, Sampled, sample, sample_summand};
-use bernstream::target::{Target, expression};
-use bernstream::window::keep::Record;
+use bernstream::targets::Adjacency;
+use bernstream::targets::blackbox::{self, BlackBox, Function};
+use bernstream::targets::sampler::{Law, Plan, Prior, Sampled, sample, sample_summand};
+use bernstream::targets::{Target, expression};
+use bernstream::window::accumulator::Record;
 use bernstream::window::{Axis, Label, Outside};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};

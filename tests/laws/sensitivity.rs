@@ -3,8 +3,8 @@
 
 use std::f64::consts::PI;
 
-use bernstream::target::density::Density;
-use bernstream::target::{Adjacency, Exact, Target};
+use bernstream::targets::density::Density;
+use bernstream::targets::{Adjacency, Exact, Target};
 use bernstream::window::histogram::Histogram;
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;

@@ -2,9 +2,9 @@
 
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::band::Band;
-use bernstream::synopsis::description::{Axis, Basis, Calibrated, Definition, Description, Implied, Law};
+use bernstream::synopsis::description::{Axis, Basis, Calibrated, Definition, Description, Implied, NoiseDistribution};
 use bernstream::synopsis::{Error, Synopsis};
-use bernstream::target::Shape;
+use bernstream::targets::Shape;
 
 fn description() -> Description {
     serde_json::from_str(include_str!("../../src/synopsis/example.json")).unwrap()
@@ -263,7 +263,11 @@ fn points_outside_the_domain_or_of_another_dimension_are_errors() {
 
 #[test]
 fn the_band_grows_with_the_noise_and_covers_the_grid() {
-    let band = Band::simulate(&Shape { dimensions: 1, degree: 10, basis: Basis::Bernstein }, Law::DiscreteLaplace, 2);
+    let band = Band::simulate(
+        &Shape { dimensions: 1, degree: 10, basis: Basis::Bernstein },
+        NoiseDistribution::DiscreteLaplace,
+        2,
+    );
     let mut noise = description().noise;
     noise.grid = 0.0;
     assert_eq!(band.scaled(&noise).half_width, band.half_width * noise.scale);

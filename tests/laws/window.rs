@@ -1,9 +1,9 @@
 //! What a record can change: its own fate only.
 
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
+use bernstream::window::accumulator::AccumulatorSpec;
 use bernstream::window::histogram::Nodes;
-use bernstream::window::keep::Keep;
-use bernstream::window::{Axis, Fates, Form, Outside, Rules, Window, Windows};
+use bernstream::window::{Axis, Form, Outside, RecordCounts, Rules, Window, Windows};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -16,7 +16,7 @@ fn nodes() -> Nodes {
 }
 
 fn histogram() -> Form {
-    form(Keep::Histogram(nodes()))
+    form(AccumulatorSpec::Histogram(nodes()))
 }
 
 fn open(rules: Rules) -> Windows {
@@ -46,7 +46,7 @@ fn distance(one: &[u64], other: &[u64]) -> u128 {
     one.iter().zip(other).map(|(a, b)| u128::from(a.abs_diff(*b))).sum()
 }
 
-fn fate(rules: Rules, record: &Record) -> Fates {
+fn fate(rules: Rules, record: &Record) -> RecordCounts {
     open(rules).absorb(&batch(record))
 }
 
@@ -97,8 +97,8 @@ fn odd_records() -> Vec<(&'static str, Record)> {
 
 #[test]
 fn membership_is_the_predicate_of_the_design() {
-    let one = |count: fn(&mut Fates)| {
-        let mut fates = Fates::default();
+    let one = |count: fn(&mut RecordCounts)| {
+        let mut fates = RecordCounts::default();
         count(&mut fates);
         fates
     };
@@ -106,7 +106,7 @@ fn membership_is_the_predicate_of_the_design() {
     assert_eq!(fate(rules(), &record(0, 5.0)), taken);
     assert_eq!(fate(rules(), &record(99, 5.0)), taken);
     assert_eq!(fate(rules(), &Record { message: 11, ..record(5, 5.0) }), taken, "within the grace");
-    assert_eq!(fate(rules(), &Record { message: 12, ..record(5, 5.0) }), one(|f| f.late = 1), "at the cut");
+    assert_eq!(fate(rules(), &Record { message: 12, ..record(5, 5.0) }), one(|f| f.late = 1), "at the cutoff");
     assert_eq!(fate(rules(), &Record { message: 4, ..record(5, 5.0) }), taken, "just not too far ahead");
     assert_eq!(fate(rules(), &Record { message: 3, ..record(5, 5.0) }), one(|f| f.ahead = 1));
     assert_eq!(fate(rules(), &record(-1, 5.0)), one(|f| f.closed = 1), "before the first window");
@@ -125,7 +125,7 @@ fn membership_is_the_predicate_of_the_design() {
 fn history_that_is_sent_later_than_it_happened_is_taken_until_the_backfill_ends() {
     let first = rules().grid.span_of(seconds(0));
     let mut windows = Windows::new(rules(), vec![histogram()], first.start, first, Some(seconds(1_000)));
-    assert_eq!(windows.cut(), seconds(1_000));
+    assert_eq!(windows.cutoff(), seconds(1_000));
     assert_eq!(windows.absorb(&batch(&Record { message: 999, ..record(5, 5.0) })).taken, 1);
     assert_eq!(windows.absorb(&batch(&Record { message: 1_000, ..record(5, 5.0) })).late, 1);
 }
@@ -240,7 +240,7 @@ fn masses(window: &Window, form: usize) -> Vec<u128> {
 fn each_release_takes_what_it_can_use_of_a_row() {
     let first = rules().grid.span_of(seconds(0));
     let mut windows = Windows::new(rules(), two_forms(), first.start, first, None);
-    let taken = |fates: Fates| (fates.taken, fates.outside);
+    let taken = |fates: RecordCounts| (fates.taken, fates.outside);
     assert_eq!(taken(windows.absorb(&batch(&record(1, 4.0)))), (1, 0));
     assert_eq!(taken(windows.absorb(&batch(&record(2, 6.0)))), (1, 0), "one of the two takes it");
     let window = windows.close();

@@ -6,8 +6,8 @@ use arrow::array::{BinaryArray, Float64Array, Int64Array};
 use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
 use bernstream::source::decode::Text;
+use bernstream::window::accumulator::AccumulatorSpec;
 use bernstream::window::grid::Grid;
-use bernstream::window::keep::Keep;
 use bernstream::window::{Axis, Cap, Form, Outside, Rules};
 
 /// One record, with every way in which it can be odd.
@@ -59,15 +59,15 @@ pub fn rules() -> Rules {
     Rules {
         grid: Grid::new(seconds(0), Duration::from_secs(10)).expect("a length"),
         end: Some(seconds(100)),
-        grace: Duration::from_secs(2),
-        ahead: Duration::from_secs(1),
+        allowed_lateness: Duration::from_secs(2),
+        max_future_skew: Duration::from_secs(1),
         keys: Some(vec!["a".into(), "b".into()]),
         cap: None,
     }
 }
 
 /// One axis from 0 to 10.
-pub fn form(keep: Keep) -> Form {
+pub fn form(keep: AccumulatorSpec) -> Form {
     let axes = vec![Axis { min: 0.0, max: 10.0, outside: Outside::Clamp }];
     Form { axes, label: None, columns: vec![0], keep, panes: 1 }
 }

@@ -1,7 +1,7 @@
 //! The regression of the diffpriv vignette as a caller's function.
 
-use bernstream::target::blackbox::{Fitted, Function};
-use bernstream::window::keep::Record;
+use bernstream::targets::blackbox::{Fitted, Function};
+use bernstream::window::accumulator::Record;
 
 #[derive(Clone, Debug)]
 pub struct PriestleyChao {

@@ -124,7 +124,7 @@ fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> 
     if let Some(claim) = ledger.claim(accepted.as_ref())? {
         // Where its fate is unknown the worker claims again.
         match witness.append(&claim) {
-            Err(error) if !error.is_passing() => return Err(error.into()),
+            Err(error) if !error.is_transient() => return Err(error.into()),
             _ => {}
         }
     }
@@ -340,7 +340,7 @@ impl From<ledger::Error> for Failure {
 
 impl From<witness::Error> for Failure {
     fn from(error: witness::Error) -> Self {
-        match error.is_passing() {
+        match error.is_transient() {
             true => Failure::Unavailable(error.to_string()),
             false => Failure::Ledger(error.to_string()),
         }

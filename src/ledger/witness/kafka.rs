@@ -149,7 +149,7 @@ fn explain_source(params: &Params, error: source::Error) -> Error {
     let name = params.topic.clone();
     match error {
         source::Error::NoTopic { .. } => Error::Missing { name },
-        error if error.is_passing() => Error::Unavailable { name, why: error.to_string() },
+        error if error.is_transient() => Error::Unavailable { name, why: error.to_string() },
         error => Error::Refused { name, why: error.to_string() },
     }
 }

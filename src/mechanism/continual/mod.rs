@@ -32,8 +32,8 @@ pub mod tree;
 use super::calibrate::{Epsilon, Rho};
 use super::noise::Generator;
 use super::price::Price;
-use super::{Law, Mechanism, Noisy};
-use crate::target::{Exact, Sensitivity};
+use super::{Mechanism, NoiseDistribution, Noisy};
+use crate::targets::{Exact, Sensitivity};
 use blt::Blt;
 pub use correlation::{Correlation, Memory};
 use fir::Fir;
@@ -43,14 +43,14 @@ use tree::Tree;
 
 /// Over which panes a release of a series speaks. One pane alone needs no series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum WindowKind {
     /// All since the series began.
     Cumulative,
     /// The last `panes`; while there are fewer, those.
     Hopping { panes: u32 },
 }
 
-/// The longest window of [`Over::Hopping`], in panes.
+/// The longest window of [`WindowKind::Hopping`], in panes.
 pub const MOST_PANES: u32 = 2048;
 
 /// After so many panes a series begins with new noise, at the latest, going on from what was published.
@@ -69,7 +69,7 @@ const MOST_DRAWS: u64 = 1 << 36;
 /// what was published; the variance of what was published then stays in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    over: Over,
+    over: WindowKind,
     correlation: Correlation,
     noise: Mechanism,
     /// Noisy panes are in units of `2^-bits` of the grid.
@@ -77,13 +77,13 @@ pub struct Series {
 }
 
 impl Series {
-    /// `change` is [`Law::sensitivity`] of one pane: what a unit changes there in all keys together. `values` is how many
+    /// `change` is [`NoiseDistribution::sensitivity`] of one pane: what a unit changes there in all keys together. `values` is how many
     /// values that can be, those of all keys that a unit can be in. `panes_a_unit` is how many panes a unit can be in, 1 for
     /// records, each of which is charged `price`. `horizon` is for how many panes the error of a cumulative series is
     /// made small; nothing ends there.
     pub fn calibrated(
-        over: Over,
-        law: Law,
+        over: WindowKind,
+        law: NoiseDistribution,
         change: Sensitivity,
         values: usize,
         panes_a_unit: u32,
@@ -106,15 +106,15 @@ impl Series {
             Ok(Series { over, correlation, noise: Mechanism::Gaussian(found.noise), bits: found.bits })
         };
         match (over, law) {
-            (Over::Hopping { panes }, _) if !(1..=MOST_PANES).contains(&panes) => Err(Error::Panes { panes }),
-            (Over::Hopping { panes: panes @ 2.. }, Law::DiscreteGaussian) => {
+            (WindowKind::Hopping { panes }, _) if !(1..=MOST_PANES).contains(&panes) => Err(Error::Panes { panes }),
+            (WindowKind::Hopping { panes: panes @ 2.. }, NoiseDistribution::DiscreteGaussian) => {
                 let fir = Fir::over(panes as usize);
                 let later = u64::from(2 * panes - 1);
                 let spread = Spread { norm_squared: fir.norm_squared(), drift: 1, least: later, most: later };
                 gaussian(&spread, &|_| Correlation::fir(fir.clone()))
             }
-            (Over::Hopping { .. }, _) => plain(Correlation::independent(), price),
-            (Over::Cumulative, Law::DiscreteGaussian) => match Blt::for_horizon(horizon) {
+            (WindowKind::Hopping { .. }, _) => plain(Correlation::independent(), price),
+            (WindowKind::Cumulative, NoiseDistribution::DiscreteGaussian) => match Blt::for_horizon(horizon) {
                 None => plain(Correlation::independent(), price),
                 Some(blt) => {
                     let (norm_squared, drift) = (blt.norm_squared(), blt.drift());
@@ -122,7 +122,7 @@ impl Series {
                     gaussian(&spread, &|longest| Correlation::blt(blt, longest))
                 }
             },
-            (Over::Cumulative, _) => match Tree::for_horizon(horizon) {
+            (WindowKind::Cumulative, _) => match Tree::for_horizon(horizon) {
                 tree if tree.levels() == 1 => plain(Correlation::independent(), price),
                 tree => {
                     let price = price_of_a_node(price, tree.levels(), panes_a_unit);
@@ -151,8 +151,8 @@ impl Series {
             *noisy = exact.saturating_mul(1 << self.bits).saturating_add(*noisy);
         }
         match self.over {
-            Over::Cumulative => add(&mut state.published[0], &noisy),
-            Over::Hopping { panes } => state.published[(step % u64::from(panes)) as usize] = noisy,
+            WindowKind::Cumulative => add(&mut state.published[0], &noisy),
+            WindowKind::Hopping { panes } => state.published[(step % u64::from(panes)) as usize] = noisy,
         }
         let mut sum = vec![0; state.values];
         state.published.iter().for_each(|vector| add(&mut sum, vector));
@@ -164,15 +164,15 @@ impl Series {
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     pub fn deviation(&self, values: usize, step: u64) -> f64 {
         let over = match self.over {
-            Over::Cumulative => None,
-            Over::Hopping { panes } => Some(panes),
+            WindowKind::Cumulative => None,
+            WindowKind::Hopping { panes } => Some(panes),
         };
         let unit = (1_u64 << self.bits) as f64;
         let fresh = self.noise.scale().units() as f64 / unit * self.noise.law().deviation(values);
         fresh * self.correlation.row(step.saturating_add(1), over).sqrt()
     }
 
-    pub fn over(&self) -> Over {
+    pub fn over(&self) -> WindowKind {
         self.over
     }
 
@@ -193,38 +193,38 @@ impl Series {
     /// How many vectors of published values are kept.
     fn kept(&self) -> usize {
         match self.over {
-            Over::Cumulative => 1,
-            Over::Hopping { panes } => panes as usize,
+            WindowKind::Cumulative => 1,
+            WindowKind::Hopping { panes } => panes as usize,
         }
     }
 
     /// What makes it this one and no other.
     fn numbers(&self) -> Vec<u64> {
         let over = match self.over {
-            Over::Cumulative => 0,
-            Over::Hopping { panes } => u64::from(panes),
+            WindowKind::Cumulative => 0,
+            WindowKind::Hopping { panes } => u64::from(panes),
         };
         let law = match self.noise.law() {
-            Law::DiscreteLaplace => 0,
-            Law::DiscreteCube => 1,
-            Law::Ball => 2,
-            Law::DiscreteGaussian => 3,
+            NoiseDistribution::DiscreteLaplace => 0,
+            NoiseDistribution::DiscreteCube => 1,
+            NoiseDistribution::Ball => 2,
+            NoiseDistribution::DiscreteGaussian => 3,
         };
         let own = [over, law, self.noise.scale().units(), u64::from(self.bits)];
         [own.as_slice(), self.correlation.numbers().as_slice()].concat()
     }
 }
 
-impl Law {
+impl NoiseDistribution {
     /// The standard deviation of one of `values` values, at a scale of 1.
     #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
     fn deviation(self, values: usize) -> f64 {
         let n = values as f64;
         match self {
-            Law::DiscreteLaplace => std::f64::consts::SQRT_2,
-            Law::DiscreteCube => ((n + 1.0) * (n + 2.0) / 3.0).sqrt(),
-            Law::Ball => (n + 1.0).sqrt(),
-            Law::DiscreteGaussian => 1.0,
+            NoiseDistribution::DiscreteLaplace => std::f64::consts::SQRT_2,
+            NoiseDistribution::DiscreteCube => ((n + 1.0) * (n + 2.0) / 3.0).sqrt(),
+            NoiseDistribution::Ball => (n + 1.0).sqrt(),
+            NoiseDistribution::DiscreteGaussian => 1.0,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Any kernel: a Cholesky factor that grows by a row.
 
 use super::{ONE, Offer, Process, Reach, size, whole_row};
-use crate::target::PointKernel;
+use crate::targets::PointKernel;
 
 /// Most points with noise of their own: three triangles of floats, 50 MB.
 pub const MOST: usize = 2048;
@@ -58,7 +58,7 @@ impl Dense {
 impl Process for Dense {
     type Place = Place;
 
-    /// `q` as with [`Points::stretch`](crate::target::whitened::Points::stretch), of the rows in use.
+    /// `q` as with [`Points::stretch`](crate::targets::whitened::Points::stretch), of the rows in use.
     fn offer(&self, point: &[f64]) -> Offer<Place> {
         let own = self.points.len();
         let whole = self.kernel.value(point, point);

@@ -119,7 +119,7 @@ mod tests {
 
     use super::super::dense::Dense;
     use super::*;
-    use crate::target::{PointKernel, machine};
+    use crate::targets::{PointKernel, machine};
 
     thread_local! {
         pub(super) static LOOKED_AT: Cell<u64> = const { Cell::new(0) };

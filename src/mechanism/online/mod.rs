@@ -49,8 +49,8 @@ use std::fmt;
 
 use super::noise::{DiscreteGaussian, Generator};
 use super::price::Price;
-use super::{Error, Gaussian, Law, Mechanism};
-use crate::target::{Exact, PointKernel, Sensitivity, machine};
+use super::{Error, Gaussian, Mechanism, NoiseDistribution};
+use crate::targets::{Exact, PointKernel, Sensitivity, machine};
 use dense::Dense;
 use markov::Markov;
 
@@ -80,7 +80,7 @@ const LEAST: f64 = 1e-8;
 /// use bernstream::mechanism::noise::Generator;
 /// use bernstream::mechanism::online::Online;
 /// use bernstream::mechanism::price::Price;
-/// use bernstream::target::{Exact, PointKernel, Sensitivity, machine::Kernel};
+/// use bernstream::targets::{Exact, PointKernel, Sensitivity, machine::Kernel};
 ///
 /// let records = [0.1, 0.4, 0.45, 0.5, 0.9];
 /// let grid = f64::from(1 << 24);
@@ -176,7 +176,7 @@ impl Online {
         // A cast that is cut would be a smaller change; more than 2^56 is refused all the same.
         let euclidean = Sensitivity(u64::try_from(with_slack + 1).unwrap_or(u64::MAX));
         let euclidean = if change.0 == 0 { change } else { euclidean };
-        let noise = match Mechanism::calibrated(Law::DiscreteGaussian, euclidean, MOST, price)? {
+        let noise = match Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, euclidean, MOST, price)? {
             Mechanism::Gaussian(gaussian) => gaussian,
             Mechanism::Laplace(_) | Mechanism::Cube(_) | Mechanism::Ball(_) => return Err(Error::NoPrice),
         };

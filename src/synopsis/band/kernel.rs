@@ -4,18 +4,18 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
 use super::{MAX_DRAWS, MIN_DRAWS, Sup, WORK};
-use crate::mechanism::Law;
+use crate::mechanism::NoiseDistribution;
 use crate::synopsis::bernstein::nodes;
 use crate::synopsis::newton::{Newton, dot};
 use crate::synopsis::noise::unit_noise;
-use crate::target::{KernelBasis, PointKernel, machine};
+use crate::targets::{KernelBasis, PointKernel, machine};
 
 /// Most numbers of the basis on the grid (160 MB).
 const MOST_ENTRIES: usize = 20_000_000;
 
 /// The basis on a public grid, and how much the sup over the cube exceeds that over the grid.
 pub(super) struct Plan {
-    law: Law,
+    law: NoiseDistribution,
     count: usize,
     /// `n(y)`, point by point.
     rows: Vec<f64>,
@@ -30,7 +30,7 @@ struct Grid {
 }
 
 impl Plan {
-    pub fn new(basis: &KernelBasis, dimensions: usize, law: Law) -> Self {
+    pub fn new(basis: &KernelBasis, dimensions: usize, law: NoiseDistribution) -> Self {
         let newton = Newton::on(basis);
         let grid = Grid::of(basis, dimensions);
         let rows = grid.points.iter().flat_map(|y| newton.at(y)).collect();

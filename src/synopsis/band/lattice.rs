@@ -4,7 +4,7 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
 use super::{MAX_DRAWS, MIN_DRAWS, Sup, WORK, weight};
-use crate::mechanism::Law;
+use crate::mechanism::NoiseDistribution;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::noise::unit_noise;
 
@@ -17,7 +17,7 @@ const SKIP: usize = 3;
 pub(super) struct Plan {
     dimensions: usize,
     degree: u32,
-    law: Law,
+    law: NoiseDistribution,
     order: u32,
     operator: Operator,
     pub weights: Vec<f64>,
@@ -35,7 +35,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub fn new(dimensions: usize, degree: u32, law: Law, order: u32) -> Self {
+    pub fn new(dimensions: usize, degree: u32, law: NoiseDistribution, order: u32) -> Self {
         let weights = weights(dimensions, degree, order);
         let product_degree = degree + u32::try_from(weights.len() - 1).unwrap_or(u32::MAX);
         let (few, few_miss) = nodes(product_degree, NODE_DENSITY / SKIP as u32);

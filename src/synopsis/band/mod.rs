@@ -11,12 +11,12 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::mechanism::Law;
+use crate::mechanism::NoiseDistribution;
 use crate::synopsis::bernstein::basis;
 use crate::synopsis::description::{Covers, Noise, NoiseBand};
 use crate::synopsis::noise::{pointwise, unit_noise};
 use crate::synopsis::predict::deviation;
-use crate::target::{Basis, Shape};
+use crate::targets::{Basis, Shape};
 
 const LEVEL: f64 = 0.95;
 const MAX_DRAWS: u32 = 20_000;
@@ -57,9 +57,9 @@ impl Band {
     /// The same band for the same arguments, on any number of threads.
     ///
     /// In a dev build 4.5 s of one core in 2-D at degree 20, and far longer for a lattice of 10^4 points.
-    pub fn simulate(shape: &Shape, law: Law, order: u32) -> Band {
+    pub fn simulate(shape: &Shape, law: NoiseDistribution, order: u32) -> Band {
         let band = match &shape.basis {
-            Basis::Affine if law == Law::DiscreteLaplace => Band::affine(shape.dimensions),
+            Basis::Affine if law == NoiseDistribution::DiscreteLaplace => Band::affine(shape.dimensions),
             // Largest at a corner, where it is the sum of the absolute values.
             Basis::Affine => Band::of_values(law, shape.values(), |z| z.iter().map(|z| z.abs()).sum()),
             Basis::Cosine { .. } => Band::of_each(law, shape.values()),
@@ -82,7 +82,7 @@ impl Band {
     /// A sum lies between one draw and the normal law. The wider of the two holds for both; that it holds for what lies
     /// between them is simulated (the tests of this module), not proved.
     #[must_use]
-    pub fn of_sums(self, law: Law, values: usize, normal: &Band) -> Band {
+    pub fn of_sums(self, law: NoiseDistribution, values: usize, normal: &Band) -> Band {
         let unit = deviation(law, values);
         Band {
             half_width: self.half_width.max(unit * normal.half_width),
@@ -93,7 +93,7 @@ impl Band {
     }
 
     /// [`Band::expected_sup`] from so many draws of noise on kernel functions, from more of it elsewhere: to plan with.
-    pub(super) fn expect(shape: &Shape, law: Law, draws: u32) -> f64 {
+    pub(super) fn expect(shape: &Shape, law: NoiseDistribution, draws: u32) -> f64 {
         match &shape.basis {
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
@@ -104,13 +104,13 @@ impl Band {
     }
 
     /// The band of `count` released values themselves, all at once.
-    pub fn of_each(law: Law, count: usize) -> Band {
+    pub fn of_each(law: NoiseDistribution, count: usize) -> Band {
         let largest = |z: &[f64]| z.iter().fold(0.0_f64, |largest, z| largest.max(z.abs()));
         Band { norm: 1.0, pointwise: pointwise(law, count), ..Band::of_values(law, count, largest) }
     }
 
     /// Where the sup is a function of the noisy values themselves.
-    fn of_values(law: Law, count: usize, sup: impl Fn(&[f64]) -> f64) -> Band {
+    fn of_values(law: NoiseDistribution, count: usize, sup: impl Fn(&[f64]) -> f64) -> Band {
         let mut rng = ChaCha12Rng::seed_from_u64(SEED);
         let draws = u32::try_from(WORK / 64 / count.max(1)).unwrap_or(MAX_DRAWS).clamp(MIN_DRAWS, MAX_DRAWS);
         let draw = |_| {

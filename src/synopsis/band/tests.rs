@@ -3,11 +3,11 @@ use super::*;
 use crate::synopsis::bernstein::{Bases, Operator};
 use crate::synopsis::newton::{Newton, dot};
 use crate::synopsis::noise::laplace;
-use crate::target::{KernelBasis, PointKernel, machine};
+use crate::targets::{KernelBasis, PointKernel, machine};
 
-const LAPLACE: Law = Law::DiscreteLaplace;
+const LAPLACE: NoiseDistribution = NoiseDistribution::DiscreteLaplace;
 
-fn simulate(dimensions: usize, degree: u32, law: Law, order: u32) -> Band {
+fn simulate(dimensions: usize, degree: u32, law: NoiseDistribution, order: u32) -> Band {
     Band::simulate(&Shape { dimensions, degree, basis: Basis::Bernstein }, law, order)
 }
 
@@ -24,7 +24,7 @@ fn the_band_of_an_affine_function_is_the_quantile_of_its_noise_at_a_corner() {
 }
 
 /// How often fresh noise of scale `factor` stays within the band at every point of a grid finer than the nodes.
-fn coverage((dimensions, degree, law, order): (usize, u32, Law, u32), factor: f64, draws: u32) -> f64 {
+fn coverage((dimensions, degree, law, order): (usize, u32, NoiseDistribution, u32), factor: f64, draws: u32) -> f64 {
     let band = simulate(dimensions, degree, law, order);
     let noise = Noise { law, scale: 1.0, grid: 1e-12, calibrated: Default::default() };
     let band = band.scaled(&noise);
@@ -47,7 +47,7 @@ fn coverage((dimensions, degree, law, order): (usize, u32, Law, u32), factor: f6
 
 #[test]
 fn the_band_covers_fresh_noise_everywhere_at_once() {
-    let cube = Law::DiscreteCube;
+    let cube = NoiseDistribution::DiscreteCube;
     let cases = [((1, 20, LAPLACE, 1), 4_000), ((1, 40, LAPLACE, 3), 4_000), ((2, 6, LAPLACE, 2), 2_000)];
     let of_cubes = [((1, 20, cube, 1), 4_000), ((1, 40, cube, 3), 4_000), ((2, 6, cube, 2), 2_000)];
     for (case, draws) in cases.into_iter().chain(of_cubes) {
@@ -60,7 +60,7 @@ fn the_band_covers_fresh_noise_everywhere_at_once() {
 #[test]
 fn a_scale_wrong_by_30_percent_is_noticed() {
     assert!(coverage((1, 20, LAPLACE, 1), 1.3, 2_000) < 0.9);
-    assert!(coverage((1, 20, Law::DiscreteCube, 1), 1.3, 2_000) < 0.9);
+    assert!(coverage((1, 20, NoiseDistribution::DiscreteCube, 1), 1.3, 2_000) < 0.9);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn kernel_basis(kernel: PointKernel, dimensions: usize, count: usize) -> (Kernel
 }
 
 /// Sups of fresh noise of a kernel form over a grid finer than that of the plan.
-fn fresh_sups((basis, shape): &(KernelBasis, Shape), law: Law, draws: u32) -> Vec<f64> {
+fn fresh_sups((basis, shape): &(KernelBasis, Shape), law: NoiseDistribution, draws: u32) -> Vec<f64> {
     let steps: u32 = if shape.dimensions == 1 { 700 } else { 70 };
     let axis: Vec<f64> = (0..=steps).map(|i| f64::from(i) / f64::from(steps)).collect();
     let newton = Newton::on(basis);
@@ -148,7 +148,12 @@ fn bands_of_kernel_functions_cover_and_are_not_wide() {
     ];
     for (kernel, dimensions, count) in cases {
         let case = kernel_basis(kernel, dimensions, count);
-        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball, Law::DiscreteGaussian] {
+        for law in [
+            NoiseDistribution::DiscreteLaplace,
+            NoiseDistribution::DiscreteCube,
+            NoiseDistribution::Ball,
+            NoiseDistribution::DiscreteGaussian,
+        ] {
             let band = Band::simulate(&case.1, law, 1);
             let sups = fresh_sups(&case, law, 2_000);
             let covered = sups.partition_point(|sup| *sup <= band.half_width);
@@ -165,7 +170,7 @@ fn bands_of_kernel_functions_cover_and_are_not_wide() {
 
 #[test]
 fn bands_of_lattices_and_affine_functions_cover_under_the_ball_and_the_gaussian() {
-    for law in [Law::Ball, Law::DiscreteGaussian] {
+    for law in [NoiseDistribution::Ball, NoiseDistribution::DiscreteGaussian] {
         for (dimensions, degree, order) in [(1, 20, 1), (2, 6, 2)] {
             let covered = coverage((dimensions, degree, law, order), 1.0, 2_000);
             assert!(covered > 0.935 && covered < 0.99, "{law:?} {dimensions}: {covered}");
@@ -182,7 +187,12 @@ fn bands_of_lattices_and_affine_functions_cover_under_the_ball_and_the_gaussian(
 #[test]
 fn the_band_of_moments_holds_for_all_of_them_at_once() {
     let shape = Shape { dimensions: 2, degree: 1, basis: Basis::Cosine { frequencies: 5 } };
-    for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball, Law::DiscreteGaussian] {
+    for law in [
+        NoiseDistribution::DiscreteLaplace,
+        NoiseDistribution::DiscreteCube,
+        NoiseDistribution::Ball,
+        NoiseDistribution::DiscreteGaussian,
+    ] {
         let band = Band::simulate(&shape, law, 1);
         let covered = |factor: f64| {
             let mut rng = ChaCha12Rng::seed_from_u64(6);
@@ -199,9 +209,9 @@ fn the_band_of_moments_holds_for_all_of_them_at_once() {
 }
 
 /// How often a sum of `terms` draws stays within the band of sums, everywhere and at one point.
-fn coverage_of_sums(law: Law, values: usize, terms: usize, factor: f64) -> [f64; 2] {
+fn coverage_of_sums(law: NoiseDistribution, values: usize, terms: usize, factor: f64) -> [f64; 2] {
     const DRAWS: u32 = 6_000;
-    let normal = Band::of_each(Law::DiscreteGaussian, values);
+    let normal = Band::of_each(NoiseDistribution::DiscreteGaussian, values);
     let band = Band::of_each(law, values).of_sums(law, values, &normal);
     let mut rng = ChaCha12Rng::seed_from_u64(14);
     let mut within = [0, 0];
@@ -220,7 +230,7 @@ fn coverage_of_sums(law: Law, values: usize, terms: usize, factor: f64) -> [f64;
 #[test]
 fn the_band_of_a_sum_holds_between_one_draw_and_the_normal_law() {
     let mut least: f64 = 1.0;
-    for law in [LAPLACE, Law::DiscreteCube, Law::Ball] {
+    for law in [LAPLACE, NoiseDistribution::DiscreteCube, NoiseDistribution::Ball] {
         for (values, terms) in [1, 2, 5, 20, 100].into_iter().flat_map(|v| [1, 2, 3, 7, 30].map(|terms| (v, terms))) {
             let covered = coverage_of_sums(law, values, terms, 1.0);
             // At a true level of 0.95 three deviations of the count are 0.0085.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Timestamp;
 use crate::mechanism::calibrate::{Delta, Epsilon};
 use crate::mechanism::price::Price;
-use crate::target::{Adjacency, sampler};
+use crate::targets::{Adjacency, sampler};
 
 /// The guarantee, and what it has cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ pub use self::noise::NoiseError;
 pub use self::truncation::Truncation;
 use crate::synopsis::description::{Axis, Basis, Description};
 use crate::synopsis::{Error, Synopsis};
-use crate::target::expression::Pointwise;
+use crate::targets::expression::Pointwise;
 
 /// A function of a point of the domain, in natural units, and how it is turned into cosines.
 pub struct Query<'a> {

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use crate::synopsis::description::Law;
+use crate::synopsis::description::NoiseDistribution;
 
 /// The noise of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
@@ -27,7 +27,7 @@ const NEGLIGIBLE: f64 = 1e-8;
 ///
 /// The quantile is that of the continuous law, its characteristic function inverted to better than a part in a thousand,
 /// which is added: the noise itself is on a grid that is billions of times finer.
-pub(super) fn of(law: Law, scale: f64, weights: &[f64]) -> NoiseError {
+pub(super) fn of(law: NoiseDistribution, scale: f64, weights: &[f64]) -> NoiseError {
     let length = weights.iter().map(|w| w * w).sum::<f64>().sqrt();
     if length == 0.0 {
         return NoiseError { deviation: 0.0, level: LEVEL, half_width: 0.0 };
@@ -37,14 +37,14 @@ pub(super) fn of(law: Law, scale: f64, weights: &[f64]) -> NoiseError {
     let count = weights.len() as f64;
     let (deviation, quantile) = match law {
         // `1 / (1 + w^2 u^2)` is the characteristic function of one value, and its own envelope.
-        Law::DiscreteLaplace => {
+        NoiseDistribution::DiscreteLaplace => {
             let deviation = 2.0_f64.sqrt() * length;
             let log = |u: f64| few.iter().map(|w| (w * u / deviation).powi(2).ln_1p()).sum::<f64>();
             let sum = Symmetric::new(|u| (-log(u)).exp(), |u| (-log(u)).exp());
             (deviation, quantile(|x| sum.exceeds(x)))
         }
         // Uniform in a cube whose radius has the Gamma law of `N + 1`.
-        Law::DiscreteCube => {
+        NoiseDistribution::DiscreteCube => {
             let uniform = length / 3.0_f64.sqrt();
             let law = |u: f64| few.iter().map(|w| sinc(w * u / uniform)).product::<f64>();
             let envelope = |u: f64| few.iter().map(|w| (uniform / (w * u)).min(1.0)).product::<f64>();
@@ -54,13 +54,13 @@ pub(super) fn of(law: Law, scale: f64, weights: &[f64]) -> NoiseError {
             let exceeds = |x: f64| radii.iter().map(|(r, p)| p * sum.exceeds(x * radius / r)).sum();
             (uniform * radius, quantile(exceeds))
         }
-        Law::DiscreteGaussian => {
+        NoiseDistribution::DiscreteGaussian => {
             let law = |u: f64| (-u * u / 2.0).exp();
             let sum = Symmetric::new(law, law);
             (length, quantile(|x| sum.exceeds(x)))
         }
         // Uniform on a sphere whose radius has the Gamma law of `N`: one direction is like any other.
-        Law::Ball => {
+        NoiseDistribution::Ball => {
             let deviation = (count + 1.0).sqrt() * length;
             let law = |u: f64| (-(count + 1.0) / 2.0 * (u * u / (count + 1.0)).ln_1p()).exp();
             let sum = Symmetric::new(law, law);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     /// How often drawn noise is larger than the half-width times `factor`, and its variance over what is claimed.
-    fn drawn(law: Law, weights: &[f64], factor: f64) -> [f64; 2] {
+    fn drawn(law: NoiseDistribution, weights: &[f64], factor: f64) -> [f64; 2] {
         const DRAWS: usize = 40_000;
         let claimed = of(law, 3.0, weights);
         let mut rng = ChaCha12Rng::seed_from_u64(3);
@@ -149,7 +149,12 @@ mod tests {
 
     #[test]
     fn noise_is_as_large_as_claimed_and_within_its_half_width_as_often() {
-        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball, Law::DiscreteGaussian] {
+        for law in [
+            NoiseDistribution::DiscreteLaplace,
+            NoiseDistribution::DiscreteCube,
+            NoiseDistribution::Ball,
+            NoiseDistribution::DiscreteGaussian,
+        ] {
             for weights in cases() {
                 let [above, variance] = drawn(law, &weights, 1.0);
                 // Four deviations of a count of 2,000, and of a variance with heavy tails.
@@ -161,15 +166,20 @@ mod tests {
 
     #[test]
     fn a_half_width_30_percent_too_small_is_noticed() {
-        for law in [Law::DiscreteLaplace, Law::DiscreteCube, Law::Ball, Law::DiscreteGaussian] {
+        for law in [
+            NoiseDistribution::DiscreteLaplace,
+            NoiseDistribution::DiscreteCube,
+            NoiseDistribution::Ball,
+            NoiseDistribution::DiscreteGaussian,
+        ] {
             assert!(cases().iter().all(|weights| drawn(law, weights, 0.7)[0] > 0.08));
         }
     }
 
     #[test]
     fn one_value_has_the_quantile_of_its_law() {
-        let laplace = of(Law::DiscreteLaplace, 2.0, &[0.0, -1.5]);
+        let laplace = of(NoiseDistribution::DiscreteLaplace, 2.0, &[0.0, -1.5]);
         assert!((laplace.half_width / (3.0 * 20.0_f64.ln()) - 1.001).abs() < 1e-4, "{laplace:?}");
-        assert_eq!(of(Law::DiscreteLaplace, 1.0, &[0.0; 3]).half_width, 0.0);
+        assert_eq!(of(NoiseDistribution::DiscreteLaplace, 1.0, &[0.0; 3]).half_width, 0.0);
     }
 }

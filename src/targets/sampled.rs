@@ -16,7 +16,7 @@ use rand::rngs::ChaCha20Rng;
 
 use super::sampler::{Error, Plan, Prior};
 use super::{Adjacency, Exact, Sensitivity, Shape, Target};
-use crate::window::keep::{Keep, Record, State};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The farthest end of a range, in grid units: differences over a lattice fit `u128`.
 const FARTHEST: i128 = 1 << 62;
@@ -40,7 +40,7 @@ impl Clipped {
         }
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let [lo, hi] = self.range;
         Exact::new(self.target.evaluate(state).0.into_iter().map(|value| value.clamp(lo, hi)).collect())
     }
@@ -98,7 +98,7 @@ impl Neighbours {
         let keep = self.target.target.keep();
         let mut rng = ChaCha20Rng::from_seed(self.key(pair));
         let (kept, is_bounded) = match keep {
-            Keep::Records { most } => (self.records.min(most), true),
+            AccumulatorSpec::Records { most } => (self.records.min(most), true),
             _ => (self.records, false),
         };
         let common: Vec<Record> = (1..kept).map(|_| self.prior.draw_for(&keep, &mut rng)).collect();
@@ -160,7 +160,7 @@ impl SampledTarget {
 }
 
 impl Target for SampledTarget {
-    fn keep(&self) -> Keep {
+    fn keep(&self) -> AccumulatorSpec {
         self.clipped.target.keep()
     }
 
@@ -172,7 +172,7 @@ impl Target for SampledTarget {
         self.clipped.target.unit()
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         self.clipped.evaluate(state)
     }
 

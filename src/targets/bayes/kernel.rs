@@ -2,8 +2,8 @@
 //!
 //! # How
 //!
-//! A record is deposited in one histogram an axis, those of its class ([`Keep::Marginals`]); each is convolved with the
-//! integer table of its axis, as for a density ([`crate::target::density`], the same accuracy). With the sums `A_i(y_i)` of
+//! A record is deposited in one histogram an axis, those of its class ([`AccumulatorSpec::Marginals`]); each is convolved with the
+//! integer table of its axis, as for a density ([`crate::targets::density`], the same accuracy). With the sums `A_i(y_i)` of
 //! axis `i` and `T_i` grains in its histogram, `G = T prod_i A_i / T_i`, `T = min_i T_i`, in integers: one wide product and
 //! one division rounded down a factor. All `T_i` are equal unless a cell is full.
 //!
@@ -57,12 +57,12 @@ use std::f64::consts::PI;
 
 use arrow::datatypes::i256;
 
-use crate::target::density::{check_bandwidths, narrowed, nodes};
-use crate::target::kernel::Table;
-use crate::target::lattice::{self, rounded, times};
-use crate::target::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use crate::targets::density::{check_bandwidths, narrowed, nodes};
+use crate::targets::kernel::Table;
+use crate::targets::lattice::{self, rounded, times};
+use crate::targets::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{Histogram, Nodes};
-use crate::window::keep::{Keep, State};
 
 /// `log2` of the largest weight of a table. A histogram holds less than 2^86 grains, so sums stay below 2^116.
 const WEIGHT_BITS: u32 = 30;
@@ -162,8 +162,8 @@ fn classes(adjacency: Adjacency) -> u128 {
 }
 
 impl Target for KernelBayes {
-    fn keep(&self) -> Keep {
-        Keep::Marginals(self.nodes.clone())
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Marginals(self.nodes.clone())
     }
 
     fn shape(&self) -> Shape {
@@ -175,7 +175,7 @@ impl Target for KernelBayes {
         peak / 32_f64.exp2()
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let [negative, positive] = state.marginals().map(|axes| self.class(axes));
         Exact::new(positive.iter().zip(negative).map(|(plus, minus)| rounded(plus - minus, SPARE_BITS)).collect())
     }
@@ -278,7 +278,7 @@ mod tests {
                 }
                 let empty: Vec<Histogram> = target.nodes.iter().map(Histogram::new).collect();
                 let [before, after] =
-                    [before, after].map(|axes| target.evaluate(&State::Marginals([empty.clone(), axes])));
+                    [before, after].map(|axes| target.evaluate(&Accumulator::Marginals([empty.clone(), axes])));
                 let changes = || before.reveal().iter().zip(after.reveal()).map(|(a, b)| a.abs_diff(*b));
                 let found: u128 = changes().sum();
                 nearest = nearest.max(found as f64 / sum as f64);

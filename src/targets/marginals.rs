@@ -8,8 +8,8 @@
 //! twice that if its values change, and a unit by that for each of its records and each axis.
 
 use super::{Adjacency, Error, Exact, Sensitivity, lattice};
+use crate::window::accumulator::Accumulator;
 use crate::window::histogram::{GRAINS, Nodes};
-use crate::window::keep::State;
 
 /// Parts of an axis.
 pub const BINS: usize = 16;
@@ -31,7 +31,7 @@ impl Marginals {
 
     /// [`BINS`] counts in grains for each axis, the first axis first. `state` must be a histogram on the nodes; anything
     /// else counts as empty.
-    pub fn evaluate(&self, state: &State) -> Exact {
+    pub fn evaluate(&self, state: &Accumulator) -> Exact {
         let mut counts = vec![0_i128; BINS * self.axes()];
         let Some(histogram) = state.histogram() else { return Exact::new(counts) };
         let mut inner = histogram.cells.len();

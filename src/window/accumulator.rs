@@ -67,7 +67,7 @@ pub trait Feature: fmt::Debug + Send + Sync {
 
 /// What the windows of one release keep: public, and the same for every window and key.
 #[derive(Clone, Debug)]
-pub enum Keep {
+pub enum AccumulatorSpec {
     /// One histogram on a grid over all axes; labels are not looked at.
     Histogram(Nodes),
     /// One histogram an axis and class, each on a grid of one axis.
@@ -80,7 +80,7 @@ pub enum Keep {
 
 /// What one window holds of one key, once it is closed. `Debug` shows no data.
 #[derive(Clone, PartialEq, Eq)]
-pub enum State {
+pub enum Accumulator {
     Histogram(Histogram),
     /// Those of the negative class, then those of the positive one; in each the axes in order.
     Marginals([Vec<Histogram>; 2]),
@@ -89,20 +89,20 @@ pub enum State {
     Records(Vec<Record>),
 }
 
-impl Keep {
+impl AccumulatorSpec {
     /// Where a record of the unit cube lies, to the accuracy that is kept.
     #[inline]
     pub fn place(&self, x: &[f64; 3]) -> Place {
         match self {
-            Keep::Histogram(nodes) => nodes.place(x),
-            Keep::Marginals(axes) => {
+            AccumulatorSpec::Histogram(nodes) => nodes.place(x),
+            AccumulatorSpec::Marginals(axes) => {
                 let mut place = Place::default();
                 for ((coordinate, nodes), x) in place.0.iter_mut().zip(axes).zip(x) {
                     *coordinate = nodes.place(&[*x]).0[0];
                 }
                 place
             }
-            Keep::Sums(_) | Keep::Records { .. } => Place(x.map(Place::fine)),
+            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => Place(x.map(Place::fine)),
         }
     }
 
@@ -110,33 +110,33 @@ impl Keep {
     pub fn bytes(&self) -> u64 {
         let cells = |nodes: &Nodes| 8 * nodes.cells() as u64;
         match self {
-            Keep::Histogram(nodes) => cells(nodes),
-            Keep::Marginals(axes) => 2 * axes.iter().map(cells).sum::<u64>(),
-            Keep::Sums(feature) => 16 * feature.count() as u64,
-            Keep::Records { most } => 64 * u64::from(*most),
+            AccumulatorSpec::Histogram(nodes) => cells(nodes),
+            AccumulatorSpec::Marginals(axes) => 2 * axes.iter().map(cells).sum::<u64>(),
+            AccumulatorSpec::Sums(feature) => 16 * feature.count() as u64,
+            AccumulatorSpec::Records { most } => 64 * u64::from(*most),
         }
     }
 
     /// The state of a window without records.
-    pub fn empty(&self) -> State {
+    pub fn empty(&self) -> Accumulator {
         match self {
-            Keep::Histogram(nodes) => State::Histogram(Histogram::new(nodes)),
-            Keep::Marginals(axes) => {
+            AccumulatorSpec::Histogram(nodes) => Accumulator::Histogram(Histogram::new(nodes)),
+            AccumulatorSpec::Marginals(axes) => {
                 let class = || axes.iter().map(Histogram::new).collect();
-                State::Marginals([class(), class()])
+                Accumulator::Marginals([class(), class()])
             }
-            Keep::Sums(feature) => State::Sums(vec![0; feature.count()]),
-            Keep::Records { .. } => State::Records(Vec::new()),
+            AccumulatorSpec::Sums(feature) => Accumulator::Sums(vec![0; feature.count()]),
+            AccumulatorSpec::Records { .. } => Accumulator::Records(Vec::new()),
         }
     }
 
     /// The state of a window with these records, all of them: `most` is for whoever knows their order of survival.
-    pub fn state(&self, records: impl IntoIterator<Item = Record>) -> State {
+    pub fn state(&self, records: impl IntoIterator<Item = Record>) -> Accumulator {
         let mut state = self.empty();
         for record in records {
             self.add(&mut state, record);
         }
-        if let State::Records(records) = &mut state {
+        if let Accumulator::Records(records) = &mut state {
             records.sort_unstable();
         }
         state
@@ -151,38 +151,40 @@ impl Keep {
 
     /// Adds one record to a state of this kind.
     #[inline]
-    pub(super) fn add(&self, state: &mut State, record: Record) {
+    pub(super) fn add(&self, state: &mut Accumulator, record: Record) {
         match (self, state) {
-            (Keep::Histogram(nodes), State::Histogram(histogram)) => histogram.deposit(nodes, record.place),
-            (Keep::Marginals(axes), State::Marginals(classes)) => {
+            (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
+                histogram.deposit(nodes, record.place)
+            }
+            (AccumulatorSpec::Marginals(axes), Accumulator::Marginals(classes)) => {
                 let class = &mut classes[usize::from(record.label > 0)];
                 for ((nodes, histogram), coordinate) in axes.iter().zip(class).zip(record.place.0) {
                     histogram.deposit(nodes, Place([coordinate, 0, 0]));
                 }
             }
-            (Keep::Sums(feature), State::Sums(sums)) => feature.add(&record, sums),
-            (Keep::Records { .. }, State::Records(records)) => records.push(record),
+            (AccumulatorSpec::Sums(feature), Accumulator::Sums(sums)) => feature.add(&record, sums),
+            (AccumulatorSpec::Records { .. }, Accumulator::Records(records)) => records.push(record),
             _ => {}
         }
     }
 }
 
-impl State {
+impl Accumulator {
     /// Adds a state of the same kind: that of the records of both.
-    pub(super) fn join(&mut self, other: State) {
+    pub(super) fn join(&mut self, other: Accumulator) {
         match (self, other) {
-            (State::Histogram(ours), State::Histogram(theirs)) => ours.join(&theirs),
-            (State::Marginals(ours), State::Marginals(theirs)) => {
+            (Accumulator::Histogram(ours), Accumulator::Histogram(theirs)) => ours.join(&theirs),
+            (Accumulator::Marginals(ours), Accumulator::Marginals(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().flatten().zip(theirs.iter().flatten()) {
                     ours.join(theirs);
                 }
             }
-            (State::Sums(ours), State::Sums(theirs)) => {
+            (Accumulator::Sums(ours), Accumulator::Sums(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().zip(theirs) {
                     *ours = ours.saturating_add(theirs);
                 }
             }
-            (State::Records(ours), State::Records(theirs)) => {
+            (Accumulator::Records(ours), Accumulator::Records(theirs)) => {
                 ours.extend(theirs);
                 ours.sort_unstable();
             }
@@ -192,32 +194,32 @@ impl State {
 
     /// The histogram; `None` where something else is kept.
     pub fn histogram(&self) -> Option<&Histogram> {
-        if let State::Histogram(histogram) = self { Some(histogram) } else { None }
+        if let Accumulator::Histogram(histogram) = self { Some(histogram) } else { None }
     }
 
     /// The records, sorted; none where something else is kept.
     pub fn records(&self) -> &[Record] {
-        if let State::Records(records) = self { records } else { &[] }
+        if let Accumulator::Records(records) = self { records } else { &[] }
     }
 
     /// The sums; none where something else is kept.
     pub fn sums(&self) -> &[i128] {
-        if let State::Sums(sums) = self { sums } else { &[] }
+        if let Accumulator::Sums(sums) = self { sums } else { &[] }
     }
 
     /// The histograms of the negative and of the positive class, one an axis; none where something else is kept.
     pub fn marginals(&self) -> [&[Histogram]; 2] {
-        if let State::Marginals([negative, positive]) = self { [negative, positive] } else { [&[], &[]] }
+        if let Accumulator::Marginals([negative, positive]) = self { [negative, positive] } else { [&[], &[]] }
     }
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for Accumulator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            State::Histogram(_) => "State(a histogram)",
-            State::Marginals(_) => "State(histograms of two classes)",
-            State::Sums(_) => "State(sums)",
-            State::Records(_) => "State(records)",
+            Accumulator::Histogram(_) => "Accumulator(a histogram)",
+            Accumulator::Marginals(_) => "Accumulator(histograms of two classes)",
+            Accumulator::Sums(_) => "Accumulator(sums)",
+            Accumulator::Records(_) => "Accumulator(records)",
         })
     }
 }

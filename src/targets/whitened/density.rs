@@ -3,7 +3,7 @@
 //!
 //! # How
 //!
-//! Records are deposited on the fine grid of [`crate::target::density`]. A record at `x` is `K(x, .)` in the space of the
+//! Records are deposited on the fine grid of [`crate::targets::density`]. A record at `x` is `K(x, .)` in the space of the
 //! kernel, times its peak; its coordinates are `M k_P(x)` ([`super`]). One table has those of every cell, of the kernel `H'`
 //! that is narrower by the deposit's variance, as whole numbers of `2^-30`. An exact value is the sum over the cells of
 //! count times entry: integers, the same products whatever the counts.
@@ -28,8 +28,8 @@ use super::super::lattice::{UNITS_A_PEAK, rounded, times};
 use super::super::quadratic::Form;
 use super::super::{Adjacency, Basis, Error, Exact, PointKernel, Sensitivity, Shape, Target, covariance, root};
 use super::Points;
+use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes};
-use crate::window::keep::{Keep, State};
 
 /// What stands for 1 in the table.
 const ONE: u32 = 1 << 30;
@@ -158,8 +158,8 @@ impl Target for KernelDensity {
         true
     }
 
-    fn keep(&self) -> Keep {
-        Keep::Histogram(self.nodes.clone())
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Histogram(self.nodes.clone())
     }
 
     fn shape(&self) -> Shape {
@@ -171,7 +171,7 @@ impl Target for KernelDensity {
         self.peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let count = self.points.count();
         let mut sums = vec![0_i128; count];
         if let Some(histogram) = state.histogram() {
@@ -309,7 +309,7 @@ mod tests {
             let density = KernelDensity::diagonal(bandwidths, 20).unwrap();
             let mut full = Histogram::new(&density.nodes);
             full.cells.fill(u64::MAX);
-            let first = density.evaluate(&State::Histogram(full)).reveal()[0];
+            let first = density.evaluate(&Accumulator::Histogram(full)).reveal()[0];
             let column: i128 =
                 density.table.iter().step_by(density.points.count()).map(|entry| i128::from(*entry)).sum();
             assert_eq!(first, rounded(column * i128::from(u64::MAX), SHIFT));
@@ -328,7 +328,7 @@ mod tests {
         let side = |x: f64| {
             let mut histogram = full.clone();
             histogram.deposit(&density.nodes, density.nodes.place(&[x]));
-            density.evaluate(&State::Histogram(histogram))
+            density.evaluate(&Accumulator::Histogram(histogram))
         };
         let (near, far) = (side((middle - 1) as f64 / f64::from(density.nodes.per_axis()[0])), side(0.0));
         let changes = near.reveal().iter().zip(far.reveal()).map(|(a, b)| (a - b) as f64);

@@ -2,7 +2,7 @@
 
 use super::loss::Loss;
 use super::solver::Problem;
-use crate::target::{Error, Exact, Sensitivity};
+use crate::targets::{Error, Exact, Sensitivity};
 
 /// Grid units of the sup sensitivity, before rounding is added.
 const UNITS: f64 = (1_u64 << 32) as f64;

@@ -27,12 +27,12 @@
 //!
 //! [`whitened`] has the same machines without a lattice, for noise in the 2-norm.
 
-pub(in crate::target) mod change;
+pub(in crate::targets) mod change;
 pub mod kernel;
 mod landmarks;
 pub mod loss;
-pub(in crate::target) mod solver;
-pub(in crate::target) mod space;
+pub(in crate::targets) mod solver;
+pub(in crate::targets) mod space;
 pub mod whitened;
 
 pub use kernel::Kernel;
@@ -40,7 +40,7 @@ pub use loss::Loss;
 pub use whitened::KernelMachine;
 
 use super::{Adjacency, Basis, Cost, Error, Exact, Sensitivity, Shape, Target};
-use crate::window::keep::{Keep, Record, State};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 use change::{Change, Claim};
 use kernel::Lattice;
 use landmarks::Map;
@@ -172,8 +172,8 @@ fn cost(settings: &Settings, map: Option<&Map>, problem: &Problem, places: usize
 }
 
 impl Target for Machine {
-    fn keep(&self) -> Keep {
-        Keep::Records { most: self.settings.records }
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Records { most: self.settings.records }
     }
 
     fn shape(&self) -> Shape {
@@ -184,7 +184,7 @@ impl Target for Machine {
         self.claim.unit
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         self.claim.exact(self.values(at_most(state, self.settings.records)))
     }
 
@@ -216,12 +216,12 @@ impl Machine {
 }
 
 /// The records that count: a window keeps no more, and the bounds rest on it.
-pub(in crate::target) fn at_most(state: &State, most: u32) -> &[Record] {
+pub(in crate::targets) fn at_most(state: &Accumulator, most: u32) -> &[Record] {
     let records = state.records();
     records.get(..most as usize).unwrap_or(records)
 }
 
-pub(in crate::target) fn checked_lattice(axes: usize, degree: u32) -> Result<Lattice, Error> {
+pub(in crate::targets) fn checked_lattice(axes: usize, degree: u32) -> Result<Lattice, Error> {
     if !(1..=3).contains(&axes) {
         return Err(Error::Axes(axes));
     }
@@ -236,14 +236,14 @@ pub(in crate::target) fn checked_lattice(axes: usize, degree: u32) -> Result<Lat
     Ok(lattice)
 }
 
-pub(in crate::target) fn checked_weight(c: f64, records: u32) -> Result<(), Error> {
+pub(in crate::targets) fn checked_weight(c: f64, records: u32) -> Result<(), Error> {
     if !(1e-6..=1e6).contains(&c) {
         return Err(Error::Weight { c });
     }
     if records == 0 { Err(Error::NoRecords) } else { Ok(()) }
 }
 
-pub(in crate::target) fn checked_features(records: u32, width: usize) -> Result<(), Error> {
+pub(in crate::targets) fn checked_features(records: u32, width: usize) -> Result<(), Error> {
     let features = u64::from(records) * width as u64;
     if features > MOST_FEATURES {
         return Err(Error::Features { records, width, most: MOST_FEATURES });

@@ -41,8 +41,8 @@ use std::sync::OnceLock;
 use self::table::{Cosines, Widest, up};
 use super::lattice::{UNITS_A_PEAK, rounded, times};
 use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
-use crate::window::keep::{Keep, State};
 
 pub const MOST_FREQUENCIES: u32 = 1024;
 
@@ -158,8 +158,8 @@ impl Target for Moments {
         true
     }
 
-    fn keep(&self) -> Keep {
-        Keep::Histogram(self.nodes.clone())
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Histogram(self.nodes.clone())
     }
 
     fn shape(&self) -> Shape {
@@ -172,7 +172,7 @@ impl Target for Moments {
         (-f64::from(UNITS_A_PEAK)).exp2()
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let nothing = || Exact::new(vec![0; self.shape().values()]);
         state.histogram().map_or_else(nothing, |histogram| self.moments(histogram))
     }

@@ -11,7 +11,7 @@
 //! # How
 //!
 //! Gaps are whole numbers of 2^-31, labels of 2^-30. The product of a record's gap and label is spread on the nodes of a
-//! fine grid around it like the mass of a density's record ([`crate::target::density`]), and the sums of the nodes are
+//! fine grid around it like the mass of a density's record ([`crate::targets::density`]), and the sums of the nodes are
 //! convolved with one integer kernel table. Sixteen cells a bandwidth keep a record's term within 3e-5 of its peak
 //! (`tests/laws/regression.rs`). Gaps add up to at most the domain, so all sums stay below 2^112: nothing can overflow.
 //!
@@ -41,8 +41,8 @@ use std::f64::consts::PI;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record};
 use crate::window::histogram::{GRAINS, Nodes, Place};
-use crate::window::keep::{Keep, LABEL, Record, State};
 
 /// Cells of the fine grid a bandwidth.
 const FINENESS: f64 = 16.0;
@@ -137,8 +137,8 @@ impl Regression {
 }
 
 impl Target for Regression {
-    fn keep(&self) -> Keep {
-        Keep::Records { most: self.most }
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Records { most: self.most }
     }
 
     fn shape(&self) -> Shape {
@@ -152,7 +152,7 @@ impl Target for Regression {
         peak * f64::from(self.shift()).exp2() / whole
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let values = self.table.apply(&self.spread(state.records()), 1);
         let shift = self.shift();
         Exact::new(values.into_iter().map(|sum| rounded(sum, shift)).collect())
@@ -229,7 +229,7 @@ mod tests {
         for records in [&[][..], &[(0.3, 1.0)], &[(0.3, 1.0), (0.3, -0.5), (0.3, 0.2)]] {
             assert_eq!(values(&regression, records), [0.0; 11]);
         }
-        assert_eq!(regression.evaluate(&State::Sums(vec![7])).reveal(), [0; 11]);
+        assert_eq!(regression.evaluate(&Accumulator::Sums(vec![7])).reveal(), [0; 11]);
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::window::grid::Span;
 
 /// The figures of the ledger: the schedule and the budget, nothing of the records.
 #[derive(Clone, Copy, Debug)]
-pub struct Figures {
+pub struct LedgerStatus {
     rows: u64,
     pub closed_until: Timestamp,
     /// In the newest block charged.
@@ -26,11 +26,11 @@ pub struct Figures {
     outcome: Option<Outcome>,
 }
 
-impl Figures {
+impl LedgerStatus {
     /// `outcome` is that of the window that was closed last.
     pub fn of(ledger: &Ledger, outcome: Option<Outcome>) -> Self {
         let spent = ledger.newest_block().map(|(_, spent)| spent);
-        Figures { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent, outcome }
+        LedgerStatus { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent, outcome }
     }
 
     pub fn show(self, total: Price, metrics: &Metrics, health: &Health) {
@@ -63,9 +63,9 @@ impl Outcome {
 
 /// What waits to be told, in the order of the windows.
 #[derive(Debug, Default)]
-pub struct News(VecDeque<(Timestamp, Span, Outcome, Figures)>);
+pub struct PendingReports(VecDeque<(Timestamp, Span, Outcome, LedgerStatus)>);
 
-impl News {
+impl PendingReports {
     /// What earlier runs left: the figures that are due by `now`, and what waits. `due` says when a window is: a public time,
     /// whether it was released or not; `why` why one was not.
     ///
@@ -75,7 +75,7 @@ impl News {
         now: Timestamp,
         due: impl Fn(Span) -> Timestamp,
         why: impl Fn(Span) -> Withheld,
-    ) -> Result<(Figures, Self), ledger::Error> {
+    ) -> Result<(LedgerStatus, Self), ledger::Error> {
         let outcome = |closed: &Closed| match closed.outcome {
             ledger::Outcome::Released { .. } => Outcome::Released,
             ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
@@ -86,14 +86,14 @@ impl News {
         let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
         let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
         let figures = |at: usize| match newest.get(at) {
-            newest if at == 0 => Figures::of(ledger, newest.map(|(_, closed)| outcome(closed))),
-            Some((row, closed)) => Figures {
+            newest if at == 0 => LedgerStatus::of(ledger, newest.map(|(_, closed)| outcome(closed))),
+            Some((row, closed)) => LedgerStatus {
                 rows: *row,
                 closed_until: closed.window.end,
                 spent: spent_before(&blocks, later.get(..at).unwrap_or_default()),
                 outcome: Some(outcome(closed)),
             },
-            None => Figures {
+            None => LedgerStatus {
                 rows: first,
                 closed_until: ledger.genesis().first,
                 spent: spent_before(&blocks, &later),
@@ -104,11 +104,11 @@ impl News {
         let news = waiting
             .map(|(at, (_, closed))| (due(closed.window), closed.window, outcome(closed), figures(at)))
             .collect();
-        Ok((figures(told), News(news)))
+        Ok((figures(told), PendingReports(news)))
     }
 
     /// `due` is when the window's synopses are.
-    pub fn add(&mut self, due: Timestamp, window: Span, outcome: Outcome, figures: Figures) {
+    pub fn add(&mut self, due: Timestamp, window: Span, outcome: Outcome, figures: LedgerStatus) {
         self.0.push_back((due, window, outcome, figures));
     }
 
@@ -117,7 +117,7 @@ impl News {
     }
 
     /// Tells what is due, and the end of the newest window of it.
-    pub fn tell(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) -> Option<Timestamp> {
+    pub fn report(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) -> Option<Timestamp> {
         let mut newest = None;
         while let Some((_, window, outcome, figures)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
             match outcome {
@@ -175,7 +175,7 @@ mod tests {
         let watch = |paid: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
             let health = Health::default();
-            let mut news = News::default();
+            let mut news = PendingReports::default();
             (0..20)
                 .map(|second| {
                     if second == paid {
@@ -184,10 +184,10 @@ mod tests {
                             at(10),
                             Span { start: at(4), end: at(5) },
                             Outcome::Released,
-                            Figures { rows: 2, closed_until: at(5), spent, outcome: Some(Outcome::Released) },
+                            LedgerStatus { rows: 2, closed_until: at(5), spent, outcome: Some(Outcome::Released) },
                         );
                     }
-                    news.tell(at(second), total, &metrics, &health);
+                    news.report(at(second), total, &metrics, &health);
                     metrics.render().unwrap()
                 })
                 .collect()
@@ -225,12 +225,12 @@ mod tests {
         let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
             let (health, (figures, mut news)) =
-                (Health::default(), News::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap());
+                (Health::default(), PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap());
             figures.show(tenths(10), &metrics, &health);
             // What is told as the clock goes on.
             (minute..minute + 200)
                 .map(|minute| {
-                    news.tell(at(minute), tenths(10), &metrics, &health);
+                    news.report(at(minute), tenths(10), &metrics, &health);
                     metrics.render().unwrap()
                 })
                 .collect()
@@ -259,7 +259,7 @@ mod tests {
             assert_eq!(after[..10], vec![before.last().cloned().unwrap(); 10], "window {n}");
             assert_ne!(after[9], after[10], "window {n}");
             let outcome = if n == 2 { Outcome::Withheld(Withheld::Budget) } else { Outcome::Released };
-            let figures = Figures::of(&ledger, Some(outcome));
+            let figures = LedgerStatus::of(&ledger, Some(outcome));
             assert_eq!(spent_before(&ledger.blocks(1).unwrap(), &[]), figures.spent);
             // As a worker shows it that was there all the time, but for what it counted since its start.
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
@@ -278,7 +278,7 @@ mod tests {
     fn windows_are_told_in_order_and_withheld_ones_too() {
         let at = Timestamp::from_micros;
         let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-        let (health, mut news) = (Health::default(), News::default());
+        let (health, mut news) = (Health::default(), PendingReports::default());
         for (window, outcome) in
             [(1, Outcome::Released), (2, Outcome::Withheld(Withheld::Budget)), (3, Outcome::Released)]
         {
@@ -287,11 +287,11 @@ mod tests {
                 at(window),
                 span,
                 outcome,
-                Figures { rows: 1, closed_until: at(window), spent: None, outcome: Some(outcome) },
+                LedgerStatus { rows: 1, closed_until: at(window), spent: None, outcome: Some(outcome) },
             );
         }
         for (now, counts, is_spent) in [(0, [0, 0], false), (1, [1, 0], false), (2, [1, 1], true), (9, [2, 1], false)] {
-            news.tell(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
+            news.report(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
             assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
             assert_eq!(health.spent.load(Relaxed), is_spent);
             let spent = "newest_window_withheld{reason=\"budget\",pipeline=\"news\"} 1";
@@ -300,7 +300,7 @@ mod tests {
         // Where every release is over nothing is spent.
         health.spent.store(true, Relaxed);
         let outcome = Some(Outcome::Withheld(Withheld::Over));
-        Figures { rows: 2, closed_until: at(9), spent: None, outcome }.show(
+        LedgerStatus { rows: 2, closed_until: at(9), spent: None, outcome }.show(
             Price::Pure(Epsilon::from_trillionths(1)),
             &metrics,
             &health,

@@ -136,12 +136,12 @@ impl Points {
     }
 
     /// How far a computed kernel value is off at most.
-    pub(in crate::target) fn error(&self) -> f64 {
+    pub(in crate::targets) fn error(&self) -> f64 {
         self.basis.kernel.error()
     }
 
     /// How much the floats of [`Points::whiten`] lose for values of at most 1, in the 2-norm.
-    pub(in crate::target) fn lost(&self) -> f64 {
+    pub(in crate::targets) fn lost(&self) -> f64 {
         (self.count() + 2) as f64 * ROUNDING * self.spread()
     }
 
@@ -151,7 +151,7 @@ impl Points {
 }
 
 /// Newton's basis of a kernel on some places: what the chosen ones explain of all, one after the other.
-pub(in crate::target) struct Newton {
+pub(in crate::targets) struct Newton {
     /// The chosen places, by their index.
     pub order: Vec<usize>,
     /// `L^-1 k_P(y)`, one row for each place.
@@ -193,7 +193,7 @@ impl Newton {
 }
 
 /// The inner product, as far as both go; in four lanes, so that a product passes no more roundings than in one go.
-pub(in crate::target) fn inner(a: &[f64], b: &[f64]) -> f64 {
+pub(in crate::targets) fn inner(a: &[f64], b: &[f64]) -> f64 {
     let both = a.len().min(b.len());
     let ((a, a_rest), (b, b_rest)) = (a[..both].as_chunks::<4>(), b[..both].as_chunks::<4>());
     let mut lanes = [0.0; 4];

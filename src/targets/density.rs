@@ -22,8 +22,8 @@ use std::f64::consts::PI;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
-use crate::window::keep::{Keep, State};
 
 /// The density of one release: its lattice, its kernel tables, and what follows from them. All of it is public.
 #[derive(Clone, Debug)]
@@ -141,8 +141,8 @@ impl Target for Density {
         true
     }
 
-    fn keep(&self) -> Keep {
-        Keep::Histogram(self.nodes.clone())
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Histogram(self.nodes.clone())
     }
 
     fn shape(&self) -> Shape {
@@ -158,7 +158,7 @@ impl Target for Density {
         peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         state.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| self.intensity(histogram))
     }
 

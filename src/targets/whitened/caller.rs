@@ -30,7 +30,7 @@ use super::super::blackbox::{Error as Refused, Fitted, Function};
 use super::super::lattice::times;
 use super::super::{Adjacency, Basis, Error, Exact, PointKernel, Sensitivity, Shape, Target, root};
 use super::Points;
-use crate::window::keep::{Keep, Record, State};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The largest declared change in grid units.
 const UNITS: f64 = 4_294_967_296.0;
@@ -90,10 +90,10 @@ impl<F: Function> KernelBlackBox<F> {
     /// The share of `n` records near a point, by triangles of half-width 0.2: a record more is a triangle of height `1/n`.
     ///
     /// ```
-    /// use bernstream::target::machine::Kernel;
-    /// use bernstream::target::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
-    /// use bernstream::target::{Adjacency, PointKernel, Target};
-    /// use bernstream::window::keep::Record;
+    /// use bernstream::targets::machine::Kernel;
+    /// use bernstream::targets::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
+    /// use bernstream::targets::{Adjacency, PointKernel, Target};
+    /// use bernstream::window::accumulator::Record;
     ///
     /// let near = |records: &[Record], y: &[f64]| {
     ///     records.iter().map(|d| (1.0 - (y[0] - d.x(0)).abs() / 0.2).max(0.0) / 100.0).sum::<f64>()
@@ -106,7 +106,7 @@ impl<F: Function> KernelBlackBox<F> {
     /// let target = KernelBlackBox::declared(Closure(near), kernel, 1, 40, 100, declared)?;
     /// let change = target.euclidean_sensitivity(Adjacency::AddRemove, 1)? as f64 * target.unit();
     /// assert!((change / (2.0 * added) - 1.0).abs() < 1e-3, "a full window may exchange one for another");
-    /// # Ok::<(), bernstream::target::Error>(())
+    /// # Ok::<(), bernstream::targets::Error>(())
     /// ```
     pub fn declared(
         function: F,
@@ -200,8 +200,8 @@ pub fn sobolev(bandwidth: f64, sup: f64, slope: f64) -> f64 {
 }
 
 impl<F: Function> Target for KernelBlackBox<F> {
-    fn keep(&self) -> Keep {
-        Keep::Records { most: self.most }
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Records { most: self.most }
     }
 
     fn shape(&self) -> Shape {
@@ -213,7 +213,7 @@ impl<F: Function> Target for KernelBlackBox<F> {
         self.unit
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let coordinates = self.coordinates(state.records());
         Exact::new(coordinates.into_iter().map(|c| (c / self.unit).round() as i128).collect())
     }

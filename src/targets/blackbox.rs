@@ -24,9 +24,9 @@
 //! The mean of the labels, the largest and the smallest `cut` left out, as a function that is the same everywhere.
 //!
 //! ```
-//! use bernstream::target::blackbox::{BlackBox, Change, Declared, Fitted, Function};
-//! use bernstream::target::{Adjacency, Target};
-//! use bernstream::window::keep::Record;
+//! use bernstream::targets::blackbox::{BlackBox, Change, Declared, Fitted, Function};
+//! use bernstream::targets::{Adjacency, Target};
+//! use bernstream::window::accumulator::Record;
 //!
 //! #[derive(Debug)]
 //! struct TrimmedMean {
@@ -55,14 +55,14 @@
 //! assert!(target.sensitivity(Adjacency::ReplaceOne, 1).is_ok());
 //! assert!(target.sensitivity(Adjacency::AddRemove, 1).is_err(), "it was not declared");
 //! # assert!((exact.reveal()[0] as f64 * target.unit() - 0.4455).abs() < 1e-9);
-//! # Ok::<(), bernstream::target::Error>(())
+//! # Ok::<(), bernstream::targets::Error>(())
 //! ```
 
 use std::fmt::Debug;
 
 use super::sampler::Sampled;
 use super::{Adjacency, Basis, Exact, Sensitivity, Shape, Target};
-use crate::window::keep::{Keep, Record, State};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 const MOST_POINTS: usize = 1 << 20;
 
@@ -240,8 +240,8 @@ fn whole(value: f64, unit: f64) -> i128 {
 }
 
 impl<F: Function> Target for BlackBox<F> {
-    fn keep(&self) -> Keep {
-        Keep::Records { most: self.most }
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Records { most: self.most }
     }
 
     fn shape(&self) -> Shape {
@@ -253,7 +253,7 @@ impl<F: Function> Target for BlackBox<F> {
         self.unit
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let values = values(&self.function, &self.shape, self.range, state.records());
         Exact::new(values.into_iter().map(|value| whole(value, self.unit)).collect())
     }

@@ -55,10 +55,10 @@ use std::sync::Arc;
 use arrow::datatypes::i256;
 
 use super::bound;
-use crate::target::lattice::{self, times};
-use crate::target::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use crate::targets::lattice::{self, times};
+use crate::targets::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 use crate::window::histogram::Place;
-use crate::window::keep::{Feature, Keep, Record, State};
 
 /// `C`: a class counts as at most this many records.
 const MOST_COUNTED: f64 = (1_u64 << 36) as f64;
@@ -135,8 +135,8 @@ impl GaussianBayes {
 }
 
 impl Target for GaussianBayes {
-    fn keep(&self) -> Keep {
-        Keep::Sums(Arc::new(Moments { axes: self.deviations.len() }))
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Sums(Arc::new(Moments { axes: self.deviations.len() }))
     }
 
     fn shape(&self) -> Shape {
@@ -147,7 +147,7 @@ impl Target for GaussianBayes {
         self.peak() * self.peaks / UNITS
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let (negative, positive) = state.sums().split_at(state.sums().len() / 2);
         let [negative, positive] = [negative, positive].map(|sums| self.class(sums));
         let rounded = |(plus, minus): (f64, f64)| (plus - minus + 0.5).floor() as i128;
@@ -269,7 +269,7 @@ mod tests {
         let target = GaussianBayes::new(&[0.1, 0.3], 6).unwrap();
         let records = [[0.2, 0.7], [0.4, 0.1], [0.9, 0.95]].map(|x| Record::new(&x, 1.0));
         let one = target.keep().state(records);
-        let scaled = |n: i128| State::Sums(one.sums().iter().map(|sum| sum * n).collect());
+        let scaled = |n: i128| Accumulator::Sums(one.sums().iter().map(|sum| sum * n).collect());
         let values = |n: i128| target.evaluate(&scaled(n)).reveal().to_vec();
         let bound = (target.slack() / 2.0).ceil() as u128;
         for (a, b) in values(1).into_iter().zip(values(1 << 30)) {

@@ -27,7 +27,7 @@ use super::space::{Features, Gram, ROUNDING};
 use super::{
     Kernel, Loss, MOST_EXACT, Minimiser, Settings, at_most, checked_features, checked_lattice, checked_weight, cost,
 };
-use crate::window::keep::{Keep, Record, State};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The machine of one release in whitened coordinates; all of it is public.
 #[derive(Clone, Debug)]
@@ -142,8 +142,8 @@ fn largest_singular(table: &[Vec<f64>]) -> f64 {
 }
 
 impl Target for KernelMachine {
-    fn keep(&self) -> Keep {
-        Keep::Records { most: self.settings.records }
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Records { most: self.settings.records }
     }
 
     fn shape(&self) -> Shape {
@@ -155,7 +155,7 @@ impl Target for KernelMachine {
         self.claim.unit
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         self.claim.exact(self.coordinates(at_most(state, self.settings.records)))
     }
 

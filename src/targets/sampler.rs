@@ -31,7 +31,7 @@ use rand_distr::{Distribution, Exp1, Normal};
 use serde::{Deserialize, Serialize};
 
 use super::Adjacency;
-use crate::window::keep::{Keep, Record};
+use crate::window::accumulator::{AccumulatorSpec, Record};
 use crate::window::{Axis, Label};
 
 /// More draws than anybody waits for.
@@ -275,7 +275,7 @@ impl Prior {
     }
 
     /// A record as a window of this kind keeps it.
-    pub fn draw_for<R: Rng + ?Sized>(&self, keep: &Keep, rng: &mut R) -> Record {
+    pub fn draw_for<R: Rng + ?Sized>(&self, keep: &AccumulatorSpec, rng: &mut R) -> Record {
         let (x, label) = self.values(rng);
         keep.record(&x, label)
     }

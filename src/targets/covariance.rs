@@ -3,7 +3,7 @@
 //!
 //! # How
 //!
-//! As in [`crate::target::density`]: records are deposited on a fine grid, and the deposit's variance of 1/4 cell^2 on
+//! As in [`crate::targets::density`]: records are deposited on a fine grid, and the deposit's variance of 1/4 cell^2 on
 //! each axis is taken from the diagonal of `H`. What is left, `H'`, is positive definite: with four cells to
 //! `s_i = 1/sqrt((H^-1)_ii)`, the width of the kernel along an axis, the eigenvalues of `H^-1 (H - H')` add up to at most
 //! `l/64`. Along an axis the kernel is a Gaussian of width `s_i`, so the spline is as accurate as for a density.
@@ -25,8 +25,8 @@ use std::f64::consts::PI;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::quadratic::Form;
 use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes};
-use crate::window::keep::{Keep, State};
 
 /// Peak of the kernel table. 4.3 million full cells of 64 bits times 30 bits stay below 2^117.
 const PEAK: u32 = 1 << 30;
@@ -186,8 +186,8 @@ impl Target for CovarianceDensity {
         true
     }
 
-    fn keep(&self) -> Keep {
-        Keep::Histogram(self.nodes.clone())
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Histogram(self.nodes.clone())
     }
 
     fn shape(&self) -> Shape {
@@ -199,7 +199,7 @@ impl Target for CovarianceDensity {
         self.peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let cells = state.histogram().map_or(&[][..], |histogram| &histogram.cells);
         let value = |point| {
             let mut sum = 0_u128;
@@ -282,7 +282,7 @@ fn nodes(widths: &[f64], degree: u32) -> Result<Nodes, Error> {
         .ok_or_else(|| Error::Cells { cells: coarse.iter().map(|m| u128::from(*m) + 3).product() })
 }
 
-/// Refuses what would take too long at the cut, or too much memory for its tables.
+/// Refuses what would take too long at the cutoff, or too much memory for its tables.
 fn affordable(form: &Form, axes: &[Axis], nodes: &Nodes, points: usize) -> Result<(), Error> {
     let ball = if axes.len() == 2 { PI } else { 4.0 / 3.0 * PI };
     let cells: f64 = axes.iter().map(|axis| f64::from(axis.cells)).product();
@@ -380,7 +380,7 @@ mod tests {
         let density = CovarianceDensity::new(&matrix([0.4, 0.7], -0.6), 3).unwrap();
         let mut full = Histogram::new(&density.nodes);
         full.cells.fill(u64::MAX);
-        for value in density.evaluate(&State::Histogram(full)).reveal() {
+        for value in density.evaluate(&Accumulator::Histogram(full)).reveal() {
             assert!(*value > 1 << 70 && *value < 1 << 100, "{value}");
         }
     }
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn a_window_without_records_is_all_zeros() {
         let density = CovarianceDensity::new(&matrix([0.1, 0.2], 0.5), 5).unwrap();
-        for state in [density.keep().empty(), State::Records(Vec::new())] {
+        for state in [density.keep().empty(), Accumulator::Records(Vec::new())] {
             assert_eq!(density.evaluate(&state).reveal(), [0; 36]);
         }
     }

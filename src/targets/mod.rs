@@ -21,8 +21,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::MOST_CELLS;
-use crate::window::keep::{Keep, State};
 
 /// A function of a window's records, on a lattice, and how much a record can change it.
 ///
@@ -30,7 +30,7 @@ use crate::window::keep::{Keep, State};
 /// `offset + unit * value`.
 pub trait Target: fmt::Debug + Send + Sync {
     /// What a window must keep of its records.
-    fn keep(&self) -> Keep;
+    fn keep(&self) -> AccumulatorSpec;
 
     /// What the released values are: the same for every window.
     fn shape(&self) -> Shape;
@@ -39,7 +39,7 @@ pub trait Target: fmt::Debug + Send + Sync {
     fn unit(&self) -> f64;
 
     /// The exact values of one window and key, [`Shape::values`] of them. `state` must be one of [`Target::keep`].
-    fn evaluate(&self, state: &State) -> Exact;
+    fn evaluate(&self, state: &Accumulator) -> Exact;
 
     /// Whether the values are a sum over the records: those of several windows then add up, each rounded by itself.
     fn is_sum(&self) -> bool {
@@ -257,7 +257,7 @@ pub enum Error {
     )]
     NotPositiveDefinite,
     #[error(
-        "one window and key would take {work} products at its cut, more than {most}: lower the degree, or choose a \
+        "one window and key would take {work} products at its cutoff, more than {most}: lower the degree, or choose a \
          matrix whose axes are less correlated"
     )]
     Work { work: u64, most: u64 },

@@ -23,7 +23,7 @@ use super::machine::solver::Problem;
 use super::machine::space::{Features, ROUNDING};
 use super::machine::{Kernel, Loss, at_most, checked_features, checked_lattice, checked_weight};
 use super::{Adjacency, Basis, Cost, Error, Exact, Sensitivity, Shape, Target, every_value};
-use crate::window::keep::{Keep, Record, State};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// Single precision moves an inner product of two feature vectors by at most this.
 const SINGLE: f64 = 1.0 / (1 << 22) as f64;
@@ -100,8 +100,8 @@ fn shorter(feature: f64) -> f32 {
 }
 
 impl Target for Logistic {
-    fn keep(&self) -> Keep {
-        Keep::Records { most: self.records }
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Records { most: self.records }
     }
 
     fn shape(&self) -> Shape {
@@ -115,7 +115,7 @@ impl Target for Logistic {
         self.claim.unit
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let weights = self.weights(at_most(state, self.records));
         let Some(lattice) = &self.lattice else {
             let root = (weights.len() as f64).sqrt();

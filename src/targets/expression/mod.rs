@@ -39,7 +39,7 @@ use self::interval::{Interval, SIDES};
 use self::parse::Tree;
 pub use self::pointwise::Pointwise;
 use super::{Adjacency, Basis, Exact, Sensitivity, Shape, Target};
-use crate::window::keep::{Feature, Keep, Record, State};
+use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 
 pub const MOST_POINTS: usize = 1 << 14;
 
@@ -320,8 +320,8 @@ impl Target for Expression {
         true
     }
 
-    fn keep(&self) -> Keep {
-        Keep::Sums(self.0.clone())
+    fn keep(&self) -> AccumulatorSpec {
+        AccumulatorSpec::Sums(self.0.clone())
     }
 
     fn shape(&self) -> Shape {
@@ -333,7 +333,7 @@ impl Target for Expression {
         self.0.unit
     }
 
-    fn evaluate(&self, state: &State) -> Exact {
+    fn evaluate(&self, state: &Accumulator) -> Exact {
         let mut values = state.sums().to_vec();
         values.resize(self.0.points.len(), 0);
         Exact::new(values)
