@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use bernstream::cli::parts::Parts;
+use bernstream::cli::components::Components;
 use bernstream::clock::Timestamp;
 use bernstream::config::{Input, Settings};
 use bernstream::mechanism::noise::Generator;
@@ -35,16 +35,16 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
     let settings = Settings::load(&scene.configuration()).expect("a sound configuration");
     let plan =
         settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
-    let parts = Parts::open(&settings).expect("the parts open");
+    let components = Components::open(&settings).expect("the components open");
     let Input::Kafka(input) = &settings.input else { panic!("a scene reads Kafka") };
     let source = Kafka::open(input.clone(), settings.columns.clone(), clock).expect("the input opens");
     let (health, done) = (Health::default(), AtomicBool::new(false));
     let worker = Worker {
         plan: &plan,
         source: Box::new(source),
-        ledger: parts.ledger,
-        witness: parts.witness,
-        sink: parts.sink,
+        ledger: components.ledger,
+        witness: components.witness,
+        sink: components.sink,
         generators: Box::new(Generator::from_entropy),
         metrics: Metrics::new(Detail::Safe, "scene", "pure epsilon", "").expect("metrics"),
         health: &health,

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use bernstream::cli::parts::Parts;
+use bernstream::cli::components::Components;
 use bernstream::config::Settings;
 use bernstream::ledger::Paid;
 use bernstream::ledger::witness::{self, Claim, Witness};
@@ -108,20 +108,20 @@ fn a_worker_that_dies_where_it_is_told() {
     let settings = Settings::load(configuration.as_ref()).expect("a sound configuration");
     let plan =
         settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
-    let parts = Parts::open(&settings).expect("the parts open");
+    let components = Components::open(&settings).expect("the components open");
     let draw = Fuse::at(STEPS[0]);
     let health = Health::default();
     let worker = Worker {
         plan: &plan,
-        source: parts.source,
-        ledger: parts.ledger,
+        source: components.source,
+        ledger: components.ledger,
         witness: Box::new(FusedWitness {
-            inner: parts.witness,
+            inner: components.witness,
             read: Fuse::at(STEPS[1]),
             before: Fuse::at(STEPS[2]),
             after: Fuse::at(STEPS[3]),
         }),
-        sink: Box::new(FusedSink { inner: parts.sink, before: Fuse::at(STEPS[4]), after: Fuse::at(STEPS[5]) }),
+        sink: Box::new(FusedSink { inner: components.sink, before: Fuse::at(STEPS[4]), after: Fuse::at(STEPS[5]) }),
         generators: Box::new(move || {
             draw.burn();
             Generator::from_entropy()

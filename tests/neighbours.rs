@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
-use bernstream::cli::parts::{self, Parts};
+use bernstream::cli::components::{self, Components};
 use bernstream::clock::Timestamp;
 use bernstream::config::{Input, Settings};
-use bernstream::ledger::beginning::Asked;
+use bernstream::ledger::bootstrap::StartMode;
 use bernstream::ledger::{Ledger, Paid};
 use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::{Detail, Metrics};
@@ -323,16 +323,16 @@ fn a_worker_with_frozen_noise() {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     settings.normalised = settings.normalised.replace(&input.topic, "input");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let from = Asked::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
-    let mut witness = parts::open_witness(&settings.output).expect("a witness");
-    let mut genesis = parts::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
+    let mut witness = components::open_witness(&settings.output).expect("a witness");
+    let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
 
     let plan =
         settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
-    let Parts { source, ledger, witness, sink } = Parts::open(&settings).expect("the parts open");
+    let Components { source, ledger, witness, sink } = Components::open(&settings).expect("the components open");
     let metrics =
         Metrics::new(detail, "neighbours", "pure epsilon", &plan.releases[0].description().digests.configuration)
             .expect("metrics");

@@ -8,7 +8,7 @@ mod support;
 
 use std::fs;
 
-use bernstream::cli::parts::Parts;
+use bernstream::cli::components::Components;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
 use bernstream::mechanism::noise::Generator;
@@ -183,16 +183,16 @@ fn interrupted(text: &str) -> (Published, u32, String) {
     let settings = Settings::parse(&text, "f").unwrap();
     let plan = plan::plan(&settings);
     for runs in 1.. {
-        let parts = Parts::open(&settings).map_err(|error| error.failure).unwrap();
+        let components = Components::open(&settings).map_err(|error| error.failure).unwrap();
         let (health, stop) = (Health::default(), Stop::default());
         let metrics = Metrics::new(Detail::Safe, "responses", "pure epsilon", "0").unwrap();
         let (mut drawn, stopping) = (0, stop.clone());
         let worker = Worker {
             plan: &plan,
-            source: parts.source,
-            ledger: parts.ledger,
-            witness: parts.witness,
-            sink: parts.sink,
+            source: components.source,
+            ledger: components.ledger,
+            witness: components.witness,
+            sink: components.sink,
             generators: Box::new(move || {
                 drawn += 1;
                 if drawn == 2 {

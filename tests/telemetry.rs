@@ -18,11 +18,11 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
-use bernstream::cli::parts::{self, Parts};
+use bernstream::cli::components::{self, Components};
 use bernstream::cli::run;
 use bernstream::clock::Timestamp;
 use bernstream::config::{Input, Settings};
-use bernstream::ledger::beginning::Asked;
+use bernstream::ledger::bootstrap::StartMode;
 use bernstream::ledger::{Ledger, Paid};
 use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::Metrics;
@@ -273,9 +273,9 @@ fn a_worker_with_frozen_noise() {
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     settings.normalised = settings.normalised.replace(&input.broker.servers, "broker");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let from = Asked::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
-    let mut witness = parts::open_witness(&settings.output).expect("a witness");
-    let mut genesis = parts::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
+    let mut witness = components::open_witness(&settings.output).expect("a witness");
+    let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     drop(witness);
@@ -289,7 +289,7 @@ fn a_worker_with_frozen_noise() {
     listener.set_nonblocking(true).expect("it does not block");
     runtime.spawn(serve::probes::serve(listener, metrics.clone(), health.clone()));
 
-    let Parts { source, ledger, witness, sink } = Parts::open(&settings).expect("the parts open");
+    let Components { source, ledger, witness, sink } = Components::open(&settings).expect("the components open");
     let (headers, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let stop = Stop::default();
     let mut window = 0;

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bernstream::clock::Timestamp;
-use bernstream::ledger::beginning::{Asked, Found, beginning};
+use bernstream::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use bernstream::ledger::witness::file::FileWitness;
 use bernstream::ledger::witness::kafka::{KafkaWitness, Params as WitnessParams};
 use bernstream::ledger::witness::{self, Claim, Witness};
@@ -109,12 +109,12 @@ impl Model {
         if exists(&params(self.volumes[who].path())) {
             self.workers[who] = Some(Ledger::open(&params(self.volumes[who].path())).unwrap());
         } else {
-            self.begin(who, Asked::Run, 0, 0);
+            self.begin(who, StartMode::Run, 0, 0);
         }
     }
 
     /// A new ledger on an empty volume, if it may begin; by a clock that may be behind, for which the witness makes up.
-    fn begin(&mut self, who: usize, asked: Asked, stale: usize, behind: i64) {
+    fn begin(&mut self, who: usize, mode: StartMode, stale: usize, behind: i64) {
         let mut witness = self.witness();
         witness.stale = stale;
         let mut claim = witness.read().unwrap();
@@ -123,10 +123,10 @@ impl Model {
             claim.last_block_end = at(0);
         }
         let is_output_untouched = self.output.borrow().0.is_empty();
-        let found = Found { claim: claim.as_ref(), is_output_untouched };
+        let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
         let clock = if claim.is_some() { self.minute - behind } else { self.minute };
-        if let Ok(begins) = beginning(grid(60), grid(120).into(), asked, found, at(clock)) {
-            let genesis = genesis(begins.first, &identity, begins.previous);
+        if let Ok(start) = bootstrap(grid(60), grid(120).into(), mode, prior, at(clock)) {
+            let genesis = genesis(start.first, &identity, start.previous);
             self.workers[who] = Some(Ledger::create(&params(self.volumes[who].path()), genesis).unwrap());
         }
     }
@@ -215,7 +215,7 @@ impl Model {
             96..98 => {
                 self.empty(who);
                 let (stale, behind) = (self.rng.random_range(0..2), self.rng.random_range(0..300));
-                self.begin(who, Asked::Init, stale, behind);
+                self.begin(who, StartMode::Init, stale, behind);
             }
             98 if self.rng.random_bool(0.2) => {
                 let mut topic = self.topic.borrow_mut();
@@ -257,7 +257,7 @@ impl Model {
             if attempt == 0 {
                 self.start(0)
             } else {
-                self.begin(0, Asked::Init, 0, 0)
+                self.begin(0, StartMode::Init, 0, 0)
             }
             let before = self.output.borrow().0.len();
             for _ in 0..6 {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::accountant::policy::Policy;
-use crate::cli::course::budget;
+use crate::cli::budget_forecast::budget;
 use crate::cli::print::print;
 use crate::cli::progress::during;
 use crate::cli::{Failure, candidates, section};

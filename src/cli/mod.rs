@@ -3,7 +3,7 @@
 
 mod candidates;
 mod chart;
-mod course;
+mod budget_forecast;
 pub mod check;
 pub mod cluster;
 pub mod dashboard;
@@ -12,7 +12,7 @@ pub mod evaluate;
 pub mod explain;
 pub mod ledger;
 mod newest;
-pub mod parts;
+pub mod components;
 mod print;
 pub mod produce;
 mod progress;

@@ -10,7 +10,7 @@ use clap::Args;
 use sha2::{Digest, Sha256};
 use tracing::{info, warn};
 
-use crate::cli::parts::{NotOpen, Parts};
+use crate::cli::components::{Components, OpenError};
 use crate::cli::{Failure, dashboard};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
@@ -107,12 +107,12 @@ pub fn work(
     });
     let _until_the_end = dashboard.transpose()?;
     let mut is_waiting = false;
-    let parts = loop {
-        match Parts::open(settings) {
+    let components = loop {
+        match Components::open(settings) {
             Ok(parts) => break parts,
-            Err(NotOpen { failure, is_transient: false }) => return Err(failure),
+            Err(OpenError { failure, is_transient: false }) => return Err(failure),
             Err(_) if stop.asked() => return Ok(()),
-            Err(NotOpen { failure, .. }) => {
+            Err(OpenError { failure, .. }) => {
                 if !std::mem::replace(&mut is_waiting, true) {
                     warn!("{failure}; trying again");
                 }
@@ -120,14 +120,14 @@ pub fn work(
             }
         }
     };
-    info!(ledger = %parts.ledger.genesis().ledger, row = parts.ledger.head().sequence, "the ledger is whole");
-    tell_what_comes(settings, &parts.ledger);
+    info!(ledger = %components.ledger.genesis().ledger, row = components.ledger.head().sequence, "the ledger is whole");
+    tell_what_comes(settings, &components.ledger);
     let worker = Worker {
         plan: &plan,
-        source: parts.source,
-        ledger: parts.ledger,
-        witness: parts.witness,
-        sink: parts.sink,
+        source: components.source,
+        ledger: components.ledger,
+        witness: components.witness,
+        sink: components.sink,
         generators: Box::new(Generator::from_entropy),
         metrics,
         health: &health,

@@ -13,7 +13,7 @@
 
 mod account;
 pub mod audit;
-pub mod beginning;
+pub mod bootstrap;
 pub mod chain;
 mod checkpoint;
 mod error;

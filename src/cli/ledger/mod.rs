@@ -8,12 +8,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::parts::{NotOpen, genesis, input_id, open_sink, open_witness};
+use crate::cli::components::{OpenError, genesis, input_id, open_sink, open_witness};
 use crate::cli::print::{line, print, report, unprinted};
 use crate::cli::{Failure, section};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, guarantee, normalised};
-use crate::ledger::beginning::Asked;
+use crate::ledger::bootstrap::StartMode;
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
 use crate::ledger::witness::{self, Witness};
@@ -81,13 +81,15 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
         Action::Init { configuration, from, backfill_until } => {
             let settings = Settings::load(configuration)?;
-            let asked = match (*from, &settings.input) {
-                (Some(from), _) => Asked::From { from, backfill_until: *backfill_until },
+            let mode = match (*from, &settings.input) {
+                (Some(from), _) => StartMode::From { from, backfill_until: *backfill_until },
                 // Files are history: their windows are all over.
-                (None, Input::Files(_)) => Asked::From { from: settings.windows.grid.origin(), backfill_until: None },
-                (None, Input::Kafka(_)) => Asked::Init,
+                (None, Input::Files(_)) => {
+                    StartMode::From { from: settings.windows.grid.origin(), backfill_until: None }
+                }
+                (None, Input::Kafka(_)) => StartMode::Init,
             };
-            init(&settings, asked)
+            init(&settings, mode)
         }
         Action::Show { configuration } => show(&Settings::load(configuration)?),
         Action::Verify { configuration, output_only: true } => audit::run(&Settings::load(configuration)?.output),
@@ -97,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-fn init(settings: &Settings, asked: Asked) -> Result<(), Failure> {
+fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     if ledger::exists(&settings.ledger) {
         return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
     }
@@ -106,7 +108,7 @@ fn init(settings: &Settings, asked: Asked) -> Result<(), Failure> {
     make_missing(&settings.output)?;
     let mut witness = open_witness(&settings.output)?;
     let now = Timestamp::now();
-    let genesis = genesis(settings, &mut *witness, asked, now)?;
+    let genesis = genesis(settings, &mut *witness, mode, now)?;
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
     claim(&mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
@@ -326,8 +328,8 @@ fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failu
     Ok(())
 }
 
-impl From<NotOpen> for Failure {
-    fn from(error: NotOpen) -> Self {
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
         error.failure
     }
 }

@@ -5,7 +5,7 @@ use tracing::{info, warn};
 use crate::cli::Failure;
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, differences, normalised};
-use crate::ledger::beginning::{Asked, Found, beginning};
+use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
 use crate::ledger::witness::{self, Witness};
@@ -21,7 +21,7 @@ use crate::source::{self, Source, topic};
 const FILES: &str = "files";
 
 /// Everything that a worker reads, writes and keeps.
-pub struct Parts {
+pub struct Components {
     pub source: Box<dyn Source + Send>,
     pub ledger: Ledger,
     pub witness: Box<dyn Witness + Send>,
@@ -30,14 +30,14 @@ pub struct Parts {
 
 /// Why the parts could not be opened, and whether to try again.
 #[derive(Debug)]
-pub struct NotOpen {
+pub struct OpenError {
     pub failure: Failure,
     pub is_transient: bool,
 }
 
-impl Parts {
+impl Components {
     /// Opens everything that `settings` name; makes the ledger where none was ever written.
-    pub fn open(settings: &Settings) -> Result<Parts, NotOpen> {
+    pub fn open(settings: &Settings) -> Result<Components, OpenError> {
         // The ledger first: where another worker holds it, nothing else is touched.
         let existing = match ledger::exists(&settings.ledger) {
             true => Some(Ledger::open(&settings.ledger)?),
@@ -49,18 +49,18 @@ impl Parts {
         let mut ledger = match existing {
             Some(ledger) => ledger,
             None => {
-                let asked = match (&settings.input, settings.windows.grid.origin()) {
-                    (Input::Kafka(_), _) => Asked::Run,
+                let mode = match (&settings.input, settings.windows.grid.origin()) {
+                    (Input::Kafka(_), _) => StartMode::Run,
                     // Files are history: where nothing was ever written they are released from the start.
-                    (Input::Files(_), origin) => Asked::From { from: origin, backfill_until: None },
+                    (Input::Files(_), origin) => StartMode::From { from: origin, backfill_until: None },
                 };
-                let genesis = genesis(settings, &mut *witness, asked, Timestamp::now())?;
+                let genesis = genesis(settings, &mut *witness, mode, Timestamp::now())?;
                 Ledger::create(&settings.ledger, genesis)?
             }
         };
         same_promise(settings, &ledger)?;
         take_over(settings, &mut ledger)?;
-        Ok(Parts { source, ledger, witness, sink })
+        Ok(Components { source, ledger, witness, sink })
     }
 }
 
@@ -68,33 +68,33 @@ impl Parts {
 pub fn genesis(
     settings: &Settings,
     witness: &mut dyn Witness,
-    asked: Asked,
+    mode: StartMode,
     now: Timestamp,
-) -> Result<Genesis, NotOpen> {
+) -> Result<Genesis, OpenError> {
     let claim = witness.read()?;
     let is_output_untouched = match &settings.output {
         Output::Kafka { sink, .. } => sink::kafka::is_untouched(sink)?,
         Output::Files(params) => sink::files::is_untouched(params)?,
     };
-    let found = Found { claim: claim.as_ref(), is_output_untouched };
-    let begins = beginning(settings.windows.grid, settings.blocks, asked, found, now)
+    let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
+    let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, now)
         .map_err(|error| refused(error.to_string()))?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,
         settings: settings.normalised.clone(),
         total: settings.privacy.total,
-        first: begins.first,
-        backfill_until: begins.backfill_until,
+        first: start.first,
+        backfill_until: start.backfill_until,
         input: input_id(settings)?,
         witness: witness.identity()?,
-        previous: begins.previous,
+        previous: start.previous,
         reach: settings.reach(),
     })
 }
 
 /// The witness that `output` names; a file is made where nothing was ever published beside it.
-pub fn open_witness(output: &Output) -> Result<Box<dyn Witness + Send>, NotOpen> {
+pub fn open_witness(output: &Output) -> Result<Box<dyn Witness + Send>, OpenError> {
     match output {
         Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
         Output::Files(params) => {
@@ -107,14 +107,14 @@ pub fn open_witness(output: &Output) -> Result<Box<dyn Witness + Send>, NotOpen>
     }
 }
 
-pub fn open_sink(output: &Output) -> Result<Box<dyn Sink + Send>, NotOpen> {
+pub fn open_sink(output: &Output) -> Result<Box<dyn Sink + Send>, OpenError> {
     match output {
         Output::Kafka { sink, .. } => Ok(Box::new(KafkaSink::open(sink)?)),
         Output::Files(params) => Ok(Box::new(FolderSink::new(params))),
     }
 }
 
-fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, NotOpen> {
+fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, OpenError> {
     match &settings.input {
         Input::Kafka(params) => Ok(Box::new(Kafka::open(params.clone(), settings.columns.clone(), Timestamp::now)?)),
         Input::Files(params) => Ok(Box::new(Files::open(params, settings.columns.clone())?)),
@@ -122,7 +122,7 @@ fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, NotOpen> {
 }
 
 /// What tells the input from another one of the same name.
-pub fn input_id(settings: &Settings) -> Result<String, NotOpen> {
+pub fn input_id(settings: &Settings) -> Result<String, OpenError> {
     match &settings.input {
         Input::Kafka(params) => Ok(topic::describe(&params.broker, &params.topic)?.id),
         Input::Files(_) => Ok(FILES.to_owned()),
@@ -130,7 +130,7 @@ pub fn input_id(settings: &Settings) -> Result<String, NotOpen> {
 }
 
 /// A ledger speaks of one input, unit and total for ever; the rest of the settings may change from a window on.
-fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), NotOpen> {
+fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     let genesis = ledger.genesis();
     let theirs = normalised::definition(&genesis.settings);
     if theirs.as_ref().is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition)) {
@@ -176,7 +176,7 @@ fn anew(settings: &Settings) -> &'static str {
 
 /// Writes changed settings into the ledger: they hold from the first window on that was not closed under the old ones, and
 /// what was spent stays spent.
-fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), NotOpen> {
+fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> {
     let changes = differences::differences(ledger.settings(), &settings.normalised);
     if changes.is_empty() {
         return Ok(());
@@ -195,34 +195,34 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), NotOpen> {
     Ok(())
 }
 
-fn refused(why: String) -> NotOpen {
-    NotOpen { failure: Failure::Ledger(why), is_transient: false }
+fn refused(why: String) -> OpenError {
+    OpenError { failure: Failure::Ledger(why), is_transient: false }
 }
 
-impl From<source::Error> for NotOpen {
+impl From<source::Error> for OpenError {
     fn from(error: source::Error) -> Self {
-        NotOpen { is_transient: error.is_transient(), failure: error.into() }
+        OpenError { is_transient: error.is_transient(), failure: error.into() }
     }
 }
 
-impl From<witness::Error> for NotOpen {
+impl From<witness::Error> for OpenError {
     fn from(error: witness::Error) -> Self {
-        NotOpen { is_transient: error.is_transient(), failure: error.into() }
+        OpenError { is_transient: error.is_transient(), failure: error.into() }
     }
 }
 
-impl From<sink::Error> for NotOpen {
+impl From<sink::Error> for OpenError {
     fn from(error: sink::Error) -> Self {
         match error {
             // Nothing was to be published yet.
             sink::Error::Broker(error) => error.into(),
-            error => NotOpen { is_transient: error.is_transient(), failure: error.into() },
+            error => OpenError { is_transient: error.is_transient(), failure: error.into() },
         }
     }
 }
 
-impl From<ledger::Error> for NotOpen {
+impl From<ledger::Error> for OpenError {
     fn from(error: ledger::Error) -> Self {
-        NotOpen { is_transient: false, failure: error.into() }
+        OpenError { is_transient: false, failure: error.into() }
     }
 }

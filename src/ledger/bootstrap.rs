@@ -5,10 +5,10 @@ use super::witness::Claim;
 use crate::clock::Timestamp;
 use crate::window::grid::{Blocks, Grid, Span};
 
-/// Who asks for a new ledger.
+/// Who starts a new ledger, and from when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// The worker, which found none.
+pub enum StartMode {
+    /// The worker, which found no ledger.
     Run,
     /// The operator (`ledger init`).
     Init,
@@ -16,18 +16,18 @@ pub enum Asked {
     From { from: Timestamp, backfill_until: Option<Timestamp> },
 }
 
-/// What is found in the world.
+/// What earlier ledgers left at the witness and on the output.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct PriorState<'a> {
     /// The head of the witness.
     pub claim: Option<&'a Claim>,
     /// Nothing was ever written to the output.
     pub is_output_untouched: bool,
 }
 
-/// How a new ledger begins.
+/// Where a new ledger starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Beginning {
+pub struct StartPoint {
     /// The start of the first window that it may release.
     pub first: Timestamp,
     pub backfill_until: Option<Timestamp>,
@@ -40,25 +40,27 @@ pub struct Beginning {
 /// These are the blocks from the first one that starts at or after both now and the end of the last block claimed. An earlier
 /// start is possible only where nothing was ever claimed or published, and so is every start where a unit lasts for ever or did
 /// before: all of time is then one block.
-pub fn beginning(
+pub fn bootstrap(
     windows: Grid,
     blocks: Blocks,
-    asked: Asked,
-    found: Found<'_>,
+    mode: StartMode,
+    prior: PriorState<'_>,
     now: Timestamp,
-) -> Result<Beginning, Error> {
-    let previous = found.claim.map(|claim| claim.head);
-    let at = |first, backfill_until| Ok(Beginning { first, backfill_until, previous });
+) -> Result<StartPoint, Error> {
+    let previous = prior.claim.map(|claim| claim.head);
+    let at = |first, backfill_until| Ok(StartPoint { first, backfill_until, previous });
     // An output that was written speaks of a witness that was, too.
-    let is_fresh = found.claim.is_none() && found.is_output_untouched;
-    let was_for_ever = found.claim.is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
-    match asked {
-        Asked::From { .. } if !is_fresh => Err(Error::NotFresh),
-        Asked::Run | Asked::Init if !is_fresh && (blocks == Blocks::Forever || was_for_ever) => Err(Error::Forever),
-        Asked::Run if !is_fresh => Err(Error::Lost),
-        Asked::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
-        Asked::Run | Asked::Init => {
-            let after = found.claim.map_or(now, |claim| now.max(claim.last_block_end));
+    let is_fresh = prior.claim.is_none() && prior.is_output_untouched;
+    let was_for_ever = prior.claim.is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
+    match mode {
+        StartMode::From { .. } if !is_fresh => Err(Error::NotFresh),
+        StartMode::Run | StartMode::Init if !is_fresh && (blocks == Blocks::Forever || was_for_ever) => {
+            Err(Error::Forever)
+        }
+        StartMode::Run if !is_fresh => Err(Error::Lost),
+        StartMode::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
+        StartMode::Run | StartMode::Init => {
+            let after = prior.claim.map_or(now, |claim| now.max(claim.last_block_end));
             // All of time has begun, and nobody has charged it.
             let block = blocks.first_from(after).map_or(after, |block| block.start);
             at(windows.first_from(block).start, None)
@@ -109,69 +111,69 @@ mod tests {
         Claim { previous: None, head, last_block_end: hours(last_block_end) }
     }
 
-    fn first(asked: Asked, claim: Option<&Claim>, is_output_untouched: bool, now: i64) -> Result<i64, Error> {
-        let found = Found { claim, is_output_untouched };
-        let begins = beginning(grid(1), grid(24).into(), asked, found, hours(now))?;
-        assert_eq!(begins.previous, claim.map(|claim| claim.head));
-        Ok(begins.first.micros() / HOUR)
+    fn first(mode: StartMode, claim: Option<&Claim>, is_output_untouched: bool, now: i64) -> Result<i64, Error> {
+        let prior = PriorState { claim, is_output_untouched };
+        let start = bootstrap(grid(1), grid(24).into(), mode, prior, hours(now))?;
+        assert_eq!(start.previous, claim.map(|claim| claim.head));
+        Ok(start.first.micros() / HOUR)
     }
 
     #[test]
     fn a_new_ledger_begins_with_the_first_block_after_now_and_after_the_last_one_claimed() {
-        assert_eq!(first(Asked::Run, None, true, 30), Ok(48));
-        assert_eq!(first(Asked::Run, None, true, 48), Ok(48));
-        assert_eq!(first(Asked::Init, None, false, 48), Ok(48));
-        assert_eq!(first(Asked::Init, Some(&claim(24)), false, 30), Ok(48));
-        assert_eq!(first(Asked::Init, Some(&claim(72)), false, 30), Ok(72));
-        assert_eq!(first(Asked::Init, Some(&claim(73)), false, 30), Ok(96));
+        assert_eq!(first(StartMode::Run, None, true, 30), Ok(48));
+        assert_eq!(first(StartMode::Run, None, true, 48), Ok(48));
+        assert_eq!(first(StartMode::Init, None, false, 48), Ok(48));
+        assert_eq!(first(StartMode::Init, Some(&claim(24)), false, 30), Ok(48));
+        assert_eq!(first(StartMode::Init, Some(&claim(72)), false, 30), Ok(72));
+        assert_eq!(first(StartMode::Init, Some(&claim(73)), false, 30), Ok(96));
     }
 
     #[test]
     fn a_worker_without_a_ledger_stops_where_the_witness_or_the_output_was_written() {
-        assert_eq!(first(Asked::Run, None, false, 30), Err(Error::Lost));
-        assert_eq!(first(Asked::Run, Some(&claim(24)), true, 30), Err(Error::Lost));
+        assert_eq!(first(StartMode::Run, None, false, 30), Err(Error::Lost));
+        assert_eq!(first(StartMode::Run, Some(&claim(24)), true, 30), Err(Error::Lost));
     }
 
     #[test]
     fn an_earlier_start_needs_a_witness_and_an_output_that_were_never_written() {
-        let asked = Asked::From { from: hours(5), backfill_until: Some(hours(100)) };
-        assert_eq!(first(asked, None, true, 30), Ok(5));
-        assert_eq!(first(asked, None, false, 30), Err(Error::NotFresh));
-        assert_eq!(first(asked, Some(&claim(24)), true, 30), Err(Error::NotFresh));
-        assert_eq!(first(asked, Some(&claim(24)), false, 30), Err(Error::NotFresh));
+        let mode = StartMode::From { from: hours(5), backfill_until: Some(hours(100)) };
+        assert_eq!(first(mode, None, true, 30), Ok(5));
+        assert_eq!(first(mode, None, false, 30), Err(Error::NotFresh));
+        assert_eq!(first(mode, Some(&claim(24)), true, 30), Err(Error::NotFresh));
+        assert_eq!(first(mode, Some(&claim(24)), false, 30), Err(Error::NotFresh));
     }
 
     #[test]
     fn the_first_window_touches_no_block_before_the_first() {
         // Windows of five hours on days: the window that straddles midnight would charge the day before.
-        let found = Found { claim: None, is_output_untouched: true };
-        let begins = beginning(grid(5), grid(24).into(), Asked::Run, found, hours(30)).unwrap();
-        assert_eq!(begins.first, hours(50));
+        let prior = PriorState { claim: None, is_output_untouched: true };
+        let start = bootstrap(grid(5), grid(24).into(), StartMode::Run, prior, hours(30)).unwrap();
+        assert_eq!(start.first, hours(50));
     }
 
     #[test]
     fn a_unit_for_ever_begins_with_the_next_window_and_once_only() {
-        let forever = |asked, claim: Option<&Claim>, is_output_untouched| {
-            let found = Found { claim, is_output_untouched };
-            let begins = beginning(grid(5), Blocks::Forever, asked, found, hours(31));
-            begins.map(|begins| (begins.first.micros() / HOUR, begins.previous))
+        let forever = |mode, claim: Option<&Claim>, is_output_untouched| {
+            let prior = PriorState { claim, is_output_untouched };
+            let start = bootstrap(grid(5), Blocks::Forever, mode, prior, hours(31));
+            start.map(|start| (start.first.micros() / HOUR, start.previous))
         };
-        let asked = Asked::From { from: hours(6), backfill_until: None };
-        assert_eq!(forever(Asked::Run, None, true), Ok((35, None)));
-        assert_eq!(forever(Asked::Init, None, true), Ok((35, None)));
-        assert_eq!(forever(asked, None, true), Ok((10, None)));
+        let mode = StartMode::From { from: hours(6), backfill_until: None };
+        assert_eq!(forever(StartMode::Run, None, true), Ok((35, None)));
+        assert_eq!(forever(StartMode::Init, None, true), Ok((35, None)));
+        assert_eq!(forever(mode, None, true), Ok((10, None)));
         for claim in [None, Some(&claim(24))] {
-            assert_eq!(forever(Asked::Run, claim, false), Err(Error::Forever));
-            assert_eq!(forever(Asked::Init, claim, false), Err(Error::Forever));
-            assert_eq!(forever(asked, claim, false), Err(Error::NotFresh));
+            assert_eq!(forever(StartMode::Run, claim, false), Err(Error::Forever));
+            assert_eq!(forever(StartMode::Init, claim, false), Err(Error::Forever));
+            assert_eq!(forever(mode, claim, false), Err(Error::NotFresh));
         }
-        assert_eq!(forever(Asked::Init, Some(&claim(24)), true), Err(Error::Forever));
+        assert_eq!(forever(StartMode::Init, Some(&claim(24)), true), Err(Error::Forever));
     }
 
     #[test]
     fn nothing_follows_a_ledger_that_was_for_ever_whatever_the_unit_is_now() {
         let claim = Claim { last_block_end: Span::ALL.end, ..claim(0) };
-        assert_eq!(first(Asked::Init, Some(&claim), true, 30), Err(Error::Forever));
-        assert_eq!(first(Asked::Run, Some(&claim), false, 30), Err(Error::Forever));
+        assert_eq!(first(StartMode::Init, Some(&claim), true, 30), Err(Error::Forever));
+        assert_eq!(first(StartMode::Run, Some(&claim), false, 30), Err(Error::Forever));
     }
 }
