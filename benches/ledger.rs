@@ -1,11 +1,11 @@
 //! What a ledger costs that has been kept for years: `cargo bench --bench ledger`.
 
-#[path = "../tests/support/ledger.rs"]
-mod support;
+#[path = "../tests/harness/mod.rs"]
+mod harness;
 
 use bernstream::ledger::Ledger;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use support::{closing, folder, format_1, params};
+use harness::ledger::{closing, folder, format_1, params};
 
 fn benchmarks(criterion: &mut Criterion) {
     for rows in [1_000, 100_000, 1_000_000] {

@@ -3,8 +3,8 @@
 //!
 //! `BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo bench --bench worker`; `BERNSTREAM_BENCH_ROWS` for more rows.
 
-#[path = "../tests/support/kafka.rs"]
-mod kafka;
+#[path = "../tests/harness/mod.rs"]
+mod harness;
 
 use std::hint::black_box;
 use std::io::Cursor;
@@ -28,6 +28,7 @@ use bernstream::pipeline::{Health, Stop, Worker};
 use bernstream::source::Batch;
 use bernstream::synopsis::Synopsis;
 use bernstream::window::Windows;
+use harness::kafka;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::admin::{AdminClient, AdminOptions};

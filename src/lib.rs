@@ -16,7 +16,7 @@
 //!    in advance that it is over.
 //! 5. Spent is spent: a ledger that is missing, damaged, a copy or behind the witness stops the worker.
 //!
-//! Rooms import only rooms before them in the list below (`tests/rooms.rs` keeps that true), and none imports
+//! Rooms import only rooms before them in the list below (`tests/it/layers.rs` keeps that true), and none imports
 //! `config`: it hands each room its own parameters. `targets`, `mechanism`, `accountant` and `synopsis` do no I/O, read
 //! no clock and log nothing.
 //!

@@ -22,8 +22,8 @@ use bernstream::targets::whitened::KernelDensity;
 use bernstream::targets::{Adjacency, Target, sampler};
 use bernstream::window::grid::Span;
 
-use crate::file::Case;
-use crate::release::{AXES, LABEL, LATE, Release, domain, time};
+use super::file::Case;
+use super::release::{AXES, LABEL, LATE, Release, domain, time};
 
 type Found<T> = Result<T, Box<dyn Error>>;
 

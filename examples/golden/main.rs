@@ -1,4 +1,4 @@
-//! Writes `clients/golden`: synopses of every kind and what every client must read in them. `tests/golden.rs` holds it to
+//! Writes `clients/golden`: synopses of every kind and what every client must read in them. `tests/it/golden.rs` holds it to
 //! what is committed.
 //!
 //! ```sh

@@ -9,7 +9,7 @@
 //! There is no function that takes a list that grows, and there must be none: where parameters follow earlier outputs, a
 //! filter on the composed delta of what was chosen so far is no guarantee. Randomised response of 0.25, and then, by its
 //! answer, Laplace noise of 2.1417 or Gaussian noise of 1.3433: each of the two plans is (2, 0.1)-private, the choice between
-//! them only (2, 0.1298)-private (`tests/laws/pld.rs`). There the sums of the parent module hold.
+//! them only (2, 0.1298)-private (`tests/properties/pld.rs`). There the sums of the parent module hold.
 
 use super::concentrated::round_up;
 use super::gaussian::{Drawn, round_up_delta};

@@ -18,7 +18,7 @@
 //! A record's deposit is `2^20` times a convex combination of single nodes; saturation adds "no node at all". A norm is
 //! convex, so its largest value is reached at a single node: `D1 <= 2^20 max_c sum_p K[p][c]`, `S <= 2^20 max K`, both
 //! taken from the integers in use. What remains is the rounding at the end, as for a density. [`lattice_sum`] is the
-//! closed form of `D1`; the product of the diagonal's would be too small (`tests/laws/covariance.rs`).
+//! closed form of `D1`; the product of the diagonal's would be too small (`tests/properties/covariance.rs`).
 
 use std::f64::consts::PI;
 

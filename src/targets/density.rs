@@ -8,7 +8,7 @@
 //! Records are deposited on a fine grid ([`crate::window::histogram`]); the histogram is convolved with one integer
 //! kernel table an axis. The deposit spreads a record with a variance of 1/4 cell^2 on each axis wherever it lies, so
 //! the tables have the bandwidth `b' = sqrt(b^2 - 1/(4 M^2))`, and the two together have `b`. With four cells a bandwidth
-//! no lattice value is off by more than 2.5e-4 of a record's peak a record and axis (`tests/laws/sensitivity.rs`).
+//! no lattice value is off by more than 2.5e-4 of a record's peak a record and axis (`tests/properties/sensitivity.rs`).
 //!
 //! # Why the sensitivities hold
 //!

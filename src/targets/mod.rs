@@ -209,7 +209,7 @@ impl Exact {
         Exact(values)
     }
 
-    /// The secret itself: for [`crate::mechanism`], tests and audits. Nothing else may call it (`tests/laws/noise.rs`).
+    /// The secret itself: for [`crate::mechanism`], tests and audits. Nothing else may call it (`tests/properties/noise.rs`).
     pub fn reveal(&self) -> &[i128] {
         &self.0
     }

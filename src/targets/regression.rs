@@ -13,7 +13,7 @@
 //! Gaps are whole numbers of 2^-31, labels of 2^-30. The product of a record's gap and label is spread on the nodes of a
 //! fine grid around it like the mass of a density's record ([`crate::targets::density`]), and the sums of the nodes are
 //! convolved with one integer kernel table. Sixteen cells a bandwidth keep a record's term within 3e-5 of its peak
-//! (`tests/laws/regression.rs`). Gaps add up to at most the domain, so all sums stay below 2^112: nothing can overflow.
+//! (`tests/properties/regression.rs`). Gaps add up to at most the domain, so all sums stay below 2^112: nothing can overflow.
 //!
 //! # Why the sensitivities hold
 //!

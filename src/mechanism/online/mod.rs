@@ -69,7 +69,7 @@ const LEAST: f64 = 1e-8;
 /// A function of secret records that answers at one public point after the other. One price, paid at the start: that of
 /// [`Online::new`], however many points follow. It is for one function of one set of records: another one costs a price of
 /// its own. Grid units are the caller's; with `Delta` at `2^24` of them and rounded values, 50,000 points scattered on a line
-/// have noise of their own under the Ornstein-Uhlenbeck kernel (`tests/laws/online.rs`).
+/// have noise of their own under the Ornstein-Uhlenbeck kernel (`tests/properties/online.rs`).
 ///
 /// # Example
 ///

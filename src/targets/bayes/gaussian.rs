@@ -37,7 +37,7 @@
 //! ```
 //!
 //! over all means, variances and records of one axis, `c = 1 / l`, or 0 beyond `C`; [`super::bound`] finds both from above.
-//! It gives each axis its own worst `mu`, and its signs do not cancel those of the others: `tests/laws/bayes.rs` has how
+//! It gives each axis its own worst `mu`, and its signs do not cancel those of the others: `tests/properties/bayes.rs` has how
 //! much that is.
 //!
 //! # Floats

@@ -16,7 +16,7 @@
 //! error of a moment, a record and axis    3e-5     6e-5     2e-4     7e-4
 //! ```
 //!
-//! at the highest frequency, less below (`tests/laws/moments.rs`): far below the noise.
+//! at the highest frequency, less below (`tests/properties/moments.rs`): far below the noise.
 //!
 //! # Why the sensitivities hold
 //!

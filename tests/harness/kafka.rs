@@ -1,0 +1,46 @@
+//! The real broker that tests run against, and topics of their own on it.
+//!
+//! `#[path = "support/kafka.rs"] mod kafka;` in a test, and `let Some(broker) = kafka::broker() else { return };`.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bernstream::source::topic::{Broker, create};
+
+/// `bootstrap.servers` of the broker to test against, from `BERNSTREAM_TEST_KAFKA`; without one the test is skipped.
+pub fn broker() -> Option<String> {
+    let servers = std::env::var("BERNSTREAM_TEST_KAFKA").ok().filter(|s| !s.is_empty());
+    if servers.is_none() {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        let how = "BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo test";
+        // Unlike `eprintln!` not captured, so that a skipped test is seen.
+        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: it needs a broker; run {how}");
+    }
+    servers
+}
+
+/// How the crate reaches that broker.
+pub fn at(servers: &str) -> Broker {
+    Broker::plain(servers)
+}
+
+/// A name that no other test, thread or run uses.
+pub fn fresh_name(stem: &str) -> String {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
+    format!("{stem}-{now}-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed))
+}
+
+/// A new topic with the given settings, on top of `retention.ms=-1`.
+pub fn fresh_topic(servers: &str, stem: &str, partitions: i32, settings: &[(&str, &str)]) -> String {
+    let name = fresh_name(stem);
+    let settings: Vec<_> = [("retention.ms", "-1")].iter().chain(settings).copied().collect();
+    create(&at(servers), &name, partitions, 1, &settings).unwrap();
+    name
+}
+
+/// A new topic as the operator wants its input: stamped by the broker, never expired.
+pub fn fresh_input(servers: &str, partitions: i32) -> String {
+    fresh_topic(servers, "input", partitions, &[("message.timestamp.type", "LogAppendTime")])
+}

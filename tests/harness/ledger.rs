@@ -1,0 +1,257 @@
+//! Ledgers to test with, and a witness and a sink in memory.
+
+use std::cell::RefCell;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bernstream::clock::Timestamp;
+use bernstream::ledger::witness::{self, Claim, Witness, fold};
+use bernstream::ledger::{Closed, Closing, Genesis, Head, Ledger, Message, Outcome, Paid, Params, Row, new_id};
+use bernstream::mechanism::calibrate::Epsilon;
+use bernstream::mechanism::price::Price;
+use bernstream::sink::{self, Sink};
+use bernstream::source::Positions;
+use bernstream::synopsis::Sealed;
+use bernstream::window::grid::Span;
+use sha2::{Digest as _, Sha256};
+
+/// A temporary folder, in memory where the system has such a place: the tests are about order, not about a disk's patience.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
+pub fn at(minute: i64) -> Timestamp {
+    Timestamp::from_micros(minute * 60_000_000)
+}
+
+/// The `n`-th window; windows are an hour, blocks two.
+pub fn window(n: i64) -> Span {
+    Span { start: at(60 * n), end: at(60 * n + 60) }
+}
+
+pub fn block(n: i64) -> Span {
+    Span { start: at(120 * n), end: at(120 * n + 120) }
+}
+
+pub fn price(tenths: u64) -> Price {
+    Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
+}
+
+pub fn params(folder: &Path) -> Params {
+    Params { path: folder.to_path_buf(), keep_published: Duration::from_secs(3600) }
+}
+
+pub fn genesis(first: Timestamp, witness: &str, previous: Option<Head>) -> Genesis {
+    Genesis {
+        ledger: new_id().unwrap(),
+        created: at(0),
+        settings: "{}".into(),
+        total: price(10),
+        first,
+        backfill_until: None,
+        input: "input".into(),
+        witness: witness.into(),
+        previous,
+        reach: Duration::ZERO,
+    }
+}
+
+/// A message of `window` whose bytes nobody else draws.
+pub fn sealed(window: Span, key: &str, draw: u64) -> Sealed {
+    let headers = [("ce_source", "/bernstream/p/r"), ("ce_subject", key), ("window_start", &window.start.to_string())];
+    let headers = headers.map(|(name, value)| (name.to_string(), value.to_string())).to_vec();
+    Sealed { key: format!("p/{key}"), headers, bytes: draw.to_be_bytes().repeat(100) }
+}
+
+/// The next window of the grid, published at its end.
+pub fn closing(ledger: &Ledger, keys: &[&str], tenths: u64, draw: u64) -> Closing {
+    let start = ledger.next_window();
+    let window = Span { start, end: start.plus(Duration::from_secs(3600)) };
+    let n = start.micros().div_euclid(7_200_000_000);
+    Closing {
+        window,
+        publish_at: window.end,
+        charges: vec![(block(n), price(tenths))],
+        ends: Positions([(0, n), (1, 7)].into()),
+        sealed: keys.iter().map(|key| sealed(window, key, draw)).collect(),
+        states: vec![],
+    }
+}
+
+/// The digest of a row, as the ledger's documentation says it is made.
+pub fn link(before: &[u8], sequence: u64, salt: &[u8], body: &str) -> Vec<u8> {
+    let parts = [b"bernstream ledger row 1\n", before, &sequence.to_be_bytes(), salt, body.as_bytes()].concat();
+    Sha256::digest(parts).to_vec()
+}
+
+/// The tables of format 1, as the program of that time made them.
+const FORMAT_1: &str = "
+    CREATE TABLE rows (
+        sequence INTEGER PRIMARY KEY, salt BLOB NOT NULL, body TEXT NOT NULL, digest BLOB NOT NULL
+    ) STRICT;
+    CREATE TABLE spent (
+        block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, epsilon TEXT NOT NULL,
+        PRIMARY KEY (block_start, block_end)
+    ) STRICT;
+    CREATE TABLE outbox (
+        sequence INTEGER NOT NULL, place INTEGER NOT NULL,
+        key TEXT NOT NULL, headers TEXT NOT NULL, bytes BLOB, published_at INTEGER,
+        PRIMARY KEY (sequence, place)
+    ) STRICT;
+    CREATE INDEX unpublished ON outbox (sequence, place) WHERE published_at IS NULL;
+    CREATE INDEX kept ON outbox (published_at) WHERE bytes IS NOT NULL;
+    PRAGMA user_version = 1;
+";
+
+/// A ledger of format 1 with so many windows, each of one message at 0.4 of 1, all published but the last.
+pub fn format_1(folder: &Path, windows: u64) {
+    let mut file = rusqlite::Connection::open(folder.join("ledger.sqlite")).unwrap();
+    file.execute_batch(FORMAT_1).unwrap();
+    let transaction = file.transaction().unwrap();
+    {
+        let [mut row, mut spent, mut outbox] = [
+            "INSERT INTO rows VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO spent VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET epsilon = ?3",
+            "INSERT INTO outbox VALUES (?1, 0, ?2, ?3, ?4, ?5)",
+        ]
+        .map(|sql| transaction.prepare(sql).unwrap());
+        let mut before = vec![0; 32];
+        for sequence in 0..=windows {
+            let n = i64::try_from(sequence).unwrap() - 1;
+            let body = if sequence == 0 {
+                Row::Genesis(genesis(at(0), "w", None))
+            } else {
+                let (window, block) = (window(n), block(n.div_euclid(2)));
+                let sealed = sealed(window, "k", sequence);
+                let is_published = sequence < windows;
+                let spent_by = ["0.4", "0.8"][usize::try_from(n % 2).unwrap()];
+                spent.execute((block.start.micros(), block.end.micros(), spent_by)).unwrap();
+                let (bytes, published) =
+                    if is_published { (None, Some(window.end.micros())) } else { (Some(&sealed.bytes), None) };
+                outbox
+                    .execute((n + 1, &sealed.key, serde_json::json!(sealed.headers).to_string(), bytes, published))
+                    .unwrap();
+                let outcome = Outcome::Released {
+                    publish_at: window.end,
+                    charges: vec![(block, price(4))],
+                    messages: vec![Message::of(&sealed)],
+                    states: vec![],
+                };
+                Row::Window(Closed { window, ends: Positions([(0, n)].into()), outcome })
+            };
+            let (salt, body) = ([9; 32], serde_json::to_string(&body).unwrap());
+            before = link(&before, sequence, &salt, &body);
+            row.execute((n + 1, salt, body, &before)).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
+}
+
+/// What becomes of an append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Lands,
+    LandsUnheard,
+    Lost,
+    Delayed,
+    Doubled,
+}
+
+/// The topic behind any number of [`MemoryWitness`]es.
+#[derive(Debug, Default)]
+pub struct Topic {
+    pub id: u64,
+    pub log: Vec<Claim>,
+    pub delayed: Vec<Claim>,
+}
+
+impl Topic {
+    pub fn accepted(&self) -> Option<Claim> {
+        self.log.iter().copied().fold(None, fold)
+    }
+
+    /// Deleted, and made anew.
+    pub fn remake(&mut self) {
+        self.id += 1;
+        self.log.clear();
+    }
+}
+
+pub type Fold = fn(Option<Claim>, Claim) -> Option<Claim>;
+
+/// One worker's view of a [`Topic`].
+pub struct MemoryWitness {
+    pub topic: Rc<RefCell<Topic>>,
+    /// How many of the newest records the next read does not see.
+    pub stale: usize,
+    pub fate: Fate,
+    pub fold: Fold,
+}
+
+impl MemoryWitness {
+    pub fn new(topic: &Rc<RefCell<Topic>>) -> Self {
+        MemoryWitness { topic: topic.clone(), stale: 0, fate: Fate::Lands, fold }
+    }
+}
+
+impl Witness for MemoryWitness {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        let topic = self.topic.borrow();
+        let seen = topic.log.len().saturating_sub(self.stale);
+        Ok(topic.log[..seen].iter().copied().fold(None, self.fold))
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        Ok(self.topic.borrow().id.to_string())
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        let mut topic = self.topic.borrow_mut();
+        match self.fate {
+            Fate::Lands | Fate::LandsUnheard => topic.log.push(*claim),
+            Fate::Lost => {}
+            Fate::Delayed => topic.delayed.push(*claim),
+            Fate::Doubled => {
+                topic.log.push(*claim);
+                topic.delayed.push(*claim);
+            }
+        }
+        match self.fate {
+            Fate::Lands | Fate::Doubled => Ok(()),
+            _ => Err(witness::Error::Unavailable { name: "memory".into(), why: "as the test wants".into() }),
+        }
+    }
+}
+
+/// Everything that was ever published, by anyone.
+#[derive(Debug, Default)]
+pub struct Output(pub Vec<Sealed>);
+
+/// One worker's way to the [`Output`].
+pub struct MemorySink {
+    pub output: Rc<RefCell<Output>>,
+    /// After how many messages the worker crashes: published, and not known to be. A crash unwinds as a panic does.
+    pub crashes_after: Option<usize>,
+}
+
+impl MemorySink {
+    pub fn new(output: &Rc<RefCell<Output>>) -> Self {
+        MemorySink { output: output.clone(), crashes_after: None }
+    }
+}
+
+impl Sink for MemorySink {
+    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
+        self.output.borrow_mut().0.push(paid.sealed().clone());
+        match self.crashes_after.as_mut() {
+            Some(0) => resume_unwind(Box::new("the worker crashed")),
+            Some(left) => {
+                *left -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! A worker with everything around it: topics of its own on the real broker, a configuration, a ledger, records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::ipc::writer::StreamWriter;
+use bernstream::clock::Timestamp;
+use bernstream::synopsis::Synopsis;
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::{Headers, Message};
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+use rdkafka::{Offset, TopicPartitionList};
+use tempfile::TempDir;
+
+use super::kafka;
+
+/// Where the windows of a scene begin.
+pub const ORIGIN: &str = "2025-01-01T00:00:00Z";
+
+pub struct Scene {
+    pub servers: String,
+    pub folder: TempDir,
+    pub input: String,
+    pub output: String,
+    pub witness: String,
+    windows: u32,
+}
+
+/// A record of a scene, in the order of its topic.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    pub micros: i64,
+    pub key: &'static str,
+    pub value: f64,
+}
+
+impl Scene {
+    /// `windows` of one minute from [`ORIGIN`], keys `a` and `b`, an input of two partitions.
+    pub fn new(servers: &str, windows: u32) -> Self {
+        let scene = Scene {
+            servers: servers.to_owned(),
+            folder: tempfile::tempdir().expect("a temporary folder"),
+            input: kafka::fresh_input(servers, 2),
+            output: kafka::fresh_name("output"),
+            witness: kafka::fresh_name("witness"),
+            windows,
+        };
+        fs::write(scene.configuration(), scene.text()).expect("the configuration is written");
+        scene
+    }
+
+    pub fn configuration(&self) -> PathBuf {
+        self.folder.path().join("bernstream.toml")
+    }
+
+    pub fn ledger(&self) -> PathBuf {
+        self.folder.path().join("ledger")
+    }
+
+    pub fn end(&self) -> Timestamp {
+        let origin = Timestamp::parse(ORIGIN).expect("a time");
+        origin.plus(Duration::from_secs(60 * u64::from(self.windows)))
+    }
+
+    pub fn text(&self) -> String {
+        let Scene { servers, input, output, witness, .. } = self;
+        format!(
+            r#"
+pipeline = "scene"
+
+[input]
+time = "time"
+key = {{ column = "key", values = ["a", "b"] }}
+
+[input.kafka]
+brokers = "{servers}"
+topic = "{input}"
+clock_slack = "200ms"
+
+[windows]
+origin = "{ORIGIN}"
+length = "1m"
+end = "{end}"
+grace = "1s"
+ahead = "1s"
+publish_delay = "300ms"
+
+[privacy]
+unit = "record"
+adjacency = "add_remove"
+epsilon = 1.0
+
+[release]
+name = "density"
+epsilon = 1.0
+degree = 12
+order = 2
+domain = [{{ column = "value", min = 0, max = 100, outside = "clamp" }}]
+
+[release.density]
+bandwidths = [10]
+
+[output.kafka]
+topic = "{output}"
+witness = "{witness}"
+witness_min_insync_replicas = 1
+
+[ledger]
+path = "{ledger}"
+keep_published = "1h"
+"#,
+            end = self.end(),
+            ledger = self.ledger().display(),
+        )
+    }
+
+    /// Changes the configuration's text.
+    pub fn edit(&self, from: &str, to: &str) {
+        let text = fs::read_to_string(self.configuration()).expect("the configuration");
+        assert!(text.contains(from), "'{from}' is in the configuration");
+        fs::write(self.configuration(), text.replace(from, to)).expect("the configuration is written");
+    }
+
+    pub fn bernstream(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+        command.args(arguments).env("BERNSTREAM_LOG", "info");
+        command
+    }
+
+    /// Runs a command of the ledger to its end.
+    pub fn ledger_command(&self, arguments: &[&str]) -> Output {
+        let configuration = self.configuration();
+        let mut command = self.bernstream(&["ledger"]);
+        command.arg(arguments[0]).arg(configuration).args(&arguments[1..]);
+        command.output().expect("it runs")
+    }
+
+    /// A ledger for history: from the origin, taking what is sent within `wait` from now.
+    pub fn begin(&self, wait: Duration) {
+        let until = Timestamp::now().plus(wait).to_string();
+        let made = self.ledger_command(&["init", "--from", ORIGIN, "--backfill-until", &until]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    }
+
+    /// Starts the worker; its log goes to `log` in the scene's folder.
+    pub fn start(&self) -> Child {
+        let log = fs::File::options().create(true).append(true).open(self.log()).expect("a log");
+        let mut command = self.bernstream(&["run"]);
+        command.arg(self.configuration()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.spawn().expect("the worker starts")
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    pub fn read_log(&self) -> String {
+        fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    /// Sends `rows`, a thousand a message, in turn to both partitions. Returns once the broker has them.
+    pub fn send(&self, rows: &[Row]) {
+        let producer = self.producer(&[("enable.idempotence", "true")]);
+        for (number, rows) in rows.chunks(1000).enumerate() {
+            let payload = message(rows);
+            let partition = i32::try_from(number % 2).expect("0 or 1");
+            let record = BaseRecord::<(), _>::to(&self.input).partition(partition).payload(&payload);
+            producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        }
+        producer.flush(Duration::from_secs(30)).expect("the broker takes it");
+    }
+
+    pub fn producer(&self, settings: &[(&str, &str)]) -> ThreadedProducer<DefaultProducerContext> {
+        let mut config = kafka::at(&self.servers).client_config().expect("settings");
+        for (name, value) in settings {
+            config.set(*name, *value);
+        }
+        config.create().expect("a producer")
+    }
+
+    /// Random records over the whole grid.
+    pub fn rows(&self, count: usize, seed: u64) -> Vec<Row> {
+        let mut random = ChaCha20Rng::seed_from_u64(seed);
+        let origin = Timestamp::parse(ORIGIN).expect("a time").micros();
+        let end = self.end().micros();
+        (0..count)
+            .map(|_| Row {
+                micros: random.random_range(origin..end),
+                key: if random.random_bool(0.5) { "a" } else { "b" },
+                value: random.random_range(0.0..100.0),
+            })
+            .collect()
+    }
+
+    /// Every message on the output, aborted or not: partition by partition, in order.
+    pub fn published(&self) -> Vec<Published> {
+        read_topic(&self.servers, &self.output)
+    }
+
+    /// Checks what must hold whatever happened: one version of each window and key, none missing, all in the ledger.
+    pub fn assert_whole(&self) {
+        let mut versions: BTreeMap<(Timestamp, String), BTreeSet<Vec<u8>>> = BTreeMap::new();
+        for published in self.published() {
+            let synopsis = Synopsis::open(&published.payload).expect("a synopsis");
+            let description = synopsis.description();
+            let place = (description.window.start, description.key.clone().expect("a key"));
+            versions.entry(place).or_default().insert(published.payload);
+        }
+        assert_eq!(versions.len(), 2 * self.windows as usize, "no window is missing, none is too many");
+        for (place, versions) in &versions {
+            assert_eq!(versions.len(), 1, "{place:?} was drawn twice");
+        }
+        let verified = self.ledger_command(&["verify"]);
+        assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    }
+}
+
+/// A message of the output topic.
+#[derive(Clone, Debug)]
+pub struct Published {
+    pub key: String,
+    pub headers: BTreeMap<String, String>,
+    pub payload: Vec<u8>,
+}
+
+/// One Arrow IPC stream of `rows`.
+pub fn message(rows: &[Row]) -> Vec<u8> {
+    let times = rows.iter().map(|row| row.micros).collect::<Vec<_>>();
+    let columns: [(&str, ArrayRef); 3] = [
+        ("time", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
+        ("key", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.key)))),
+        ("value", Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.value)))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
+    writer.write(&batch).expect("it is written");
+    writer.into_inner().expect("it ends")
+}
+
+/// All that is on a topic now, read uncommitted.
+pub fn read_topic(servers: &str, topic: &str) -> Vec<Published> {
+    let consumer: BaseConsumer = kafka::at(servers)
+        .client_config()
+        .expect("settings")
+        .set("group.id", "test")
+        .set("enable.auto.commit", "false")
+        .set("isolation.level", "read_uncommitted")
+        .create()
+        .expect("a consumer");
+    let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(10)).expect("metadata");
+    let mut published = Vec::new();
+    for partition in metadata.topics()[0].partitions() {
+        let (low, high) =
+            consumer.fetch_watermarks(topic, partition.id(), Duration::from_secs(10)).expect("watermarks");
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, partition.id(), Offset::Offset(low)).expect("a partition");
+        consumer.assign(&list).expect("assigned");
+        let mut next = low;
+        while next < high {
+            let message = consumer.poll(Duration::from_secs(10)).expect("in time").expect("no error");
+            next = message.offset() + 1;
+            let headers = message.headers().map(|headers| {
+                let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
+                headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
+            });
+            published.push(Published {
+                key: String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned(),
+                headers: headers.unwrap_or_default(),
+                payload: message.payload().unwrap_or_default().to_vec(),
+            });
+        }
+    }
+    published
+}

@@ -1,0 +1,603 @@
+//! The dashboard from outside: what it serves are the synopses that were released and the numbers of the evaluator, as they
+//! come, to whoever asks, whatever was in the messages.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use std::time::{Duration, Instant};
+
+use bernstream::clock::Timestamp;
+use bernstream::config::Settings;
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::description::Description;
+use bernstream::synopsis::query::Query;
+use rdkafka::ClientConfig;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use serde_json::Value;
+
+use crate::harness::kafka;
+use crate::harness::scene;
+use crate::harness::scene::Scene;
+
+/// Three functions of the same flights: of one axis, of two, and moments.
+const CONFIGURATION: &str = r#"
+pipeline = "flights"
+input = { time = "time", key = { column = "origin", values = ["EWR", "JFK"] }, files = { path = "tests/data/flights.parquet" } }
+windows = { origin = "2013-01-01T05:00:00Z", length = "28d", end = "2013-04-23T05:00:00Z" }
+privacy = { unit = "record", adjacency = "add_remove", epsilon = 3.0 }
+output = { files = { path = "FOLDER/out" } }
+ledger = { path = "FOLDER/ledger" }
+[[release]]
+name = "delay"
+epsilon = 1.0
+degree = 12
+order = 3
+domain = [{ column = "dep_delay", min = -30, max = 180, outside = "clamp" }]
+density = { bandwidths = [15] }
+[[release]]
+name = "delays"
+epsilon = 1.0
+degree = 6
+order = 2
+domain = [
+    { column = "dep_delay", min = -30, max = 180, outside = "clamp" },
+    { column = "arr_delay", min = -60, max = 180, outside = "clamp" },
+]
+density = { bandwidths = [30, 30] }
+[[release]]
+name = "summary"
+epsilon = 1.0
+noise = "cube"
+domain = [{ column = "dep_delay", min = -30, max = 180, outside = "clamp" }]
+moments = { frequencies = 12 }
+"#;
+const WINDOWS: usize = 4;
+
+/// A program that serves a dashboard; it is ended when this is dropped.
+struct Dashboard {
+    child: Child,
+    address: String,
+}
+
+struct Answer {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+impl Dashboard {
+    fn start(arguments: &[&str]) -> Dashboard {
+        Dashboard::of(&[&["dashboard", "--listen", "127.0.0.1:0"], arguments].concat())
+    }
+
+    /// Of any command that serves one, and says where.
+    fn of(arguments: &[&str]) -> Dashboard {
+        let (said, says) = std::io::pipe().expect("a pipe");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+        command.args(arguments).stdout(says.try_clone().expect("a copy")).stderr(says);
+        let child = command.spawn().expect("it starts");
+        drop(command);
+        let mut lines = BufReader::new(said).lines().map(|line| line.expect("text"));
+        let place = |line: String| {
+            let (_, place) = line.split_once("http://")?;
+            let end = place.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ':').unwrap_or(place.len());
+            (!place.contains("/metrics")).then(|| place[..end].to_owned())
+        };
+        let address = lines.find_map(place).expect("an address");
+        // So that it never waits for us.
+        std::thread::spawn(move || lines.for_each(drop));
+        Dashboard { child, address }
+    }
+
+    fn connect(&self, request: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        stream.write_all(request.as_bytes()).expect("a request");
+        stream
+    }
+
+    fn ask(&self, method: &str, path: &str) -> Answer {
+        let mut answer = String::new();
+        let mut stream = self.connect(&format!("{method} {path} HTTP/1.0\r\n\r\n"));
+        stream.read_to_string(&mut answer).expect("an answer");
+        let (headers, body) = answer.split_once("\r\n\r\n").expect("headers and body");
+        let status = headers.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        Answer { status, headers: headers.to_ascii_lowercase(), body: body.to_owned() }
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let Answer { status, headers, body } = self.ask("GET", path);
+        assert!(status == 200 && headers.contains("content-type: application/json"), "{path}: {headers}\n{body}");
+        serde_json::from_str(&body).expect("JSON")
+    }
+
+    /// Why it does not answer.
+    fn refusal(&self, path: &str) -> (u16, String) {
+        let Answer { status, headers, body } = self.ask("GET", path);
+        assert!(headers.contains("content-type: application/json"), "{headers}");
+        let error = serde_json::from_str::<Value>(&body).expect("JSON")["error"].as_str().expect("words").to_owned();
+        (status, error)
+    }
+
+    fn events(&self, last: Option<&str>) -> Events {
+        let last = last.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
+        let mut lines = BufReader::new(self.connect(&format!("GET /api/v1/events HTTP/1.0\r\n{last}\r\n")));
+        let mut headers = String::new();
+        while !headers.ends_with("\r\n\r\n") {
+            lines.read_line(&mut headers).expect("headers");
+        }
+        assert!(headers.contains("content-type: text/event-stream"), "{headers}");
+        assert_strict(&headers);
+        Events(lines)
+    }
+
+    /// SIGTERM, as a container does it.
+    fn end(mut self) {
+        let kill = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill");
+        assert!(kill.success() && self.child.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Events(BufReader<TcpStream>);
+
+#[derive(Debug)]
+struct Event {
+    name: String,
+    id: String,
+    data: Value,
+}
+
+impl Events {
+    fn next(&mut self) -> Event {
+        self.next_if_any().expect("the stream goes on")
+    }
+
+    /// None at the end of the stream.
+    fn next_if_any(&mut self) -> Option<Event> {
+        let (mut name, mut id, mut data) = (String::new(), String::new(), None);
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).expect("an event in time") == 0 {
+                return None;
+            }
+            match line.trim_end_matches('\n').split_once(": ") {
+                Some(("event", text)) => name = text.to_owned(),
+                Some(("id", text)) => id = text.to_owned(),
+                Some(("data", text)) => {
+                    assert!(data.is_none(), "an event is one line");
+                    data = Some(serde_json::from_str(text).expect("JSON"));
+                }
+                None if line == "\n" => {
+                    if let Some(data) = data.take() {
+                        return Some(Event { name, id, data });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn next_of(&mut self, name: &str) -> Event {
+        loop {
+            let event = self.next();
+            if event.name == name {
+                return event;
+            }
+        }
+    }
+
+    /// The greeting, and as many synopses as it promises.
+    fn history(&mut self) -> (Value, Vec<Event>) {
+        let hello = self.next();
+        assert_eq!(hello.name, "hello");
+        let count = hello.data["history"].as_u64().expect("a number");
+        (hello.data, (0..count).map(|_| self.next_of("synopsis")).collect())
+    }
+}
+
+fn assert_strict(headers: &str) {
+    let headers = headers.to_ascii_lowercase();
+    for header in [
+        "content-security-policy: default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src \
+         'self' data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "x-content-type-options: nosniff",
+        "referrer-policy: no-referrer",
+        "cache-control: no-cache",
+    ] {
+        assert_eq!(headers.matches(header).count(), 1, "{header} in {headers}");
+    }
+}
+
+/// What the worker publishes of the flights, in `folder/out`.
+fn release(folder: &Path) -> PathBuf {
+    let configuration = folder.join("bernstream.toml");
+    fs::write(&configuration, CONFIGURATION.replace("FOLDER", &folder.display().to_string())).expect("written");
+    let output = bernstream(&["run", &configuration.display().to_string()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    folder.join("out")
+}
+
+fn bernstream(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().expect("it runs")
+}
+
+fn open(path: &Path) -> Synopsis {
+    Synopsis::open(&fs::read(path).expect("a file")).expect("a synopsis")
+}
+
+/// Every synopsis of a release and key, by its window.
+fn synopses(out: &Path, release: &str, key: &str) -> Vec<PathBuf> {
+    let folder = fs::read_dir(out.join("flights").join(release).join(key)).expect("its folder");
+    let mut files: Vec<_> = folder.map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    files
+}
+
+/// Appears whole, as the worker's files do.
+fn put(path: &Path, bytes: &[u8]) {
+    let draft = path.with_extension("new");
+    fs::write(&draft, bytes).expect("written");
+    fs::rename(draft, path).expect("renamed");
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = release(folder.path());
+    let files = synopses(&out, "delay", "JFK");
+    assert_eq!(files.len(), WINDOWS);
+    let (newest, late) = (open(&files[2]), folder.path().join("late"));
+    fs::rename(&files[3], &late).expect("moved away");
+    let dashboard = Dashboard::start(&[&out.display().to_string()]);
+
+    // Everything that lies there.
+    let mut events = dashboard.events(None);
+    assert_eq!(events.next().name, "hello");
+    let mut seen: Vec<Event> = Vec::new();
+    while seen.len() < 6 * WINDOWS - 1 {
+        seen.push(events.next_of("synopsis"));
+    }
+    let list = dashboard.get("/api/v1/synopses");
+    assert_eq!(list.as_array().expect("a list").len(), 6 * WINDOWS - 1);
+    let of = |event: &Event| Synopsis::from_json(&event.data.to_string()).expect("a synopsis");
+    assert!(seen.iter().any(|event| of(event) == newest), "byte for byte what was released");
+    let ends: Vec<Timestamp> = seen.iter().map(|event| of(event).description().window.end).collect();
+    assert!(ends.is_sorted(), "the oldest first");
+
+    // Its numbers.
+    let about = newest.description();
+    let latest = dashboard.get("/api/v1/synopses/latest?release=delay&key=JFK");
+    assert_eq!(Synopsis::from_json(&latest.to_string()).expect("a synopsis"), newest);
+    let evaluator = newest.evaluator(about.order).expect("an evaluator");
+    let assert_row = |row: &Value, point: &[f64], synopsis: &Synopsis| {
+        let value = synopsis.evaluate(point).expect("a value");
+        let half = synopsis.half_width(point).expect("a width");
+        assert_eq!([&row["value"], &row["lower"], &row["upper"]].map(number), [value, value - half, value + half]);
+    };
+    let curve = dashboard.get("/api/v1/curve?release=delay&key=JFK&points=31");
+    assert_eq!(curve.as_array().expect("rows").len(), 31);
+    for (step, row) in curve.as_array().expect("rows").iter().enumerate() {
+        let x = -30.0 + 7.0 * step as f64;
+        assert!((number(&row["dep_delay"]) - x).abs() < 1e-9);
+        assert!((number(&row["value"]) - evaluator.evaluate(&[x]).expect("a value")).abs() < 1e-6);
+        assert_row(row, &[number(&row["dep_delay"])], &newest);
+    }
+    let older =
+        format!("/api/v1/curve?release=delay&key=JFK&points=3&window={}", open(&files[0]).description().window.start);
+    assert_row(&dashboard.get(&older)[1], &[75.0], &open(&files[0]));
+    let surface = dashboard.get("/api/v1/curve?release=delays&key=EWR&points=5");
+    let two = open(&synopses(&out, "delays", "EWR")[3]);
+    assert_eq!(surface.as_array().expect("rows").len(), 25);
+    assert_eq!([&surface[7]["dep_delay"], &surface[7]["arr_delay"]].map(number), [22.5, 60.0]);
+    assert_row(&surface[7], &[22.5, 60.0], &two);
+    let history = dashboard.get("/api/v1/history?release=delay&key=JFK&at=15");
+    assert_eq!(history.as_array().expect("rows").len(), 3);
+    for (row, file) in history.as_array().expect("rows").iter().zip(&files) {
+        let synopsis = open(file);
+        assert_row(row, &[15.0], &synopsis);
+        assert_eq!(row["window_start"], synopsis.description().window.start.to_string());
+        assert_eq!(row["time"], synopsis.description().published.to_string());
+    }
+    let csv = dashboard.ask("GET", "/api/v1/curve?release=delay&key=JFK&points=2&format=csv");
+    assert!(csv.headers.contains("content-type: text/csv"), "{}", csv.headers);
+    let lines: Vec<&str> = csv.body.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("dep_delay,value,lower,upper", 3));
+    assert!(lines[1].starts_with(&format!("-30,{},", evaluator.evaluate(&[-30.0]).expect("a value"))), "{}", lines[1]);
+    let moments = open(&synopses(&out, "summary", "EWR")[3]);
+    let asked = dashboard.get("/api/v1/query?release=summary&key=EWR&ask=exp(-(dep_delay/60)%5E2)");
+    let answer = Query::expression("exp(-(dep_delay/60)^2)", &moments).and_then(|query| moments.answer(&query));
+    assert_eq!(asked["answer"], serde_json::to_value(answer.expect("an answer")).expect("JSON"));
+    assert_eq!((&asked["function"], &asked["key"]), (&"exp(-(dep_delay/60)^2)".into(), &"EWR".into()));
+
+    // As it grows.
+    let appeared = Instant::now();
+    fs::rename(&late, &files[3]).expect("moved there");
+    let live = events.next_of("synopsis");
+    assert!(appeared.elapsed() < Duration::from_secs(1), "after {:?}", appeared.elapsed());
+    assert_eq!(of(&live), open(&files[3]));
+    let latest = dashboard.get("/api/v1/synopses/latest?release=delay&key=JFK");
+    assert_eq!(Synopsis::from_json(&latest.to_string()).expect("a synopsis"), open(&files[3]));
+
+    // A browser that comes back.
+    let (_, again) = dashboard.events(Some(&seen[20].id)).history();
+    let expected: Vec<&str> = seen[21..].iter().chain([&live]).map(|event| event.id.as_str()).collect();
+    assert_eq!(again.iter().map(|event| event.id.as_str()).collect::<Vec<_>>(), expected);
+    let mut elsewhere = dashboard.events(Some("another-20"));
+    let (hello, all) = elsewhere.history();
+    assert_eq!(all.len(), 6 * WINDOWS);
+    assert_eq!(hello["source"], format!("folder {}", out.display()));
+    assert_eq!(hello["version"], env!("CARGO_PKG_VERSION"));
+    assert!(Timestamp::parse(hello["now"].as_str().expect("a time")).is_some());
+
+    // What cannot be read.
+    put(&out.join("flights/delay/broken.arrows"), b"<script>alert(1)</script>");
+    let unreadable = events.next();
+    assert_eq!(
+        (unreadable.name.as_str(), &unreadable.data["where"]),
+        ("unreadable", &"flights/delay/broken.arrows".into())
+    );
+    assert!(unreadable.data["why"].as_str().expect("words").contains("not a synopsis"));
+
+    // A folder that goes, and comes back.
+    let away = folder.path().join("away");
+    fs::rename(&out, &away).expect("moved away");
+    let lost = events.next_of("source");
+    assert_eq!(lost.data["connected"], false);
+    assert!(lost.data["why"].as_str().expect("words").contains("cannot be read now"), "{lost:?}");
+    fs::rename(&away, &out).expect("moved back");
+    assert_eq!(events.next_of("source").data, serde_json::json!({ "connected": true, "why": null }));
+    assert_eq!(dashboard.get("/api/v1/synopses").as_array().expect("a list").len(), 6 * WINDOWS, "nothing twice");
+    dashboard.end();
+}
+
+/// A synopsis of two values, whose words are as given.
+fn example(key: &str, sequence: u64) -> Synopsis {
+    let mut about: Description = serde_json::from_str(include_str!("../../src/synopsis/example.json")).expect("it");
+    about.key = Some(key.to_owned());
+    about.ledger.sequence = sequence;
+    about.window.end = about.window.end.plus(Duration::from_secs(sequence));
+    Synopsis::new(about, vec![1.0, 2.0, 3.0]).expect("a synopsis")
+}
+
+#[test]
+fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refused_in_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hostile = "</script><img src=x onerror=alert(1)>\n\ndata: \"'";
+    let mut worst = example(hostile, 1).description().clone();
+    worst.release = "r\u{2028}\r\n\r\nevent: hello".to_owned();
+    worst.domain[0].column = "=cmd(),\"value\"".to_owned();
+    let worst = Synopsis::new(worst, vec![1.0, 2.0, 3.0]).expect("a synopsis");
+    put(&folder.path().join("worst.arrows"), &worst.seal().expect("sealed").bytes);
+    put(&folder.path().join("plain.arrows"), &example("JFK", 2).seal().expect("sealed").bytes);
+    let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
+    let mut events = dashboard.events(None);
+    let both = [events.next_of("synopsis"), events.next_of("synopsis")];
+    assert!(
+        both.iter().any(|event| event.data["key"] == hostile && event.data["release"] == worst.description().release)
+    );
+    assert_eq!(dashboard.get("/api/v1/synopses").as_array().expect("a list").len(), 2);
+    let asked = "key=%3C%2Fscript%3E%3Cimg+src%3Dx+onerror%3Dalert%281%29%3E%0A%0Adata%3A+%22%27";
+    assert_eq!(dashboard.get(&format!("/api/v1/synopses/latest?{asked}"))["key"], hostile);
+    assert_eq!(number(&dashboard.get(&format!("/api/v1/curve?{asked}&points=2"))[1]["=cmd(),\"value\""]), 180.0);
+    let csv = dashboard.ask("GET", &format!("/api/v1/curve?{asked}&points=2&format=csv"));
+    assert!(csv.body.starts_with("\"=cmd(),\"\"value\"\"\",value,lower,upper\r\n"), "{}", csv.body);
+
+    for (path, status, word) in [
+        ("/api/v1/synopses/latest", 400, "say of which"),
+        ("/api/v1/synopses/latest?key=%3Cb%3E", 404, "there is none of this"),
+        ("/api/v1/synopses/latest?key=JFK&window=yesterday", 400, "is not a time"),
+        ("/api/v1/synopses/latest?key=JFK&window=2013-01-01T00:00:00Z", 404, "no window"),
+        ("/api/v1/synopses/latest?keys=JFK", 400, "unknown field `keys`"),
+        ("/api/v1/curve?key=JFK&points=1", 400, "points: from 2"),
+        ("/api/v1/curve?key=JFK&points=20001", 400, "no more than 20000 rows"),
+        ("/api/v1/curve?key=JFK&points=-3", 400, "points"),
+        ("/api/v1/curve?key=JFK&format=xml", 400, "unknown variant `xml`"),
+        ("/api/v1/history?key=JFK", 400, "say where"),
+        ("/api/v1/history?key=JFK&at=x", 400, "'x' is not a number"),
+        ("/api/v1/history?key=JFK&at=NaN", 400, "outside the domain"),
+        ("/api/v1/history?key=JFK&at=1,2", 400, "1 coordinates"),
+        ("/api/v1/history?key=JFK&at=1000", 400, "outside the domain -30 to 180"),
+        ("/api/v1/query?key=JFK&ask=dep_delay", 400, "function of a point"),
+        ("/api/v1/query?key=JFK", 400, "ask for something"),
+        ("/api/v2", 404, "nothing here"),
+        ("/../Cargo.toml", 404, "nothing here"),
+    ] {
+        let (answered, why) = dashboard.refusal(path);
+        assert!(answered == status && why.contains(word), "{path}: {answered} {why}");
+    }
+    let long = "1%2B".repeat(2000) + "1";
+    assert_eq!(dashboard.refusal(&format!("/api/v1/query?key=JFK&ask={long}")).0, 400);
+
+    for path in ["/", "/bernstream.js", "/api/v1/synopses", "/api/v1/curve?key=JFK", "/no"] {
+        assert_strict(&dashboard.ask("GET", path).headers);
+    }
+    let page = dashboard.ask("GET", "/");
+    assert!(page.status == 200 && page.headers.contains("content-type: text/html") && page.body.contains("<html"));
+    assert!(dashboard.ask("GET", "/bernstream.js").headers.contains("content-type: text/javascript"));
+    for method in ["POST", "DELETE", "OPTIONS"] {
+        let refused = dashboard.ask(method, "/api/v1/synopses");
+        assert_eq!(refused.status, 405);
+        assert_strict(&refused.headers);
+    }
+}
+
+#[test]
+fn a_browser_that_does_not_read_holds_up_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
+    let sleeping: Vec<Events> = (0..20).map(|_| dashboard.events(None)).collect();
+    let mut awake = dashboard.events(None);
+    awake.next_of("source");
+    let mut large = example("JFK", 0).description().clone();
+    large.degree = 100;
+    large.domain.push(large.domain[0].clone());
+    large.domain[1].column = "other".to_owned();
+    for sequence in 0..10 {
+        large.ledger.sequence = sequence;
+        large.window.end = large.window.end.plus(Duration::from_secs(1));
+        let synopsis = Synopsis::new(large.clone(), vec![0.1234567890123; 101 * 101]).expect("a synopsis");
+        put(&folder.path().join(format!("{sequence}.arrows")), &synopsis.seal().expect("sealed").bytes);
+        let appeared = Instant::now();
+        assert_eq!(awake.next_of("synopsis").data["ledger"]["sequence"], sequence);
+        assert!(appeared.elapsed() < Duration::from_secs(2), "after {:?}", appeared.elapsed());
+    }
+    for mut late in sleeping {
+        assert_eq!(late.next_of("synopsis").data["ledger"]["sequence"], 0);
+    }
+}
+
+#[test]
+fn a_topic_is_shown_from_its_history_on_and_a_broker_that_is_lost_is_found_again() {
+    let cluster = MockCluster::new(1).expect("a cluster");
+    let brokers = cluster.bootstrap_servers();
+    cluster.create_topic("synopses", 2, 1).expect("a topic");
+    let send = |key: &str, bytes: &[u8]| {
+        // A new one each time: one that has lost the mock broker does not find it again.
+        let producer: BaseProducer =
+            ClientConfig::new().set("bootstrap.servers", &brokers).create().expect("a producer");
+        producer.send(BaseRecord::to("synopses").key(key).partition(0).payload(bytes)).map_err(|e| e.0).expect("sent");
+        producer.flush(Duration::from_secs(20)).expect("stored");
+    };
+    let sealed = |sequence| example("JFK", sequence).seal().expect("sealed");
+    send(&sealed(1).key, &sealed(1).bytes);
+    send("noise", b"not one of ours");
+    send(&sealed(2).key, &sealed(2).bytes);
+    send(&sealed(2).key, &sealed(2).bytes);
+    let dashboard = Dashboard::start(&["--topic", "synopses", "--brokers", &brokers, "--history", "all"]);
+    let mut events = dashboard.events(None);
+    let hello = events.next();
+    assert_eq!(hello.data["source"], "topic synopses");
+    assert_eq!(events.next_of("synopsis").data["ledger"]["sequence"], 1);
+    let unreadable = events.next();
+    assert_eq!((unreadable.name.as_str(), &unreadable.data["where"]), ("unreadable", &"partition 0, offset 1".into()));
+    assert_eq!(events.next_of("synopsis").data["ledger"]["sequence"], 2);
+    let sent = Instant::now();
+    send(&sealed(3).key, &sealed(3).bytes);
+    assert_eq!(events.next_of("synopsis").data["ledger"]["sequence"], 3, "the copy is not shown");
+    assert!(sent.elapsed() < Duration::from_secs(1), "after {:?}", sent.elapsed());
+
+    cluster.broker_down(1).expect("down");
+    let lost = events.next_of("source");
+    assert!(
+        lost.data["connected"] == false && !lost.data["why"].as_str().expect("words").contains(&brokers),
+        "{lost:?}"
+    );
+    assert_eq!(dashboard.get("/api/v1/synopses").as_array().expect("a list").len(), 3, "what is known is shown");
+    cluster.broker_up(1).expect("up");
+    while events.next_of("source").data["connected"] == false {}
+    send(&sealed(4).key, &sealed(4).bytes);
+    assert_eq!(events.next_of("synopsis").data["ledger"]["sequence"], 4);
+    dashboard.end();
+}
+
+#[test]
+fn a_dashboard_that_cannot_start_says_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let here = folder.path().display().to_string();
+    let cluster = MockCluster::new(1).expect("a cluster");
+    let brokers = cluster.bootstrap_servers();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("it").to_string();
+    let free = ["--listen", "127.0.0.1:0"];
+    let cases: [(&[&str], i32, &str); 5] = [
+        (&[&here, "--listen", &taken], 69, "change --listen"),
+        (&["no/such/folder"], 69, "there is no folder no/such/folder"),
+        (&["--topic", "synopses", "--brokers", &brokers], 69, "there is no topic 'synopses'"),
+        (&["--topic", "synopses"], 2, "--brokers"),
+        (&[&here, "--history", "long"], 2, "--history"),
+    ];
+    for (arguments, code, word) in cases {
+        let free = if arguments.contains(&"--listen") { &[][..] } else { &free };
+        let output = bernstream(&[&["dashboard"], arguments, free].concat());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(code) && said.contains(word), "{arguments:?}: {:?} {said}", output.status);
+    }
+}
+
+#[test]
+fn a_worker_shows_what_it_publishes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = CONFIGURATION.replace("FOLDER", &folder.path().display().to_string()).replace("28d", "7d");
+    let text = text + "[serve]\nlisten = \"127.0.0.1:0\"\ndashboard = \"127.0.0.1:0\"\n";
+    let configuration = folder.path().join("bernstream.toml");
+    fs::write(&configuration, text).expect("written");
+    let mut worker = Dashboard::of(&["run", &configuration.display().to_string()]);
+    let mut events = worker.events(None);
+    let out = folder.path().join("out");
+    assert_eq!(events.next().data["source"], format!("folder {}", out.display()));
+    let mut shown = Vec::new();
+    while let Some(event) = events.next_if_any() {
+        shown.extend((event.name == "synopsis").then_some(event.data));
+    }
+    assert!(worker.child.wait().expect("it ends").success(), "it ends when its work is done, whoever looks");
+    assert!(!shown.is_empty());
+    for data in shown {
+        let synopsis = Synopsis::from_json(&data.to_string()).expect("a synopsis");
+        let about = synopsis.description();
+        let files = synopses(&out, &about.release, about.key.as_ref().expect("a key"));
+        assert!(files.iter().any(|file| open(file) == synopsis), "what was published");
+    }
+}
+
+#[test]
+fn the_demonstration_shows_its_curves_in_a_browser() {
+    let demo = Dashboard::of(&["demo", "--dashboard", "127.0.0.1:0"]);
+    let page = demo.ask("GET", "/");
+    assert!(page.status == 200 && page.headers.contains("content-type: text/html"), "{}", page.headers);
+    let mut events = demo.events(None);
+    assert_eq!(events.next().data["source"], "topic waiting-times-synopses");
+    let keys: Vec<Value> = (0..4).map(|_| events.next_of("synopsis").data["key"].clone()).collect();
+    assert_eq!(keys, ["north", "south", "north", "south"]);
+    demo.end();
+}
+
+#[test]
+fn a_real_topic_is_shown_as_it_was_published() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 5);
+    scene.send(&scene.rows(5_000, 1));
+    scene.begin(Duration::from_millis(500));
+    let mut worker = scene.start();
+    // Before it has made its first window: it comes live, or from the history.
+    let dashboard = Dashboard::start(&["--topic", &scene.output, "--brokers", &servers, "--history", "1h"]);
+    let mut events = dashboard.events(None);
+    let mut shown: Vec<Value> = (0..10).map(|_| events.next_of("synopsis").data).collect();
+    assert!(worker.wait().expect("it ends").success(), "{}", scene.read_log());
+    let name = |data: &Value| data["window"]["start"].to_string() + &data["key"].to_string();
+    shown.sort_by_key(name);
+    let open = |published: &scene::Published| Synopsis::open(&published.payload).expect("a synopsis");
+    let json = |synopsis: Synopsis| serde_json::from_str(&synopsis.to_json().expect("JSON")).expect("JSON");
+    let mut published: Vec<Value> = scene.published().iter().map(open).map(json).collect();
+    published.sort_by_key(name);
+    assert_eq!(shown, published);
+    let past = Dashboard::start(&["--topic", &scene.output, "--brokers", &servers, "--history", "0s"]);
+    past.events(None).next_of("source");
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(past.get("/api/v1/synopses"), serde_json::json!([]), "nothing is so new");
+}
+
+#[test]
+fn the_workers_own_dashboard_is_not_at_the_address_of_its_metrics() {
+    let serve = |dashboard: &str| {
+        let text = format!("{CONFIGURATION}\n[serve]\nlisten = \"127.0.0.1:9464\"\ndashboard = \"{dashboard}\"\n");
+        Settings::parse(&text, "f")
+    };
+    let settings = serve("127.0.0.1:9465").expect("a configuration");
+    assert_eq!(settings.dashboard.map(|address| address.port()), Some(9465));
+    let faults = serve("127.0.0.1:9464").expect_err("a fault").to_string();
+    assert!(faults.contains("serve.dashboard") && faults.contains("take another port"), "{faults}");
+}

@@ -1,0 +1,177 @@
+//! Compositions from end to end: what a promise of epsilon and delta buys, and that no more than that is ever spent.
+
+use bernstream::accountant::{concentrated, plan};
+use bernstream::config::Settings;
+use bernstream::mechanism::calibrate::{Delta, Epsilon};
+use bernstream::mechanism::price::Price;
+
+use crate::harness::policies::{bernstream, command, configuration, faults, hours, run};
+
+const PROMISE: &str = "epsilon = 2.0\ndelta = 1e-6\n";
+
+fn promise(composition: &str) -> String {
+    format!("{PROMISE}composition = {composition}")
+}
+
+fn total(composition: &str, release: &str) -> Price {
+    Settings::parse(&configuration("1d", &promise(composition), &[release]), "f").unwrap().privacy.total
+}
+
+#[test]
+fn a_promise_of_epsilon_and_delta_buys_rho_and_all_gaussian_books_more_of_it() {
+    let gaussian = "noise = \"gaussian\"\nrho = 0.001";
+    let plain = total("\"concentrated\"", gaussian);
+    let (epsilon, delta): (Epsilon, Delta) = ("2".parse().unwrap(), "0.000001".parse().unwrap());
+    let rho = concentrated::rho_for(epsilon, delta);
+    assert_eq!(plain, Price::Concentrated(rho));
+    assert!(concentrated::epsilon_of(rho, delta).unwrap() <= epsilon);
+    let more = total("\"gaussian\"", gaussian);
+    let gain = more.parts()[0] as f64 / plain.parts()[0] as f64;
+    assert!(gain > 1.02 && gain < 1.5, "{gain}");
+    // Laplace noise is paid for too, in what is not all Gaussian.
+    assert_eq!(total("\"concentrated\"", "epsilon = 0.05"), plain);
+}
+
+#[test]
+fn what_is_published_says_what_its_total_implies() {
+    for (composition, release, words, definition) in [
+        (
+            "\"concentrated\"",
+            "epsilon = 0.4",
+            "zero-concentrated differential privacy of a user's period",
+            "zero-concentrated",
+        ),
+        (
+            "\"gaussian\"",
+            "noise = \"gaussian\"\nrho = 0.02",
+            "Gaussian differential privacy of a user's period",
+            "gaussian",
+        ),
+    ] {
+        let (published, folder) = run(&configuration("1d", &promise(composition), &[release]));
+        let windows = hours(&published, "r0");
+        assert!(windows.len() < 48 && windows.contains(&24), "{windows:?}");
+        for about in published["r0"].values() {
+            let said = &about.privacy.in_words;
+            assert!(said.contains(words) && said.contains("epsilon = 2 and delta = 0.000001"), "{said}");
+            let implied = about.privacy.implies.unwrap();
+            assert_eq!((implied.epsilon.to_string(), implied.delta.to_string()), ("2".into(), "0.000001".into()));
+            assert_eq!(about.privacy.definition.name(), definition);
+        }
+        let (shown, _) = bernstream(folder.path(), &["ledger", "show", "c.toml"]);
+        assert!(shown.contains("rho spent of the total"), "{shown}");
+    }
+}
+
+#[test]
+fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declared_to() {
+    let releases = ["epsilon = 0.2", "noise = \"gaussian\"\nrho = 0.002"];
+    let (published, folder) = run(&configuration("1d", &promise("\"plan\"\nwindows = 5"), &releases));
+    for release in ["r0", "r1"] {
+        assert_eq!(hours(&published, release), [0, 1, 2, 3, 4, 24, 25, 26, 27, 28], "{release}");
+        let last = &published[release][&4].privacy;
+        assert_eq!((last.blocks[0].spent, last.blocks[0].total), (Price::Slots(5), Price::Slots(5)));
+        assert!(last.in_words.contains("of a plan of 5 windows that was declared before"), "{}", last.in_words);
+    }
+    let (shown, _) = bernstream(folder.path(), &["ledger", "show", "c.toml"]);
+    assert!(shown.contains("5 windows of the plan of 5 windows of the plan"), "{shown}");
+    // Another price of a running plan would be an adaptive one.
+    let changed = configuration("1d", &promise("\"plan\"\nwindows = 5"), &["epsilon = 0.1", releases[1]]);
+    std::fs::write(folder.path().join("c.toml"), changed).unwrap();
+    let refused = command(folder.path(), &["run", "c.toml"]);
+    let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && why.contains("made for another promise") && why.contains("the plan of [privacy]"),
+        "{why}"
+    );
+}
+
+/// Any mechanism of pure differential privacy is at most randomised response: its windows are composed outcome by outcome.
+#[test]
+fn a_plan_that_is_accepted_is_within_its_promise_and_one_window_more_is_not() {
+    let cube = "noise = \"cube\"\nepsilon = 0.05";
+    let told = faults(&configuration("1d", &promise("\"plan\"\nwindows = 1000"), &[cube]));
+    let (_, rest) = told.split_once("at most ").unwrap();
+    let most: u32 = rest.split_once(' ').unwrap().0.parse().unwrap();
+    let sound = |windows: u32| {
+        faults(&configuration("1d", &promise(&format!("\"plan\"\nwindows = {windows}")), &[cube])).is_empty()
+    };
+    assert!(sound(most) && !sound(most + 1));
+    assert!(exact(0.05, most, 2.0) <= 1e-6 && exact(0.05, most + 1, 2.0) > 1e-6, "{most}");
+    // Forty would be all without the delta.
+    assert!(most > 50, "{most}");
+    let class = [(plan::Class::Pure("0.05".parse().unwrap()), 1)];
+    assert_eq!(plan::longest(&class, "2".parse().unwrap(), "0.000001".parse().unwrap()), u64::from(most));
+}
+
+/// The delta of so many randomised responses at `epsilon`: `sum_k C(n, k) (p^k q^(n-k) - exp(epsilon) q^k p^(n-k))_+`.
+fn exact(each: f64, windows: u32, epsilon: f64) -> f64 {
+    let truth = 1.0 / (1.0 + (-each).exp());
+    let mut choose = 1.0;
+    (0..=windows)
+        .map(|k| {
+            let (k, n) = (f64::from(k), f64::from(windows));
+            let at = |p: f64| choose * p.powf(k) * (1.0 - p).powf(n - k);
+            let beyond = (at(truth) - epsilon.exp() * at(1.0 - truth)).max(0.0);
+            choose *= (n - k) / (k + 1.0);
+            beyond
+        })
+        .sum()
+}
+
+#[test]
+fn what_a_composition_cannot_hold_is_refused_in_words() {
+    let told = |composition: &str, release: &str| faults(&configuration("1d", &promise(composition), &[release]));
+    let of = |privacy: &str| faults(&configuration("1d", privacy, &["epsilon = 0.1"]));
+    let loud = "epsilon = 20.0\ndelta = 0.01\ncomposition = \"gaussian\"";
+    let loud = faults(&configuration("1d", loud, &["noise = \"gaussian\"\nrho = 8.0"]));
+    for (told, words) in [
+        (loud, "whole numbers cost more"),
+        (of("rho = 0.1\ncomposition = \"concentrated\""), "is composed by itself"),
+        (of("epsilon = 1.0\ncomposition = \"concentrated\""), "privacy.delta: missing"),
+        (of("epsilon = 1.0\nwindows = 24"), "is the length of a declared plan, and there is none"),
+        (of("epsilon = 1e-9\ndelta = 1e-18\ncomposition = \"concentrated\""), "leaves no rho"),
+        (told("\"plan\"", "epsilon = 0.1"), "privacy.windows: missing"),
+        (told("\"gaussian\"", "epsilon = 0.1"), "its noise is not Gaussian"),
+        (told("\"plan\"\nwindows = 24", "epsilon = 0.9"), "windows of these prices fit within epsilon = 2"),
+        (told("\"plan\"\nwindows = 24", "epsilon = 2.1"), "not even one window of these prices fits"),
+        (told("\"plan\"\nwindows = 24", "horizon = \"3h\""), "every window of a declared plan"),
+        (told("\"plan\"\nwindows = 24", "epsilon = 0.01\nwindows = { hopping = \"2h\" }"), "reads panes several times"),
+        (told("\"plan\"\nwindows = 2\nreserve = 0.9", "epsilon = 0.01"), "is not one window"),
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+/// What an attack found: a release that is dear at first and then over left a sum beside it with noise for one window.
+#[test]
+fn the_noise_of_a_sum_for_ever_does_not_depend_on_what_ends_beside_it() {
+    let scale = |releases: &[&str]| {
+        let text = configuration("ever", "rho = 1.0", releases);
+        let settings = Settings::parse(&text, "f").unwrap();
+        settings.series(&settings.releases[0]).unwrap().unwrap().deviation(settings.releases[0].shape().values(), 0)
+    };
+    let sum = "noise = \"gaussian\"\nhorizon = \"96h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }";
+    let brief = "noise = \"gaussian\"\nhorizon = \"1h\"\nshare = 0.5";
+    let alone = scale(&[sum]);
+    assert_eq!(scale(&[sum, brief]), alone);
+    // For 96 windows of one user, not for one.
+    let one = scale(&["noise = \"gaussian\"\nhorizon = \"1h\"\nshare = 0.5\nwindows = { cumulative = \"96h\" }"]);
+    assert!(alone > 90.0 * one, "{alone} {one}");
+}
+
+/// What an attack found: Laplace noise that is bought with a rho has a larger epsilon than a pure mechanism of that rho, and
+/// a plan declared the smaller one where bandwidths are chosen privately.
+#[test]
+fn a_plan_declares_the_laplace_noise_that_is_drawn_also_where_bandwidths_are_chosen() {
+    let text = |epsilon: &str, bandwidths: &str| {
+        let promise = format!("epsilon = {epsilon}\ndelta = 1e-6\ncomposition = \"plan\"\nwindows = 5");
+        configuration("1d", &promise, &["noise = \"laplace\"\nrho = 0.5"]).replace("bandwidths = [500]", bandwidths)
+    };
+    let chosen = "private_bandwidths = { epsilon = 0.01, candidates = [[400], [500]] }";
+    // Five draws of epsilon 1.198, and the choices.
+    for (epsilon, is_sound) in [("5.27", false), ("5.9", false), ("6.1", true)] {
+        let faults = faults(&text(epsilon, chosen));
+        assert_eq!(faults.is_empty(), is_sound, "{epsilon}: {faults:?}");
+    }
+}

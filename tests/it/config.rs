@@ -1,0 +1,990 @@
+//! The configuration, through its public face: every file that we ship is sound, every fault is found and told.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use bernstream::config::{Output as To, Period, Settings, Unit, synopsis_bytes};
+use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
+use bernstream::synopsis::Synopsis;
+use bernstream::window::grid::{Blocks, Grid};
+
+use crate::harness::plan::plan;
+
+const FLIGHTS: &str = include_str!("../../config/flights.toml");
+const FILES: &str = include_str!("../../config/files.toml");
+const USERS: &str = include_str!("../../config/users.toml");
+const WRONG: &str = include_str!("../data/wrong.toml");
+
+fn shipped() -> Vec<PathBuf> {
+    let folder = std::fs::read_dir("config").unwrap();
+    let mut files: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
+    // Beside them stand the schema and the list of errors.
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "toml"));
+    files.sort();
+    files
+}
+
+fn bernstream(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().unwrap()
+}
+
+/// The first line of every fault.
+fn faults(text: &str) -> Vec<String> {
+    match Settings::parse(text, "f") {
+        Ok(_) => Vec::new(),
+        Err(faults) => faults.to_string().lines().filter(|l| l.starts_with("f:")).map(str::to_owned).collect(),
+    }
+}
+
+/// `text` with one thing in it replaced; what is not there cannot be.
+fn with(text: &str, old: &str, new: &str) -> String {
+    assert_eq!(text.matches(old).count(), 1, "{old:?} is there once");
+    text.replacen(old, new, 1)
+}
+
+#[test]
+fn every_file_that_we_ship_is_sound() {
+    assert!(shipped().len() >= 4);
+    for file in shipped() {
+        if let Err(faults) = Settings::load(&file) {
+            panic!("{faults}");
+        }
+    }
+}
+
+#[test]
+fn the_reference_says_what_the_defaults_are() {
+    let text = include_str!("../../config/reference.toml");
+    let optional = [
+        "trust_producer_time = false",
+        "on_bad_message = \"stop\"",
+        "scale = \"tight\"",
+        "composition = \"sum\"",
+        "reserve = 0",
+        "brokers = \"localhost:9092\"\ntopic = \"reference-synopses\"",
+        "witness_min_insync_replicas = 2",
+        "keep_published = \"7d\"",
+        "detail = \"safe\"",
+    ];
+    let shown = |text: &str| format!("{:?}", Settings::parse(text, "f").unwrap());
+    for line in optional {
+        let without = line.split_once('\n').map_or("", |(_, rest)| rest);
+        assert_eq!(shown(&with(text, line, without)), shown(text), "{line}");
+    }
+}
+
+/// The functions that the reference has in comments, code without a space after the `#`: each with its label before it.
+fn commented_functions() -> Vec<String> {
+    let reference = include_str!("../../config/reference.toml");
+    let (mut blocks, mut block) = (Vec::new(), String::new());
+    for line in reference.lines() {
+        match line.strip_prefix('#').filter(|code| code.starts_with(|c: char| c == '[' || c.is_ascii_alphabetic())) {
+            Some(code) => block += &format!("{code}\n"),
+            None if line.is_empty() && !block.is_empty() => blocks.push(std::mem::take(&mut block)),
+            None => {}
+        }
+    }
+    blocks
+}
+
+/// The reference with another function; moments have no lattice.
+fn releasing(function: &str) -> String {
+    let text = with(include_str!("../../config/reference.toml"), "[release.density]\nbandwidths = [10]\n", function);
+    match function.contains("[release.moments]") {
+        true => with(&with(&text, "\ndegree = 40\n", "\n"), "\norder = 2\n", "\n"),
+        false => text,
+    }
+}
+
+#[test]
+fn every_function_of_the_reference_can_be_released() {
+    let functions = commented_functions();
+    let names: Vec<&str> =
+        functions.iter().filter_map(|text| text.split_once("[release.")?.1.split(']').next()).collect();
+    assert_eq!(
+        names,
+        ["regression", "bayes", "bayes", "machine", "machine", "logistic", "moments", "expression", "expression"]
+    );
+    for function in functions {
+        let text = releasing(&function);
+        assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
+    }
+}
+
+#[test]
+fn every_function_of_the_readme_can_be_released() {
+    let readme = include_str!("../../README.md");
+    let blocks = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let functions: Vec<&str> = blocks.filter(|block| block.contains("[release.")).collect();
+    assert!(functions.len() >= 5);
+    for function in functions {
+        let text = releasing(function);
+        assert!(faults(&text).is_empty(), "{function}: {:?}", faults(&text));
+    }
+}
+
+#[test]
+fn the_reference_shows_every_key() {
+    let reference = include_str!("../../config/reference.toml");
+    for (path, _) in bernstream::config::keys::KEYS {
+        let key = path.rsplit('.').next().unwrap().trim_end_matches("[]");
+        let is_key = |at: usize| {
+            let (before, after) = (&reference[..at], &reference[at + key.len()..]);
+            let starts = !before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            starts && (after.starts_with(" = ") || after.starts_with(']') || after.starts_with('.'))
+        };
+        assert!(reference.match_indices(key).any(|(at, _)| is_key(at)), "{path}");
+    }
+}
+
+#[test]
+fn all_faults_of_a_file_are_told_at_once() {
+    assert_eq!(
+        faults(WRONG),
+        [
+            "f:2:12: pipeline: a name has only letters, digits, `.`, `_` and `-`, not ' '",
+            "f:3:1: windws: unknown key",
+            "f:7:52: input.key.values[2]: stands here twice",
+            "f:7:59: input.key.values[3]: a key must not be empty",
+            "f:12:15: input.kafka.clock_slack: not a duration: it has a number without a unit",
+            "f:13:18: input.kafka.on_bad_message: expected \"stop\" or \"skip\"",
+            "f:14:23: input.kafka.skip[0].partition: expected the number of a partition, such as 0",
+            "f:14:41: input.kafka.skip[1].offset: missing",
+            "f:15:41: input.kafka.lost[0].to: must be more than `from`, 5",
+            "f:16:1: input.kafka.grace: unknown key",
+            "f:18:1: windows.grace: missing",
+            "f:19:10: windows.origin: \"2013-01-01T05:00:00\" is not a time with its offset",
+            "f:20:10: windows.length: months and years differ in length, count in days",
+            "f:26:10: privacy.unit.usr: unknown key",
+            "f:27:52: privacy.adjacency.replace_one.records_per_window: must be at least 1",
+            "f:28:11: privacy.epsilon: NaN is no price",
+            "f:32:11: release.epsilon: 0.1234567890123 has more than 12 decimals",
+            "f:33:10: release.degree: expected a whole number from 1, such as 40, or \"auto\"",
+            "f:34:9: release.order: must be from 1 to 200",
+            "f:39:7: release.domain[0].max: must be more than `min`, 10",
+            "f:42:1: release.domain[1].min: missing",
+            "f:43:10: release.domain[1].column: is an axis already",
+            "f:48:15: release.density.bandwidths[0]: expected a number above 0 in the units of the column, such as 10",
+            "f:52:11: output.kafka.witness: is the output topic",
+            "f:54:1: ledger.path: missing",
+            "f:58:10: serve.listen: \"localhost\" is not an address and a port",
+        ]
+    );
+}
+
+#[test]
+fn a_fault_is_shown_the_way_a_compiler_shows_it() {
+    let text = with(FLIGHTS, "degree = 40", "degre = 40");
+    let shown = Settings::parse(&text, "flights.toml").unwrap_err().to_string();
+    let line = text.lines().position(|line| line == "degre = 40").unwrap() + 1;
+    assert_eq!(
+        shown,
+        format!(
+            r#"flights.toml:{line}:1: release.degre: unknown key
+   |
+{line} | degre = 40
+   | ^^^^^
+  = did you mean `degree`?
+"#
+        )
+    );
+}
+
+#[test]
+fn each_rule_has_its_message() {
+    let kafka_keys = "grace = \"1h\"\nahead = \"5m\"\npublish_delay = \"1m\"";
+    let two_axes =
+        r#"{ column = "a", min = 0, max = 1, outside = "drop" }, { column = "b", min = 0, max = 1, outside = "drop" }"#;
+    let dep_delay = r#"{ column = "dep_delay", min = -30, max = 180, outside = "clamp" }"#;
+    let table = [
+        // What is written with a wrong value.
+        (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = inf\n\n", "privacy.epsilon: inf is no price"),
+        (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = 0\n\n", "privacy.epsilon: must be above 0"),
+        (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = -1\n\n", "privacy.epsilon: must be above 0"),
+        (
+            FLIGHTS,
+            "epsilon = 1.0\n\n",
+            "epsilon = 1e9\n\n",
+            "privacy.epsilon: 1000000000 protects nobody: must be at most 1000",
+        ),
+        (FLIGHTS, "degree = 40", "degree = 0", "release.degree: must be at least 1"),
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = -3",
+            "release.degree: expected a whole number from 1, such as 40, or \"auto\"",
+        ),
+        (FLIGHTS, "order = 4", "order = 201", "release.order: must be from 1 to 200"),
+        (FLIGHTS, "degree = 40", "degree = \"auto\"", "release.expected_records: missing"),
+        (FLIGHTS, "order = 4", "order = \"auto\"", "release.expected_records: missing"),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = \"atuo\"\nexpected_records = 300",
+            "release.order: expected a whole number from 1 to 200, such as 2, or \"auto\"",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = \"auto\"\nexpected_records = 0",
+            "release.expected_records: must be at least 1",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = 4\nexpected_records = 300",
+            "release.expected_records: bears on nothing: noise and size are fixed",
+        ),
+        (
+            FLIGHTS,
+            "degree = 40\norder = 4",
+            "degree = 600\norder = \"auto\"\nexpected_records = 300",
+            "release.order: \"auto\" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "order = 4\nprivate_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release: has both `order` and `private_order`",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [2, 1] }",
+            "release.private_order.candidates: must ascend, from 1 to 200",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [2] }",
+            "release.private_order.candidates: must have 2 to 16 candidates, has 1",
+        ),
+        (
+            FLIGHTS,
+            "order = 4",
+            "private_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release.epsilon: the price of one window, 1.1 (1, and the rest for private choices), is more than privacy.epsilon, 1",
+        ),
+        (
+            FLIGHTS,
+            "degree = 40\norder = 4",
+            "degree = 900\nprivate_order = { epsilon = 0.1, candidates = [1, 2] }",
+            "release.private_order: the lattice is too large for a private choice: at order 8, degree 290 on one axis and 20 on \
+             two is the most",
+        ),
+        (
+            FLIGHTS,
+            "bandwidths = [10]",
+            "private_bandwidths = { epsilon = 0.1, candidates = [[5], [10, 3]] }",
+            "release.density.private_bandwidths.candidates[1]: has 2 numbers for 1 axes",
+        ),
+        (
+            FLIGHTS,
+            "bandwidths = [10]",
+            "bandwidths = [10]\nprivate_bandwidths = { epsilon = 0.1, candidates = [[5], [10]] }",
+            "release.density: has both `bandwidths` and `private_bandwidths`",
+        ),
+        (FLIGHTS, "min = -30", "min = nan", "release.domain[0].min: NaN is no bound"),
+        (FLIGHTS, "min = -30", "min = 180", "release.domain[0].max: must be more than `min`, 180"),
+        (FLIGHTS, "min = -30, ", "", "release.domain[0].min: missing"),
+        (FLIGHTS, ", max = 180", "", "release.domain[0].max: missing"),
+        (
+            FLIGHTS,
+            "bandwidths = [10]",
+            "bandwidths = [0]",
+            "release.density.bandwidths[0]: must be above 0 and at most the width of the domain, 210",
+        ),
+        (
+            FLIGHTS,
+            "bandwidths = [10]",
+            "bandwidths = [211]",
+            "release.density.bandwidths[0]: must be above 0 and at most the width of the domain, 210",
+        ),
+        (
+            FLIGHTS,
+            "outside = \"clamp\"",
+            "outside = \"clip\"",
+            "release.domain[0].outside: expected \"clamp\" or \"drop\"",
+        ),
+        (FLIGHTS, dep_delay, "", "release.domain: has 0 axes, must have 1 to 3"),
+        (FLIGHTS, "length = \"1d\"", "length = \"0s\"", "windows.length: must be longer than zero"),
+        (
+            FLIGHTS,
+            "origin = \"2013-01-01T05:00:00Z\"",
+            "origin = \"New Year\"",
+            "windows.origin: \"New Year\" is not a time with its offset",
+        ),
+        (
+            FLIGHTS,
+            "\"2014-01-01T05:00:00Z\"",
+            "\"2013-12-31T23:00:00Z\"",
+            "windows.end: is not a whole number of windows after windows.origin",
+        ),
+        (
+            FLIGHTS,
+            "\"2014-01-01T05:00:00Z\"",
+            "\"2012-01-01T05:00:00Z\"",
+            "windows.end: must be later than windows.origin, 2013-01-01T05:00:00Z",
+        ),
+        (
+            FLIGHTS,
+            "values = [\"EWR\", \"JFK\", \"LGA\"]",
+            "values = []",
+            "input.key.values: must not be empty: every key is declared",
+        ),
+        (FLIGHTS, "topic = \"flights\"", "topic = \"\"", "input.kafka.topic: must not be empty"),
+        (
+            FLIGHTS,
+            "listen = \"127.0.0.1:9464\"",
+            "listen = 9464",
+            "serve.listen: expected an address such as \"127.0.0.1:9464\"",
+        ),
+        (FLIGHTS, "pipeline = \"flights\"", "", "pipeline: missing"),
+        (
+            USERS,
+            "max_records_per_window = 20",
+            "max_records_per_window = 0",
+            "privacy.unit.user.max_records_per_window: must be at least 1",
+        ),
+        // What does not fit together.
+        (
+            FLIGHTS,
+            "epsilon = 1.0\ndegree",
+            "epsilon = 1.5\ndegree",
+            "release.epsilon: the price of one window, 1.5, is more than privacy.epsilon, 1",
+        ),
+        (
+            USERS,
+            "epsilon = 0.04",
+            "epsilon = 1.04",
+            "release.epsilon: the price of one window, 1.04, is more than privacy.epsilon, 1",
+        ),
+        (
+            FLIGHTS,
+            "publish_delay = \"1m\"",
+            "publish_delay = \"10s\"",
+            "windows.publish_delay: must be longer than input.kafka.clock_slack, 10s",
+        ),
+        (FLIGHTS, "\nclock_slack = \"10s\"", "", "input.kafka.clock_slack: missing"),
+        (FLIGHTS, "\ngrace = \"1h\"", "", "windows.grace: missing"),
+        (FLIGHTS, "\nahead = \"5m\"", "", "windows.ahead: missing"),
+        (FLIGHTS, "\npublish_delay = \"1m\"", "", "windows.publish_delay: missing"),
+        (FILES, "\nend = \"2014-01-01T05:00:00Z\"", "", "windows.end: missing"),
+        (FILES, "files = { path = \"flights\" }", "", "input: has neither `kafka` nor `files`"),
+        (
+            FILES,
+            "files = { path = \"flights\" }",
+            "files = { path = \"x\" }\nkafka = {}",
+            "input: has both `kafka` and `files`",
+        ),
+        (FILES, "files = { path = \"out\" }", "", "output: has neither `kafka` nor `files`"),
+        (FILES, "files = { path = \"out\" }", "files = { path = \"flights\" }", "output.files: is the input path"),
+        (
+            FILES,
+            "files = { path = \"out\" }",
+            "kafka = { topic = \"a\", witness = \"b\" }",
+            "output.kafka.brokers: missing",
+        ),
+        (FLIGHTS, "topic = \"flights-synopses\"", "topic = \"flights\"", "output.kafka.topic: is the input topic"),
+        (FLIGHTS, "witness = \"flights-witness\"", "witness = \"flights\"", "output.kafka.witness: is the input topic"),
+        (
+            FLIGHTS,
+            "witness = \"flights-witness\"",
+            "witness = \"flights-synopses\"",
+            "output.kafka.witness: is the output topic",
+        ),
+        (
+            USERS,
+            "adjacency = \"add_remove\"",
+            "adjacency = { replace_one = { records_per_window = 5 } }",
+            "privacy.adjacency: replace_one protects the values of a record, not all records of a user",
+        ),
+        // What would be too large.
+        (
+            FLIGHTS,
+            "degree = 40",
+            "degree = 5001",
+            "release.density.bandwidths: degree 5001 is out of range: it must lie between 1 and 5000",
+        ),
+    ];
+    for (text, old, new, expected) in table {
+        let found = faults(&with(text, old, new));
+        let told: Vec<_> = found.iter().filter_map(|fault| fault.split_once(": ")).map(|(_, told)| told).collect();
+        assert_eq!(told, [expected], "{old:?} -> {new:?}");
+    }
+    let number = r#"label = { column = "arr_delay", min = -60, max = 180, outside = "clamp" }"#;
+    let class = r#"label = { column = "arr_delay", above = 15 }"#;
+    let machine = |loss: &str| {
+        format!(
+            "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = 0.2 }} }}\nc = 1\nmax_records = 99"
+        )
+    };
+    let (hinge, logistic, huber, squared) =
+        (machine("hinge"), machine("logistic"), machine("huber"), machine("squared"));
+    let regression = "[release.regression]\nbandwidth = 10\ngap = 0.5\nmax_records = 99";
+    let kernel_bayes = "[release.bayes]\nbandwidths = [10]";
+    let gaussian_bayes = "[release.bayes]\nmin_deviations = [10]";
+    let sigmoid = "[release.logistic]\nscore = \"sigmoid\"\nc = 1\nmax_records = 99";
+    let density = "[release.density]\nbandwidths = [10]";
+    let (no_mean, no_class) = ("must be a number, with `min` and `max`", "must be a class, with `above`");
+    let without_c = sigmoid.replace("c = 1\n", "");
+    let both_bayes = format!("{kernel_bayes}\nmin_deviations = [10]");
+    let no_landmarks = huber.replace("99", "5001");
+    let few_landmarks = format!("{huber}\nlandmarks = 3");
+    let own_axis = number.replace("arr_delay", "dep_delay");
+    for (label, function, place, told) in [
+        // No label, or one that does not fit.
+        ("", regression, "[release.regression]", "release.regression: needs release.label"),
+        ("", kernel_bayes, "[release.bayes]", "release.bayes: needs release.label"),
+        ("", gaussian_bayes, "[release.bayes]", "release.bayes: needs release.label"),
+        ("", &hinge, "[release.machine]", "release.machine: needs release.label"),
+        ("", &huber, "[release.machine]", "release.machine: needs release.label"),
+        ("", sigmoid, "[release.logistic]", "release.logistic: needs release.label"),
+        (class, regression, "{ column = \"arr_delay\"", &format!("release.label: {no_mean}")),
+        (class, &huber, "{ column = \"arr_delay\"", &format!("release.label: {no_mean}")),
+        (number, kernel_bayes, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, gaussian_bayes, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, &hinge, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, &logistic, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, sigmoid, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
+        (number, density, "{ column = \"arr_delay\"", "release.label: a density has no label"),
+        (&own_axis, regression, "{ column = \"dep_delay\", min = -60", "release.label: dep_delay is an axis already"),
+        // Between landmarks there would be nothing.
+        (
+            number,
+            &few_landmarks,
+            "3\n\n",
+            "release.machine.landmarks: lie farther apart than the kernel is wide, 0.2 of the domain: between them nothing \
+             would be seen",
+        ),
+        // No bound.
+        (
+            number,
+            &squared,
+            "[release.machine]",
+            "release.machine: the squared loss has no bound that we claim where a record more or less makes a neighbour: \
+             use the huber loss, or the adjacency replace_one",
+        ),
+        (
+            number,
+            &no_landmarks,
+            "[release.machine]",
+            "release.machine: the kernel matrix of 5001 records is too large, at most 5000 fit: give a number of landmarks, \
+             or keep fewer records",
+        ),
+        // Keys that miss or exclude each other.
+        (class, &without_c, "[release.logistic]", "release.logistic.c: missing"),
+        (class, &both_bayes, "[release.bayes]", "release.bayes: has both `bandwidths` and `min_deviations`"),
+        (class, "[release.bayes]", "[release.bayes]", "release.bayes: has neither `bandwidths` nor `min_deviations`"),
+        (
+            number,
+            "[release.expression]\nvalue = \"arrival\"",
+            "\"arrival\"",
+            "release.expression.value: the expression cannot be read at character 1: 'arrival' is unknown: there are \
+             dep_delay, arr_delay, at.dep_delay, pi, and abs, cos, exp, ln, sin, sqrt, tanh, max, min",
+        ),
+        (
+            "",
+            "[release.expression]\nvalue = \"1 / (dep_delay - at.dep_delay)\"",
+            "\"1 / (dep_delay",
+            "release.expression.value: the expression cannot be bounded over the domain: it divides by what can be 0; \
+             change the expression or the domain, or clip what a record adds",
+        ),
+    ] {
+        let text = with(FLIGHTS, density, &format!("{label}\n{function}\n"));
+        let at = text.find(place).unwrap();
+        let (line, column) =
+            (text[..at].matches('\n').count() + 1, at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1);
+        assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{function}");
+    }
+    // What replaces one record may use the squared loss.
+    let replaced = with(FLIGHTS, "\"add_remove\"", "{ replace_one = { records_per_window = 99 } }");
+    assert!(faults(&with(&replaced, density, &format!("{number}\n{squared}\n"))).is_empty());
+    // The rest of Kafka's keys with files, and a lattice that no message holds.
+    let told = faults(&with(FILES, "end = \"2014", &format!("{kafka_keys}\nend = \"2014")));
+    assert_eq!(told.len(), 3);
+    assert!(told.iter().all(|fault| fault.ends_with("means nothing with files")), "{told:?}");
+    let square = |text| with(&with(text, dep_delay, two_axes), "bandwidths = [10]", "bandwidths = [0.1, 0.1]");
+    let large = with(&square(FLIGHTS), "degree = 40", "degree = 400");
+    assert!(
+        faults(&large)[0].ends_with("a synopsis would have 1290504 bytes, more than Kafka's default limit of 1000000")
+    );
+    let files = with(&square(FILES), "degree = 40", "degree = 400");
+    assert!(faults(&files).is_empty());
+    let tiny = with(FILES, "bandwidths = [10]", "bandwidths = [1e-7]");
+    assert!(faults(&tiny)[0].contains("cells"), "{:?}", faults(&tiny));
+}
+
+/// The flights with these lines for the total and the price.
+fn budget(total: &str, price: &str) -> String {
+    let text = with(FLIGHTS, "epsilon = 1.0\n\n", &format!("{total}\n\n"));
+    with(&text, "epsilon = 1.0\ndegree", &format!("{price}\ndegree"))
+}
+
+#[test]
+fn a_price_is_of_the_kind_of_its_total() {
+    let cases = [
+        // The total, the price, where it is told, and what.
+        ("", "epsilon = 0.5", "[privacy]", "privacy: has neither `epsilon` nor `rho`"),
+        ("delta = 1e-9", "epsilon = 0.5", "[privacy]", "privacy.epsilon: missing"),
+        (
+            "epsilon = 1.0\nrho = 0.125",
+            "epsilon = 0.5",
+            "0.125",
+            "privacy.rho: is a kind of its own: a budget has `epsilon`, `epsilon` and `delta`, or `rho`",
+        ),
+        ("rho = -0.125", "rho = 0.1", "-0.125", "privacy.rho: must be above 0"),
+        ("epsilon = 1.0\ndelta = 1.5", "epsilon = 0.5", "1.5", "privacy.delta: 1.5 promises nothing: must be below 1"),
+        (
+            "epsilon = 1.0\ndelta = 1e-19",
+            "epsilon = 0.5",
+            "1e-19",
+            "privacy.delta: 0.0000000000000000001 has more than 18 decimals",
+        ),
+        ("epsilon = 1.0", "", "[release]", "release.epsilon: missing"),
+        (
+            "epsilon = 1.0",
+            "epsilon = 0.5\ndelta = 1e-9",
+            "1e-9",
+            "release.delta: [privacy] has `epsilon` alone, a pure budget: it pays for no delta",
+        ),
+        (
+            "epsilon = 1.0",
+            "epsilon = 0.5\nrho = 0.125",
+            "0.125",
+            "release.rho: [privacy] has `epsilon`, which pays for no rho",
+        ),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.5\nrho = 0.125",
+            "0.125",
+            "release.rho: [privacy] has `epsilon`, which pays for no rho",
+        ),
+        ("epsilon = 1.0\ndelta = 1e-9", "delta = 1e-10", "[release]", "release.epsilon: missing"),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.625\ndelta = 1e-8",
+            "0.625",
+            "release.epsilon: the price of one window, (epsilon 0.625, delta 0.00000001), is more than privacy.epsilon and \
+             privacy.delta, (epsilon 1, delta 0.000000001)",
+        ),
+        (
+            "rho = 0.5",
+            "rho = 0.125\ndelta = 1e-9",
+            "1e-9",
+            "release.delta: [privacy] has `rho`, which pays for no delta",
+        ),
+        ("rho = 0.5", "rho = 0.125\nepsilon = 0.1", "[release]", "release: has both `rho` and `epsilon`"),
+        ("rho = 0.5", "", "[release]", "release: has neither `rho` nor `epsilon`"),
+        (
+            "rho = 0.5",
+            "rho = 0.625",
+            "0.625",
+            "release.rho: the price of one window, rho 0.625, is more than privacy.rho, rho 0.5",
+        ),
+        (
+            "rho = 0.375",
+            "epsilon = 1.0",
+            "1.0",
+            "release.epsilon: the price of one window, rho 0.462117157261, is more than privacy.rho, rho 0.375",
+        ),
+    ];
+    for (total, price, place, told) in cases {
+        let text = budget(total, price);
+        let at = text.find(place).unwrap();
+        let (line, column) =
+            (text[..at].matches('\n').count() + 1, at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1);
+        assert_eq!(faults(&text), [format!("f:{line}:{column}: {told}")], "{total} {price}");
+    }
+}
+
+#[test]
+fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
+    let settings = |total: &str, price: &str| Settings::parse(&budget(total, price), "f").unwrap();
+    let pure = settings("epsilon = 1.0", "epsilon = 0.5");
+    assert!(pure.normalised.contains(r#""total":"1""#) && pure.normalised.contains(r#""price":"0.5""#));
+    assert!(!pure.normalised.contains("delta") && !pure.normalised.contains("rho"));
+    let cases = [
+        ("epsilon = 1.0", "epsilon = 0.5", "0.5", r#""total":"1""#),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.5",
+            "(epsilon 0.5, delta 0)",
+            r#""total":{"delta":"0.000000001","epsilon":"1"}"#,
+        ),
+        (
+            "epsilon = 1.0\ndelta = 1e-8",
+            "epsilon = 0.5",
+            "(epsilon 0.5, delta 0)",
+            r#""total":{"delta":"0.00000001","epsilon":"1"}"#,
+        ),
+        (
+            "epsilon = 1.0\ndelta = 1e-9",
+            "epsilon = 0.5\ndelta = 1e-10",
+            "(epsilon 0.5, delta 0.0000000001)",
+            r#""price":{"delta":"#,
+        ),
+        ("rho = 0.5", "rho = 0.125", "rho 0.125", r#""total":{"rho":"0.5"}"#),
+        ("rho = 0.5", "epsilon = 0.5", "rho 0.122459331202", r#""epsilon":"0.5""#),
+        // The same rho, and another way to pay it.
+        ("rho = 0.5", "rho = 0.122459331202", "rho 0.122459331202", r#""price":{"rho":"0.122459331202"}"#),
+    ];
+    let all = cases.map(|(total, price, paid, said)| {
+        let settings = settings(total, price);
+        assert_eq!(settings.releases[0].window_price().to_string(), paid);
+        assert!(settings.normalised.contains(said), "{said}: {}", settings.normalised);
+        settings.digest()
+    });
+    assert_eq!(std::collections::BTreeSet::from(all).len(), all.len());
+    // What noise of pure differential privacy takes for it: 0.5 tanh(0.25) = 0.12245933120...
+    let epsilon = |total, price| settings(total, price).releases[0].payment.epsilon().to_f64();
+    assert_eq!(epsilon("rho = 0.5", "epsilon = 0.5"), 0.5);
+    assert!((epsilon("rho = 0.5", "rho = 0.122459331202") - 0.5).abs() < 1e-11);
+    assert_eq!(epsilon("epsilon = 1.0\ndelta = 1e-9", "epsilon = 0.5\ndelta = 1e-10"), 0.5);
+    // Choices are of pure differential privacy, and cost what that costs.
+    let chosen = with(
+        &budget("rho = 0.5", "rho = 0.125"),
+        "order = 4",
+        "private_order = { epsilon = 0.1, candidates = [1, 2] }",
+    );
+    assert_eq!(Settings::parse(&chosen, "f").unwrap().releases[0].window_price().to_string(), "rho 0.129995837496");
+}
+
+#[test]
+fn what_is_not_toml_is_told_with_its_line() {
+    assert_eq!(faults("pipeline = \"flights\"\n[input\ntime = 3\n")[0].split(": ").next(), Some("f:2:7"));
+    assert_eq!(faults("").len(), 7);
+    let shown = Settings::load(&PathBuf::from("no/such/file.toml")).unwrap_err().to_string();
+    assert!(shown.starts_with("no/such/file.toml: cannot be read: "), "{shown}");
+    for second in ["[release]", "[[release]]"] {
+        let text = format!("[release]\nname = \"one\"\n{second}\nname = \"other\"\n");
+        let shown = Settings::parse(&text, "f").unwrap_err().to_string();
+        assert!(shown.contains("f:3:") && shown.contains("are each headed [[release]]"), "{shown}");
+    }
+}
+
+#[test]
+fn a_time_can_be_a_toml_date() {
+    let date = with(FLIGHTS, "origin = \"2013-01-01T05:00:00Z\"", "origin = 2013-01-01T00:00:00-05:00");
+    assert_eq!(Settings::parse(&date, "f").unwrap().normalised, Settings::parse(FLIGHTS, "f").unwrap().normalised);
+}
+
+#[test]
+fn the_digest_is_that_of_what_bears_on_privacy() {
+    let digest = |text: &str| Settings::parse(text, "f").unwrap().digest();
+    let bare = [
+        ("brokers = \"localhost:9092\"", "brokers = \"elsewhere:9092\""),
+        (
+            "brokers = \"localhost:9092\"",
+            "brokers = \"elsewhere:9092\"\ntls = {}\nsasl = { mechanism = \"PLAIN\", username = \"u\", password_file = \"/p\" }",
+        ),
+        ("path = \"ledger\"", "path = \"elsewhere\"\nkeep_published = \"1d\""),
+        ("listen = \"127.0.0.1:9464\"", "listen = \"127.0.0.1:1\"\ndetail = \"operator\""),
+        ("topic = \"flights-synopses\"", "topic = \"elsewhere\""),
+        ("epsilon = 1.0\n\n", "epsilon = 1.00\n\n"),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nskip = [{ partition = 0, offset = 1 }]"),
+    ];
+    for (old, new) in bare {
+        assert_eq!(digest(&with(FLIGHTS, old, new)), digest(FLIGHTS), "{new}");
+    }
+    let private = [
+        ("degree = 40", "degree = 41"),
+        ("order = 4", "order = 3"),
+        ("epsilon = 1.0\n\n", "epsilon = 1.1\n\n"),
+        ("epsilon = 1.0\ndegree", "epsilon = 0.5\ndegree"),
+        ("\"LGA\"", "\"LGB\""),
+        ("bandwidths = [10]", "bandwidths = [11]"),
+        ("max = 180", "max = 181"),
+        ("\"clamp\"", "\"drop\""),
+        ("\"dep_delay\"", "\"arr_delay\""),
+        ("time = \"time\"", "time = \"when\""),
+        ("column = \"origin\"", "column = \"dest\""),
+        ("grace = \"1h\"", "grace = \"2h\""),
+        ("publish_delay = \"1m\"", "publish_delay = \"2m\""),
+        ("adjacency = \"add_remove\"", "adjacency = { replace_one = { records_per_window = 9 } }"),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\ntrust_producer_time = true"),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\non_bad_message = \"skip\""),
+    ];
+    for (old, new) in private {
+        assert_ne!(digest(&with(FLIGHTS, old, new)), digest(FLIGHTS), "{new}");
+    }
+}
+
+#[test]
+fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
+    let auto = |records: &str| {
+        let lines = format!("degree = \"auto\"\norder = \"auto\"\nexpected_records = {records}");
+        Settings::parse(&with(FLIGHTS, "degree = 40\norder = 4", &lines), "f").unwrap()
+    };
+    let (few, many) = (auto("300"), auto("301"));
+    assert_eq!(few.digest(), many.digest());
+    let (degree, order) = (few.releases[0].shape().degree, few.releases[0].order);
+    let pinned = with(FLIGHTS, "degree = 40\norder = 4", &format!("degree = {degree}\norder = {order}"));
+    assert_eq!(Settings::parse(&pinned, "f").unwrap().digest(), few.digest());
+    // What is given stays: the other is chosen for it.
+    let fixed = with(FLIGHTS, "order = 4", "order = \"auto\"\nexpected_records = 300");
+    let fixed = Settings::parse(&fixed, "f").unwrap();
+    assert_eq!((fixed.releases[0].shape().degree, fixed.releases[0].auto.as_ref().unwrap().candidates.len()), (40, 1));
+}
+
+#[test]
+fn blocks_are_the_windows_of_records_and_the_periods_of_users() {
+    let records = Settings::parse(FLIGHTS, "f").unwrap();
+    assert_eq!(records.blocks, Blocks::Every(records.windows.grid));
+    let users = Settings::parse(USERS, "f").unwrap();
+    let Unit::User { per: Period::Every(per), .. } = users.privacy.unit else { panic!("users are the unit") };
+    assert_eq!(users.blocks, Blocks::Every(Grid::new(users.windows.grid.origin(), per).unwrap()));
+    let ever = Settings::parse(&with(USERS, "per = \"1d\"", "per = \"ever\""), "f").unwrap();
+    assert_eq!((ever.blocks, ever.windows.cap.unwrap().period), (Blocks::Forever, Blocks::Forever));
+}
+
+#[test]
+fn check_and_explain_take_every_file_that_we_ship() {
+    for file in shipped() {
+        let file = file.to_str().unwrap();
+        let check = bernstream(&["check", "--offline", file]);
+        assert!(check.status.success(), "{file}");
+        let explain = bernstream(&["explain", file]);
+        assert!(explain.status.success(), "{file}");
+        for (output, sections) in
+            [(check, ["Guarantee", "Schedule", "Memory"]), (explain, ["Sensitivity", "Noise", "Budget"])]
+        {
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(sections.iter().all(|section| text.lines().any(|line| line == *section)), "{text}");
+        }
+    }
+}
+
+#[test]
+fn check_tells_the_faults_on_stderr_and_exits_78() {
+    let output = bernstream(&["check", "tests/data/wrong.toml"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(78), 0));
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("tests/data/wrong.toml:3:1: windws: unknown key\n"), "{told}");
+}
+
+/// The flights, read from a cluster with these keys.
+fn reached(keys: &str) -> String {
+    with(FLIGHTS, "brokers = \"localhost:9092\"\n", &format!("brokers = \"localhost:9092\"\n{keys}\n"))
+}
+
+#[test]
+fn wrong_tls_and_sasl_are_told_with_place_and_hint() {
+    let sasl = |mechanism: &str| {
+        format!("sasl = {{ mechanism = \"{mechanism}\", username = \"u\", password_file = \"/run/p\" }}")
+    };
+    let plain = Settings::parse(&reached(&sasl("PLAIN")), "f").unwrap_err().to_string();
+    let line = reached("").lines().position(|line| line.starts_with("brokers")).unwrap() + 2;
+    assert!(plain.starts_with(&format!("f:{line}:8: input.kafka.sasl: PLAIN without TLS")), "{plain}");
+    assert!(plain.contains("  = add `tls`, such as tls = {} for the system's authorities"), "{plain}");
+    assert!(faults(&reached(&format!("tls = {{}}\n{}", sasl("PLAIN")))).is_empty());
+    let wrong = [
+        (sasl("GSSAPI"), ":22: input.kafka.sasl.mechanism: there is no mechanism \"GSSAPI\""),
+        ("sasl = { mechanism = \"PLAIN\" }".to_owned(), ":8: input.kafka.sasl.username: missing"),
+        ("tls = { certificate = \"/c\" }".to_owned(), ":7: input.kafka.tls.key: missing"),
+        ("tls = { key = \"/k\" }".to_owned(), ":7: input.kafka.tls.certificate: missing"),
+        ("tls = { ca = \"\" }".to_owned(), ":14: input.kafka.tls.ca: must not be empty"),
+        ("tls = true".to_owned(), ":7: input.kafka.tls: expected a table such as"),
+        ("sasl = { password = \"secret\" }".to_owned(), ":10: input.kafka.sasl.password: unknown key"),
+    ];
+    for (keys, message) in wrong {
+        let found = faults(&reached(&keys));
+        assert!(found.iter().any(|fault| fault.starts_with(&format!("f:{line}{message}"))), "{keys}: {found:?}");
+    }
+}
+
+#[test]
+fn the_output_is_reached_as_the_input_unless_it_names_a_cluster_or_says_otherwise() {
+    let tls = "tls = { ca = \"/ca\" }";
+    let sasl = |user: &str| {
+        format!("sasl = {{ mechanism = \"SCRAM-SHA-512\", username = \"{user}\", password_file = \"/run/p\" }}")
+    };
+    let output = |keys: &str| {
+        let text = reached(&format!("{tls}\n{}", sasl("reader")));
+        let text = with(&text, "[output.kafka]\n", &format!("[output.kafka]\n{keys}\n"));
+        let settings = Settings::parse(&text, "f").unwrap();
+        let To::Kafka { sink, witness } = settings.output else { panic!() };
+        assert_eq!(sink.broker, witness.broker);
+        let security = sink.broker.security();
+        (security.tls().is_some(), security.sasl().map(|sasl| sasl.username.clone()))
+    };
+    assert_eq!(output(""), (true, Some("reader".to_owned())));
+    assert_eq!(output(&sasl("writer")), (true, Some("writer".to_owned())));
+    // Another cluster is not told the password of this one.
+    assert_eq!(output("brokers = \"elsewhere:9092\""), (false, None));
+    assert_eq!(output("brokers = \"elsewhere:9092\"\ntls = {}"), (true, None));
+}
+
+#[cfg(not(feature = "tls"))]
+#[test]
+fn a_program_without_tls_says_how_to_get_one() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), reached("tls = {}")).unwrap();
+    let path = file.path().to_str().unwrap();
+    let checked = bernstream(&["check", path]);
+    assert_eq!(checked.status.code(), Some(78));
+    let told = String::from_utf8(checked.stdout).unwrap();
+    assert!(told.contains("built without TLS") && told.contains("cargo build --release --features tls"), "{told}");
+    assert!(bernstream(&["check", "--offline", path]).status.success(), "what it promises can be read all the same");
+}
+
+#[test]
+fn a_linear_score_has_degree_1_and_order_1() {
+    let score = |score: &str, degree: &str, order: &str| {
+        let lines = format!(
+            "degree = {degree}\norder = {order}\nlabel = {{ column = \"arr_delay\", above = 15 }}\n{}",
+            if degree == "\"auto\"" { "expected_records = 300\n" } else { "" }
+        );
+        let text = with(FLIGHTS, "degree = 40\norder = 4\n", &lines);
+        with(
+            &text,
+            "[release.density]\nbandwidths = [10]",
+            &format!("[release.logistic]\nscore = \"{score}\"\nc = 1\nmax_records = 400"),
+        )
+    };
+    let wrong = faults(&score("linear", "40", "1"));
+    assert!(wrong.len() == 1 && wrong[0].contains("release.degree: must be 1: a linear score"), "{wrong:?}");
+    let wrong = faults(&score("linear", "1", "2"));
+    assert!(wrong.len() == 1 && wrong[0].contains("release.order: must be 1: a linear score"), "{wrong:?}");
+    for degree in ["1", "\"auto\""] {
+        let settings = Settings::parse(&score("linear", degree, degree), "f").unwrap();
+        assert_eq!((settings.releases[0].shape().values(), settings.releases[0].order), (2, 1));
+        assert!(settings.releases[0].auto.as_ref().is_none_or(|table| table.candidates.len() == 1));
+    }
+    assert_eq!(faults(&score("sigmoid", "20", "2")), Vec::<String>::new());
+    let chosen = score("linear", "\"auto\"", "1")
+        .replace("order = 1\n", "private_order = { epsilon = 0.1, candidates = [1, 2] }\n");
+    let wrong = faults(&chosen);
+    assert!(wrong.len() == 1 && wrong[0].contains("there is nothing to choose"), "{wrong:?}");
+}
+
+#[test]
+fn private_choices_enter_the_digest_with_their_prices_and_candidates() {
+    let settings = |bandwidths: &str, order: &str| {
+        let cheap = with(FLIGHTS, "epsilon = 1.0\ndegree", "epsilon = 0.5\ndegree");
+        let text = with(&with(&cheap, "bandwidths = [10]", bandwidths), "order = 4", order);
+        Settings::parse(&text, "f").unwrap()
+    };
+    let (bandwidths, order) = ("bandwidths = [5]", "order = 2");
+    let private = "private_bandwidths = { epsilon = 0.1, candidates = [[5], [10]] }";
+    let private_order = "private_order = { epsilon = 0.2, candidates = [2, 8] }";
+    let all = [
+        settings(bandwidths, order),
+        settings(private, order),
+        settings(&private.replace("[10]", "[20]"), order),
+        settings(&private.replace("0.1", "0.11"), order),
+        settings(bandwidths, private_order),
+        settings(bandwidths, &private_order.replace("8", "9")),
+        settings(bandwidths, &private_order.replace("0.2", "0.21")),
+        settings(private, private_order),
+    ];
+    let digests: std::collections::BTreeSet<_> = all.iter().map(Settings::digest).collect();
+    assert_eq!(digests.len(), all.len());
+    assert_eq!(all[0].releases[0].window_price().to_string(), "0.5");
+    assert_eq!(all[7].releases[0].window_price().to_string(), "0.8");
+}
+
+#[test]
+fn the_private_choices_of_the_reference_are_sound() {
+    let reference = include_str!("../../config/reference.toml");
+    let line = |key: &str| {
+        let line = reference.lines().find(|line| line.starts_with(&format!("# {key} ="))).expect(key);
+        format!("\n{}\n", line.trim_start_matches("# "))
+    };
+    let order = with(reference, "\norder = 2\n", &line("private_order"));
+    let both = with(&order, "]\nbandwidths = [10]\n", &format!("]{}", line("private_bandwidths")));
+    for text in [order, both] {
+        assert_eq!(faults(&text), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
+    let moments = include_str!("../../config/summary.toml");
+    let says = |old: &str, new: &str| faults(&with(moments, old, new)).join("\n");
+    let lattice = says("noise = \"cube\"", "degree = 3");
+    assert!(lattice.contains("moments have no lattice"), "{lattice}");
+    assert!(says("noise = \"cube\"", "noise = \"ball\"").contains("kernel points"));
+    assert!(says("frequencies = 12", "frequencies = 259").contains("from 1 to 258"));
+    assert!(says("frequencies = 12", "frequencies = 0").contains("frequencies"));
+    assert!(says("frequencies = 12", "").contains("frequencies"));
+    assert!(says("frequencies = 12", "smoothness = 4").contains("expected_records: missing"));
+    assert!(says("noise = \"cube\"", "expected_records = 9000").contains("bears on nothing"));
+    let label = "label = { column = \"x\", above = 15 }\n\n[release.moments]";
+    assert!(says("[release.moments]", label).contains("moments have no label"));
+    let smooth = with(moments, "frequencies = 12", "smoothness = 4");
+    let smooth = with(&smooth, "noise = \"cube\"", "noise = \"auto\"\nexpected_records = 9000");
+    let settings = Settings::parse(&smooth, "f").unwrap();
+    assert_eq!(settings.releases[0].shape().values(), 5_usize.pow(2));
+    assert_eq!(settings.releases[0].order, 1);
+}
+
+/// A unit of several records can be in as many keys, and the slack for whole numbers is paid in each: where delta is small it
+/// shows in the scale.
+#[test]
+fn gaussian_noise_pays_for_whole_numbers_in_every_key_that_a_unit_can_be_in() {
+    let text = USERS
+        .replace("epsilon = 1.0", "epsilon = 24\ndelta = 1e-15")
+        .replace("epsilon = 0.04", "epsilon = 24\ndelta = 1e-15");
+    let text = text.replacen("degree = ", "noise = \"gaussian\"\ndegree = ", 1);
+    let settings = Settings::parse(&text, "users").unwrap_or_else(|faults| panic!("{faults}"));
+    let (target, contributions) = (&settings.releases[0].function.target, settings.privacy.unit.contributions());
+    let law = NoiseDistribution::DiscreteGaussian;
+    let change = law.sensitivity(&**target, settings.privacy.adjacency, contributions).unwrap();
+    let of = |values| Mechanism::calibrated(law, change, values, settings.releases[0].payment.own()).unwrap().scale();
+    let values = target.shape().values();
+    assert!(contributions > 1 && of(values) < of(values * contributions as usize));
+    assert_eq!(mechanism(&settings).scale(), of(values * contributions as usize));
+}
+
+/// `check` compares with the topic's limit before anything is paid for: no message may be longer than it says.
+#[test]
+fn no_message_is_longer_than_what_is_checked() {
+    for (axes, points) in [(1, 24), (2, 200), (3, 200)] {
+        let axis = |i| format!("{{ column = \"x{i}\", min = 0, max = 1, outside = \"clamp\" }}");
+        let axes_text = (0..axes).map(axis).collect::<Vec<_>>().join(", ");
+        let text = FLIGHTS
+            .replace("degree = 40\norder = 4", &format!("noise = \"ball\"\npoints = {points}"))
+            .replace("{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }", &axes_text)
+            .replace("bandwidths = [10]", &format!("bandwidths = {:?}", vec![[0.02, 0.1, 0.2][axes - 1]; axes]));
+        let settings = Settings::parse(&text, "points").unwrap_or_else(|faults| panic!("{faults}"));
+        let about = plan(&settings).releases[0].description().clone();
+        let values = vec![-1.0 / 3.0; settings.releases[0].shape().values()];
+        let bytes = Synopsis::new(about, values).unwrap().seal().unwrap().bytes.len();
+        let said = synopsis_bytes(&settings.releases[0].shape());
+        println!("{axes} axes, {points} points: {bytes} bytes, at most {said} said");
+        assert!(bytes <= said && said < 2 * bytes + 4096, "{bytes} {said}");
+    }
+}
+
+/// A label's middle stands in the description where there is no lattice that could carry it: both forms tell the same label.
+#[test]
+fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
+    let text = include_str!("../../config/flights-arrival.toml").replace("epsilon = 1.0", "epsilon = 1000");
+    let told = |size: &str| {
+        let text = text.replace("degree = 5\norder = 2", size);
+        let settings = Settings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
+        let (plan, target) = (plan(&settings), settings.releases[0].function.target.clone());
+        let keep = target.keep();
+        // An arrival 0.3 of its range above the middle everywhere.
+        let exact = target.evaluate(&keep.state((0..400).map(|i| keep.record(&[f64::from(i) / 399.0], 0.3))));
+        let noisy = mechanism(&settings).release(&exact, &mut Generator::frozen([3; 32]));
+        let synopsis =
+            Synopsis::new(plan.releases[0].description().clone(), plan.releases[0].variants.first().dequantize(&noisy))
+                .unwrap();
+        [0.0, 45.0, 100.0].map(|delay| synopsis.evaluate(&[delay]).unwrap())
+    };
+    let (lattice, points) = (told("degree = 12\norder = 40"), told("noise = \"ball\"\npoints = 10"));
+    println!("{lattice:?} {points:?}");
+    for (lattice, points) in lattice.iter().zip(points) {
+        // The range is 210 minutes around 45.
+        assert!((lattice - points).abs() < 1.0 && points > 46.0, "{lattice} {points}");
+    }
+}
+
+/// The mechanism of the only release.
+fn mechanism(settings: &Settings) -> Mechanism {
+    let release = &settings.releases[0];
+    settings.mechanism_of(release, &release.function).unwrap()
+}

@@ -1,0 +1,198 @@
+//! kill -9 at every step of the walk, and at random: nothing unpaid leaves, nothing is drawn twice, nothing is missing.
+
+use std::cell::Cell;
+use std::env;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use bernstream::cli::components::Components;
+use bernstream::config::Settings;
+use bernstream::ledger::Paid;
+use bernstream::ledger::witness::{self, Claim, Witness};
+use bernstream::mechanism::noise::Generator;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Health, Stop, Worker};
+use bernstream::sink::{self, Sink};
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+
+use crate::harness::kafka;
+use crate::harness::scene::Scene;
+
+/// SIGKILL, to oneself: nothing is cleaned up, flushed or unlocked.
+fn die() -> ! {
+    let this = std::process::id().to_string();
+    let _ = Command::new("kill").args(["-9", &this]).status();
+    loop {
+        thread::sleep(Duration::from_secs(1));
+    }
+}
+
+/// Counts down, and dies when the count is over.
+struct Fuse {
+    step: &'static str,
+    left: Cell<u32>,
+}
+
+impl Fuse {
+    /// From the environment of a child: the step to die at, and at which time of passing it.
+    fn at(step: &'static str) -> Self {
+        let wanted = env::var("BERNSTREAM_TEST_DIE_AT").unwrap_or_default();
+        let left = match wanted.split_once(':') {
+            Some((name, count)) if name == step => count.parse().expect("a count"),
+            _ => u32::MAX,
+        };
+        Fuse { step, left: Cell::new(left) }
+    }
+
+    fn burn(&self) {
+        self.left.set(self.left.get() - 1);
+        if self.left.get() == 0 {
+            eprintln!("dies: {}", self.step);
+            die();
+        }
+    }
+}
+
+struct FusedWitness {
+    inner: Box<dyn Witness + Send>,
+    read: Fuse,
+    before: Fuse,
+    after: Fuse,
+}
+
+impl Witness for FusedWitness {
+    fn read(&mut self) -> Result<Option<Claim>, witness::Error> {
+        self.read.burn();
+        self.inner.read()
+    }
+
+    fn identity(&mut self) -> Result<String, witness::Error> {
+        self.inner.identity()
+    }
+
+    fn append(&mut self, claim: &Claim) -> Result<(), witness::Error> {
+        self.before.burn();
+        let appended = self.inner.append(claim);
+        self.after.burn();
+        appended
+    }
+}
+
+struct FusedSink {
+    inner: Box<dyn Sink + Send>,
+    before: Fuse,
+    after: Fuse,
+}
+
+impl Sink for FusedSink {
+    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
+        self.before.burn();
+        let published = self.inner.publish(paid);
+        self.after.burn();
+        published
+    }
+}
+
+const STEPS: [&str; 6] = ["draw", "read the witness", "claim", "claimed", "publish", "published"];
+
+/// Not a test of its own: the worker that the next test starts and that dies where it is told.
+#[test]
+fn a_worker_that_dies_where_it_is_told() {
+    let Ok(configuration) = env::var("BERNSTREAM_TEST_CONFIGURATION") else { return };
+    let settings = Settings::load(configuration.as_ref()).expect("a sound configuration");
+    let plan =
+        settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
+    let components = Components::open(&settings).expect("the components open");
+    let draw = Fuse::at(STEPS[0]);
+    let health = Health::default();
+    let worker = Worker {
+        plan: &plan,
+        source: components.source,
+        ledger: components.ledger,
+        witness: Box::new(FusedWitness {
+            inner: components.witness,
+            read: Fuse::at(STEPS[1]),
+            before: Fuse::at(STEPS[2]),
+            after: Fuse::at(STEPS[3]),
+        }),
+        sink: Box::new(FusedSink { inner: components.sink, before: Fuse::at(STEPS[4]), after: Fuse::at(STEPS[5]) }),
+        generators: Box::new(move || {
+            draw.burn();
+            Generator::from_entropy()
+        }),
+        metrics: Metrics::new(Detail::Safe, "scene", "pure epsilon", "").expect("metrics"),
+        health: &health,
+        stop: Stop::default(),
+    };
+    worker.run().expect("it works to the end of the grid");
+}
+
+/// A worker that dies at the given passing of a step, or works to the end where it never passes so often.
+fn dies_at(scene: &Scene, step: &str, passing: u32) -> bool {
+    let child = Command::new(env::current_exe().expect("this test"))
+        .args(["--exact", "crash::a_worker_that_dies_where_it_is_told", "--nocapture"])
+        .env("BERNSTREAM_TEST_CONFIGURATION", scene.configuration())
+        .env("BERNSTREAM_TEST_DIE_AT", format!("{step}:{passing}"))
+        .output()
+        .expect("the worker runs");
+    let has_died = child.status.signal() == Some(9);
+    assert!(has_died || child.status.success(), "{step}: {}", String::from_utf8_lossy(&child.stderr));
+    has_died
+}
+
+#[test]
+fn a_worker_killed_at_any_step_publishes_every_window_once_and_pays_for_it() {
+    let Some(servers) = kafka::broker() else { return };
+    for step in STEPS {
+        let scene = Scene::new(&servers, 3);
+        scene.send(&scene.rows(3_000, 1));
+        scene.begin(Duration::from_millis(500));
+        assert!(dies_at(&scene, step, 1), "{step} is passed");
+        let rows = grown(&scene, &[]);
+        dies_at(&scene, step, 2);
+        grown(&scene, &rows);
+        assert!(scene.start().wait().expect("it ends").success(), "{step}: {}", scene.read_log());
+        scene.assert_whole();
+    }
+}
+
+/// The rows of the ledger: those of `before` and perhaps more, never fewer or others.
+fn grown(scene: &Scene, before: &[String]) -> Vec<String> {
+    let exported = scene.ledger_command(&["export"]);
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let rows: Vec<String> = String::from_utf8_lossy(&exported.stdout).lines().map(str::to_owned).collect();
+    assert!(rows.starts_with(before), "what was spent is spent");
+    rows
+}
+
+/// 50 in CI; `BERNSTREAM_TEST_KILLS=500 cargo test --test it crash::` for a longer look.
+#[test]
+fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
+    let Some(servers) = kafka::broker() else { return };
+    let kills: u32 = env::var("BERNSTREAM_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
+    let scene = Scene::new(&servers, 16 * kills);
+    scene.send(&scene.rows(50_000, 2));
+    scene.begin(Duration::from_secs(1));
+    let mut random = ChaCha20Rng::seed_from_u64(3);
+    let mut rows = Vec::new();
+    let mut killed = 0;
+    for round in 0..kills {
+        let mut worker = scene.start();
+        thread::sleep(Duration::from_millis(random.random_range(100..900)));
+        let ended = worker.try_wait().expect("it can be asked");
+        assert!(ended.is_none_or(|status| status.success()), "{}", scene.read_log());
+        killed += u32::from(ended.is_none());
+        worker.kill().expect("it is killed");
+        worker.wait().expect("it ended");
+        if round % 5 == 0 {
+            rows = grown(&scene, &rows);
+        }
+    }
+    println!("killed {killed} of {kills} times while it worked, {} rows in the ledger then", rows.len());
+    assert!(killed > kills / 2, "most kills hit a worker at work");
+    assert!(scene.start().wait().expect("it ends").success(), "{}", scene.read_log());
+    scene.assert_whole();
+}

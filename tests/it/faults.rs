@@ -1,0 +1,437 @@
+//! What people meet: faults of the input, the ledger, the budget and the configuration, through the real worker. Nothing is
+//! lost, nothing is revealed, and the words say what to do.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::ipc::writer::StreamWriter;
+use bernstream::clock::Timestamp;
+use bernstream::source::topic;
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::description::Description;
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::error::KafkaResult;
+use rdkafka::producer::{BaseRecord, Producer};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::harness::kafka;
+use crate::harness::running::{Running, wait_for};
+use crate::harness::scene::{ORIGIN, Row, Scene, message};
+
+fn administer<T>(
+    scene: &Scene,
+    change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
+) {
+    let admin = kafka::at(&scene.servers).client_config().expect("settings").create().expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(change(&admin, &AdminOptions::new())).expect("it is done");
+}
+
+/// Deletes the input; makes it anew.
+fn recreate(scene: &Scene) {
+    administer(scene, async |admin, options| admin.delete_topics(&[&scene.input], options).await);
+    let settings = [("message.timestamp.type", "LogAppendTime")];
+    wait_for("a new topic", scene, 30, || {
+        topic::create(&kafka::at(&scene.servers), &scene.input, 2, 1, &settings).ok()
+    });
+}
+
+fn send_to(scene: &Scene, partition: i32, payload: &[u8]) {
+    let producer = scene.producer(&[]);
+    let record = BaseRecord::<(), _>::to(&scene.input).partition(partition).payload(payload);
+    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    producer.flush(Duration::from_secs(30)).expect("the broker takes it");
+}
+
+/// `count` records of key `a` in the middle of the first window and of the domain.
+fn crowd(count: usize) -> Vec<Row> {
+    let micros = Timestamp::parse(ORIGIN).expect("a time").plus(Duration::from_secs(30)).micros();
+    vec![Row { micros, key: "a", value: 50.0 }; count]
+}
+
+/// About how many records were counted: the density's sum over the lattice, made private by a little noise.
+fn counted(scene: &Scene) -> f64 {
+    let synopses: Vec<_> = scene.published().iter().map(|p| Synopsis::open(&p.payload).expect("a synopsis")).collect();
+    let mass = |synopsis: &Synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0;
+    synopses.iter().map(mass).sum()
+}
+
+fn assert_counted(scene: &Scene, expected: f64) {
+    let found = counted(scene);
+    assert!((found - expected).abs() < 0.1 * expected, "{expected} were sent, {found} counted");
+}
+
+/// What the newest synopsis says of itself.
+fn described(scene: &Scene) -> Description {
+    let published = scene.published();
+    let last = published.last().expect("a synopsis");
+    Synopsis::open(&last.payload).expect("a synopsis").description().clone()
+}
+
+fn assert_ends(scene: &Scene) {
+    let mut worker = Running::start(scene);
+    assert!(worker.end(scene, 45).success(), "{}", scene.read_log());
+    scene.assert_whole();
+}
+
+#[test]
+fn an_input_that_is_missing_or_another_one_stops_the_worker() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 2);
+    scene.begin(Duration::from_secs(60));
+    let mut worker = Running::start(&scene);
+    worker.wait_ready(&scene, true);
+    recreate(&scene);
+    worker.refuses(&scene, &["is not the one that was read before", &scene.input]);
+    Running::start(&scene).refuses(&scene, &["deleted and created anew", "ledger init"]);
+    administer(&scene, async |admin, options| admin.delete_topics(&[&scene.input], options).await);
+    thread::sleep(Duration::from_millis(300));
+    Running::start(&scene)
+        .refuses(&scene, &["there is no topic", "create an input topic with message.timestamp.type=LogAppendTime"]);
+}
+
+#[test]
+fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 2);
+    scene.send(&crowd(3000));
+    scene.begin(Duration::from_secs(12));
+    let mut worker = Running::start(&scene);
+    worker.wait_ready(&scene, true);
+    administer(&scene, async |admin, options| {
+        admin.create_partitions(&[NewPartitions::new(&scene.input, 3)], options).await
+    });
+    thread::sleep(Duration::from_millis(500));
+    send_to(&scene, 2, &message(&crowd(3000)));
+    assert!(worker.end(&scene, 60).success(), "{}", scene.read_log());
+    assert!(scene.read_log().contains("the topic had 2 partitions and has 3"), "{}", scene.read_log());
+    assert_counted(&scene, 6000.0);
+    scene.assert_whole();
+}
+
+#[test]
+fn input_that_was_deleted_unread_stops_the_worker_until_its_loss_is_accepted() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 2);
+    for _ in 0..3 {
+        send_to(&scene, 0, &message(&crowd(1000)));
+    }
+    let mut before = TopicPartitionList::new();
+    before.add_partition_offset(&scene.input, 0, Offset::Offset(1)).expect("a partition");
+    administer(&scene, async |admin, options| admin.delete_records(&before, options).await);
+    scene.begin(Duration::ZERO);
+    let words = ["the broker has deleted input", "partition 0, offsets 0 to 1", "from = 0, to = 1", "to 'lost'"];
+    Running::start(&scene).refuses(&scene, &words);
+    scene.edit("clock_slack", "lost = [{ partition = 0, from = 0, to = 1 }]\nclock_slack");
+    assert_ends(&scene);
+    assert_counted(&scene, 2000.0);
+    let said = described(&scene);
+    assert!(said.not_protected.iter().any(|line| line.contains("deleted before it was read")), "{said:?}");
+    assert!(said.incomplete);
+}
+
+#[test]
+fn a_broken_message_stops_reading_until_it_is_given_up_and_no_good_one_is_lost() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 2);
+    send_to(&scene, 0, &message(&crowd(1500)));
+    send_to(&scene, 0, &message(&crowd(10))[..200]);
+    send_to(&scene, 0, &message(&crowd(1500)));
+    send_to(&scene, 1, &message(&crowd(1000)));
+    scene.begin(Duration::from_secs(1));
+    let mut worker = Running::start(&scene);
+    wait_for("the word", &scene, 30, || scene.read_log().contains("at offset 1 of partition 0").then_some(()));
+    assert!(scene.read_log().contains("add { partition = 0, offset = 1 } to 'skip'"), "{}", scene.read_log());
+    thread::sleep(Duration::from_millis(2000));
+    let words = worker.get("/readyz");
+    assert!(words.0 == 503 && words.1.contains("reading the input"), "{words:?}");
+    assert_eq!(worker.get("/healthz").0, 200);
+    assert_eq!(worker.metric("windows_released_total"), Some(0.0));
+    worker.terminate();
+    assert!(worker.end(&scene, 5).success());
+    scene.edit("clock_slack", "skip = [{ partition = 0, offset = 1 }]\nclock_slack");
+    assert_ends(&scene);
+    assert_counted(&scene, 4000.0);
+    let said = described(&scene);
+    assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
+    assert!(!said.incomplete);
+}
+
+#[test]
+fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 2);
+    scene.edit("clock_slack", "on_bad_message = \"skip\"\nclock_slack");
+    send_to(&scene, 0, b"not Arrow");
+    send_to(&scene, 0, &message(&crowd(2000)));
+    scene.begin(Duration::ZERO);
+    assert_ends(&scene);
+    assert_counted(&scene, 2000.0);
+    assert!(scene.read_log().contains("offset 0 of partition 0 is broken"), "{}", scene.read_log());
+    let said = described(&scene);
+    assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
+}
+
+#[test]
+fn an_open_transaction_is_waited_for_and_aborted_records_do_not_count() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 2);
+    let limit = Duration::from_secs(20);
+    let producer = scene.producer(&[("transactional.id", &scene.input), ("transaction.timeout.ms", "60000")]);
+    producer.init_transactions(limit).expect("transactions");
+    let payload = message(&crowd(2000));
+    let send = || {
+        producer.begin_transaction().expect("it begins");
+        let record = BaseRecord::<(), _>::to(&scene.input).partition(0).payload(&payload);
+        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        producer.flush(limit).expect("the broker takes it");
+    };
+    send();
+    producer.abort_transaction(limit).expect("it is aborted");
+    send();
+    scene.begin(Duration::ZERO);
+    let mut worker = Running::start(&scene);
+    worker.wait_ready(&scene, true);
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(worker.metric("windows_released_total"), Some(0.0), "an open transaction is waited for");
+    producer.commit_transaction(limit).expect("it is committed");
+    assert!(worker.end(&scene, 45).success(), "{}", scene.read_log());
+    scene.assert_whole();
+    assert_counted(&scene, 2000.0);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("a folder");
+    for file in fs::read_dir(from).expect("the ledger") {
+        let file = file.expect("a file");
+        fs::copy(file.path(), to.join(file.file_name())).expect("it is copied");
+    }
+}
+
+#[test]
+fn one_ledger_has_one_worker_and_a_copy_publishes_nothing() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 3);
+    scene.send(&crowd(1000));
+    // Time enough for all of them to start before the first window closes.
+    scene.begin(Duration::from_secs(6));
+    let other = scene.folder.path().join("other");
+    copy(&scene.ledger(), &other);
+    let mut first = Running::start(&scene);
+    first.wait_ready(&scene, true);
+    Running::start(&scene).refuses(&scene, &["another worker uses the ledger", "stop the other one first"]);
+    scene.edit("/ledger\"", "/other\"");
+    let mut second = Running::start(&scene);
+    second.wait_ready(&scene, true);
+    let ended = [first.end(&scene, 45).success(), second.end(&scene, 45).success()];
+    let log = scene.read_log();
+    assert!(ended[0] != ended[1], "one of the two goes on: {ended:?} {log}");
+    assert!(log.contains("this is an older copy, or another ledger took its place"), "{log}");
+    if ended[0] {
+        scene.edit("/other\"", "/ledger\"");
+    }
+    scene.assert_whole();
+}
+
+#[test]
+fn a_ledger_that_is_gone_old_or_edited_stops_the_worker_before_it_publishes() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 3);
+    scene.send(&crowd(1000));
+    scene.begin(Duration::ZERO);
+    let [old, newest] = ["old", "newest"].map(|name| scene.folder.path().join(name));
+    copy(&scene.ledger(), &old);
+    assert_ends(&scene);
+    let published = scene.published().len();
+
+    fs::rename(scene.ledger(), &newest).expect("it is moved");
+    Running::start(&scene)
+        .refuses(&scene, &["there is no ledger, but the witness or the output was written before", "ledger init"]);
+    let _ = fs::remove_dir_all(scene.ledger());
+    copy(&old, &scene.ledger());
+    Running::start(&scene).refuses(&scene, &["this is an older copy", "start the original"]);
+
+    fs::remove_dir_all(scene.ledger()).expect("it is removed");
+    copy(&newest, &scene.ledger());
+    let file = rusqlite::Connection::open(scene.ledger().join("ledger.sqlite")).expect("a database");
+    let newest = "WHERE sequence = (SELECT max(sequence) FROM rows)";
+    let body: String = file.query_row(&format!("SELECT body FROM rows {newest}"), [], |row| row.get(0)).expect("a row");
+    let edit = |body: &str| file.execute(&format!("UPDATE rows SET body = ?1 {newest}"), [body]).expect("it is edited");
+    edit(&body.replace('1', "2"));
+    Running::start(&scene).refuses(&scene, &["is damaged", "was changed"]);
+    edit(&body);
+    file.execute("UPDATE spent SET price = '\"0\"'", []).expect("it is edited");
+    file.close().expect("it is closed");
+    // Blocks that are over can be charged no more, so a worker does not look at them; whoever verifies does.
+    let verified = scene.ledger_command(&["verify"]);
+    let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(!verified.status.success() && said.contains("what was spent"), "{said}");
+    assert_eq!(scene.published().len(), published);
+}
+
+#[test]
+fn a_full_disk_stops_the_worker_with_a_word_and_loses_nothing() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 30);
+    scene.send(&crowd(1000));
+    scene.begin(Duration::ZERO);
+    // The limit on the size of a file stands for a disk that is full.
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(format!(
+        "trap '' XFSZ; ulimit -f 100; exec '{}' run '{}'",
+        env!("CARGO_BIN_EXE_bernstream"),
+        scene.configuration().display()
+    ));
+    let ended = shell.stdin(Stdio::null()).output().expect("it runs");
+    let log = String::from_utf8_lossy(&ended.stderr);
+    assert!(!ended.status.success(), "{log}");
+    assert!(log.contains("start the worker again"), "{log}");
+    assert!(log.contains("is full") || log.contains("check the volume"), "{log}");
+    assert_ends(&scene);
+}
+
+#[test]
+fn a_budget_that_is_spent_withholds_windows_and_says_so_and_the_next_period_goes_on() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 10);
+    let user = "unit = { user = { column = \"key\", per = \"5m\", max_records_per_window = 1 } }";
+    scene.edit("unit = \"record\"", user);
+    scene.edit("order = 2", "order = 2 # three windows of five");
+    scene.edit("name = \"density\"\nepsilon = 1.0", "name = \"density\"\nepsilon = 0.3");
+    scene.send(&scene.rows(1000, 1));
+    scene.begin(Duration::ZERO);
+    let worker = Running::start(&scene);
+    worker.wait_metric(&scene, "windows_withheld_total", 4.0);
+    let log = scene.read_log();
+    for withheld in ["00:03:00", "00:04:00", "00:08:00", "00:09:00"] {
+        let is_said = |line: &str| line.contains(withheld) && line.contains("is not released");
+        assert!(log.lines().any(is_said), "{withheld}: {log}");
+    }
+    assert_eq!(worker.metric("windows_released_total"), Some(6.0));
+    let ready = worker.wait_ready(&scene, true);
+    assert!(ready.contains("the budget of the current block is spent"), "{ready}");
+    assert_eq!(worker.get("/healthz").0, 200);
+}
+
+#[test]
+fn a_worker_that_is_asked_to_stop_ends_soon_and_goes_on_later() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 300);
+    scene.send(&scene.rows(5000, 1));
+    scene.begin(Duration::ZERO);
+    for released in [1.0, 10.0] {
+        let mut worker = Running::start(&scene);
+        worker.wait_metric(&scene, "windows_released_total", released);
+        let asked = Instant::now();
+        worker.terminate();
+        assert!(worker.end(&scene, 10).success(), "{}", scene.read_log());
+        assert!(asked.elapsed() < Duration::from_secs(3), "{:?}", asked.elapsed());
+        assert!(scene.read_log().contains("stopping"));
+    }
+    let mut worker = Running::start(&scene);
+    worker.wait_metric(&scene, "windows_released_total", 1.0);
+    worker.terminate();
+    worker.terminate();
+    let status = worker.end(&scene, 10);
+    assert!(matches!(status.code(), Some(0 | 130)), "{status}");
+    assert_ends(&scene);
+}
+
+/// One record of each odd kind.
+fn odd() -> Vec<u8> {
+    let good = Timestamp::parse(ORIGIN).expect("a time").plus(Duration::from_secs(30)).micros();
+    let times = [Some(good), Some(good), Some(good), Some(good), Some(good), Some(good), None, Some(i64::MAX), Some(0)];
+    let keys = ["a", "a", "a", "a", "a", "unknown", "a", "a", "b"];
+    let values = [
+        Some(50.0),
+        None,
+        Some(f64::NAN),
+        Some(f64::INFINITY),
+        Some(1e300),
+        Some(5.0),
+        Some(5.0),
+        Some(5.0),
+        Some(5.0),
+    ];
+    let columns: [(&str, ArrayRef); 3] = [
+        ("time", Arc::new(TimestampMicrosecondArray::from(times.to_vec()).with_timezone("UTC"))),
+        ("key", Arc::new(StringArray::from_iter_values(keys))),
+        ("value", Arc::new(Float64Array::from(values.to_vec()))),
+    ];
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).expect("a batch");
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
+    writer.write(&batch).expect("it is written");
+    writer.into_inner().expect("it ends")
+}
+
+/// Metrics and log of a worker that has closed every window, without what differs from scene to scene.
+fn shown(servers: &str, detail: &str, has_odd: bool) -> (String, String) {
+    let scene = Scene::new(servers, 4);
+    scene.edit("[ledger]", &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:1\"\n\n[ledger]"));
+    let text = fs::read_to_string(scene.configuration()).expect("the configuration");
+    let (before, rest) = text.split_once("\n[serve]").expect("serve");
+    let (serve, ledger) = rest.split_once("\n[ledger]").expect("ledger");
+    fs::write(scene.configuration(), format!("{before}\n[ledger]{ledger}\n[serve]{serve}")).expect("it is written");
+    scene.send(&scene.rows(2000, 1));
+    if has_odd {
+        send_to(&scene, 1, &odd());
+    }
+    scene.begin(Duration::ZERO);
+    let worker = Running::start(&scene);
+    worker.wait_metric(&scene, "windows_released_total", 4.0);
+    worker.wait_metric(&scene, "synopses_published_total", 8.0);
+    worker.wait_ready(&scene, true);
+    let (_, metrics) = worker.get("/metrics");
+    let metrics = metrics.lines().filter(|line| {
+        !["build_info", "ledger_info", "seal_seconds", "read_until"].iter().any(|name| line.contains(name))
+    });
+    let log = scene.read_log();
+    // The two run at different times; what they say is compared up to the times of the schedule.
+    let said = log.lines().map(|line| line.split_once("fields").map_or("", |(_, fields)| fields));
+    let said = said.map(|line| line.split("\"takes_what").next().unwrap_or(line));
+    let said = said.map(|line| line.split("\"is_published").next().unwrap_or(line));
+    let said = said.filter(|line| !line.contains("serving") && !line.contains("the ledger is whole"));
+    // Two loops write the log, so its order is not the schedule's.
+    let mut said: Vec<&str> = said.collect();
+    said.sort_unstable();
+    (metrics.collect::<Vec<_>>().join("\n"), said.join("\n"))
+}
+
+#[test]
+fn metrics_and_log_of_neighbouring_streams_are_the_same_unless_an_operator_wants_the_counts() {
+    let Some(servers) = kafka::broker() else { return };
+    let [one, other, operator, other_operator] =
+        [("safe", false), ("safe", true), ("operator", false), ("operator", true)]
+            .map(|(detail, has_odd)| {
+                let servers = servers.clone();
+                thread::spawn(move || shown(&servers, detail, has_odd))
+            })
+            .map(|thread| thread.join().expect("it is shown"));
+    assert!(one.0.contains("bernstream_windows_released_total") && one.1.contains("reading the input"), "{one:?}");
+    assert_eq!(one, other);
+    assert_ne!(operator.0, other_operator.0);
+    assert!(other_operator.0.contains("bernstream_records_total"), "{}", other_operator.0);
+}
+
+#[test]
+fn what_is_promised_stays_that_of_the_ledger_and_the_rest_may_change() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene::new(&servers, 2);
+    scene.begin(Duration::ZERO);
+    let (one, other) = (r#""add_remove""#, "{ replace_one = { records_per_window = 9 } }");
+    scene.edit(one, other);
+    Running::start(&scene).refuses(&scene, &["was made for another promise", "adjacency"]);
+    scene.edit(other, one);
+    // Each start listens somewhere else.
+    scene.edit("127.0.0.1", "localhost");
+    scene.edit("bandwidths = [10]", "bandwidths = [11]");
+    assert_ends(&scene);
+    assert!(scene.read_log().contains("the settings have changed"), "{}", scene.read_log());
+}

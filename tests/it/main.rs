@@ -1,0 +1,38 @@
+//! The program from outside and its parts together: one test program, because each that is linked costs seconds.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod api;
+mod broker;
+mod budget;
+mod calibration;
+mod choice;
+mod clock;
+mod commands;
+mod composition;
+mod config;
+mod crash;
+mod demo;
+mod deploy;
+mod errors;
+mod faults;
+mod files;
+mod flights;
+mod functions;
+mod golden;
+mod layers;
+mod ledger;
+mod ledger_of_years;
+mod monitoring;
+mod neighbours;
+mod policies;
+mod produce;
+mod running_sums;
+mod sample;
+mod schema;
+mod source;
+mod telemetry;
+#[cfg(feature = "tls")]
+mod tls;
+mod witness;

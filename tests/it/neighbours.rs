@@ -1,0 +1,540 @@
+//! Neighbouring streams with the noise frozen: one record more changes the window and key that it belongs to, by no more
+//! than the sensitivity, and nothing else that anyone can see.
+//!
+//! Both streams go through a whole worker: a real broker, a real ledger, witness and folder. The worker is a process of
+//! its own, so that its log can be read as it was written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::ipc::writer::StreamWriter;
+use bernstream::cli::components::{self, Components};
+use bernstream::clock::Timestamp;
+use bernstream::config::{Input, Settings};
+use bernstream::ledger::bootstrap::StartMode;
+use bernstream::ledger::{Ledger, Paid};
+use bernstream::mechanism::noise::Generator;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Health, Stop, Worker};
+use bernstream::sink::{self, Sink};
+use bernstream::synopsis::Synopsis;
+use bernstream::telemetry;
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+use serde::{Deserialize, Serialize};
+
+use crate::harness::kafka;
+
+/// Three windows of a minute from here, a second of grace, a second ahead, keys `a` and `b`.
+const ORIGIN: &str = "2025-01-01T00:00:00Z";
+const WINDOWS: usize = 3;
+/// A key that becomes bytes which are not UTF-8 on the way.
+const NOT_TEXT: &str = "?not-text?";
+
+/// A record; its time in microseconds after the origin.
+#[derive(Clone, Debug)]
+struct Record {
+    time: Option<i64>,
+    key: Option<&'static str>,
+    value: Option<f64>,
+    user: Option<&'static str>,
+}
+
+/// A message; its timestamp in milliseconds after the origin.
+#[derive(Clone, Debug)]
+struct Message {
+    partition: i32,
+    millis: i64,
+    records: Vec<Record>,
+}
+
+/// How the worker is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Promise {
+    Record,
+    User,
+    ReplaceOne,
+}
+
+/// One record more, or a record's values changed.
+struct Case {
+    name: &'static str,
+    stream: Vec<Message>,
+    /// What becomes of it, by the name in the operator's metrics.
+    fate: &'static str,
+    /// Whether the synopses of its window change.
+    is_seen: bool,
+}
+
+/// All that a worker shows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Shown {
+    published: Vec<Published>,
+    /// The metrics at each draw, and at the end.
+    metrics: Vec<String>,
+    /// Without the times, in the order of the alphabet: two threads write it.
+    log: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Published {
+    key: String,
+    headers: Vec<(String, String)>,
+    bytes: Vec<u8>,
+}
+
+fn origin() -> i64 {
+    Timestamp::parse(ORIGIN).expect("a time").micros()
+}
+
+/// Six messages a window, in turn on two partitions, eight records each: 12 records of each user a window.
+fn base() -> Vec<Message> {
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    let message = |number: i64| Message {
+        partition: i32::try_from(number % 2).expect("0 or 1"),
+        millis: 10_000 * (number + 1),
+        records: (0..8)
+            .map(|row| Record {
+                time: Some(10_000_000 * number + random.random_range(100_000..10_000_000)),
+                key: Some(if random.random_bool(0.5) { "a" } else { "b" }),
+                value: Some(random.random_range(0.0..100.0)),
+                user: Some(["anna", "bela", "cleo", "dora"][row % 4]),
+            })
+            .collect(),
+    };
+    (0..6 * WINDOWS as i64).map(message).collect()
+}
+
+/// Where the odd record goes: within the second window, behind and before others.
+const PLACE: usize = 9;
+
+/// A record more in the middle of a message.
+fn with_row(record: Record) -> Vec<Message> {
+    let mut stream = base();
+    stream[PLACE].records.insert(4, record);
+    stream
+}
+
+/// A message more, of one record: everything behind it in its partition moves on by an offset.
+fn with_message(millis: i64, record: Record) -> Vec<Message> {
+    let mut stream = base();
+    stream.insert(PLACE, Message { partition: 0, millis, records: vec![record] });
+    stream
+}
+
+/// Records more of every odd kind. Under a cap the record is its user's first of the window, so that it would count.
+fn records_more(promise: Promise) -> Vec<Case> {
+    let is_capped = promise == Promise::User;
+    let time = if is_capped { 60_000_001 } else { 95_000_000 };
+    let plain = Record { time: Some(time), key: Some("a"), value: Some(50.0), user: Some("anna") };
+    let row = |name, fate, record| Case { name, stream: with_row(record), fate, is_seen: fate == "taken" };
+    let bent = |name, fate, millis| Case {
+        name,
+        stream: with_message(millis, Record { time: Some(95_000_000), ..plain.clone() }),
+        fate,
+        // Under a cap the other records of this user come first.
+        is_seen: fate == "taken" && !is_capped,
+    };
+    let clamped = if is_capped { "outside" } else { "taken" };
+    let far = 60_000_000 * 60 * 24 * 365 * 1000;
+    let mut cases = vec![
+        row("plain", "taken", plain.clone()),
+        row("null time", "missing", Record { time: None, ..plain.clone() }),
+        row("null key", "unknown_key", Record { key: None, ..plain.clone() }),
+        row("null value", "missing", Record { value: None, ..plain.clone() }),
+        row("null user", if is_capped { "missing" } else { "taken" }, Record { user: None, ..plain.clone() }),
+        row("NaN", "missing", Record { value: Some(f64::NAN), ..plain.clone() }),
+        row("infinity", clamped, Record { value: Some(f64::INFINITY), ..plain.clone() }),
+        row("minus infinity", clamped, Record { value: Some(f64::NEG_INFINITY), ..plain.clone() }),
+        row("out of domain", clamped, Record { value: Some(1e300), ..plain.clone() }),
+        row("unknown key", "unknown_key", Record { key: Some("c"), ..plain.clone() }),
+        row("a key that is not UTF-8", "unknown_key", Record { key: Some(NOT_TEXT), ..plain.clone() }),
+        row("far-future event", "closed", Record { time: Some(far), ..plain.clone() }),
+        row("the last time there is", "closed", Record { time: Some(i64::MAX - origin()), ..plain.clone() }),
+        row("far-past event", "closed", Record { time: Some(-far / 100), ..plain.clone() }),
+        row("an event of the next window", "ahead", Record { time: Some(130_000_000), ..plain.clone() }),
+        row("an event before the first window", "closed", Record { time: Some(-1), ..plain.clone() }),
+        row("an event of the window before", "late", Record { time: Some(30_000_000), ..plain.clone() }),
+        bent("a message of its own", "taken", 100_000),
+        bent("message timestamp in 1970", "ahead", 1 - origin() / 1000),
+        bent("message timestamp in 9999", "late", 251_000_000_000_000),
+        bent("message timestamp at the cutoff", "late", 121_000),
+        bent("message timestamp just before the cutoff", "taken", 120_999),
+        bent("message timestamp before its event", "ahead", 90_000),
+        bent("message timestamp before its event, as allowed", "taken", 94_000),
+        bent("late", "late", 150_000),
+    ];
+    if is_capped {
+        let later = Record { time: Some(95_000_000), ..plain.clone() };
+        cases.push(Case { is_seen: false, ..row("after the first three of its user", "taken", later) });
+        cases.push(row("of a user of its own", "taken", Record { user: Some("emil"), ..plain }));
+    }
+    cases
+}
+
+/// A record with other values: it stays in its window and key, and valid.
+fn values_changed() -> Vec<Case> {
+    let case = |name, value| {
+        let mut stream = base();
+        stream[PLACE].records[4].value = Some(value);
+        Case { name, stream, fate: "", is_seen: true }
+    };
+    vec![
+        case("to one end", 0.0),
+        case("to the other", 100.0),
+        case("far out of domain", -1e300),
+        case("to infinity", f64::INFINITY),
+    ]
+}
+
+fn configuration(promise: Promise, servers: &str, topic: &str, folder: &Path) -> String {
+    let (unit, adjacency, outside) = match promise {
+        Promise::Record => (r#""record""#, r#""add_remove""#, "clamp"),
+        Promise::User => {
+            (r#"{ user = { column = "user", per = "3m", max_records_per_window = 3 } }"#, r#""add_remove""#, "drop")
+        }
+        Promise::ReplaceOne => (r#""record""#, "{ replace_one = { records_per_window = 48 } }", "clamp"),
+    };
+    format!(
+        r#"
+pipeline = "neighbours"
+
+[input]
+time = "time"
+key = {{ column = "key", values = ["a", "b"] }}
+
+[input.kafka]
+brokers = "{servers}"
+topic = "{topic}"
+clock_slack = "200ms"
+trust_producer_time = true
+
+[windows]
+origin = "{ORIGIN}"
+length = "1m"
+end = "{end}"
+grace = "1s"
+ahead = "1s"
+publish_delay = "300ms"
+
+[privacy]
+unit = {unit}
+adjacency = {adjacency}
+epsilon = 3.0
+
+[release]
+name = "density"
+epsilon = 1.0
+degree = 10
+order = 1
+domain = [{{ column = "value", min = 0, max = 100, outside = "{outside}" }}]
+
+[release.density]
+bandwidths = [10]
+
+[output]
+files = {{ path = "{folder}/out" }}
+
+[ledger]
+path = "{folder}/ledger"
+"#,
+        end = Timestamp::from_micros(origin() + WINDOWS as i64 * 60_000_000),
+        folder = folder.display(),
+    )
+}
+
+fn encode(records: &[Record]) -> Vec<u8> {
+    let times = records.iter().map(|r| r.time.map(|time| origin().saturating_add(time)));
+    let columns: [(&str, ArrayRef); 4] = [
+        ("time", Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))),
+        ("key", Arc::new(records.iter().map(|r| r.key).collect::<StringArray>())),
+        ("value", Arc::new(records.iter().map(|r| r.value).collect::<Float64Array>())),
+        ("user", Arc::new(records.iter().map(|r| r.user).collect::<StringArray>())),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)));
+    let batch = batch.expect("columns of one length");
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
+    writer.write(&batch).expect("it is written");
+    let mut bytes = writer.into_inner().expect("it ends");
+    while let Some(at) = bytes.windows(NOT_TEXT.len()).position(|w| w == NOT_TEXT.as_bytes()) {
+        bytes[at..at + NOT_TEXT.len()].fill(0xff);
+    }
+    bytes
+}
+
+/// A topic that carries the producer's timestamps, whatever they are, with all of `stream`.
+fn send(servers: &str, stream: &[Message]) -> String {
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(servers, "neighbours", 2, &settings);
+    let mut config = kafka::at(servers).client_config().expect("settings");
+    config.set("enable.idempotence", "true").set("linger.ms", "0");
+    let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
+    for message in stream {
+        let payload = encode(&message.records);
+        let record = BaseRecord::<(), _>::to(&topic).partition(message.partition).payload(&payload);
+        let record = record.timestamp(origin() / 1000 + message.millis);
+        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    }
+    producer.flush(Duration::from_secs(30)).expect("the broker takes it");
+    assert_eq!(producer.in_flight_count(), 0);
+    topic
+}
+
+/// Writes down what passes.
+struct Recorder {
+    inner: Box<dyn Sink + Send>,
+    published: Arc<Mutex<Vec<Published>>>,
+}
+
+impl Sink for Recorder {
+    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
+        let sealed = paid.sealed();
+        let published =
+            Published { key: sealed.key.clone(), headers: sealed.headers.clone(), bytes: sealed.bytes.clone() };
+        self.published.lock().expect("one thread publishes").push(published);
+        self.inner.publish(paid)
+    }
+}
+
+/// Not a test of its own: the worker that the tests below start.
+#[test]
+fn a_worker_with_frozen_noise() {
+    let Ok(folder) = env::var("BERNSTREAM_TEST_FOLDER") else { return };
+    let folder = Path::new(&folder);
+    let detail = match env::var("BERNSTREAM_TEST_DETAIL").as_deref() {
+        Ok("operator") => Detail::Operator,
+        _ => Detail::Safe,
+    };
+    let seed: u8 = env::var("BERNSTREAM_TEST_SEED").expect("a seed").parse().expect("a number");
+    telemetry::start();
+    let mut settings = Settings::load(&folder.join("bernstream.toml")).expect("a sound configuration");
+    // Topic and ledger have names of their own in each run; without them all else can be compared byte for byte.
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    settings.normalised = settings.normalised.replace(&input.topic, "input");
+    fs::create_dir_all(&settings.ledger.path).expect("a folder");
+    let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
+    let mut witness = components::open_witness(&settings.output).expect("a witness");
+    let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    genesis.ledger = "the-ledger".to_owned();
+    drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
+    drop(witness);
+
+    let plan =
+        settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
+    let Components { source, ledger, witness, sink } = Components::open(&settings).expect("the components open");
+    let metrics =
+        Metrics::new(detail, "neighbours", "pure epsilon", &plan.releases[0].description().digests.configuration)
+            .expect("metrics");
+    let published = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let health = Health::default();
+    let mut window = 0;
+    let worker = Worker {
+        plan: &plan,
+        source,
+        ledger,
+        witness,
+        sink: Box::new(Recorder { inner: sink, published: published.clone() }),
+        generators: Box::new({
+            let (metrics, seen) = (metrics.clone(), seen.clone());
+            move || {
+                let text = metrics.render().expect("metrics");
+                // How many windows wait for one claim is a matter of time, not of records.
+                let lines = text.lines().filter(|line| !line.contains("published"));
+                seen.lock().expect("one thread draws").push(lines.collect::<Vec<_>>().join("\n"));
+                window += 1;
+                Ok(Generator::frozen([seed.wrapping_add(window); 32]))
+            }
+        }),
+        metrics: metrics.clone(),
+        health: &health,
+        stop: Stop::default(),
+    };
+    worker.run().expect("it works to the end of the grid");
+    let mut seen = seen.lock().expect("it has ended");
+    seen.push(metrics.render().expect("metrics"));
+    let published = published.lock().expect("it has ended").clone();
+    let shown = Shown { published, metrics: seen.clone(), log: Vec::new() };
+    fs::write(folder.join("shown.json"), serde_json::to_vec(&shown).expect("JSON")).expect("it is written");
+}
+
+/// What a worker shows of a topic.
+fn watch(promise: Promise, servers: &str, topic: &str, detail: &str, seed: u8) -> Shown {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = configuration(promise, servers, topic, folder.path());
+    fs::write(folder.path().join("bernstream.toml"), text).expect("it is written");
+    let child = Command::new(env::current_exe().expect("this test"))
+        .args(["--exact", "neighbours::a_worker_with_frozen_noise", "--nocapture"])
+        .env("BERNSTREAM_TEST_FOLDER", folder.path())
+        .env("BERNSTREAM_TEST_DETAIL", detail)
+        .env("BERNSTREAM_TEST_SEED", seed.to_string())
+        .env_remove("BERNSTREAM_LOG")
+        .output()
+        .expect("the worker runs");
+    let log = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{log}");
+    let shown = fs::read(folder.path().join("shown.json")).expect("what it showed");
+    let mut shown: Shown = serde_json::from_slice(&shown).expect("JSON");
+    shown.log = log.lines().map(without_time).collect();
+    shown.log.sort();
+    shown
+}
+
+fn without_time(line: &str) -> String {
+    let mut line: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).expect("a line of JSON");
+    line.remove("timestamp").expect("a time");
+    serde_json::Value::Object(line).to_string()
+}
+
+/// Runs `job` for each of `0..count`, several at a time: a worker mostly waits for a disk or a broker.
+fn at_once<T: Send>(count: usize, job: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(BTreeMap::new());
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                while let Some(at) = Some(next.fetch_add(1, Relaxed)).filter(|at| *at < count) {
+                    let result = job(at);
+                    done.lock().expect("no job failed").insert(at, result);
+                }
+            });
+        }
+    });
+    done.into_inner().expect("no job failed").into_values().collect()
+}
+
+/// Records by what became of them, from the operator's metrics.
+fn fates(shown: &Shown) -> BTreeMap<String, i64> {
+    let last = shown.metrics.last().expect("metrics at the end");
+    let lines = last.lines().filter(|line| line.starts_with("bernstream_records_total"));
+    lines
+        .map(|line| {
+            let fate = line.split("fate=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("a fate");
+            let count = line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a count");
+            (fate.to_owned(), count)
+        })
+        .collect()
+}
+
+/// Lattice values in whole grid units.
+fn lattice(message: &Published) -> Vec<i128> {
+    let synopsis = Synopsis::open(&message.bytes).expect("a synopsis");
+    let grid = synopsis.description().noise.grid;
+    let whole = |value: &f64| {
+        let units = value / grid;
+        assert!(units.abs() < 2_f64.powi(50), "a difference is exact");
+        units.round() as i128
+    };
+    synopsis.values().iter().map(whole).collect()
+}
+
+/// Which messages (by window and key) differ, and by how much in the 1-norm. Everything but the values must be the same.
+fn difference(one: &Shown, other: &Shown) -> BTreeMap<(usize, String), u128> {
+    assert_eq!(one.log, other.log, "log lines");
+    assert_eq!(one.metrics, other.metrics, "metrics of the default level");
+    assert_eq!(one.published.len(), other.published.len(), "the number of messages");
+    let mut different = BTreeMap::new();
+    for (place, (one, other)) in one.published.iter().zip(&other.published).enumerate() {
+        assert_eq!(one.key, other.key, "the order of the messages");
+        assert_eq!(one.headers, other.headers, "headers, the schedule among them");
+        assert_eq!(one.bytes.len(), other.bytes.len(), "the length of a message");
+        if one.bytes != other.bytes {
+            let open = |message: &Published| Synopsis::open(&message.bytes).expect("a synopsis").description().clone();
+            assert_eq!(open(one), open(other), "metadata");
+            let norm = lattice(one).iter().zip(lattice(other)).map(|(one, other)| one.abs_diff(other)).sum();
+            different.insert((place / 2, one.key.clone()), norm);
+        }
+    }
+    different
+}
+
+/// Compares each case with the stream without it; gives the largest difference as a part of the sensitivity.
+fn replay(servers: &str, promise: Promise, cases: &[Case]) -> f64 {
+    let text = configuration(promise, servers, "topic", Path::new("folder"));
+    let settings = Settings::parse(&text, "neighbours").expect("a sound configuration");
+    let contributions = settings.privacy.unit.contributions();
+    let sensitivity =
+        settings.releases[0].function.target.sensitivity(settings.privacy.adjacency, contributions).expect("one").0;
+    let streams: Vec<_> = [base()].into_iter().chain(cases.iter().map(|case| case.stream.clone())).collect();
+    let shown = at_once(streams.len(), |at| {
+        let topic = send(servers, &streams[at]);
+        let safe = watch(promise, servers, &topic, "safe", 1);
+        (safe, fates(&watch(promise, servers, &topic, "operator", 1)))
+    });
+    let (base, fates) = &shown[0];
+    assert_eq!(base.published.len(), 2 * WINDOWS, "{:?} {:?}", base.log, base.metrics.last());
+    assert_eq!(fates.values().sum::<i64>(), 144, "every record of the base has a fate");
+    assert!(base.log.iter().any(|line| line.contains("reading the input")), "{:?}", base.log);
+    assert!(base.metrics[0].contains("bernstream_windows_released_total"));
+
+    let mut largest = 0;
+    for (case, (shown, others)) in cases.iter().zip(&shown[1..]) {
+        let name = case.name;
+        let mut expected = fates.clone();
+        if !case.fate.is_empty() {
+            *expected.entry(case.fate.to_owned()).or_default() += 1;
+        }
+        assert_eq!(others, &expected, "{name}: every other record keeps its fate");
+        let different = difference(base, shown);
+        assert_eq!(!different.is_empty(), case.is_seen, "{name}: {different:?}");
+        let windows: BTreeSet<usize> = different.keys().map(|(window, _)| *window).collect();
+        assert!(windows.iter().all(|window| *window == 1), "{name}: {different:?}");
+        // A user's records have several keys, and one may take the place of another.
+        assert!(promise == Promise::User || different.len() <= 1, "{name}: {different:?}");
+        let norm: u128 = different.values().sum();
+        assert!(norm <= u128::from(sensitivity), "{name}: {norm} > {sensitivity}");
+        largest = largest.max(norm);
+    }
+    largest as f64 / sensitivity as f64
+}
+
+#[test]
+fn one_record_more_changes_its_own_window_and_key_and_nothing_else() {
+    let Some(servers) = kafka::broker() else { return };
+    let largest = replay(&servers, Promise::Record, &records_more(Promise::Record));
+    println!("{largest:.3} of the sensitivity");
+    assert!(largest > 0.5);
+}
+
+#[test]
+fn one_record_more_of_a_user_changes_its_own_window_and_nothing_else() {
+    let Some(servers) = kafka::broker() else { return };
+    let largest = replay(&servers, Promise::User, &records_more(Promise::User));
+    println!("{largest:.3} of the sensitivity of three records");
+    assert!(largest > 0.2);
+}
+
+#[test]
+fn other_values_of_one_record_change_its_own_window_and_key_and_nothing_else() {
+    let Some(servers) = kafka::broker() else { return };
+    let largest = replay(&servers, Promise::ReplaceOne, &values_changed());
+    println!("{largest:.3} of the sensitivity");
+    assert!(largest > 0.2);
+}
+
+/// The comparison notices: counts at the operator's level, other noise, and a record too many.
+#[test]
+fn what_is_not_hidden_is_noticed() {
+    let Some(servers) = kafka::broker() else { return };
+    let null = &records_more(Promise::Record)[3];
+    assert_eq!((null.name, null.is_seen), ("null value", false));
+    let (less, more) = (send(&servers, &base()), send(&servers, &null.stream));
+    let operator = [&less, &more].map(|topic| watch(Promise::Record, &servers, topic, "operator", 1));
+    let counts = |shown: &Shown| {
+        let last = shown.metrics.last().expect("metrics at the end");
+        last.lines().filter(|line| !line.starts_with("bernstream_seal_seconds")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_ne!(counts(&operator[0]), counts(&operator[1]), "the operator's metrics count records");
+    let safe = [1, 2].map(|seed| watch(Promise::Record, &servers, &less, "safe", seed));
+    assert_eq!(difference(&safe[0], &safe[1]).len(), 2 * WINDOWS, "noise is noticed in every message");
+}

@@ -1,0 +1,115 @@
+//! `bernstream produce` against a real broker.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use bernstream::cli::Failure;
+use bernstream::cli::produce::{Arguments, run};
+use bernstream::clock::Timestamp;
+use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
+use bernstream::source::{Columns, Event, Positions, Source, topic};
+use clap::Parser;
+
+use crate::harness::kafka;
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+fn produce(servers: &str, topic: &str, more: &[&str]) -> Result<(), Failure> {
+    let fixed = ["produce", "tests/data/flights.parquet", "--brokers", servers, "--topic", topic];
+    run(&Command::try_parse_from(fixed.iter().chain(more)).unwrap().arguments)
+}
+
+#[test]
+fn every_row_of_a_file_arrives_once_and_in_order() {
+    let Some(servers) = kafka::broker() else { return };
+    let name = kafka::fresh_name("flights");
+    produce(&servers, &name, &["--create", "3", "--rows", "900"]).unwrap();
+    let found = topic::describe(&kafka::at(&servers), &name).unwrap();
+    assert_eq!(found.partitions, [0, 1, 2]);
+    assert_eq!(found.settings["message.timestamp.type"], "LogAppendTime");
+    assert_eq!(found.settings["retention.ms"], "-1");
+
+    let params = Params {
+        broker: kafka::at(&servers),
+        topic: name.clone(),
+        clock_slack: Duration::ZERO,
+        trust_producer_time: false,
+        on_bad_message: OnBadMessage::Stop,
+        skip: BTreeSet::new(),
+        lost: vec![],
+    };
+    let columns = Columns {
+        time: "time".to_owned(),
+        key: Some("origin".to_owned()),
+        unit: Some("carrier".to_owned()),
+        values: vec!["dep_delay".to_owned()],
+    };
+    let mut source = Kafka::open(params, columns, Timestamp::now).unwrap();
+    source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+    // 336,776 rows in messages of 900 are 375 messages, 125 a partition.
+    let ends = Positions((0..3).map(|partition| (partition, 125)).collect());
+    let mut messages = BTreeMap::new();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !source.reached(&ends).unwrap() {
+        assert!(Instant::now() < deadline);
+        match source.next(None, Duration::from_millis(100)).unwrap() {
+            Event::Batch(batch) => assert!(messages.insert((batch.offset, batch.partition), batch.times).is_none()),
+            Event::Idle => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    // Round robin: offset, then partition, is the order of the file.
+    let times: Vec<i64> = messages.values().flat_map(|times| times.values().to_vec()).collect();
+    assert_eq!(times.len(), 336_776);
+    assert!(times.is_sorted());
+
+    let error = produce(&servers, &name, &["--create", "3"]).unwrap_err();
+    assert!(matches!(&error, Failure::Configuration(why) if why.contains("exists already")), "{error}");
+}
+
+#[test]
+fn event_time_is_replayed_at_the_pace_that_was_asked_for() {
+    let Some(servers) = kafka::broker() else { return };
+    let name = kafka::fresh_input(&servers, 1);
+    // A year of flights in two seconds.
+    let start = Instant::now();
+    produce(&servers, &name, &["--rows", "10000", "--pace", "15768000", "--time", "time"]).unwrap();
+    let took = start.elapsed().as_secs_f64();
+    assert!((1.8..6.0).contains(&took), "{took} s");
+    let error = produce(&servers, &name, &["--pace", "1", "--time", "when"]).unwrap_err();
+    assert!(matches!(&error, Failure::Configuration(why) if why == "there is no column 'when'"), "{error}");
+    let error = produce(&servers, &name, &["--pace", "1", "--time", "origin"]).unwrap_err();
+    assert!(matches!(error, Failure::Configuration(_)), "{error}");
+}
+
+#[test]
+fn messages_that_the_topic_does_not_take_fail_with_what_to_do() {
+    let Some(servers) = kafka::broker() else { return };
+    let name = kafka::fresh_topic(&servers, "small", 1, &[("max.message.bytes", "10000")]);
+    let error = produce(&servers, &name, &["--rows", "10000"]).unwrap_err();
+    assert!(matches!(&error, Failure::Configuration(why) if why.contains("send fewer --rows")), "{error}");
+    let error = produce(&servers, &kafka::fresh_name("none"), &[]).unwrap_err();
+    assert!(matches!(&error, Failure::Configuration(why) if why.contains("there is no topic")), "{error}");
+}
+
+#[test]
+fn senseless_arguments_are_refused() {
+    let parse = |more: &[&str]| {
+        let fixed = ["produce", "a.parquet", "--brokers", "localhost:1", "--topic", "t"];
+        Command::try_parse_from(fixed.iter().chain(more)).is_ok()
+    };
+    assert!(parse(&[]) && parse(&["--pace", "2.5", "--time", "t"]) && parse(&["--rows", "1", "--create", "1"]));
+    let senseless: [&[&str]; 6] = [
+        &["--rows", "0"],
+        &["--create", "0"],
+        &["--pace", "2"],
+        &["--time", "t"],
+        &["--pace", "0", "--time", "t"],
+        &["--pace", "inf", "--time", "t"],
+    ];
+    assert!(senseless.iter().all(|more| !parse(more)));
+}

@@ -1,0 +1,613 @@
+//! The Kafka source against a real broker.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::ipc::writer::StreamWriter;
+use bernstream::clock::Timestamp;
+use bernstream::source::kafka::{Kafka, Lost, OnBadMessage, Params};
+use bernstream::source::topic::{self, Broker};
+use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::error::KafkaResult;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer as _, ThreadedProducer};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::harness::kafka;
+
+/// Columns of the messages that these tests send.
+fn columns() -> Columns {
+    Columns { time: "time".to_owned(), key: None, unit: None, values: vec!["x".to_owned()] }
+}
+
+fn message(values: &[f64]) -> Vec<u8> {
+    let times: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![0; values.len()]));
+    let values: ArrayRef = Arc::new(Float64Array::from(values.to_vec()));
+    let batch = RecordBatch::try_from_iter([("time", times), ("x", values)]).unwrap();
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).unwrap();
+    writer.write(&batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn params(servers: &str, topic: &str) -> Params {
+    Params {
+        broker: kafka::at(servers),
+        topic: topic.to_owned(),
+        clock_slack: Duration::from_millis(200),
+        trust_producer_time: false,
+        on_bad_message: OnBadMessage::Stop,
+        skip: BTreeSet::new(),
+        lost: vec![],
+    }
+}
+
+/// A source that stands at the start of the topic.
+fn opened(params: Params) -> Kafka {
+    let mut source = Kafka::open(params, columns(), Timestamp::now).unwrap();
+    source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+    source
+}
+
+type Producer = ThreadedProducer<DefaultProducerContext>;
+
+fn producer(servers: &str, settings: &[(&str, &str)]) -> Producer {
+    let mut config = kafka::at(servers).client_config().expect("settings");
+    config.set("linger.ms", "0").set("message.max.bytes", "20000000");
+    settings.iter().for_each(|(name, value)| {
+        config.set(*name, *value);
+    });
+    config.create().unwrap()
+}
+
+fn send(producer: &Producer, topic: &str, partition: i32, payload: &[u8]) {
+    producer.send(BaseRecord::<(), _>::to(topic).partition(partition).payload(payload)).map_err(|(e, _)| e).unwrap();
+}
+
+/// Sends each value as a message of its own and waits until they are stored.
+fn send_values(servers: &str, topic: &str, partition: i32, values: &[f64]) {
+    let producer = producer(servers, &[]);
+    values.iter().for_each(|value| send(&producer, topic, partition, &message(&[*value])));
+    producer.flush(Duration::from_secs(10)).unwrap();
+}
+
+/// Where the topic ends now.
+fn ends_now(source: &mut Kafka) -> Positions {
+    let cutoff = Timestamp::now();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(ends) = source.ends(cutoff).unwrap() {
+            return ends;
+        }
+        assert!(Instant::now() < deadline, "the ends were never taken");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The next event that is not `Idle`.
+fn event(source: &mut Kafka, until: Option<&Positions>) -> Event {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        match source.next(until, Duration::from_millis(100)).unwrap() {
+            Event::Idle => assert!(Instant::now() < deadline, "nothing happened"),
+            event => return event,
+        }
+    }
+}
+
+fn values(batch: &Batch) -> Vec<f64> {
+    batch.values[0].values().to_vec()
+}
+
+/// Reads up to `ends`: partition, offset and values of each message.
+fn read_to(source: &mut Kafka, ends: &Positions) -> Vec<(i32, i64, Vec<f64>)> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let mut found = vec![];
+    while !source.reached(ends).unwrap() {
+        assert!(Instant::now() < deadline, "{ends:?} was not reached");
+        match source.next(Some(ends), Duration::from_millis(100)).unwrap() {
+            Event::Batch(batch) => found.push((batch.partition, batch.offset, values(&batch))),
+            Event::Idle | Event::Skipped { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    found
+}
+
+/// Asks the broker for a change and waits until it has been made.
+fn administer<T>(
+    servers: &str,
+    change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
+) -> T {
+    let admin = kafka::at(servers).client_config().expect("settings").create().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(change(&admin, &AdminOptions::new())).unwrap()
+}
+
+fn positions<const N: usize>(ends: [(i32, i64); N]) -> Positions {
+    Positions(ends.into_iter().collect())
+}
+
+#[test]
+fn every_message_comes_once_and_in_order_of_its_partition() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 3);
+    let producer = producer(&servers, &[]);
+    let mut source = opened(params(&servers, &topic));
+    let mut found = vec![];
+    // In steps, so that partitions are paused and resumed, and one of them is always ahead of the others.
+    for step in 0..5 {
+        for number in 0..100 {
+            let value = f64::from(step * 100 + number);
+            send(&producer, &topic, (number % 7 % 3).min(2), &message(&[value]));
+        }
+        producer.flush(Duration::from_secs(10)).unwrap();
+        let ends = ends_now(&mut source);
+        for number in 0..10 {
+            send(&producer, &topic, number % 3, &message(&[-1.0]));
+        }
+        producer.flush(Duration::from_secs(10)).unwrap();
+        found.extend(read_to(&mut source, &ends));
+        assert!(source.reached(&ends).unwrap());
+    }
+    let ends = ends_now(&mut source);
+    found.extend(read_to(&mut source, &ends));
+    for partition in 0..3 {
+        let offsets: Vec<i64> = found.iter().filter(|(p, ..)| *p == partition).map(|(_, offset, _)| *offset).collect();
+        assert_eq!(offsets, (0..ends.0[&partition]).collect::<Vec<_>>(), "partition {partition}");
+    }
+    let mut values: Vec<f64> = found.iter().flat_map(|(.., values)| values.clone()).filter(|v| *v >= 0.0).collect();
+    values.sort_by(f64::total_cmp);
+    assert_eq!(values, (0..500).map(f64::from).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_partition_that_was_held_before_its_first_message_is_read_later() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 2);
+    let mut source = opened(params(&servers, &topic));
+    send_values(&servers, &topic, 0, &[0.0]);
+    let ends = ends_now(&mut source);
+    assert_eq!(ends, positions([(0, 1), (1, 0)]));
+    assert_eq!(read_to(&mut source, &ends), [(0, 0, vec![0.0])]);
+    send_values(&servers, &topic, 1, &[1.0, 2.0]);
+    assert!(matches!(source.next(Some(&ends), Duration::from_millis(500)).unwrap(), Event::Idle), "held");
+    let ends = ends_now(&mut source);
+    assert_eq!(read_to(&mut source, &ends), [(1, 0, vec![1.0]), (1, 1, vec![2.0])]);
+}
+
+#[test]
+fn a_message_carries_the_time_at_which_the_broker_took_it() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    let before = Timestamp::now();
+    let old = producer(&servers, &[]);
+    old.send(BaseRecord::<(), _>::to(&topic).partition(0).payload(&message(&[1.0])).timestamp(1_000))
+        .map_err(|(e, _)| e)
+        .unwrap();
+    old.flush(Duration::from_secs(10)).unwrap();
+    let after = Timestamp::now();
+    let Event::Batch(batch) = event(&mut opened(params(&servers, &topic)), None) else { panic!("no batch") };
+    let time = batch.message_time.unwrap();
+    assert!(time.plus(Duration::from_millis(1)) > before && time <= after, "{before} {time} {after}");
+}
+
+#[test]
+fn an_open_transaction_is_waited_for_and_an_aborted_one_is_passed() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    let name = kafka::fresh_name("transaction");
+    let transactional = producer(&servers, &[("transactional.id", &name), ("transaction.timeout.ms", "60000")]);
+    transactional.init_transactions(Duration::from_secs(20)).unwrap();
+    let mut source = opened(params(&servers, &topic));
+
+    // Offsets: 0 plain, 1 in the transaction, 2 plain, 3 the mark of the commit.
+    send_values(&servers, &topic, 0, &[0.0]);
+    transactional.begin_transaction().unwrap();
+    send(&transactional, &topic, 0, &message(&[1.0]));
+    transactional.flush(Duration::from_secs(10)).unwrap();
+    send_values(&servers, &topic, 0, &[2.0]);
+    let open = ends_now(&mut source);
+    assert_eq!(open, positions([(0, 3)]), "the end counts what is not committed yet");
+    let Event::Batch(first) = event(&mut source, Some(&open)) else { panic!("no batch") };
+    assert_eq!(values(&first), [0.0]);
+    for _ in 0..10 {
+        assert!(matches!(source.next(Some(&open), Duration::from_millis(100)).unwrap(), Event::Idle));
+        assert!(!source.reached(&open).unwrap(), "an open transaction is waited for");
+    }
+    transactional.commit_transaction(Duration::from_secs(10)).unwrap();
+    let found: Vec<_> = read_to(&mut source, &open).into_iter().flat_map(|(.., values)| values).collect();
+    assert_eq!(found, [1.0, 2.0]);
+
+    // The log now ends with the mark of a commit; then with aborted records and the mark of an abort.
+    let committed = ends_now(&mut source);
+    assert_eq!(committed, positions([(0, 4)]));
+    assert_eq!(read_to(&mut source, &committed), [], "the position passes the mark of a commit");
+    transactional.begin_transaction().unwrap();
+    send(&transactional, &topic, 0, &message(&[3.0]));
+    send(&transactional, &topic, 0, &message(&[4.0]));
+    transactional.flush(Duration::from_secs(10)).unwrap();
+    transactional.abort_transaction(Duration::from_secs(10)).unwrap();
+    let aborted = ends_now(&mut source);
+    assert_eq!(aborted, positions([(0, 7)]));
+    assert_eq!(read_to(&mut source, &aborted), [], "the position passes what was aborted, unseen");
+
+    // All over again, and from the middle of it.
+    let all = read_to(&mut opened(params(&servers, &topic)), &aborted);
+    assert_eq!(all.into_iter().map(|(_, offset, _)| offset).collect::<Vec<_>>(), [0, 1, 2]);
+    source.rewind(Timestamp::now(), &aborted).unwrap();
+    assert!(read_to(&mut source, &aborted).len() <= 3);
+}
+
+#[test]
+fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_topic(&servers, "created", 1, &[("message.timestamp.type", "CreateTime")]);
+    let error = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).err().unwrap();
+    assert!(matches!(error, Error::ProducerTime { .. }) && !error.is_transient(), "{error}");
+    let mut source = opened(Params { trust_producer_time: true, ..params(&servers, &topic) });
+    send_values(&servers, &topic, 0, &[1.0]);
+    let ends = ends_now(&mut source);
+    assert_eq!(read_to(&mut source, &ends).len(), 1);
+
+    let changing = kafka::fresh_input(&servers, 1);
+    let mut source = opened(params(&servers, &changing));
+    send_values(&servers, &changing, 0, &[1.0]);
+    assert!(matches!(event(&mut source, None), Event::Batch(_)));
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(&changing)).set("message.timestamp.type", "CreateTime");
+    administer(&servers, async |admin, options| admin.alter_configs([&setting], options).await);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let error = loop {
+        send_values(&servers, &changing, 0, &[2.0]);
+        match source.next(None, Duration::from_millis(100)) {
+            Ok(_) => assert!(Instant::now() < deadline, "the change was never seen"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::ProducerTime { .. }), "{error}");
+}
+
+#[test]
+fn a_compacted_topic_is_refused() {
+    let Some(servers) = kafka::broker() else { return };
+    let settings = [("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "compact")];
+    let topic = kafka::fresh_topic(&servers, "compacted", 1, &settings);
+    let error = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).err().unwrap();
+    assert!(matches!(error, Error::Compacted { .. }), "{error}");
+}
+
+#[test]
+fn a_new_partition_makes_reading_start_again_with_it() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    let mut source = opened(params(&servers, &topic));
+    send_values(&servers, &topic, 0, &[0.0]);
+    assert!(matches!(event(&mut source, None), Event::Batch(_)));
+    administer(&servers, async |admin, options| {
+        admin.create_partitions([&NewPartitions::new(&topic, 2)], options).await
+    });
+    let Event::Reset { why } = event(&mut source, None) else { panic!("no reset") };
+    assert!(why.contains("had 1 partitions and has 2"), "{why}");
+    assert!(matches!(event(&mut source, None), Event::Reset { .. }), "until reading starts again");
+    source.rewind(Timestamp::from_micros(0), &positions([(0, 1)])).unwrap();
+    send_values(&servers, &topic, 1, &[1.0]);
+    let ends = ends_now(&mut source);
+    assert_eq!(ends, positions([(0, 1), (1, 1)]));
+    assert_eq!(read_to(&mut source, &ends).len(), 2);
+}
+
+#[test]
+fn ends_name_a_new_partition_before_it_is_read() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    let mut source = opened(params(&servers, &topic));
+    administer(&servers, async |admin, options| {
+        admin.create_partitions([&NewPartitions::new(&topic, 2)], options).await
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let ends = ends_now(&mut source);
+    assert_eq!(ends, positions([(0, 0), (1, 0)]));
+    assert!(!source.reached(&ends).unwrap(), "a partition that is not read has not been read to its end");
+}
+
+#[test]
+fn a_topic_created_anew_stops_the_worker() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    send_values(&servers, &topic, 0, &[0.0, 1.0, 2.0]);
+    let mut source = opened(params(&servers, &topic));
+    let ends = ends_now(&mut source);
+    read_to(&mut source, &ends);
+    administer(&servers, async |admin, options| admin.delete_topics(&[&topic], options).await);
+    std::thread::sleep(Duration::from_secs(1));
+    topic::create(&kafka::at(&servers), &topic, 1, 1, &[("message.timestamp.type", "LogAppendTime")]).unwrap();
+    // More than before, so that offsets alone would not tell.
+    send_values(&servers, &topic, 0, &[10.0, 11.0, 12.0, 13.0, 14.0]);
+
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let error = loop {
+        match source.next(None, Duration::from_millis(100)) {
+            Ok(_) => assert!(Instant::now() < deadline, "the new topic was never noticed"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, Error::Recreated { .. }) && !error.is_transient(), "{error}");
+    let error = source.rewind(Timestamp::from_micros(0), &ends).unwrap_err();
+    assert!(matches!(error, Error::Recreated { .. }), "{error}");
+
+    // A worker that starts again only knows how far it had read.
+    let mut later = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
+    let error = later.rewind(Timestamp::from_micros(0), &positions([(0, 6)])).unwrap_err();
+    assert!(error.to_string().contains("partition 0 ends at 5, and was read up to 6"), "{error}");
+    let error = later.rewind(Timestamp::from_micros(0), &positions([(0, 5), (1, 1)])).unwrap_err();
+    assert!(error.to_string().contains("partition 1 is gone"), "{error}");
+    later.rewind(Timestamp::from_micros(0), &positions([(0, 5)])).unwrap();
+}
+
+fn delete_before(servers: &str, topic: &str, offset: i64) {
+    let mut list = TopicPartitionList::new();
+    list.add_partition_offset(topic, 0, Offset::Offset(offset)).unwrap();
+    administer(servers, async |admin, options| admin.delete_records(&list, options).await);
+}
+
+#[test]
+fn input_that_was_deleted_unread_stops_the_worker_until_the_loss_is_accepted() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    send_values(&servers, &topic, 0, &[0.0, 1.0, 2.0, 3.0]);
+    std::thread::sleep(Duration::from_millis(50));
+    let later = Timestamp::now();
+    std::thread::sleep(Duration::from_millis(50));
+    send_values(&servers, &topic, 0, &[4.0, 5.0]);
+    delete_before(&servers, &topic, 3);
+
+    let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
+    let error = source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap_err();
+    let Error::Deleted { partition: 0, from: 0, to: 3, .. } = error else { panic!("{error}") };
+    assert!(error.to_string().contains("add { partition = 0, from = 0, to = 3 } to 'lost'"), "{error}");
+    // Message 3 is still there and too old to matter, so nothing that matters is gone.
+    source.rewind(later, &Positions::default()).unwrap();
+    let ends = ends_now(&mut source);
+    let offsets = |found: Vec<(i32, i64, Vec<f64>)>| found.into_iter().map(|(_, offset, _)| offset).collect::<Vec<_>>();
+    assert_eq!(offsets(read_to(&mut source, &ends)), [4, 5]);
+
+    let lost = |intervals: &[(i64, i64)]| Params {
+        lost: intervals.iter().map(|&(from, to)| Lost { partition: 0, from, to }).collect(),
+        ..params(&servers, &topic)
+    };
+    assert_eq!(offsets(read_to(&mut opened(lost(&[(2, 3), (0, 2)])), &ends)), [3, 4, 5]);
+    for (intervals, expected) in [(&[(0, 2)][..], 2), (&[(1, 3)], 0), (&[(0, 1), (2, 3)], 1)] {
+        let mut source = Kafka::open(lost(intervals), columns(), Timestamp::now).unwrap();
+        let error = source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap_err();
+        let Error::Deleted { from, to: 3, .. } = error else { panic!("{error}") };
+        assert_eq!(from, expected, "{intervals:?}");
+    }
+    // Everything is gone: what it was, nobody knows.
+    delete_before(&servers, &topic, 6);
+    let error = source.rewind(later, &Positions::default()).unwrap_err();
+    assert!(matches!(error, Error::Deleted { from: 0, to: 6, .. }), "{error}");
+    // But nothing of it can be from a window that is still to come.
+    source.rewind(Timestamp::now().plus(Duration::from_secs(60)), &Positions::default()).unwrap();
+}
+
+#[test]
+fn input_that_is_deleted_ahead_of_the_reading_resets_it() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    send_values(&servers, &topic, 0, &[0.0, 1.0, 2.0, 3.0]);
+    let mut source = opened(params(&servers, &topic));
+    // Held at offset 1, so that the rest is not fetched yet.
+    let until = positions([(0, 1)]);
+    assert_eq!(read_to(&mut source, &until).len(), 1);
+    assert!(matches!(source.next(Some(&until), Duration::from_millis(300)).unwrap(), Event::Idle));
+    delete_before(&servers, &topic, 3);
+    let Event::Reset { why } = event(&mut source, None) else { panic!("no reset") };
+    assert!(why.contains("were missed"), "{why}");
+    let error = source.rewind(Timestamp::from_micros(0), &until).unwrap_err();
+    assert!(matches!(error, Error::Deleted { from: 0, to: 3, .. }), "{error}");
+}
+
+#[test]
+fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 2);
+    let sender = producer(&servers, &[]);
+    send(&sender, &topic, 0, &message(&[0.0]));
+    send(&sender, &topic, 0, &message(&[1.0])[..100]);
+    send(&sender, &topic, 0, &message(&[2.0]));
+    sender.send(BaseRecord::<(), [u8]>::to(&topic).partition(0)).map_err(|(e, _)| e).unwrap();
+    send(&sender, &topic, 0, b"not Arrow");
+    send(&sender, &topic, 0, &message(&[5.0]));
+    for value in 0..50 {
+        send(&sender, &topic, 1, &message(&[f64::from(value)]));
+    }
+    sender.flush(Duration::from_secs(10)).unwrap();
+
+    let mut source = opened(params(&servers, &topic));
+    let ends = ends_now(&mut source);
+    let (mut good, mut stuck) = (vec![], vec![]);
+    while stuck.len() < 5 {
+        match event(&mut source, Some(&ends)) {
+            Event::Batch(batch) => good.push((batch.partition, batch.offset)),
+            Event::Stuck { why } => stuck.push(why),
+            other => panic!("{other:?}"),
+        }
+    }
+    let expected = format!(
+        "the message at offset 1 of partition 0 of topic '{topic}' is broken: it ends within the metadata of an Arrow message; \
+         to go on without it, add {{ partition = 0, offset = 1 }} to 'skip'"
+    );
+    assert!(stuck.iter().all(|why| *why == expected), "{stuck:?}");
+    good.sort_unstable();
+    let others: Vec<(i32, i64)> = (0..50).map(|offset| (1, offset)).collect();
+    assert_eq!(good, [&[(0, 0)], others.as_slice()].concat(), "the other partition is read to its end");
+    assert!(!source.reached(&ends).unwrap());
+    assert!(source.reached(&positions([(0, 1), (1, 50)])).unwrap() && !source.reached(&positions([(0, 2)])).unwrap());
+
+    let listed = Params { skip: BTreeSet::from([(0, 1)]), ..params(&servers, &topic) };
+    let mut source = opened(listed);
+    let why = loop {
+        if let Event::Stuck { why } = event(&mut source, Some(&ends)) {
+            break why;
+        }
+    };
+    assert!(why.contains("offset 3 of partition 0") && why.contains("is broken: it is empty"), "{why}");
+
+    let skipping = Params { on_bad_message: OnBadMessage::Skip, ..params(&servers, &topic) };
+    let all = Params { skip: BTreeSet::from([(0, 1), (0, 3), (0, 4)]), ..params(&servers, &topic) };
+    for params in [skipping, all] {
+        let found = read_to(&mut opened(params), &ends);
+        let offsets: Vec<i64> = found.iter().filter(|(p, ..)| *p == 0).map(|(_, offset, _)| *offset).collect();
+        assert_eq!((offsets, found.len()), (vec![0, 2, 5], 53));
+    }
+}
+
+#[test]
+fn messages_may_be_large_and_compressed_by_kafka() {
+    let Some(servers) = kafka::broker() else { return };
+    let settings = [("message.timestamp.type", "LogAppendTime"), ("max.message.bytes", "20000000")];
+    let topic = kafka::fresh_topic(&servers, "large", 1, &settings);
+    let values: Vec<f64> = (0..400_000).map(f64::from).collect();
+    for codec in ["none", "lz4", "zstd", "gzip", "snappy"] {
+        let producer = producer(&servers, &[("compression.type", codec)]);
+        send(&producer, &topic, 0, &message(&values));
+        producer.flush(Duration::from_secs(20)).unwrap();
+    }
+    let mut source = opened(params(&servers, &topic));
+    let ends = ends_now(&mut source);
+    let found = read_to(&mut source, &ends);
+    assert_eq!(found.len(), 5);
+    assert!(found.iter().all(|(.., found)| *found == values));
+}
+
+#[test]
+fn ends_are_taken_on_time_though_nobody_reads() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 2);
+    let mut source = opened(params(&servers, &topic));
+    send_values(&servers, &topic, 0, &[0.0, 1.0]);
+    let cutoffs = [Timestamp::now().plus(Duration::from_secs(1)), Timestamp::now().plus(Duration::from_secs(2))];
+    for cutoff in cutoffs {
+        assert_eq!(source.ends(cutoff).unwrap(), None, "the cutoff is still to come");
+    }
+    send_values(&servers, &topic, 1, &[2.0]);
+    // Past the first cutoff and its slack, before the second.
+    std::thread::sleep(Duration::from_millis(1_500));
+    send_values(&servers, &topic, 0, &[3.0]);
+    std::thread::sleep(Duration::from_millis(1_200));
+    send_values(&servers, &topic, 0, &[4.0]);
+    assert_eq!(source.ends(cutoffs[0]).unwrap(), Some(positions([(0, 2), (1, 1)])));
+    assert_eq!(source.ends(cutoffs[1]).unwrap(), Some(positions([(0, 3), (1, 1)])));
+}
+
+#[test]
+fn ends_of_cuts_that_passed_while_the_worker_was_away_are_looked_up_by_time() {
+    let Some(servers) = kafka::broker() else { return };
+    let (stamped, trusted) = (kafka::fresh_input(&servers, 2), kafka::fresh_topic(&servers, "trusted", 2, &[]));
+    for topic in [&stamped, &trusted] {
+        send_values(&servers, topic, 0, &[0.0, 1.0]);
+        send_values(&servers, topic, 1, &[2.0]);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let cutoff = Timestamp::now();
+    std::thread::sleep(Duration::from_millis(1_500));
+    for topic in [&stamped, &trusted] {
+        send_values(&servers, topic, 0, &[3.0, 4.0]);
+    }
+    let ends = |source: &mut Kafka| loop {
+        if let Some(ends) = source.ends(cutoff).unwrap() {
+            break ends;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert_eq!(ends(&mut opened(params(&servers, &stamped))), positions([(0, 2), (1, 1)]));
+    // Producers may have bent the time, so all there is has to be read.
+    let params = Params { trust_producer_time: true, ..params(&servers, &trusted) };
+    assert_eq!(ends(&mut opened(params)), positions([(0, 4), (1, 1)]));
+}
+
+#[test]
+fn reading_starts_at_the_first_message_that_is_late_enough() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 2);
+    send_values(&servers, &topic, 0, &[0.0, 1.0]);
+    send_values(&servers, &topic, 1, &[10.0]);
+    std::thread::sleep(Duration::from_millis(50));
+    let since = Timestamp::now();
+    send_values(&servers, &topic, 0, &[2.0, 3.0]);
+    let mut source = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
+    source.rewind(since, &Positions::default()).unwrap();
+    let ends = ends_now(&mut source);
+    let mut found: Vec<f64> = read_to(&mut source, &ends).into_iter().flat_map(|(.., values)| values).collect();
+    found.sort_by(f64::total_cmp);
+    assert_eq!(found, [2.0, 3.0, 10.0], "a partition without a late enough message is read from its start");
+}
+
+#[test]
+fn a_broker_that_is_down_is_waited_for() {
+    // The mock cluster, since it can be taken down alone.
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("mocked", 1, 1).unwrap();
+    let servers = cluster.bootstrap_servers();
+    let broker = Broker::mock(&servers);
+    let mut source = opened(Params { broker, trust_producer_time: true, ..params(&servers, "mocked") });
+    assert_eq!((source.topic().id.as_str(), source.topic().partitions.as_slice()), ("mock", &[0][..]));
+    send_values(&servers, "mocked", 0, &[0.0]);
+    assert!(matches!(event(&mut source, None), Event::Batch(_)));
+    assert!(source.is_connected());
+
+    cluster.broker_down(1).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(40);
+    while source.is_connected() {
+        assert!(Instant::now() < deadline, "the broker's absence was never noticed");
+        assert!(matches!(source.next(None, Duration::from_millis(200)).unwrap(), Event::Idle));
+    }
+    let mut other =
+        Kafka::open(Params { trust_producer_time: true, ..params(&servers, "mocked") }, columns(), Timestamp::now);
+    assert!(other.as_mut().err().is_some_and(|error| error.is_transient()));
+    let ends = Timestamp::now();
+    assert_eq!(source.ends(ends).unwrap(), None);
+
+    cluster.broker_up(1).unwrap();
+    send_values(&servers, "mocked", 0, &[1.0]);
+    let Event::Batch(batch) = event(&mut source, None) else { panic!("no batch") };
+    assert_eq!((batch.offset, values(&batch)), (1, vec![1.0]));
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while source.ends(ends).unwrap().is_none() || !source.is_connected() {
+        assert!(Instant::now() < deadline, "the ends were never taken");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_topic_is_described_by_its_id_partitions_and_settings() {
+    let Some(servers) = kafka::broker() else { return };
+    let broker = kafka::at(&servers);
+    let name = kafka::fresh_input(&servers, 3);
+    let first = topic::describe(&broker, &name).unwrap();
+    assert_eq!(first.partitions, [0, 1, 2]);
+    assert_eq!(first.settings["message.timestamp.type"], "LogAppendTime");
+    assert_eq!(first.settings["retention.ms"], "-1");
+    assert_eq!(first.settings["cleanup.policy"], "delete", "defaults are listed too");
+    assert_eq!(first.id.len(), 32);
+    assert_ne!(first.id, "0".repeat(32));
+    let other = topic::describe(&broker, &kafka::fresh_input(&servers, 3)).unwrap();
+    assert_ne!(first.id, other.id);
+    assert_eq!(first, topic::describe(&broker, &name).unwrap());
+}
+
+#[test]
+fn asking_for_a_topic_does_not_create_it() {
+    let Some(servers) = kafka::broker() else { return };
+    let (broker, name) = (kafka::at(&servers), kafka::fresh_name("never"));
+    for _ in 0..2 {
+        let error = topic::describe(&broker, &name).unwrap_err();
+        assert!(matches!(error, Error::NoTopic { .. }), "{error}");
+    }
+    topic::create(&broker, &name, 1, 1, &[]).unwrap();
+    let error = topic::create(&broker, &name, 1, 1, &[]).unwrap_err();
+    assert!(!error.is_transient() && error.to_string().contains("exists already"), "{error}");
+}

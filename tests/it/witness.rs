@@ -1,0 +1,591 @@
+//! Several workers, several copies of ledgers, crashes, lost and late messages: no window is ever published in two versions or
+//! beyond the budget, and nobody gets stuck for ever. A small randomised model over the real ledger and the real step.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use bernstream::clock::Timestamp;
+use bernstream::ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use bernstream::ledger::witness::file::FileWitness;
+use bernstream::ledger::witness::kafka::{KafkaWitness, Params as WitnessParams};
+use bernstream::ledger::witness::{self, Claim, Witness};
+use bernstream::ledger::{Error, Ledger, exists};
+use bernstream::mechanism::price::Price;
+use bernstream::sink::deliver::{self, step};
+use bernstream::sink::{self, kafka::KafkaSink};
+use bernstream::source::topic;
+use bernstream::window::grid::{Grid, Span};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use crate::harness::kafka;
+use crate::harness::ledger::{
+    Fate, MemorySink, MemoryWitness, Output, Topic, at, closing, folder, genesis, params, price, sealed,
+};
+
+/// The clause that a negative control leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Without {
+    Nothing,
+    /// A claim must name the head that it follows.
+    PreviousHead,
+    /// Only rows that the witness has accepted are published.
+    Acceptance,
+    /// Reading decides, an acknowledgement does not.
+    Reading,
+    /// A witness made anew is another witness.
+    Identity,
+    /// A new ledger begins after the last block claimed.
+    LastBlock,
+}
+
+struct Model {
+    without: Without,
+    /// One worker with one volume, to which nobody does anything: only crashes, and a witness that is slow to answer.
+    is_alone: bool,
+    rng: ChaCha8Rng,
+    minute: i64,
+    draws: u64,
+    topic: Rc<RefCell<Topic>>,
+    output: Rc<RefCell<Output>>,
+    volumes: [tempfile::TempDir; 2],
+    workers: [Option<Ledger>; 2],
+    copies: Vec<Vec<u8>>,
+    /// What was drawn for, by its bytes: window and price.
+    paid: BTreeMap<Vec<u8>, (Span, Price)>,
+    checked: usize,
+    versions: BTreeMap<(Timestamp, String), Vec<u8>>,
+    released: BTreeSet<Span>,
+    block_costs: BTreeMap<Span, Price>,
+}
+
+fn grid(minutes: u64) -> Grid {
+    Grid::new(at(0), Duration::from_secs(60 * minutes)).unwrap()
+}
+
+impl Model {
+    fn new(seed: u64, without: Without) -> Self {
+        Model {
+            without,
+            is_alone: false,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            minute: 10,
+            draws: 0,
+            topic: Rc::default(),
+            output: Rc::default(),
+            volumes: [folder(), folder()],
+            workers: [None, None],
+            copies: vec![],
+            paid: BTreeMap::new(),
+            checked: 0,
+            versions: BTreeMap::new(),
+            released: BTreeSet::new(),
+            block_costs: BTreeMap::new(),
+        }
+    }
+
+    fn file(&self, who: usize) -> std::path::PathBuf {
+        self.volumes[who].path().join("ledger.sqlite")
+    }
+
+    fn witness(&self) -> MemoryWitness {
+        let mut witness = MemoryWitness::new(&self.topic);
+        if self.without == Without::PreviousHead {
+            witness.fold = |current: Option<Claim>, next| match current {
+                Some(current) if next.head.sequence <= current.head.sequence => Some(current),
+                _ => Some(next),
+            };
+        }
+        witness
+    }
+
+    fn start(&mut self, who: usize) {
+        self.workers[who] = None;
+        if exists(&params(self.volumes[who].path())) {
+            self.workers[who] = Some(Ledger::open(&params(self.volumes[who].path())).unwrap());
+        } else {
+            self.begin(who, StartMode::Run, 0, 0);
+        }
+    }
+
+    /// A new ledger on an empty volume, if it may begin; by a clock that may be behind, for which the witness makes up.
+    fn begin(&mut self, who: usize, mode: StartMode, stale: usize, behind: i64) {
+        let mut witness = self.witness();
+        witness.stale = stale;
+        let mut claim = witness.read().unwrap();
+        let identity = witness.identity().unwrap();
+        if let (Without::LastBlock, Some(claim)) = (self.without, claim.as_mut()) {
+            claim.last_block_end = at(0);
+        }
+        let is_output_untouched = self.output.borrow().0.is_empty();
+        let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
+        let clock = if claim.is_some() { self.minute - behind } else { self.minute };
+        if let Ok(start) = bootstrap(grid(60), grid(120).into(), mode, prior, at(clock)) {
+            let genesis = genesis(start.first, &identity, start.previous);
+            self.workers[who] = Some(Ledger::create(&params(self.volumes[who].path()), genesis).unwrap());
+        }
+    }
+
+    fn empty(&mut self, who: usize) {
+        self.workers[who] = None;
+        let _ = fs::remove_file(self.file(who));
+    }
+
+    /// Closes the next window if it is over: pays for it where the budget allows.
+    fn close(&mut self, who: usize) {
+        let tenths = self.rng.random_range(1..=9);
+        let Some(ledger) = &mut self.workers[who] else { return };
+        self.draws += 1;
+        let closing = closing(ledger, &["EWR", "JFK"], tenths, self.draws);
+        if closing.window.end > at(self.minute) {
+            return;
+        }
+        let (block, cost) = closing.charges[0];
+        let bytes = closing.sealed[0].bytes.clone();
+        let (window, ends) = (closing.window, closing.ends.clone());
+        if !ledger.spent(block).checked_add(cost).unwrap().is_within(price(10)) {
+            ledger.withhold(window, ends).unwrap();
+        } else {
+            ledger.pay(closing).unwrap();
+            self.paid.insert(bytes, (window, cost));
+        }
+    }
+
+    /// One step with whatever may go wrong; a worker whose step stops for good stays down.
+    fn step(&mut self, who: usize, is_calm: bool) -> bool {
+        let mut witness = self.witness();
+        let mut sink = MemorySink::new(&self.output);
+        if !is_calm {
+            witness.stale = if self.rng.random_bool(0.3) { self.rng.random_range(0..3) } else { 0 };
+            let fates = [Fate::Lands, Fate::LandsUnheard, Fate::Lost, Fate::Delayed, Fate::Doubled];
+            witness.fate = fates[self.rng.random_range(0..fates.len())];
+            sink.crashes_after = self.rng.random_bool(0.2).then(|| self.rng.random_range(0..3));
+        }
+        let Some(ledger) = &mut self.workers[who] else { return false };
+        let (without, now) = (self.without, at(self.minute));
+        let attempt = || match without {
+            Without::Acceptance | Without::Reading => careless_step(without, ledger, &mut witness, &mut sink, now),
+            _ => step(ledger, &mut witness, &mut sink, now).map(drop),
+        };
+        let Ok(outcome) = catch_unwind(AssertUnwindSafe(attempt)) else {
+            // It crashed: what was published is not remembered.
+            self.start(who);
+            return true;
+        };
+        let is_stopped = outcome.is_err_and(|error| !error.is_transient());
+        if is_stopped {
+            self.workers[who] = None;
+        }
+        !is_stopped
+    }
+
+    fn event(&mut self) {
+        let who = if self.is_alone { 0 } else { self.rng.random_range(0..2) };
+        match self.rng.random_range(0..if self.is_alone { 88 } else { 100 }) {
+            0..20 => self.minute += self.rng.random_range(0..50),
+            20..45 => self.close(who),
+            45..80 => {
+                self.step(who, false);
+            }
+            80..84 => self.start(who),
+            84..88 => {
+                let mut topic = self.topic.borrow_mut();
+                if !topic.delayed.is_empty() {
+                    let late = self.rng.random_range(0..topic.delayed.len());
+                    let claim = topic.delayed.remove(late);
+                    topic.log.push(claim);
+                }
+            }
+            88..92 => self.copies.extend(fs::read(self.file(who))),
+            92..95 if !self.copies.is_empty() => {
+                let copy = self.rng.random_range(0..self.copies.len());
+                self.workers[who] = None;
+                fs::write(self.file(who), &self.copies[copy]).unwrap();
+                self.start(who);
+            }
+            95 => {
+                self.empty(who);
+                self.start(who);
+            }
+            96..98 => {
+                self.empty(who);
+                let (stale, behind) = (self.rng.random_range(0..2), self.rng.random_range(0..300));
+                self.begin(who, StartMode::Init, stale, behind);
+            }
+            98 if self.rng.random_bool(0.2) => {
+                let mut topic = self.topic.borrow_mut();
+                topic.remake();
+                if self.without == Without::Identity {
+                    topic.id = 0;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What was published since the last look: nothing unpaid, one version of each window, no block beyond its total.
+    fn check(&mut self) -> Result<(), String> {
+        let output = self.output.borrow();
+        for sealed in &output.0[self.checked..] {
+            let Some((window, cost)) = self.paid.get(&sealed.bytes) else { return Err("unpaid".into()) };
+            let slot = (window.start, sealed.key.clone());
+            if self.versions.entry(slot).or_insert_with(|| sealed.bytes.clone()) != &sealed.bytes {
+                return Err(format!("two versions of the window that starts at {}", window.start));
+            }
+            if self.released.insert(*window) {
+                let cost_so_far = self.block_costs.entry(grid(120).span_of(window.start)).or_insert(price(0));
+                *cost_so_far = cost_so_far.checked_add(*cost).unwrap();
+                if !cost_so_far.is_within(price(10)) {
+                    return Err(format!("the block of the window that starts at {} is overspent", window.start));
+                }
+            }
+        }
+        self.checked = output.0.len();
+        Ok(())
+    }
+
+    /// Once everything works again, a worker goes on, at worst with a new ledger.
+    fn recover(&mut self) -> Result<(), String> {
+        self.workers[1] = None;
+        self.topic.borrow_mut().delayed.clear();
+        for attempt in 0..if self.is_alone { 1 } else { 2 } {
+            if attempt == 0 {
+                self.start(0)
+            } else {
+                self.begin(0, StartMode::Init, 0, 0)
+            }
+            let before = self.output.borrow().0.len();
+            for _ in 0..6 {
+                self.minute += 60;
+                self.close(0);
+                self.step(0, true);
+                self.step(0, true);
+            }
+            let is_going = self.workers[0].as_ref().is_some_and(|ledger| ledger.unpublished().unwrap() == 0);
+            if is_going && self.output.borrow().0.len() > before {
+                return self.check();
+            }
+            self.empty(0);
+        }
+        Err("stuck".into())
+    }
+}
+
+/// The step, without a clause.
+fn careless_step(
+    without: Without,
+    ledger: &mut Ledger,
+    witness: &mut MemoryWitness,
+    sink: &mut MemorySink,
+    now: Timestamp,
+) -> Result<(), deliver::Error> {
+    let accepted = witness.read()?.map(|claim| claim.head);
+    if without == Without::Reading {
+        ledger.recognise(&witness.identity()?, accepted.as_ref())?;
+    }
+    let mut published = accepted;
+    if let Some(claim) = ledger.claim(accepted.as_ref())? {
+        witness.append(&claim)?;
+        published = Some(claim.head);
+    }
+    if without == Without::Acceptance {
+        published = Some(*ledger.head());
+    }
+    while let Some(paid) = published.map_or(Ok(None), |head| ledger.deliverable(&head, None, now))? {
+        sink::Sink::publish(sink, &paid)?;
+        ledger.mark_published(std::slice::from_ref(&paid), now)?;
+    }
+    Ok(())
+}
+
+fn run(seed: u64, without: Without, is_alone: bool) -> Result<usize, String> {
+    let mut model = Model::new(seed, without);
+    model.is_alone = is_alone;
+    model.start(0);
+    if !is_alone {
+        model.start(1);
+    }
+    for _ in 0..200 {
+        model.event();
+        model.check()?;
+    }
+    let published = model.versions.len();
+    model.recover()?;
+    Ok(published)
+}
+
+fn finds_no_violation(is_alone: bool, least: usize) {
+    let run = |seed| run(seed, Without::Nothing, is_alone).unwrap_or_else(|why| panic!("{seed}: {why}"));
+    let published: usize = (0..400).map(run).sum();
+    // The model does something: messages of different windows and keys, before all is calm.
+    assert!(published > 400 * least, "{published}");
+}
+
+#[test]
+fn no_window_is_published_twice_or_unpaid_and_nobody_is_stuck() {
+    finds_no_violation(false, 4);
+}
+
+#[test]
+fn crashes_alone_never_need_the_operator() {
+    finds_no_violation(true, 12);
+}
+
+fn finds_a_violation(without: Without) {
+    let violation = |seed| run(seed, without, false).err().filter(|why| why != "stuck");
+    let found = (0..2000).find_map(|seed| violation(seed).map(|why| (seed, why)));
+    assert!(found.is_some(), "the model does not see that {without:?} is missing");
+}
+
+#[test]
+fn the_previous_head_must_be_named() {
+    finds_a_violation(Without::PreviousHead);
+}
+
+#[test]
+fn only_accepted_rows_may_be_published() {
+    finds_a_violation(Without::Acceptance);
+}
+
+#[test]
+fn an_acknowledgement_decides_nothing() {
+    finds_a_violation(Without::Reading);
+}
+
+#[test]
+fn a_witness_made_anew_must_be_noticed() {
+    finds_a_violation(Without::Identity);
+}
+
+#[test]
+fn a_new_ledger_must_begin_after_the_last_block_claimed() {
+    finds_a_violation(Without::LastBlock);
+}
+
+// The witness as a file.
+
+fn a_claim(previous: Option<&Claim>, sequence: u64) -> Claim {
+    let head = format!(r#"{{"sequence":{sequence},"digest":"{:064x}"}}"#, sequence + 77);
+    let head = serde_json::from_str(&head).unwrap();
+    Claim { previous: previous.map(|claim| claim.head), head, last_block_end: at(0) }
+}
+
+#[test]
+fn a_witness_file_says_what_was_appended() {
+    let folder = folder();
+    let path = folder.path().join("out/witness");
+    assert!(matches!(FileWitness::open(&path), Err(witness::Error::Missing { .. })));
+    FileWitness::create(&path).unwrap();
+    let mut one = FileWitness::open(&path).unwrap();
+    FileWitness::create(&path).unwrap();
+    let mut two = FileWitness::open(&path).unwrap();
+    assert_eq!(one.read().unwrap(), None);
+    let first = a_claim(None, 0);
+    let second = a_claim(Some(&first), 3);
+    one.append(&first).unwrap();
+    two.append(&a_claim(None, 1)).unwrap();
+    two.append(&second).unwrap();
+    for witness in [&mut one, &mut two] {
+        assert_eq!(witness.read().unwrap(), Some(second));
+    }
+    assert_eq!(one.identity().unwrap(), two.identity().unwrap());
+    assert_eq!(fs::read_dir(folder.path().join("out")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_claim_that_a_crash_has_torn_is_void_and_in_nobodys_way() {
+    let folder = folder();
+    let path = folder.path().join("witness");
+    FileWitness::create(&path).unwrap();
+    let mut witness = FileWitness::open(&path).unwrap();
+    let start = fs::read(&path).unwrap();
+    let first = a_claim(None, 0);
+    witness.append(&first).unwrap();
+    let whole = fs::read(&path).unwrap();
+    for length in start.len()..whole.len() {
+        fs::write(&path, &whole[..length]).unwrap();
+        let mut witness = FileWitness::open(&path).unwrap();
+        assert_eq!(witness.read().unwrap(), None, "{length}");
+        let other = a_claim(None, 5);
+        witness.append(&other).unwrap();
+        // Only its last byte was missing: then it was there first.
+        let expected = if length == whole.len() - 1 { first } else { other };
+        assert_eq!(witness.read().unwrap(), Some(expected), "{length}");
+    }
+    fs::write(&path, [whole.as_slice(), b"\xff\x00{\n"].concat()).unwrap();
+    assert_eq!(FileWitness::open(&path).unwrap().read().unwrap(), Some(first));
+}
+
+#[test]
+fn a_witness_file_that_was_replaced_is_noticed() {
+    let folder = folder();
+    let path = folder.path().join("witness");
+    FileWitness::create(&path).unwrap();
+    let mut witness = FileWitness::open(&path).unwrap();
+    let older = fs::read(&path).unwrap();
+    witness.append(&a_claim(None, 0)).unwrap();
+    witness.read().unwrap();
+    fs::write(folder.path().join("copy"), older).unwrap();
+    fs::rename(folder.path().join("copy"), &path).unwrap();
+    assert!(matches!(witness.read(), Err(witness::Error::Damaged { .. })));
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(witness.read(), Err(witness::Error::Missing { .. })));
+    assert!(matches!(witness.append(&a_claim(None, 0)), Err(witness::Error::Missing { .. })));
+    FileWitness::create(&path).unwrap();
+    let before = witness.identity().unwrap();
+    let mut anew = FileWitness::open(&path).unwrap();
+    assert_ne!(anew.identity().unwrap(), before);
+}
+
+// The witness as a topic of a real broker.
+
+fn witness_params(servers: &str) -> WitnessParams {
+    WitnessParams { broker: kafka::at(servers), topic: kafka::fresh_name("witness"), min_insync_replicas: 1 }
+}
+
+#[test]
+fn a_witness_topic_says_what_was_appended() {
+    let Some(servers) = kafka::broker() else { return };
+    let witness_topic = witness_params(&servers);
+    assert!(matches!(KafkaWitness::open(&witness_topic), Err(witness::Error::Missing { .. })));
+    KafkaWitness::create(&witness_topic, 1).unwrap();
+    let mut one = KafkaWitness::open(&witness_topic).unwrap();
+    let mut two = KafkaWitness::open(&witness_topic).unwrap();
+    assert_eq!(one.read().unwrap(), None);
+    let first = a_claim(None, 0);
+    let second = a_claim(Some(&first), 3);
+    one.append(&first).unwrap();
+    two.append(&a_claim(None, 1)).unwrap();
+    assert_eq!(one.read().unwrap(), Some(first));
+    two.append(&second).unwrap();
+    for witness in [&mut one, &mut two] {
+        assert_eq!(witness.read().unwrap(), Some(second));
+    }
+    assert_eq!(one.identity().unwrap(), two.identity().unwrap());
+    assert_eq!(KafkaWitness::open(&witness_topic).unwrap().read().unwrap(), Some(second));
+}
+
+#[test]
+fn a_witness_topic_that_could_lose_a_record_is_refused() {
+    let Some(servers) = kafka::broker() else { return };
+    let good = [("retention.bytes", "-1"), ("unclean.leader.election.enable", "false"), ("min.insync.replicas", "1")];
+    for bad in [
+        ("cleanup.policy", "compact"),
+        ("cleanup.policy", "compact,delete"),
+        ("retention.ms", "1000"),
+        ("retention.bytes", "1000"),
+        ("unclean.leader.election.enable", "true"),
+    ] {
+        let witness_topic = witness_params(&servers);
+        let settings = [("retention.ms", "-1")].iter().chain(&good).filter(|(name, _)| *name != bad.0).copied();
+        let settings: Vec<_> = settings.chain([bad]).collect();
+        topic::create(&witness_topic.broker, &witness_topic.topic, 1, 1, &settings).unwrap();
+        let error = KafkaWitness::open(&witness_topic).err().unwrap();
+        assert!(matches!(&error, witness::Error::Setting { setting, .. } if setting == bad.0), "{error}");
+    }
+    let mut witness_topic = witness_params(&servers);
+    KafkaWitness::create(&witness_topic, 1).unwrap();
+    witness_topic.min_insync_replicas = 2;
+    let error = KafkaWitness::open(&witness_topic).err().unwrap();
+    assert!(matches!(&error, witness::Error::Setting { setting, .. } if setting == "min.insync.replicas"), "{error}");
+    witness_topic.topic = kafka::fresh_topic(&servers, "witness", 2, &good);
+    let error = KafkaWitness::open(&witness_topic).err().unwrap();
+    assert!(matches!(&error, witness::Error::Setting { setting, .. } if setting == "partitions"), "{error}");
+}
+
+fn administer<T>(
+    servers: &str,
+    work: impl AsyncFnOnce(&rdkafka::admin::AdminClient<rdkafka::client::DefaultClientContext>) -> T,
+) -> T {
+    let admin = kafka::at(servers).client_config().expect("settings").create().unwrap();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work(&admin))
+}
+
+#[test]
+fn a_witness_topic_that_lost_its_beginning_or_was_made_anew_is_noticed() {
+    let Some(servers) = kafka::broker() else { return };
+    let witness_topic = witness_params(&servers);
+    KafkaWitness::create(&witness_topic, 1).unwrap();
+    let mut witness = KafkaWitness::open(&witness_topic).unwrap();
+    witness.append(&a_claim(None, 0)).unwrap();
+    witness.append(&a_claim(None, 1)).unwrap();
+    witness.read().unwrap();
+    let before = witness.identity().unwrap();
+    let mut start = rdkafka::TopicPartitionList::new();
+    start.add_partition_offset(&witness_topic.topic, 0, rdkafka::Offset::Offset(1)).unwrap();
+    administer(&servers, async |admin| admin.delete_records(&start, &Default::default()).await.map(drop)).unwrap();
+    assert!(matches!(witness.read(), Err(witness::Error::Damaged { .. })));
+    let mut late = KafkaWitness::open(&witness_topic).unwrap();
+    assert!(matches!(late.read(), Err(witness::Error::Damaged { .. })));
+
+    administer(&servers, async |admin| {
+        admin.delete_topics(&[&witness_topic.topic], &Default::default()).await.map(drop)
+    })
+    .unwrap();
+    let again = || KafkaWitness::create(&witness_topic, 1).is_ok();
+    assert!((0..50).any(|_| again() || {
+        std::thread::sleep(Duration::from_millis(100));
+        false
+    }));
+    let is_noticed = (0..50).any(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        match witness.read() {
+            Ok(_) => witness.identity().is_ok_and(|identity| identity != before),
+            Err(error) => !error.is_transient(),
+        }
+    });
+    assert!(is_noticed);
+}
+
+#[test]
+fn a_copy_beside_a_worker_publishes_nothing_on_a_real_broker() {
+    let Some(servers) = kafka::broker() else { return };
+    let witness_topic = witness_params(&servers);
+    KafkaWitness::create(&witness_topic, 1).unwrap();
+    let output = sink::kafka::Params {
+        broker: witness_topic.broker.clone(),
+        topic: kafka::fresh_topic(&servers, "output", 3, &[]),
+    };
+    assert!(sink::kafka::is_untouched(&output).unwrap());
+    let (here, there) = (folder(), folder());
+    let mut witnesses = [KafkaWitness::open(&witness_topic).unwrap(), KafkaWitness::open(&witness_topic).unwrap()];
+    let mut sink = KafkaSink::open(&output).unwrap();
+    let identity = witnesses[0].identity().unwrap();
+    let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), &identity, None)).unwrap();
+    let now = at(100_000);
+    step(&mut ledger, &mut witnesses[0], &mut sink, now).unwrap();
+    fs::copy(here.path().join("ledger.sqlite"), there.path().join("ledger.sqlite")).unwrap();
+    let mut copy = Ledger::open(&params(there.path())).unwrap();
+    ledger.pay(closing(&ledger, &["EWR", "JFK"], 1, 1)).unwrap();
+    copy.pay(closing(&copy, &["EWR", "JFK"], 1, 2)).unwrap();
+    step(&mut ledger, &mut witnesses[0], &mut sink, now).unwrap();
+    let error = step(&mut copy, &mut witnesses[1], &mut sink, now).unwrap_err();
+    assert!(matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })), "{error}");
+    assert_eq!(step(&mut ledger, &mut witnesses[0], &mut sink, now).unwrap().published, 2);
+    assert!(!sink::kafka::is_untouched(&output).unwrap());
+    let mut found = vec![];
+    sink::kafka::each_message(&output, |_, sealed| found.push(sealed)).unwrap();
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    let window = Span { start: at(0), end: at(60) };
+    assert_eq!(found, [sealed(window, "EWR", 1), sealed(window, "JFK", 1)]);
+}
+
+#[test]
+fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
+    let Some(servers) = kafka::broker() else { return };
+    let small = kafka::fresh_topic(&servers, "output", 1, &[("max.message.bytes", "500")]);
+    let output = sink::kafka::Params { broker: kafka::at(&servers), topic: small };
+    let mut sink = KafkaSink::open(&output).unwrap();
+    let folder = folder();
+    let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
+    ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+    let paid = ledger.deliverable(ledger.head(), None, at(999)).unwrap().unwrap();
+    for _ in 0..2 {
+        let error = sink::Sink::publish(&mut sink, &paid).unwrap_err();
+        assert!(matches!(error, sink::Error::TooLarge { .. }) && !error.is_transient(), "{error}");
+    }
+}

@@ -1,0 +1,37 @@
+//! Everything that can be said of functions, noise, prices and synopses without a process, a broker or a database: one
+//! program, because each that is linked costs seconds.
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod audit;
+mod batches;
+mod bayes;
+mod blackbox;
+mod caller;
+mod continual;
+mod covariance;
+mod decode;
+mod euclidean;
+mod evaluators;
+mod expression;
+mod kept;
+mod kernel_form;
+mod machine;
+mod moments;
+mod noise;
+mod online;
+mod papers_density;
+mod papers_machine;
+mod papers_noise;
+mod papers_regression;
+mod planner;
+mod pld;
+mod priestley_chao;
+mod query;
+mod regression;
+mod sampler;
+mod sensitivity;
+mod statistics;
+mod synopsis;
+mod window;
