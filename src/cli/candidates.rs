@@ -1,7 +1,7 @@
 //! What `"auto"` looked at, took, and expects of it, in words.
 
-use crate::cli::Failure;
-use crate::cli::explain::show;
+use crate::cli::failure::Failure;
+use crate::cli::figures::three_digits;
 use crate::config::body::Coordinates;
 use crate::config::{Release, Settings, auto};
 use crate::mechanism::choice::Candidates;
@@ -33,7 +33,7 @@ pub fn looked_at(table: &auto::Table, release: &Release) -> Vec<String> {
             Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
             Coordinates::Points { most } => format!("{most} points"),
         };
-        let [noise, approximation, both] = [expected.noise, expected.approximation, expected.error].map(show);
+        let [noise, approximation, both] = [expected.noise, expected.approximation, expected.error].map(three_digits);
         format!("{mark} {body:<17} {on:<20} {values:<8} {noise:<10} {approximation:<14} {both}")
     }));
     let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
@@ -72,7 +72,7 @@ pub fn readings(
     let quantity = &release.function.quantity;
     Ok(vec![format!(
         "expected largest error as published {}, smoothed by its posterior {} ({quantity}): {best}",
-        show(published),
-        show(smoothed)
+        three_digits(published),
+        three_digits(smoothed)
     )])
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::print::{note, report};
+use crate::cli::failure::Failure;
+use crate::cli::print::{note, report, section};
 use crate::cli::progress::during;
-use crate::cli::{Failure, section};
 use crate::clock::micros;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::ledger::witness;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 
-use crate::cli::Failure;
+use crate::cli::failure::Failure;
 use crate::cli::print::note;
 use crate::source::broker::{Broker, Identity, Mechanism, Sasl, Security, Tls};
 

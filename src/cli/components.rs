@@ -2,7 +2,7 @@
 
 use tracing::{info, warn};
 
-use crate::cli::Failure;
+use crate::cli::failure::Failure;
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, differences, normalised};
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
@@ -197,6 +197,12 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> 
 
 fn refused(why: String) -> OpenError {
     OpenError { failure: Failure::Ledger(why), is_transient: false }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        error.failure
+    }
 }
 
 impl From<source::Error> for OpenError {

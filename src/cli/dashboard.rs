@@ -10,8 +10,9 @@ use tokio::runtime::Runtime;
 use tracing::error;
 
 use crate::cli::cluster::Cluster;
+use crate::cli::failure::Failure;
 use crate::cli::print::line;
-use crate::cli::{Failure, run};
+use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::clock::Timestamp;
 use crate::config::Output;
 use crate::feed::topic::{self, History};
@@ -81,8 +82,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         error => Failure::Unavailable(error.to_string()),
     })?;
     let stop = Stop::default();
-    let runtime = run::runtime()?;
-    run::stop_on_signal(&runtime, &stop);
+    let runtime = runtime()?;
+    stop_on_signal(&runtime, &stop);
     line(format_args!("dashboard of {origin}: {}", url(&listener)?))?;
     let _until_the_end = open(listener, origin, &runtime)?;
     while !stop.asked() {

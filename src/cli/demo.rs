@@ -18,8 +18,10 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedPr
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::cli::chart::{self, Point};
+use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
-use crate::cli::{Failure, dashboard, run};
+use crate::cli::runtime::{runtime, stop_on_signal};
+use crate::cli::{dashboard, run};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings};
 use crate::pipeline::Stop;
@@ -79,8 +81,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 
     let stop = Stop::default();
-    let runtime = run::runtime()?;
-    run::stop_on_signal(&runtime, &stop);
+    let runtime = runtime()?;
+    stop_on_signal(&runtime, &stop);
     let _until_the_end = dashboard::open(page, dashboard::origin(&settings.output), &runtime)?;
     thread::scope(|scope| {
         let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));

@@ -3,13 +3,13 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use crate::cli::Failure;
 use crate::cli::cluster::Cluster;
-use crate::cli::newest::Topic;
+use crate::cli::failure::Failure;
+use crate::cli::figures::{above_noise, ten_digits};
+use crate::cli::newest::{self, Topic};
 use crate::cli::print::{line, note, unprinted};
 use crate::cli::progress::during;
 use crate::cli::reading::{Reading, Width};
-use crate::source;
 use crate::synopsis::approximation::ApproximationBand;
 use crate::synopsis::description::{Choice, Classifier, Definition, Density, Description, Target};
 use crate::synopsis::{self, Evaluator, Synopsis};
@@ -81,33 +81,24 @@ pub enum Error {
     #[error("this synopsis is no density: leave out --density")]
     NoDensity,
     #[error(transparent)]
-    Broker(#[from] source::Error),
+    Topic(#[from] newest::Error),
     #[error(transparent)]
     Arguments(#[from] Failure),
-    #[error("topic '{topic}' does not exist on {brokers}; check its name")]
-    NoTopic { topic: String, brokers: String },
-    #[error("{brokers} stopped answering while '{topic}' was read")]
-    Silent { topic: String, brokers: String },
-    #[error("'{topic}' has synopses of several releases or keys: add {groups}")]
-    Several { topic: String, groups: String },
-    #[error("no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses)")]
-    NoMatch { topic: String, messages: u64, unreadable: u64 },
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let error = match error {
             Error::Print(error) => return unprinted(&error),
-            Error::Broker(error) => return error.into(),
+            Error::Topic(error) => return error.into(),
             Error::Arguments(failure) => return failure,
             error => error,
         };
         let why = std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
         let text = format!("{error}{why}");
         match error {
-            Error::Read { .. } | Error::NoTopic { .. } | Error::Silent { .. } => Failure::Unavailable(text),
+            Error::Read { .. } => Failure::Unavailable(text),
             Error::NoDensity
-            | Error::Several { .. }
             | Error::Synopsis(synopsis::Error::NoFunction)
             | Error::Synopsis(
                 synopsis::Error::OutsideDomain { .. }
@@ -213,7 +204,7 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
         let shown = |x: f64| above_noise(possible(x) / by, half.unwrap_or(value.abs() / 1e3) / by);
         let values = std::iter::once(value).chain(half.into_iter().flat_map(|half| [value - half, value + half]));
         let mut cells: Vec<String> =
-            point.iter().map(|x| digits(*x)).chain(values.map(shown)).map(|x| x.to_string()).collect();
+            point.iter().map(|x| ten_digits(*x)).chain(values.map(shown)).map(|x| x.to_string()).collect();
         if let Target::Classifier(classifier) = &about.target {
             cells.push(class(classifier, value, half.unwrap_or(0.0)));
         }
@@ -244,7 +235,9 @@ fn cumulative(
     let mut rows = Vec::new();
     for point in points(about, by) {
         let value = above_noise(function.evaluate(&point)?, 1e-2);
-        rows.push(point.iter().map(|x| digits(*x)).chain([value]).map(|x| x.to_string()).collect::<Vec<_>>().join(","));
+        rows.push(
+            point.iter().map(|x| ten_digits(*x)).chain([value]).map(|x| x.to_string()).collect::<Vec<_>>().join(","),
+        );
     }
     writeln!(out, "{},value", columns(about))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
@@ -273,19 +266,6 @@ fn class(classifier: &Classifier, score: f64, half_width: f64) -> String {
     } else {
         format!("{label} <= {above}")
     }
-}
-
-/// To a hundredth of the noise or finer: more digits say nothing.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 17")]
-pub(super) fn above_noise(x: f64, half_width: f64) -> f64 {
-    let decimals = (2.0 - half_width.log10().floor()).clamp(0.0, 17.0) as usize;
-    // Zero has no sign.
-    format!("{x:.decimals$}").parse().unwrap_or(x) + 0.0
-}
-
-/// Ten digits: more show how the machine rounds.
-fn digits(x: f64) -> f64 {
-    format!("{x:.9e}").parse().unwrap_or(x)
 }
 
 /// The points asked for, or a grid over the domain, the last axis fastest.
@@ -385,16 +365,6 @@ mod tests {
         };
         assert_eq!(width("file --at 75 --order 2"), width("file --at 75"));
         assert_ne!(width("file --at 75 --order 5"), width("file --at 75"));
-    }
-
-    #[test]
-    fn numbers_end_where_the_noise_begins() {
-        for (x, half_width, shown) in
-            [(62.664_487, 8.099, 62.66), (0.180_96, 0.0373, 0.181), (-1e-9, 0.5, 0.0), (123_456.7, 5e4, 123_457.0)]
-        {
-            assert_eq!(above_noise(x, half_width).to_string(), shown.to_string());
-        }
-        assert_eq!(above_noise(0.1, 0.0), 0.1);
     }
 
     #[test]

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use crate::accountant::policy::Policy;
 use crate::cli::budget_forecast::budget;
-use crate::cli::print::print;
+use crate::cli::candidates;
+use crate::cli::failure::Failure;
+use crate::cli::figures::{float, three_digits};
+use crate::cli::print::{print, section};
 use crate::cli::progress::during;
-use crate::cli::{Failure, candidates, section};
 use crate::config::over::WindowKind;
 use crate::config::{self, Release, Settings, guarantee};
 use crate::mechanism::NoiseDistribution;
@@ -149,15 +151,15 @@ impl<'s> Plan<'s> {
             format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
             format!(
                 "that is {} times the most that it changes one of them, {} {}",
-                show(units / self.sup),
-                show(self.in_natural_units(self.sup)),
+                three_digits(units / self.sup),
+                three_digits(self.in_natural_units(self.sup)),
                 self.release.function.quantity
             ),
         ];
         if self.release.body.law() == NoiseDistribution::DiscreteLaplace
             && self.release.shape().basis == Basis::Bernstein
         {
-            let papers = show(float(self.release.shape().values() as u64) * self.sup / units);
+            let papers = three_digits(float(self.release.shape().values() as u64) * self.sup / units);
             lines.push(format!(
                 "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this \
                  sensitivity"
@@ -170,14 +172,14 @@ impl<'s> Plan<'s> {
         let scale = self.scale(self.release.payment.own())?;
         let quantity = &self.release.function.quantity;
         let (middle, corner) = self.half_widths(scale);
-        let natural = |units: f64| show(self.in_natural_units(units));
-        let units = |units: f64| show(units / self.sup);
+        let natural = |units: f64| three_digits(self.in_natural_units(units));
+        let units = |units: f64| three_digits(units / self.sup);
         let expected = self.band.expected_sup * scale;
         Ok(vec![
             format!(
                 "{} noise of scale {} grid units = {} {quantity}",
                 self.release.body.law(),
-                show(scale),
+                three_digits(scale),
                 natural(scale)
             ),
             format!(
@@ -207,7 +209,7 @@ impl<'s> Plan<'s> {
             // Half a price that is just possible may not be.
             let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
-            let (scale, middle) = (show(scale / self.sup), show(middle / self.sup));
+            let (scale, middle) = (three_digits(scale / self.sup), three_digits(middle / self.sup));
             lines.push(format!("{:<34} {scale:<34} {middle}", price.to_string()));
         }
         lines
@@ -236,7 +238,7 @@ impl<'s> Plan<'s> {
                 Points::choose(kernel, self.release.shape().dimensions, points.len()).map_or(1.0, |p| p.power());
             return vec![format!(
                 "without noise, a synopsis of one record is off by at most {} % of its peak",
-                show(100.0 * power)
+                three_digits(100.0 * power)
             )];
         }
         let widths = self.release.axes.iter().map(|axis| axis.max - axis.min);
@@ -245,7 +247,7 @@ impl<'s> Plan<'s> {
         let say = |share: f64| {
             format!(
                 "without noise, a synopsis of one record is off by up to {} % of its peak (the worst of a grid of places)",
-                show(100.0 * share)
+                three_digits(100.0 * share)
             )
         };
         shares.into_iter().map(say).collect()
@@ -298,7 +300,11 @@ impl<'s> Plan<'s> {
         ];
         lines.extend(counts.into_iter().map(|count| {
             let deviation = self.worst(series, count);
-            format!("  {count:<10} {:<12} {} times", show(deviation / self.sup), show(deviation / fresh))
+            format!(
+                "  {count:<10} {:<12} {} times",
+                three_digits(deviation / self.sup),
+                three_digits(deviation / fresh)
+            )
         }));
         lines
     }
@@ -344,12 +350,12 @@ fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failur
             "bandwidths, for {}: from counts of records in {BINS} parts of each axis, each off by about {} records; taken is \
              the candidate nearest to 0.9 (interquartile range / 1.34) n^(-1 / (axes + 4))",
             choice.price,
-            show(choice.mechanism(protected).map_err(refused)?.noise())
+            three_digits(choice.mechanism(protected).map_err(refused)?.noise())
         ));
         for function in choice.candidates.iter() {
             let scale = float(settings.mechanism_of(release, function).map_err(refused)?.scale().units());
             if let Target::Density(Density { kernel: Smoothing::Bandwidths(lengths), .. }) = &function.about {
-                lines.push(format!("  {lengths:?}: noise of scale {} {quantity}", show(scale * function.unit)));
+                lines.push(format!("  {lengths:?}: noise of scale {} {quantity}", three_digits(scale * function.unit)));
             }
         }
     }
@@ -360,47 +366,11 @@ fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failur
             "order, for {}: the one with the smallest expected noise + approximation at the lattice, each known to about {} \
              {quantity}",
             choice.price,
-            show(2.0_f64.sqrt() * float(order.scale()) * release.function.unit)
+            three_digits(2.0_f64.sqrt() * float(order.scale()) * release.function.unit)
         ));
     }
     if !lines.is_empty() {
         lines.push("what is said below holds for the first candidates".to_owned());
     }
     Ok(lines)
-}
-
-/// A figure to show: three significant digits, and plain where that is readable.
-pub(super) fn show(value: f64) -> String {
-    let size = value.abs();
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    if !(1e-3..1e6).contains(&size) {
-        return format!("{value:.2e}");
-    }
-    match size {
-        100.0.. => format!("{value:.0}"),
-        10.0.. => format!("{value:.1}"),
-        1.0.. => format!("{value:.2}"),
-        0.1.. => format!("{value:.3}"),
-        0.01.. => format!("{value:.4}"),
-        _ => format!("{value:.5}"),
-    }
-}
-
-/// A figure to show: nothing that is charged or drawn comes from it.
-#[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-fn float(count: u64) -> f64 {
-    count as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn figures_have_three_digits() {
-        let shown = [0.0, 12.345, 0.012_345, 1234.5, 1.5e9, 2e-7].map(show);
-        assert_eq!(shown, ["0", "12.3", "0.0123", "1234", "1.50e9", "2.00e-7"]);
-    }
 }

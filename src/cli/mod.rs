@@ -10,6 +10,8 @@ pub mod dashboard;
 pub mod demo;
 pub mod evaluate;
 pub mod explain;
+mod failure;
+mod figures;
 pub mod ledger;
 mod newest;
 pub mod components;
@@ -19,16 +21,16 @@ mod progress;
 pub mod query;
 mod reading;
 pub mod run;
+pub mod runtime;
 pub mod sample;
 mod shell;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
+pub use self::failure::Failure;
 use crate::cli::print::note;
-use crate::sink::deliver;
-use crate::{config, pipeline};
 
 /// Private functions from a stream: windowed records in, differentially private synopses out.
 #[derive(Debug, Parser)]
@@ -66,38 +68,6 @@ enum Command {
     Completions(shell::Arguments),
 }
 
-/// Why a command failed, by what the caller should do about it.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The configuration or the arguments must be changed.
-    #[error("{0}")]
-    Configuration(String),
-    /// A broker, topic or file could not be reached.
-    #[error("{0}")]
-    Unavailable(String),
-    /// The ledger or its witness stops the worker.
-    #[error("{0}")]
-    Ledger(String),
-    #[error("{0}")]
-    Other(String),
-    /// Whoever read the output has seen enough.
-    #[error("nobody reads the output on")]
-    Unread,
-}
-
-impl Failure {
-    /// The code of `sysexits.h` that fits.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Failure::Configuration(_) => 78,
-            Failure::Unavailable(_) => 69,
-            Failure::Ledger(_) => 74,
-            Failure::Other(_) => 70,
-            Failure::Unread => 0,
-        }
-    }
-}
-
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
@@ -112,7 +82,7 @@ pub fn main() -> ExitCode {
         Command::Produce(arguments) => produce::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Schema => shell::schema(),
-        Command::Completions(arguments) => shell::completions(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments, &mut Cli::command()),
     };
     match done {
         Ok(()) | Err(Failure::Unread) => ExitCode::SUCCESS,
@@ -120,43 +90,5 @@ pub fn main() -> ExitCode {
             note(format_args!("error: {failure}"));
             ExitCode::from(failure.exit_code())
         }
-    }
-}
-
-impl From<config::Faults> for Failure {
-    fn from(faults: config::Faults) -> Self {
-        Failure::Configuration(faults.to_string())
-    }
-}
-
-impl From<config::Error> for Failure {
-    fn from(error: config::Error) -> Self {
-        Failure::Configuration(error.to_string())
-    }
-}
-
-impl From<pipeline::Error> for Failure {
-    fn from(error: pipeline::Error) -> Self {
-        use pipeline::Error;
-        let text = error.to_string();
-        match error {
-            Error::Source(_) => Failure::Unavailable(text),
-            Error::Ledger(_) | Error::Deliver(deliver::Error::Ledger(_) | deliver::Error::Witness(_)) => {
-                Failure::Ledger(text)
-            }
-            Error::Deliver(deliver::Error::Sink(_)) => Failure::Unavailable(text),
-            Error::Mechanism(_) | Error::Continual(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
-        }
-    }
-}
-
-/// Adds a heading and its lines, indented, to a text.
-fn section(text: &mut String, heading: &str, lines: &[String]) {
-    text.push_str(heading);
-    text.push('\n');
-    for line in lines {
-        text.push_str("  ");
-        text.push_str(line);
-        text.push('\n');
     }
 }

@@ -7,7 +7,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
-use crate::cli::evaluate::Error;
+use crate::cli::failure::Failure;
 use crate::cli::progress::{Progress, part};
 use crate::clock::Timestamp;
 use crate::feed;
@@ -17,6 +17,33 @@ use crate::synopsis::Synopsis;
 
 /// How many releases and keys an error names.
 const NAMED: usize = 10;
+
+/// Why there is no newest synopsis.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Broker(#[from] source::Error),
+    #[error("topic '{topic}' does not exist on {brokers}; check its name")]
+    NoTopic { topic: String, brokers: String },
+    #[error("{brokers} stopped answering while '{topic}' was read")]
+    Silent { topic: String, brokers: String },
+    #[error("'{topic}' has synopses of several releases or keys: add {groups}")]
+    Several { topic: String, groups: String },
+    #[error("no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses)")]
+    NoMatch { topic: String, messages: u64, unreadable: u64 },
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let text = error.to_string();
+        match error {
+            Error::Broker(error) => error.into(),
+            Error::NoTopic { .. } | Error::Silent { .. } => Failure::Unavailable(text),
+            Error::Several { .. } => Failure::Configuration(text),
+            Error::NoMatch { .. } => Failure::Other(text),
+        }
+    }
+}
 
 /// Which topic, and which of its synopses.
 #[derive(Clone, Debug, clap::Args)]

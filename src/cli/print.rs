@@ -5,7 +5,7 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
-use crate::cli::Failure;
+use crate::cli::failure::Failure;
 
 /// Prints on standard output. Where nobody reads on that is [`Failure::Unread`], which ends a command without a word.
 pub fn print(text: impl Display) -> Result<(), Failure> {
@@ -35,5 +35,16 @@ pub fn unprinted(error: &io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Failure::Unread,
         _ => Failure::Other(format!("cannot print: {error}")),
+    }
+}
+
+/// Adds a heading and its lines, indented, to a text.
+pub fn section(text: &mut String, heading: &str, lines: &[String]) {
+    text.push_str(heading);
+    text.push('\n');
+    for line in lines {
+        text.push_str("  ");
+        text.push_str(line);
+        text.push('\n');
     }
 }

@@ -16,8 +16,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer};
 
-use crate::cli::Failure;
 use crate::cli::cluster::Cluster;
+use crate::cli::failure::Failure;
 use crate::cli::print::note;
 use crate::cli::progress::{Progress, part};
 use crate::source::broker::{Broker, Ear};
@@ -82,16 +82,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     drop(progress);
     note(format_args!("{rows} rows in {messages} messages are in topic '{}'", arguments.topic));
     Ok(())
-}
-
-impl From<crate::source::Error> for Failure {
-    fn from(error: crate::source::Error) -> Self {
-        if error.is_transient() {
-            Failure::Unavailable(error.to_string())
-        } else {
-            Failure::Configuration(error.to_string())
-        }
-    }
 }
 
 fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use crate::cli::evaluate;
+use crate::cli::failure::Failure;
+use crate::cli::figures::{above_noise, two_digits};
 use crate::cli::print::{line, print};
 use crate::cli::progress::during;
-use crate::cli::{Failure, evaluate};
 use crate::synopsis::description::Description;
 use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
 use crate::synopsis::{self, Synopsis};
@@ -62,17 +64,17 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
         true => ("at most", "proved"),
         false => ("about", "the largest seen on a fine grid; between its points, as at a pole, it may be any size"),
     };
-    let mut text = format!("sum of {function}: {}\n{}", digits(*sum, noise.half_width), within(noise));
+    let mut text = format!("sum of {function}: {}\n{}", above_noise(*sum, noise.half_width), within(noise));
     text += &format!(
         "  truncation {most} {}: {} a record ({misses}), times the {} records released\n",
-        short(truncation.error),
-        short(truncation.per_record),
+        two_digits(truncation.error),
+        two_digits(truncation.per_record),
         truncation.records.round()
     );
     match mean {
         Some(mean) => {
-            text += &format!("mean: {}\n{}", digits(mean.value, mean.noise.half_width), within(&mean.noise));
-            text += &format!("  truncation {most} {}\n", short(truncation.per_record));
+            text += &format!("mean: {}\n{}", above_noise(mean.value, mean.noise.half_width), within(&mean.noise));
+            text += &format!("  truncation {most} {}\n", two_digits(truncation.per_record));
         }
         None => text += "mean: none, the noise leaves too little of the number of records\n",
     }
@@ -85,18 +87,8 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
 
 fn within(noise: &NoiseError) -> String {
     let percent = noise.level * 100.0;
-    let (half_width, deviation) = (short(noise.half_width), short(noise.deviation));
+    let (half_width, deviation) = (two_digits(noise.half_width), two_digits(noise.deviation));
     format!("  noise within {half_width} with {percent} % probability (standard deviation {deviation})\n")
-}
-
-/// To a hundredth of the noise: more digits say nothing.
-fn digits(x: f64, half_width: f64) -> f64 {
-    evaluate::above_noise(x, half_width)
-}
-
-/// Two digits.
-fn short(x: f64) -> f64 {
-    format!("{x:.1e}").parse().unwrap_or(x)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use crate::cli::Failure;
+use crate::cli::failure::Failure;
 use crate::cli::print::{note, print};
 use crate::cli::progress::part;
 use crate::config::sampled::Study;

@@ -1,10 +1,9 @@
 //! `completions` and `schema`: what a shell and an editor want to know of the program.
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
+use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
-use crate::cli::{Cli, Failure};
 use crate::config::schema;
 
 #[derive(Debug, clap::Args)]
@@ -15,11 +14,11 @@ pub struct Arguments {
 }
 
 /// Prints a script that completes commands and options, as for `source <(bernstream completions bash)`.
-pub fn completions(arguments: &Arguments) -> Result<(), Failure> {
+pub fn completions(arguments: &Arguments, program: &mut clap::Command) -> Result<(), Failure> {
     let unknown = "$SHELL names no shell that is known: give its name, as in `bernstream completions bash`";
     let shell = arguments.shell.or_else(Shell::from_env).ok_or_else(|| Failure::Configuration(unknown.to_owned()))?;
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "bernstream", &mut script);
+    clap_complete::generate(shell, program, "bernstream", &mut script);
     print(String::from_utf8_lossy(&script))
 }
 

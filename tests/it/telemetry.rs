@@ -19,7 +19,7 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
 use bernstream::cli::components::{self, Components};
-use bernstream::cli::run;
+use bernstream::cli::{run, runtime};
 use bernstream::clock::Timestamp;
 use bernstream::config::{Input, Settings};
 use bernstream::ledger::bootstrap::StartMode;
@@ -283,7 +283,7 @@ fn a_worker_with_frozen_noise() {
     let plan = settings.plan(|release| run::bands(release, &settings.ledger.path), false).expect("a plan");
     let metrics = Metrics::new(settings.detail, &settings.pipeline, "pure epsilon", "digest").expect("metrics");
     let health = Arc::new(Health::default());
-    let runtime = run::runtime().expect("a runtime");
+    let runtime = runtime::runtime().expect("a runtime");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     listener.set_nonblocking(true).expect("it does not block");

@@ -1,7 +1,7 @@
 //! `ledger verify --output-only`: what the output says of its own budget, to whoever has no ledger.
 
-use crate::cli::print::report;
-use crate::cli::{Failure, section};
+use crate::cli::failure::Failure;
+use crate::cli::print::{report, section};
 use crate::config::Output;
 use crate::ledger::Digest;
 use crate::ledger::audit::{Audit, Missing, Statement};

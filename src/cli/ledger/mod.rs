@@ -8,15 +8,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::components::{OpenError, genesis, input_id, open_sink, open_witness};
-use crate::cli::print::{line, print, report, unprinted};
-use crate::cli::{Failure, section};
+use crate::cli::components::{genesis, input_id, open_sink, open_witness};
+use crate::cli::failure::Failure;
+use crate::cli::print::{line, print, report, section, unprinted};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, guarantee, normalised};
 use crate::ledger::bootstrap::StartMode;
+use crate::ledger::witness::Witness;
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
-use crate::ledger::witness::{self, Witness};
 use crate::ledger::{self, Closed, Genesis, Head, Ledger, Message, Outcome, Paid, Row};
 use crate::mechanism::price::Price;
 use crate::sink;
@@ -326,31 +326,4 @@ fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failu
     }
     line(format_args!("published {sent} messages again, byte for byte"))?;
     Ok(())
-}
-
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Self {
-        error.failure
-    }
-}
-
-impl From<ledger::Error> for Failure {
-    fn from(error: ledger::Error) -> Self {
-        Failure::Ledger(error.to_string())
-    }
-}
-
-impl From<witness::Error> for Failure {
-    fn from(error: witness::Error) -> Self {
-        match error.is_transient() {
-            true => Failure::Unavailable(error.to_string()),
-            false => Failure::Ledger(error.to_string()),
-        }
-    }
-}
-
-impl From<sink::Error> for Failure {
-    fn from(error: sink::Error) -> Self {
-        Failure::Unavailable(error.to_string())
-    }
 }

@@ -1,0 +1,95 @@
+//! Why a command fails, and the exit code that says so.
+
+use crate::ledger::witness;
+use crate::sink::{self, deliver};
+use crate::{config, ledger, pipeline, source};
+
+/// Why a command failed, by what the caller should do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The configuration or the arguments must be changed.
+    #[error("{0}")]
+    Configuration(String),
+    /// A broker, topic or file could not be reached.
+    #[error("{0}")]
+    Unavailable(String),
+    /// The ledger or its witness stops the worker.
+    #[error("{0}")]
+    Ledger(String),
+    #[error("{0}")]
+    Other(String),
+    /// Whoever read the output has seen enough.
+    #[error("nobody reads the output on")]
+    Unread,
+}
+
+impl Failure {
+    /// The code of `sysexits.h` that fits.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Configuration(_) => 78,
+            Failure::Unavailable(_) => 69,
+            Failure::Ledger(_) => 74,
+            Failure::Other(_) => 70,
+            Failure::Unread => 0,
+        }
+    }
+}
+
+impl From<config::Faults> for Failure {
+    fn from(faults: config::Faults) -> Self {
+        Failure::Configuration(faults.to_string())
+    }
+}
+
+impl From<config::Error> for Failure {
+    fn from(error: config::Error) -> Self {
+        Failure::Configuration(error.to_string())
+    }
+}
+
+impl From<pipeline::Error> for Failure {
+    fn from(error: pipeline::Error) -> Self {
+        use pipeline::Error;
+        let text = error.to_string();
+        match error {
+            Error::Source(_) => Failure::Unavailable(text),
+            Error::Ledger(_) | Error::Deliver(deliver::Error::Ledger(_) | deliver::Error::Witness(_)) => {
+                Failure::Ledger(text)
+            }
+            Error::Deliver(deliver::Error::Sink(_)) => Failure::Unavailable(text),
+            Error::Mechanism(_) | Error::Continual(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
+        }
+    }
+}
+
+impl From<source::Error> for Failure {
+    fn from(error: source::Error) -> Self {
+        if error.is_transient() {
+            Failure::Unavailable(error.to_string())
+        } else {
+            Failure::Configuration(error.to_string())
+        }
+    }
+}
+
+impl From<ledger::Error> for Failure {
+    fn from(error: ledger::Error) -> Self {
+        Failure::Ledger(error.to_string())
+    }
+}
+
+impl From<witness::Error> for Failure {
+    fn from(error: witness::Error) -> Self {
+        match error.is_transient() {
+            true => Failure::Unavailable(error.to_string()),
+            false => Failure::Ledger(error.to_string()),
+        }
+    }
+}
+
+impl From<sink::Error> for Failure {
+    fn from(error: sink::Error) -> Self {
+        Failure::Unavailable(error.to_string())
+    }
+}
