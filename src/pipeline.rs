@@ -1,13 +1,18 @@
-//! THE LOOP: the walk of a record, a step a line.
+//! The worker: the path of a record from the input to the output, one step a line.
 //!
-//! Two loops, so that publishing never holds up reading: [`Reading`] turns input into closed windows, [`Releasing`] turns
-//! closed windows into published synopses. What passes between them is one closed window at a time, in order.
+//! It has two loops, so that publishing never holds up reading: [`Reading`] turns input into closed windows, [`Releasing`]
+//! turns closed windows into published synopses. Closed windows pass from one to the other one at a time, in order.
 
 mod catch_up;
+mod draw;
+mod error;
 mod health;
-mod reports;
 mod plan;
-mod price;
+mod price_schedule;
+mod pricing;
+mod publication;
+mod reports;
+mod schedule;
 mod series;
 mod stop;
 
@@ -18,71 +23,54 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
-pub use health::{Health, Loop};
-pub use plan::{Plan, Publication, Release, ReleaseVariant};
-pub use price::PriceSchedule;
-pub use series::NoiseSeries;
-pub use stop::Stop;
+pub use self::error::Error;
+pub use self::health::{Health, Loop};
+pub use self::plan::{Plan, Release, ReleaseVariant};
+pub use self::price_schedule::PriceSchedule;
+pub use self::publication::Publication;
+pub use self::series::NoiseSeries;
+pub use self::stop::Stop;
 
+use self::catch_up::CatchUp;
+use self::reports::{LedgerStatus, Outcome, PendingReports};
+use self::stop::StopGuard;
 use crate::accountant::Charged;
 use crate::clock::Timestamp;
 use crate::ledger::witness::Witness;
-use crate::ledger::{self, Closing, Ledger};
+use crate::ledger::{Closing, Ledger};
 use crate::mechanism;
-use crate::mechanism::continual;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
-use crate::pipeline::catch_up::CatchUp;
-use crate::pipeline::reports::{LedgerStatus, Outcome, PendingReports};
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
 use crate::source::{self, Event, Positions, Source};
+use crate::synopsis::Synopsis;
 use crate::synopsis::description::{self, Charge, Description, Entry};
-use crate::synopsis::{self, Synopsis};
 use crate::window::grid::Span;
 use crate::window::{RecordCounts, Window, Windows};
 
-/// How long one look at the input may take, and so how late a stop is noticed.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// How long to wait before something that failed in passing is tried again.
+/// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
+const POLL: Duration = Duration::from_millis(100);
+/// The pause before a transient failure is retried.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long the witness is left alone while nothing is due.
-const WATCH: Duration = Duration::from_secs(5);
+/// The pause between two reads of the witness while nothing is due.
+const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Why a worker stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Source(#[from] source::Error),
-    #[error(transparent)]
-    Mechanism(#[from] mechanism::Error),
-    #[error(transparent)]
-    Continual(#[from] continual::Error),
-    #[error(transparent)]
-    Synopsis(#[from] synopsis::Error),
-    #[error(transparent)]
-    Ledger(#[from] ledger::Error),
-    #[error(transparent)]
-    Deliver(#[from] deliver::Error),
-    #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
-    Panicked,
-}
-
-/// What a worker works with: every part real, handed in by the command line.
+/// Everything that a worker needs; the command line provides it.
 pub struct Worker<'a> {
     pub plan: &'a Plan,
     pub source: Box<dyn Source + Send + 'a>,
     pub ledger: Ledger,
     pub witness: Box<dyn Witness + Send + 'a>,
     pub sink: Box<dyn Sink + Send + 'a>,
-    /// Where the noise of each window comes from: a fresh generator a window.
+    /// The source of the noise: a fresh generator for each window.
     pub generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
     pub metrics: Metrics,
     pub health: &'a Health,
     pub stop: Stop,
 }
 
-/// A window with all its records, and how far the input was read for it.
+/// A window with all its records, and the end of its input.
 struct Closed {
     window: Window,
     ends: Positions,
@@ -90,13 +78,17 @@ struct Closed {
 }
 
 impl Worker<'_> {
-    /// Works until the grid ends and all is published, until somebody asks to stop, or until something is wrong.
+    /// Runs until the grid ends and everything is published, until a stop is requested, or until something fails.
+    ///
+    /// # Errors
+    ///
+    /// The failure of either loop that retrying cannot mend.
     pub fn run(self) -> Result<(), Error> {
         let Worker { plan, source, ledger, metrics, health, stop, .. } = self;
         health.allow(plan.longest());
         let next = plan.rules.grid.span_of(ledger.next_window());
         let forms = plan.releases.iter().map(|release| release.form.clone()).collect();
-        // Of windows before here other ledgers have spoken, or settings that paid for no overlap.
+        // Earlier windows belong to other ledgers, or to settings that paid for no overlap.
         let first = ledger.genesis().first.max(ledger.live_from());
         let windows = Windows::new(plan.rules.clone(), forms, first, next, ledger.genesis().backfill_until);
         let reading = Reading {
@@ -125,33 +117,23 @@ impl Worker<'_> {
         let (sender, receiver) = sync_channel(4);
         thread::scope(|scope| {
             let released = scope.spawn(|| {
-                let mut alarm = Alarm { stop: &stop, is_set: true };
+                let mut guard = StopGuard::new(&stop);
                 let result = releasing.run(&receiver, &stop);
-                alarm.is_set = result.is_err();
+                if result.is_ok() {
+                    guard.disarm();
+                }
                 drop(receiver);
                 result
             });
-            let mut alarm = Alarm { stop: &stop, is_set: true };
+            let mut guard = StopGuard::new(&stop);
             let read = reading.run(&sender, &stop);
-            alarm.is_set = read.is_err();
-            drop((alarm, sender));
+            if read.is_ok() {
+                guard.disarm();
+            }
+            drop((guard, sender));
             let released = released.join().unwrap_or(Err(Error::Panicked));
             released.and(read)
         })
-    }
-}
-
-/// Stops the other loop when this one ends with an error or a panic.
-struct Alarm<'a> {
-    stop: &'a Stop,
-    is_set: bool,
-}
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        if self.is_set {
-            self.stop.ask();
-        }
     }
 }
 
@@ -160,10 +142,10 @@ struct Reading<'a> {
     plan: &'a Plan,
     source: Box<dyn Source + Send + 'a>,
     windows: Windows,
-    /// End offsets of the newest closed window.
+    /// The end offsets of the newest closed window.
     recorded: Positions,
     must_rewind: bool,
-    /// A broken message stands in the way: other partitions are read on, but no window can close.
+    /// A broken message blocks its partition: the other partitions are still read, but no window can close.
     is_stuck: bool,
     metrics: Metrics,
     health: &'a Health,
@@ -172,10 +154,10 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn run(mut self, closed: &SyncSender<Closed>, stop: &Stop) -> Result<(), Error> {
         while !stop.asked() && self.windows.next().is_some() {
-            self.health.turn(Loop::Read);
+            self.health.beat(Loop::Read);
             match self.step() {
                 Ok(None) => {}
-                // The other loop is gone only if it failed, and then says why itself.
+                // The other loop ends early only if it failed, and then it returns the error.
                 Ok(Some(window)) => {
                     if closed.send(window).is_err() {
                         break;
@@ -183,7 +165,7 @@ impl Reading<'_> {
                 }
                 Err(error) if error.is_transient() => {
                     if self.health.reading.swap(false, Relaxed) {
-                        warn!("the input cannot be read now: {error}; trying again");
+                        warn!("cannot read the input: {error}; trying again");
                     }
                     stop.wait(RETRY);
                 }
@@ -193,7 +175,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// One look at the input. Returns the next window once everything that belongs to it has been absorbed.
+    /// Reads the input once. Returns the next window as soon as all its records have been absorbed.
     fn step(&mut self) -> Result<Option<Closed>, source::Error> {
         if self.must_rewind {
             self.windows.clear();
@@ -208,10 +190,10 @@ impl Reading<'_> {
         {
             return Ok(Some(self.close(ends.clone(), cutoff)));
         }
-        match self.source.next(ends.as_ref(), PATIENCE)? {
+        match self.source.next(ends.as_ref(), POLL)? {
             Event::Batch(batch) => {
-                let fates = self.windows.absorb(&batch);
-                self.count(&fates, batch.message_time);
+                let counts = self.windows.absorb(&batch);
+                self.count(&counts, batch.message_time);
                 self.is_reading();
             }
             Event::Idle if self.source.is_connected() => self.is_reading(),
@@ -248,11 +230,11 @@ impl Reading<'_> {
         }
     }
 
-    fn count(&self, fates: &RecordCounts, message_time: Option<Timestamp>) {
+    fn count(&self, counts: &RecordCounts, message_time: Option<Timestamp>) {
         let Some(operator) = &self.metrics.operator else { return };
         operator.batches.inc();
         operator.read_until.set(message_time);
-        for (fate, count) in fates.by_name() {
+        for (fate, count) in counts.by_name() {
             operator.records.with_label_values(&[fate]).inc_by(count);
         }
     }
@@ -261,7 +243,7 @@ impl Reading<'_> {
 /// From closed windows to published synopses.
 struct Releasing<'a> {
     plan: &'a Plan,
-    /// No release speaks of a window before.
+    /// No release covers an earlier window.
     first: Timestamp,
     ledger: Ledger,
     witness: Box<dyn Witness + Send + 'a>,
@@ -274,19 +256,19 @@ struct Releasing<'a> {
 }
 
 impl Releasing<'_> {
-    /// Releases what comes, publishes what is due; ends once the other loop has and nothing is left to publish.
+    /// Releases closed windows and publishes what is due; ends when the other loop has ended and nothing is left to publish.
     fn run(mut self, closed: &Receiver<Closed>, stop: &Stop) -> Result<(), Error> {
         self.recall()?;
-        // What an earlier run has paid for may be left to publish.
+        // An earlier run may have paid for synopses that are not published yet.
         let mut next_step = Instant::now();
         let mut is_reading = true;
         while !stop.asked() {
-            self.health.turn(Loop::Release);
+            self.health.beat(Loop::Release);
             let received = match self.health.witnessed.load(Relaxed) {
-                true => closed.recv_timeout(PATIENCE),
-                // A ledger that the witness does not know would pay for nothing.
+                true => closed.recv_timeout(POLL),
+                // A ledger that the witness rejects must not pay for windows.
                 false => {
-                    stop.wait(next_step.saturating_duration_since(Instant::now()).min(PATIENCE));
+                    stop.wait(next_step.saturating_duration_since(Instant::now()).min(POLL));
                     Err(RecvTimeoutError::Timeout)
                 }
             };
@@ -298,7 +280,7 @@ impl Releasing<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     is_reading = false;
-                    stop.wait(PATIENCE);
+                    stop.wait(POLL);
                 }
             }
             self.report();
@@ -325,7 +307,7 @@ impl Releasing<'_> {
         Ok(())
     }
 
-    /// Releases `first` and what waits behind it, for a second at most: one claim then covers them all.
+    /// Releases `first` and the windows queued behind it, for a second at most: one claim then covers them all.
     fn release_all(&mut self, first: Closed, closed: &Receiver<Closed>) -> Result<(), Error> {
         let started = Instant::now();
         let mut next = Some(first);
@@ -336,12 +318,12 @@ impl Releasing<'_> {
         Ok(())
     }
 
-    /// How long the witness need not be looked at again: until something is due, and no longer than a while.
+    /// The pause before the witness is read again: until something is due, but not longer than [`WITNESS_INTERVAL`].
     fn pause(&self, progress: &Progress) -> Duration {
         if progress.has_claimed || progress.published > 0 {
             return Duration::ZERO;
         }
-        progress.next_due.map_or(WATCH, |due| due.since(Timestamp::now()).min(WATCH))
+        progress.next_due.map_or(WITNESS_INTERVAL, |due| due.since(Timestamp::now()).min(WITNESS_INTERVAL))
     }
 
     fn delivered(&mut self, progress: &Progress) {
@@ -352,8 +334,8 @@ impl Releasing<'_> {
         self.metrics.published.inc_by(progress.published as u64);
     }
 
-    /// The walk from a closed window to a paid one. A crash before `pay`: nothing left, the window is drawn again from
-    /// the input. After it: the same bytes are published.
+    /// From a closed window to a paid one. After a crash before `pay` nothing has left, and the noise is drawn again; after a
+    /// crash behind it the same bytes are published.
     fn release(&mut self, closed: Closed) -> Result<(), Error> {
         let started = Instant::now();
         let Closed { window, ends, publish_at } = closed;
@@ -361,7 +343,7 @@ impl Releasing<'_> {
         let began = self.ledger.genesis().first;
         let spans: Vec<Span> =
             plan.releases.iter().map(|release| plan.span_of(release, window.span, self.first)).collect();
-        // Numbered from the ledger's first window, whatever was changed since.
+        // Windows are numbered from the first of the ledger, whatever was changed since.
         let prices = plan.prices(window.span, &spans, began);
         let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
             self.ledger.withhold(window.span, ends)?;
@@ -373,19 +355,19 @@ impl Releasing<'_> {
         let (mut sealed, mut states) = (Vec::new(), Vec::new());
         let parts = plan.releases.iter().zip(&window.forms).zip(spans).zip(prices);
         for (((release, groups), span), price) in parts {
-            // A release that is over has no part in the window: by the schedule, whatever the records are.
+            // A release that is over skips the window: by the schedule, whatever the records are.
             let Some(price) = price else { continue };
             let variants = release.variants_at(price)?;
             for group in groups {
-                self.health.turn(Loop::Release);
+                self.health.beat(Loop::Release);
                 let key = group.key.as_deref();
                 let variant = release.variant(&variants, &group.state, &mut generator);
                 let exact = variant.target.evaluate(&group.state);
-                let about = variant.description(&exact, &mut generator);
+                let description = variant.description(&exact, &mut generator);
                 let noise_state = release.noise_state(&self.ledger, variant, key, span)?;
                 let drawn = release.draw(variant, &exact, noise_state, &mut generator);
-                let about = drawn.describe(release, about, plan.rules.grid, span);
-                let description = self.describe(about, key, span, publish_at, &quoted);
+                let description = drawn.describe(release, description, plan.rules.grid, span);
+                let description = self.describe(description, key, span, publish_at, &quoted);
                 let synopsis = Synopsis::new(description, variant.dequantize(&drawn.noisy))?;
                 sealed.push(synopsis.seal()?);
                 states.extend(drawn.state(release));
@@ -400,16 +382,16 @@ impl Releasing<'_> {
         Ok(())
     }
 
-    /// A window is in the ledger: to be told of when it is due.
+    /// The window is in the ledger and will be reported when it is due.
     fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
         self.reports.add(due, window, outcome, LedgerStatus::of(&self.ledger, Some(outcome)));
         self.report();
     }
 
-    /// A description with everything that differs from window to window; `paid` are the panes that were charged for it.
+    /// Completes a description with what differs from window to window; `paid` are the panes that were charged for it.
     fn describe(
         &self,
-        about: Description,
+        description: Description,
         key: Option<&str>,
         paid: Span,
         published: Timestamp,
@@ -426,9 +408,9 @@ impl Releasing<'_> {
         Description {
             key: key.map(str::to_owned),
             published,
-            privacy: description::Privacy { blocks: blocks.collect(), ..about.privacy },
+            privacy: description::Privacy { blocks: blocks.collect(), ..description.privacy },
             ledger: Entry { id: self.ledger.genesis().ledger.clone(), sequence: self.ledger.head().sequence + 1 },
-            ..about
+            ..description
         }
     }
 
@@ -445,17 +427,17 @@ impl Releasing<'_> {
         }
     }
 
-    /// Shows in the metrics what an earlier run left, no earlier than it is due.
+    /// Shows in the metrics what an earlier run left, but nothing before it is due.
     fn recall(&mut self) -> Result<(), Error> {
         let genesis = self.ledger.genesis();
         self.metrics.begin(&genesis.ledger, self.plan.total, self.plan.limit);
         let Plan { rules, publication, .. } = self.plan;
         let due = |window| publication.due(window, rules.cutoff(window, genesis.backfill_until));
         let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
-        let (figures, news) = PendingReports::recall(&self.ledger, Timestamp::now(), due, why)?;
-        figures.show(self.plan.total, &self.metrics, self.health);
-        self.plan.show(figures.closed_until, genesis, &self.metrics);
-        self.reports = news;
+        let (status, reports) = PendingReports::recall(&self.ledger, Timestamp::now(), due, why)?;
+        status.show(self.plan.total, &self.metrics, self.health);
+        self.plan.show(status.closed_until, genesis, &self.metrics);
+        self.reports = reports;
         Ok(())
     }
 }

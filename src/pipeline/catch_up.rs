@@ -1,4 +1,4 @@
-//! How far a worker is that catches up: windows and the clock, nothing of the records.
+//! The progress of a worker that catches up: windows and the clock, nothing about the records.
 
 use std::time::{Duration, Instant};
 
@@ -7,34 +7,35 @@ use tracing::info;
 use crate::clock::Timestamp;
 use crate::window::Rules;
 
-/// From one line to the next, and from the first window that is late to the first line.
+/// The pause between two log lines, and between the first late window and the first line.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Says now and then how many windows are told of since the worker is behind.
+/// Logs now and then how many of the windows that are due are done.
 #[derive(Debug)]
 pub struct CatchUp {
-    /// The end of the newest window that was told of in time.
+    /// The end of the newest window that was reported in time.
     since: Timestamp,
-    told: Instant,
-    is_told: bool,
+    last_line: Instant,
+    has_logged: bool,
 }
 
 impl CatchUp {
     pub fn new(since: Timestamp) -> Self {
-        CatchUp { since, told: Instant::now(), is_told: false }
+        CatchUp { since, last_line: Instant::now(), has_logged: false }
     }
 
-    /// Every window before `until` was told of, and `left` that are due were not.
+    /// Every window before `until` was reported, and `left` more are due.
     pub fn report(&mut self, rules: &Rules, until: Timestamp, left: u64) {
         let done = rules.grid.count(self.since, until);
         if left == 0 {
-            if self.is_told {
+            if self.has_logged {
                 info!("caught up: every window that is due is done");
             }
             *self = CatchUp::new(until);
-        } else if self.told.elapsed() >= PAUSE {
-            info!(until = %until, "catching up: {done} of {} windows that are due are done", done.saturating_add(left));
-            (self.told, self.is_told) = (Instant::now(), true);
+        } else if self.last_line.elapsed() >= PAUSE {
+            let due = done.saturating_add(left);
+            info!(until = %until, "catching up: {done} of {due} windows that are due are done");
+            (self.last_line, self.has_logged) = (Instant::now(), true);
         }
     }
 }
@@ -42,12 +43,12 @@ impl CatchUp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::Publication;
+    use crate::pipeline::publication::Publication;
     use crate::window::grid::Grid;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Windows of an hour, three of grace.
+    /// Windows of an hour, with an allowed lateness of three hours.
     fn rules(end: Option<u32>) -> Rules {
         let grid = Grid::new(at(0), HOUR).unwrap();
         Rules { grid, end: end.map(at), allowed_lateness: 3 * HOUR, max_future_skew: HOUR, keys: None, cap: None }
@@ -71,17 +72,17 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_in_step_is_never_behind() {
-        let mut behind = CatchUp::new(at(0));
-        behind.report(&rules(None), at(3), 0);
-        assert_eq!((behind.since, behind.is_told), (at(3), false));
+    fn a_worker_in_step_never_catches_up() {
+        let mut catch_up = CatchUp::new(at(0));
+        catch_up.report(&rules(None), at(3), 0);
+        assert_eq!((catch_up.since, catch_up.has_logged), (at(3), false));
         // Late, but not for long.
-        behind.report(&rules(None), at(4), 7);
-        assert_eq!((behind.since, behind.is_told), (at(3), false));
-        behind.told -= PAUSE;
-        behind.report(&rules(None), at(5), 6);
-        assert!(behind.is_told);
-        behind.report(&rules(None), at(11), 0);
-        assert_eq!((behind.since, behind.is_told), (at(11), false));
+        catch_up.report(&rules(None), at(4), 7);
+        assert_eq!((catch_up.since, catch_up.has_logged), (at(3), false));
+        catch_up.last_line -= PAUSE;
+        catch_up.report(&rules(None), at(5), 6);
+        assert!(catch_up.has_logged);
+        catch_up.report(&rules(None), at(11), 0);
+        assert_eq!((catch_up.since, catch_up.has_logged), (at(11), false));
     }
 }

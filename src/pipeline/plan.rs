@@ -1,9 +1,9 @@
-//! What a worker carries out: every way in which a window can be released.
+//! What a worker carries out: every variant in which a window can be released.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::price::PriceSchedule;
+use super::price_schedule::PriceSchedule;
+use super::publication::Publication;
 use super::series::NoiseSeries;
 use crate::clock::Timestamp;
 use crate::mechanism::choice::{self, Candidates};
@@ -16,46 +16,47 @@ use crate::window::accumulator::Accumulator;
 use crate::window::grid::{Blocks, Span};
 use crate::window::{Form, Rules};
 
-/// What is released, and for what price. All of it is public.
+/// What is released, and at what price. All of it is public.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rules: Rules,
-    /// The privacy blocks: a release charges every block that its window meets.
+    /// The privacy blocks: a release charges every block that its window overlaps.
     pub blocks: Blocks,
     /// Never empty. A window pays for all of them or for none.
     pub releases: Vec<Release>,
-    /// What a block may spend in all.
+    /// The privacy budget of a block.
     pub total: Price,
-    /// What of it ordinary windows may spend: the rest is a reserve for corrections.
+    /// The part of the budget that ordinary windows may spend: the rest is a reserve for corrections.
     pub limit: Price,
     pub publication: Publication,
 }
 
-/// One function that is released of every window and key.
+/// One function that is released for every window and key.
 #[derive(Clone, Debug)]
 pub struct Release {
     pub form: Form,
-    /// The private choice of a bandwidth, where there is one: it says which of `variants` a window and key takes.
+    /// The private choice of a bandwidth, if any: it selects one of `variants` for each window and key.
     pub bandwidth: Option<choice::Bandwidth>,
     pub variants: Candidates<ReleaseVariant>,
-    /// The price of each window, choices and all, for every block that it meets.
+    /// The price of each window, choices included, for every block that it overlaps.
     pub price_schedule: PriceSchedule,
-    /// For sums over several panes: what they share, and how their noise goes on. The price is that of a pane.
+    /// Correlated noise, for running sums over several panes. The price is then that of a pane.
     pub series: Option<NoiseSeries>,
 }
 
-/// How a window and key can be released.
+/// One of the ways in which a window and key can be released.
 #[derive(Clone, Debug)]
 pub struct ReleaseVariant {
     pub target: Arc<dyn Target>,
     pub mechanism: Mechanism,
-    /// What a unit can change, in the norm of the noise, and in how many values: what another price is calibrated with.
+    /// The sensitivity in the norm of the noise, and how many values a unit can change: another price is calibrated with
+    /// them.
     pub change: Sensitivity,
     pub touched: usize,
-    /// The natural values of one grid unit and of none.
+    /// One grid unit in natural units, and the natural value of zero grid units.
     pub unit: f64,
     pub offset: f64,
-    /// The private choice of an order, where there is one: it says which of `descriptions` holds.
+    /// The private choice of an order, if any: it selects one of `descriptions`.
     pub order: Option<choice::Order>,
     /// The description of a synopsis, but for what differs from window to window.
     pub descriptions: Candidates<Description>,
@@ -71,7 +72,7 @@ impl Plan {
         all.saturating_mul(self.rules.keys.as_ref().map_or(1, |keys| keys.len() as u64))
     }
 
-    /// The span that a release of the window that starts at `window` speaks of, no earlier than `first`.
+    /// The span that a release covers when `window` closes, no earlier than `first`.
     pub(super) fn span_of(&self, release: &Release, window: Span, first: Timestamp) -> Span {
         let start = self.rules.grid.before(window, release.form.panes - 1);
         Span { start: start.max(first), end: window.end }
@@ -79,7 +80,7 @@ impl Plan {
 }
 
 impl Release {
-    /// The way that the records choose, or the only one.
+    /// The variant that the private choice selects, or the only one.
     pub(super) fn variant<'w>(
         &self,
         variants: &'w Candidates<ReleaseVariant>,
@@ -89,20 +90,20 @@ impl Release {
         variants.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
     }
 
-    /// What a synopsis says where the function is evaluated on several windows anew.
+    /// The panes that a synopsis names if the function is evaluated afresh on several of them.
     pub(super) fn panes(&self, newest: Span) -> Option<Panes> {
         let over = WindowKind::Hopping(self.form.panes);
         (self.form.panes > 1).then_some(Panes { over, newest, step: None })
     }
 
-    /// What every way and window has in common stands in any description.
+    /// Any description: what all variants and windows have in common.
     pub fn description(&self) -> &Description {
         self.variants.first().descriptions.first()
     }
 }
 
 impl ReleaseVariant {
-    /// The description of the order that the values choose, or of the only one.
+    /// The description of the order that the private choice selects, or the only one.
     pub(super) fn description(&self, exact: &Exact, generator: &mut Generator) -> &Description {
         self.descriptions.get(self.order.as_ref().map_or(0, |choice| choice.choose(exact, generator)))
     }
@@ -113,46 +114,9 @@ impl ReleaseVariant {
         let scaled = noisy.values().iter().map(|value| *value as f64 * self.unit).collect();
         let published = self.target.publish(scaled);
         match self.target.shape().basis {
-            // No coefficients of kernel functions add up to a constant: the description has it.
+            // No combination of kernel functions is a constant: the description carries the offset.
             Basis::Kernel(_) => published,
             _ => published.into_iter().map(|value| self.offset + value).collect(),
         }
-    }
-}
-
-/// When a window is due on the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Publication {
-    /// So long after its cutoff.
-    AfterCutoff(Duration),
-    /// Files have no cutoff: what is written as the time is the window's own end.
-    AtWindowEnd,
-}
-
-impl Publication {
-    /// When the synopses of a window are due.
-    pub(super) fn due(self, window: Span, cutoff: Timestamp) -> Timestamp {
-        match self {
-            Publication::AfterCutoff(delay) => cutoff.plus(delay),
-            Publication::AtWindowEnd => window.end,
-        }
-    }
-
-    /// How many windows that start at `until` or later are due by `now`: by the clock alone. Files have no such schedule.
-    pub(super) fn due_after(
-        self,
-        rules: &Rules,
-        until: Timestamp,
-        backfill_until: Option<Timestamp>,
-        now: Timestamp,
-    ) -> u64 {
-        let Publication::AfterCutoff(delay) = self else { return 0 };
-        let cutoff = now.minus(delay);
-        if backfill_until.is_some_and(|backfill| cutoff < backfill) {
-            return 0;
-        }
-        let end = cutoff.minus(rules.allowed_lateness);
-        let end = rules.end.map_or(end, |last| end.min(last));
-        rules.grid.count(until, end)
     }
 }

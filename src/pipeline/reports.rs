@@ -1,33 +1,33 @@
-//! What metrics and log say of a window, no earlier than its synopses are due.
+//! What metrics and log say about a window, no earlier than its synopses are due.
 //!
-//! A solver takes as long as the records ask of it. Were a window counted when it is paid for, whoever scrapes the default
-//! level would see how long that took.
+//! How long a solver takes depends on the records. If a window were counted when it is paid for, anyone who scrapes the
+//! default metrics would learn that time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tracing::{info, warn};
 
-use super::Health;
+use super::health::Health;
 use crate::clock::Timestamp;
 use crate::ledger::{self, Closed, Ledger};
 use crate::mechanism::price::Price;
 use crate::metrics::{Metrics, Withheld};
 use crate::window::grid::Span;
 
-/// The figures of the ledger: the schedule and the budget, nothing of the records.
+/// The status of the ledger: schedule and budget, nothing about the records.
 #[derive(Clone, Copy, Debug)]
 pub struct LedgerStatus {
     rows: u64,
     pub closed_until: Timestamp,
-    /// In the newest block charged.
+    /// By the newest block charged.
     spent: Option<Price>,
-    /// What became of the newest window; `None` where there is none.
+    /// The outcome of the newest window; `None` before the first.
     outcome: Option<Outcome>,
 }
 
 impl LedgerStatus {
-    /// `outcome` is that of the window that was closed last.
+    /// The status after the newest window, whose outcome is `outcome`.
     pub fn of(ledger: &Ledger, outcome: Option<Outcome>) -> Self {
         let spent = ledger.newest_block().map(|(_, spent)| spent);
         LedgerStatus { rows: ledger.head().sequence, closed_until: ledger.next_window(), spent, outcome }
@@ -61,15 +61,19 @@ impl Outcome {
     }
 }
 
-/// What waits to be told, in the order of the windows.
+/// Windows that are closed and not due yet, in order.
 #[derive(Debug, Default)]
 pub struct PendingReports(VecDeque<(Timestamp, Span, Outcome, LedgerStatus)>);
 
 impl PendingReports {
-    /// What earlier runs left: the figures that are due by `now`, and what waits. `due` says when a window is: a public time,
-    /// whether it was released or not; `why` why one was not.
+    /// What earlier runs left: the status that is due by `now`, and what is still pending. `due` says when a window is due, a
+    /// public time whether it was released or not; `why` says why one was withheld.
     ///
-    /// Were the newest row shown at once, a restart would tell whether a window that is not due is paid for already.
+    /// If the newest row were shown at once, a restart would reveal whether a window that is not due is paid for already.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
     pub fn recall(
         ledger: &Ledger,
         now: Timestamp,
@@ -81,11 +85,11 @@ impl PendingReports {
             ledger::Outcome::Withheld => Outcome::Withheld(why(closed.window)),
         };
         let newest = ledger.newest(|closed| due(closed.window) > now)?;
-        let told = newest.iter().position(|(_, closed)| due(closed.window) <= now).unwrap_or(newest.len());
+        let pending = newest.iter().position(|(_, closed)| due(closed.window) <= now).unwrap_or(newest.len());
         let first = ledger.genesis().previous.map_or(0, |head| head.sequence.saturating_add(1));
         let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
         let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
-        let figures = |at: usize| match newest.get(at) {
+        let status = |at: usize| match newest.get(at) {
             newest if at == 0 => LedgerStatus::of(ledger, newest.map(|(_, closed)| outcome(closed))),
             Some((row, closed)) => LedgerStatus {
                 rows: *row,
@@ -100,42 +104,41 @@ impl PendingReports {
                 outcome: None,
             },
         };
-        let waiting = newest.iter().enumerate().take(told).rev();
-        let news = waiting
-            .map(|(at, (_, closed))| (due(closed.window), closed.window, outcome(closed), figures(at)))
-            .collect();
-        Ok((figures(told), PendingReports(news)))
+        let waiting = newest.iter().enumerate().take(pending).rev();
+        let reports =
+            waiting.map(|(at, (_, closed))| (due(closed.window), closed.window, outcome(closed), status(at))).collect();
+        Ok((status(pending), PendingReports(reports)))
     }
 
-    /// `due` is when the window's synopses are.
-    pub fn add(&mut self, due: Timestamp, window: Span, outcome: Outcome, figures: LedgerStatus) {
-        self.0.push_back((due, window, outcome, figures));
+    /// Adds a closed window, whose synopses are due at `due`.
+    pub fn add(&mut self, due: Timestamp, window: Span, outcome: Outcome, status: LedgerStatus) {
+        self.0.push_back((due, window, outcome, status));
     }
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Tells what is due, and the end of the newest window of it.
+    /// Reports every window that is due; returns the end of the newest one.
     pub fn report(&mut self, now: Timestamp, total: Price, metrics: &Metrics, health: &Health) -> Option<Timestamp> {
         let mut newest = None;
-        while let Some((_, window, outcome, figures)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
+        while let Some((_, window, outcome, status)) = self.0.pop_front_if(|(due, ..)| *due <= now) {
             match outcome {
                 Outcome::Released => {
                     metrics.released.inc();
-                    info!(window = %window.start, "a window is released");
+                    info!(window = %window.start, "window released");
                 }
                 Outcome::Withheld(why) => {
                     metrics.withheld.inc();
                     let why = match why {
-                        Withheld::Budget => "too little of its budget is left",
+                        Withheld::Budget => "the remaining budget of its block is too small",
                         Withheld::Over => "every release is over",
                     };
-                    warn!(window = %window.start, "a window is not released, and sums begin anew after it: {why}");
+                    warn!(window = %window.start, "window withheld, and running sums restart after it: {why}");
                 }
             }
-            figures.show(total, metrics, health);
-            newest = Some(figures.closed_until);
+            status.show(total, metrics, health);
+            newest = Some(status.closed_until);
         }
         newest
     }
@@ -148,7 +151,7 @@ fn charges(closed: &Closed) -> &[(Span, Price)] {
     }
 }
 
-/// What the last block that was charged had spent before `later` was charged, of `blocks`, the newest first.
+/// What the newest charged block had spent before the charges `later`; `blocks` come newest first.
 fn spent_before(blocks: &[(Span, Price)], later: &[&[(Span, Price)]]) -> Option<Price> {
     let before = |(block, spent): &(Span, Price)| {
         let mut later = later.iter().copied().flatten().filter(|(charged, _)| charged == block);
@@ -175,19 +178,19 @@ mod tests {
         let watch = |paid: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
             let health = Health::default();
-            let mut news = PendingReports::default();
+            let mut reports = PendingReports::default();
             (0..20)
                 .map(|second| {
                     if second == paid {
                         let spent = Some(Price::Pure(Epsilon::from_trillionths(100_000_000_000)));
-                        news.add(
+                        reports.add(
                             at(10),
                             Span { start: at(4), end: at(5) },
                             Outcome::Released,
                             LedgerStatus { rows: 2, closed_until: at(5), spent, outcome: Some(Outcome::Released) },
                         );
                     }
-                    news.report(at(second), total, &metrics, &health);
+                    reports.report(at(second), total, &metrics, &health);
                     metrics.render().unwrap()
                 })
                 .collect()
@@ -224,13 +227,13 @@ mod tests {
         let due = |window: Span| window.end.plus(Duration::from_secs(600));
         let seen = |ledger: &Ledger, minute: i64| -> Vec<String> {
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-            let (health, (figures, mut news)) =
+            let (health, (status, mut reports)) =
                 (Health::default(), PendingReports::recall(ledger, at(minute), due, |_| Withheld::Budget).unwrap());
-            figures.show(tenths(10), &metrics, &health);
-            // What is told as the clock goes on.
+            status.show(tenths(10), &metrics, &health);
+            // What is reported as the clock goes on.
             (minute..minute + 200)
                 .map(|minute| {
-                    news.report(at(minute), tenths(10), &metrics, &health);
+                    reports.report(at(minute), tenths(10), &metrics, &health);
                     metrics.render().unwrap()
                 })
                 .collect()
@@ -259,11 +262,11 @@ mod tests {
             assert_eq!(after[..10], vec![before.last().cloned().unwrap(); 10], "window {n}");
             assert_ne!(after[9], after[10], "window {n}");
             let outcome = if n == 2 { Outcome::Withheld(Withheld::Budget) } else { Outcome::Released };
-            let figures = LedgerStatus::of(&ledger, Some(outcome));
-            assert_eq!(spent_before(&ledger.blocks(1).unwrap(), &[]), figures.spent);
+            let status = LedgerStatus::of(&ledger, Some(outcome));
+            assert_eq!(spent_before(&ledger.blocks(1).unwrap(), &[]), status.spent);
             // As a worker shows it that was there all the time, but for what it counted since its start.
             let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-            figures.show(tenths(10), &metrics, &Health::default());
+            status.show(tenths(10), &metrics, &Health::default());
             before = vec![metrics.render().unwrap()];
         }
         fn due_at(end: i64) -> Timestamp {
@@ -275,15 +278,15 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_told_in_order_and_withheld_ones_too() {
+    fn windows_are_reported_in_order_and_withheld_ones_too() {
         let at = Timestamp::from_micros;
         let metrics = Metrics::new(Detail::Safe, "news", "pure epsilon", "0").unwrap();
-        let (health, mut news) = (Health::default(), PendingReports::default());
+        let (health, mut reports) = (Health::default(), PendingReports::default());
         for (window, outcome) in
             [(1, Outcome::Released), (2, Outcome::Withheld(Withheld::Budget)), (3, Outcome::Released)]
         {
             let span = Span { start: at(window - 1), end: at(window) };
-            news.add(
+            reports.add(
                 at(window),
                 span,
                 outcome,
@@ -291,7 +294,7 @@ mod tests {
             );
         }
         for (now, counts, is_spent) in [(0, [0, 0], false), (1, [1, 0], false), (2, [1, 1], true), (9, [2, 1], false)] {
-            news.report(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
+            reports.report(at(now), Price::Pure(Epsilon::from_trillionths(1)), &metrics, &health);
             assert_eq!([metrics.released.get(), metrics.withheld.get()], counts);
             assert_eq!(health.spent.load(Relaxed), is_spent);
             let spent = "newest_window_withheld{reason=\"budget\",pipeline=\"news\"} 1";
@@ -306,6 +309,6 @@ mod tests {
             &health,
         );
         assert!(!health.spent.load(Relaxed));
-        assert!(news.is_empty());
+        assert!(reports.is_empty());
     }
 }

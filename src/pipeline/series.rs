@@ -1,35 +1,31 @@
-//! What a sum over several panes goes on with from one window to the next.
+//! The state that a running sum over several panes carries from one window to the next.
 
 use serde::{Deserialize, Serialize};
 
-use super::Error;
-use super::plan::{Release, ReleaseVariant};
+use super::error::Error;
 use crate::clock::Timestamp;
 use crate::ledger::Ledger;
-use crate::mechanism::Noisy;
 use crate::mechanism::continual::{self, Series, State, WindowKind};
-use crate::mechanism::noise::Generator;
 use crate::synopsis::description::{self, Description};
 use crate::synopsis::predict;
-use crate::targets::Exact;
 use crate::window::grid::{Grid, Span};
 
-/// Correlated noise, and what tells its series from those of other settings.
+/// Correlated noise, and what distinguishes its series from those of other settings.
 #[derive(Clone, Debug)]
 pub struct NoiseSeries {
     pub series: Series,
-    /// Where it is not that of the last pane, the sum begins anew.
+    /// The sum restarts where this differs from the identity of the previous pane.
     pub identity: String,
 }
 
-/// Where the series of one release and key stands: written with each charge.
+/// How far the series of one release and key has come: stored with each charge.
 pub(super) struct NoiseState {
     slot: String,
     head: Head,
     pub state: State,
 }
 
-/// What is written before the state.
+/// What is stored before the state.
 #[derive(Serialize, Deserialize)]
 struct Head {
     identity: String,
@@ -39,9 +35,13 @@ struct Head {
 }
 
 impl NoiseSeries {
-    /// The series of `release` and `key` before the pane `window`: the one that the pane before it left, or a new one where
-    /// there was none, where it was not released, and where the settings have changed. A new one has fresh noise and none of
-    /// the records before, so nothing is paid for twice.
+    /// The series of `release` and `key` before the pane `window`: the one that the previous pane left, or a new one if there
+    /// is none, if that pane was not released, or if the settings have changed. A new one has fresh noise and no earlier
+    /// records, so nothing is paid for twice.
+    ///
+    /// # Errors
+    ///
+    /// If the stored state cannot be read or is damaged.
     pub(super) fn resume(
         &self,
         ledger: &Ledger,
@@ -58,7 +58,7 @@ impl NoiseSeries {
                     Ok(state) if state.values() == values => {
                         return Ok(NoiseState { slot, head: head(before.first), state });
                     }
-                    // What another release costs can change how many windows a unit is in, and with it this noise.
+                    // The price of another release can change how many windows a unit contributes to, and so this noise.
                     Ok(_) | Err(continual::Error::StateForeign) => {}
                     Err(error) => return Err(error.into()),
                 }
@@ -68,89 +68,31 @@ impl NoiseSeries {
     }
 }
 
-/// What was drawn of one window and key, and where its series stands now if it has one.
-pub(super) struct Drawn {
-    pub noisy: Noisy,
-    noise_state: Option<NoiseState>,
-}
-
-impl Release {
-    /// Where the series of a key stands before the pane `window`; none where every window has noise of its own.
-    pub(super) fn noise_state(
-        &self,
-        ledger: &Ledger,
-        variant: &ReleaseVariant,
-        key: Option<&str>,
-        window: Span,
-    ) -> Result<Option<NoiseState>, Error> {
-        let resume = |serial: &NoiseSeries| {
-            serial.resume(ledger, (&self.description().release, key), window, variant.target.shape().values())
-        };
-        self.series.as_ref().map(resume).transpose()
-    }
-
-    /// The one door from exact to noisy.
-    pub(super) fn draw(
-        &self,
-        variant: &ReleaseVariant,
-        exact: &Exact,
-        noise_state: Option<NoiseState>,
-        generator: &mut Generator,
-    ) -> Drawn {
-        match (&self.series, noise_state) {
-            (Some(serial), Some(mut noise_state)) => {
-                let noisy = serial.series.step(exact, &mut noise_state.state, generator);
-                Drawn { noisy, noise_state: Some(noise_state) }
-            }
-            _ => Drawn { noisy: variant.mechanism.release(exact, generator), noise_state: None },
-        }
-    }
-}
-
-impl Drawn {
-    /// What a synopsis says of the windows that it speaks of, and of its noise.
-    pub fn describe(&self, release: &Release, about: &Description, grid: Grid, window: Span) -> Description {
-        match (&release.series, &self.noise_state) {
-            (Some(serial), Some(noise_state)) => noise_state.describe(serial, about, grid, window),
-            _ => Description { window, panes: release.panes(newest(grid, window)), ..about.clone() },
-        }
-    }
-
-    /// The slot of its series and its bytes, for the ledger.
-    pub fn state(&self, release: &Release) -> Option<(String, Vec<u8>)> {
-        Some(self.noise_state.as_ref()?.written(&release.series.as_ref()?.series))
-    }
-}
-
 impl NoiseState {
-    /// What a synopsis says after this step: what it speaks of, and how far its noise reaches.
-    fn describe(&self, serial: &NoiseSeries, about: &Description, grid: Grid, window: Span) -> Description {
+    /// What a synopsis says after this step: the windows that it covers, and the deviation of its noise.
+    pub fn describe(&self, noise: &NoiseSeries, description: &Description, grid: Grid, window: Span) -> Description {
         let step = self.state.step().saturating_sub(1);
-        let (over, start) = match serial.series.over() {
+        let (over, start) = match noise.series.over() {
             WindowKind::Cumulative => (description::WindowKind::Cumulative, self.head.first),
             WindowKind::Hopping { panes } => {
                 (description::WindowKind::Hopping(panes), grid.before(window, panes - 1).max(self.head.first))
             }
         };
         let values = self.state.values();
-        let natural = serial.series.deviation(values, step) * about.noise.grid;
-        let one = predict::deviation(about.noise.law, values) * about.noise.scale;
+        let deviation = noise.series.deviation(values, step) * description.noise.grid;
+        let one = predict::deviation(description.noise.law, values) * description.noise.scale;
         let panes = Some(description::Panes { over, newest: window, step: Some(step) });
-        Description { window: Span { start, end: window.end }, panes, ..about.clone().at_scale(natural / one) }
+        let window = Span { start, end: window.end };
+        Description { window, panes, ..description.clone().at_scale(deviation / one) }
     }
 
     /// The slot and its bytes, for the ledger.
-    fn written(&self, series: &Series) -> (String, Vec<u8>) {
+    pub fn to_stored(&self, series: &Series) -> (String, Vec<u8>) {
         let mut bytes = serde_json::json!(self.head).to_string().into_bytes();
         bytes.push(b'\n');
         bytes.extend(self.state.to_bytes(series));
         (self.slot.clone(), bytes)
     }
-}
-
-/// The last window of the grid in `span`, which ends with one.
-fn newest(grid: Grid, span: Span) -> Span {
-    Span { start: span.end.minus(grid.length()), end: span.end }
 }
 
 fn read(bytes: &[u8]) -> Option<(Head, &[u8])> {

@@ -1,11 +1,11 @@
-//! The wish to stop, from a signal or from a loop that failed.
+//! The request to stop, from a signal or from a loop that failed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Cheap to clone; all clones share one wish.
+/// Cheap to clone; all clones share one request.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -18,11 +18,35 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sleeps for `pause`, or until somebody asks to stop.
+    /// Sleeps for `pause`, or until a stop is requested.
     pub fn wait(&self, pause: Duration) {
         let until = Instant::now() + pause;
         while !self.asked() && Instant::now() < until {
             thread::sleep(Duration::from_millis(20).min(pause));
+        }
+    }
+}
+
+/// Requests a stop when it is dropped, unless it was disarmed: a loop that fails or panics stops the other one.
+pub(super) struct StopGuard<'a> {
+    stop: &'a Stop,
+    is_armed: bool,
+}
+
+impl<'a> StopGuard<'a> {
+    pub fn new(stop: &'a Stop) -> Self {
+        StopGuard { stop, is_armed: true }
+    }
+
+    pub fn disarm(&mut self) {
+        self.is_armed = false;
+    }
+}
+
+impl Drop for StopGuard<'_> {
+    fn drop(&mut self) {
+        if self.is_armed {
+            self.stop.ask();
         }
     }
 }

@@ -42,7 +42,7 @@ async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {
 
 /// Alive while the loops turn: a broker that is down must not restart the worker.
 async fn live(State(shared): State<Shared>) -> impl IntoResponse {
-    if shared.health.turns() {
+    if shared.health.is_alive() {
         (StatusCode::OK, "alive\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "a loop hangs\n")

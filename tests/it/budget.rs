@@ -115,7 +115,7 @@ fn a_day_is_published_until_its_budget_ends_and_the_next_one_begins_anew() {
         records(&folder.join("in.arrows"));
         let (_, log) = bernstream(folder, &["run", "c.toml"]);
         let paid = kind.spent.len();
-        assert_eq!(log.matches("is not released").count(), 48 - 2 * paid, "{log}");
+        assert_eq!(log.matches("window withheld").count(), 48 - 2 * paid, "{log}");
 
         let published = folder.join("out/responses/response-time");
         let mut files: Vec<_> =

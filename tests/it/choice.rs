@@ -347,7 +347,7 @@ fn every_window_is_charged_for_its_choices_and_says_what_it_chose() {
     }
     let (_, log) = bernstream(folder, &["run", "c.toml"]);
     // 0.2, 0.4, 0.6 and 0.8 of 0.9, on both days; a fifth window does not fit.
-    assert_eq!(log.matches("is not released").count(), 40, "{log}");
+    assert_eq!(log.matches("window withheld").count(), 40, "{log}");
 
     let mut files: Vec<_> = fs::read_dir(folder.join("out/choices/times"))
         .expect("the output")

@@ -310,7 +310,7 @@ fn a_budget_that_is_spent_withholds_windows_and_says_so_and_the_next_period_goes
     worker.wait_metric(&scene, "windows_withheld_total", 4.0);
     let log = scene.read_log();
     for withheld in ["00:03:00", "00:04:00", "00:08:00", "00:09:00"] {
-        let is_said = |line: &str| line.contains(withheld) && line.contains("is not released");
+        let is_said = |line: &str| line.contains(withheld) && line.contains("window withheld");
         assert!(log.lines().any(is_said), "{withheld}: {log}");
     }
     assert_eq!(worker.metric("windows_released_total"), Some(6.0));

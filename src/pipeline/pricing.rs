@@ -1,50 +1,31 @@
-//! What the windows of a release cost, one after the other, and until when that lasts. All of it is public.
+//! What a window costs each block, how long a budget lasts, and how a window of a given price is released. All of it is
+//! public.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
-use super::plan::{Plan, Publication, Release, ReleaseVariant};
+use super::plan::{Plan, Release, ReleaseVariant};
 use crate::accountant::policy::{Policy, number};
 use crate::accountant::{self, Charged};
 use crate::clock::Timestamp;
-use crate::ledger::Genesis;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::mechanism::{self, Mechanism};
-use crate::metrics::{Metrics, Withheld};
+use crate::metrics::Withheld;
 use crate::window::grid::Span;
 
-/// What a release pays for its windows, choices and all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PriceSchedule {
-    pub policy: Policy,
-    /// What of every price pays for private choices, and not for the function's noise.
-    pub choices: Price,
-    /// The number of the first window of a block that is not released: nothing is left for it, or so little that its noise
-    /// could not be drawn. A fixed price has none: there the budget decides.
-    pub over: Option<u64>,
-}
-
-impl PriceSchedule {
-    /// What window `n` of a block costs; `None` where the release is over.
-    pub fn price(&self, n: u64) -> Option<Price> {
-        if self.over.is_some_and(|over| n >= over) { None } else { self.policy.price(n) }
-    }
-}
-
 impl Plan {
-    /// What each release costs in `window`, `spans` being what they speak of; `None` where one is over.
+    /// The price of each release in `window`, where `spans` are what they cover; `None` for a release that is over.
     pub(super) fn prices(&self, window: Span, spans: &[Span], first: Timestamp) -> Vec<Option<Price>> {
         let price = |(release, span): (&Release, &Span)| {
-            // The largest number of the blocks that it meets is that of the first: policies never rise.
+            // Of the overlapped blocks the first gives the largest number: policies never rise.
             let block = self.blocks.span_of(span.start);
             release.price_schedule.price(number(self.rules.grid, block, first, window))
         };
         self.releases.iter().zip(spans).map(price).collect()
     }
 
-    /// What a window costs each block that one of its releases meets, `spans` what they speak of; nothing where a block
-    /// cannot pay, or where every release is over.
+    /// What a window costs each block that one of its releases overlaps, where `spans` are what they cover; `None` if a
+    /// block cannot pay, or if every release is over.
     pub(super) fn quote(
         &self,
         spans: &[Span],
@@ -60,8 +41,15 @@ impl Plan {
         (!quoted.is_empty()).then_some(quoted)
     }
 
-    /// The start of the first window in the block of `window` of which a release is not paid for; `None` where all are. By the
-    /// schedule alone: `first` is the first window of the ledger.
+    /// Why a window was not paid for; `first` is the first window that a release covers, `began` the first of the ledger.
+    pub(super) fn why_withheld(&self, window: Span, first: Timestamp, began: Timestamp) -> Withheld {
+        let spans: Vec<Span> = self.releases.iter().map(|release| self.span_of(release, window, first)).collect();
+        let is_over = self.prices(window, &spans, began).iter().all(Option::is_none);
+        if is_over { Withheld::Over } else { Withheld::Budget }
+    }
+
+    /// The start of the first window in the block of `window` that leaves a release unpaid; `None` if all are paid for. By
+    /// the schedule alone: `first` is the first window of the ledger.
     pub fn lasts_until(&self, window: Span, first: Timestamp) -> Option<Timestamp> {
         let block = self.blocks.span_of(window.start);
         let fixed = self.releases.iter().filter_map(|release| match release.price_schedule.policy {
@@ -83,44 +71,12 @@ impl Plan {
     }
 }
 
-impl Plan {
-    /// Shows what the schedule alone says of the window that ended at `until`, or of the first.
-    pub(super) fn show(&self, until: Timestamp, ledger: &Genesis, metrics: &Metrics) {
-        let first = ledger.first;
-        let window = self.rules.grid.span_of(until.minus(Duration::from_micros(1)).max(first));
-        metrics.lasts_until.set(self.lasts_until(window, first));
-        metrics.next_release.set(self.next_release(until, ledger.backfill_until));
-        let block = self.blocks.span_of(window.start);
-        for release in &self.releases {
-            let price = release.price_schedule.price(number(self.rules.grid, block, first, window));
-            // One that is over shows its last.
-            let variants = price.and_then(|price| release.variants_at(price).ok());
-            if let Some(scale) = variants.map(|variants| variants.first().descriptions.first().noise.scale) {
-                metrics.noise_scale.with_label_values(&[&release.description().release]).set(scale);
-            }
-        }
-    }
-}
-
-impl Plan {
-    /// When the first window after `until` is due. Files have no schedule, and after the last window nothing comes.
-    fn next_release(&self, until: Timestamp, backfill_until: Option<Timestamp>) -> Option<Timestamp> {
-        let window = self.rules.grid.span_of(until);
-        let is_over = self.rules.end.is_some_and(|end| window.end > end);
-        let has_schedule = matches!(self.publication, Publication::AfterCutoff(_));
-        (has_schedule && !is_over).then(|| self.publication.due(window, self.rules.cutoff(window, backfill_until)))
-    }
-
-    /// Why a window was not paid for, `first` being the first that a release speaks of.
-    pub(super) fn why_withheld(&self, window: Span, first: Timestamp, began: Timestamp) -> Withheld {
-        let spans: Vec<Span> = self.releases.iter().map(|release| self.span_of(release, window, first)).collect();
-        let is_over = self.prices(window, &spans, began).iter().all(Option::is_none);
-        if is_over { Withheld::Over } else { Withheld::Budget }
-    }
-}
-
 impl Release {
-    /// How a window that costs `price` is released.
+    /// The variants of a window that costs `price`.
+    ///
+    /// # Errors
+    ///
+    /// If the price is too low for the noise to be drawn.
     pub(super) fn variants_at(&self, price: Price) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::Error> {
         match self.price_schedule.policy {
             Policy::Fixed(_) | Policy::Horizon { .. } => Ok(Cow::Borrowed(&self.variants)),
@@ -133,7 +89,7 @@ impl Release {
 }
 
 impl ReleaseVariant {
-    /// The same for a window that costs `price`, `own` of it for the noise. The bands grow with the scale of the noise.
+    /// The same for a window that costs `price`, of which `own` pays for the noise. The bands scale with the noise.
     #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
     fn at(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::Error> {
         let mechanism = Mechanism::calibrated(self.mechanism.law(), self.change, self.touched, own)?;

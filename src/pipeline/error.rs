@@ -1,0 +1,24 @@
+//! Why a worker stops.
+
+use crate::mechanism::{self, continual};
+use crate::sink::deliver;
+use crate::{ledger, source, synopsis};
+
+/// Why a worker stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Source(#[from] source::Error),
+    #[error(transparent)]
+    Mechanism(#[from] mechanism::Error),
+    #[error(transparent)]
+    Continual(#[from] continual::Error),
+    #[error(transparent)]
+    Synopsis(#[from] synopsis::Error),
+    #[error(transparent)]
+    Ledger(#[from] ledger::Error),
+    #[error(transparent)]
+    Deliver(#[from] deliver::Error),
+    #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
+    Panicked,
+}

@@ -1,0 +1,37 @@
+//! The metrics that follow from the schedule alone.
+
+use std::time::Duration;
+
+use super::plan::Plan;
+use super::publication::Publication;
+use crate::accountant::policy::number;
+use crate::clock::Timestamp;
+use crate::ledger::Genesis;
+use crate::metrics::Metrics;
+
+impl Plan {
+    /// Shows what the schedule says about the window that ended at `until`, or about the first one.
+    pub(super) fn show(&self, until: Timestamp, ledger: &Genesis, metrics: &Metrics) {
+        let first = ledger.first;
+        let window = self.rules.grid.span_of(until.minus(Duration::from_micros(1)).max(first));
+        metrics.lasts_until.set(self.lasts_until(window, first));
+        metrics.next_release.set(self.next_release(until, ledger.backfill_until));
+        let block = self.blocks.span_of(window.start);
+        for release in &self.releases {
+            let price = release.price_schedule.price(number(self.rules.grid, block, first, window));
+            // A release that is over keeps showing its last scale.
+            let variants = price.and_then(|price| release.variants_at(price).ok());
+            if let Some(scale) = variants.map(|variants| variants.first().descriptions.first().noise.scale) {
+                metrics.noise_scale.with_label_values(&[&release.description().release]).set(scale);
+            }
+        }
+    }
+
+    /// When the first window after `until` is due; `None` for files, which have no schedule, and after the last window.
+    fn next_release(&self, until: Timestamp, backfill_until: Option<Timestamp>) -> Option<Timestamp> {
+        let window = self.rules.grid.span_of(until);
+        let is_over = self.rules.end.is_some_and(|end| window.end > end);
+        let has_schedule = matches!(self.publication, Publication::AfterCutoff(_));
+        (has_schedule && !is_over).then(|| self.publication.due(window, self.rules.cutoff(window, backfill_until)))
+    }
+}
