@@ -34,6 +34,8 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+#[cfg(feature = "worker")]
+pub mod kafka;
 pub mod source;
 pub mod window;
 pub mod targets;

@@ -9,10 +9,11 @@ use crate::cli::print::{note, report, section};
 use crate::cli::progress::during;
 use crate::clock::micros;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
+use crate::kafka::Broker;
+use crate::kafka::topic::{self, Topic};
 use crate::ledger::witness;
-use crate::source;
 use crate::source::files::Files;
-use crate::source::topic::{self, Broker, Topic};
+use crate::{kafka, source};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -254,18 +255,18 @@ fn about(
                 checks.extend(ask(&topic));
             }
         }
-        Err(source::Error::NoTopic { .. }) => {
+        Err(kafka::Error::NoTopic { .. }) => {
             fault("there is none".into(), &format!("{make}; or correct its name"), true)
         }
         Err(error) => {
-            let is_security = matches!(error, source::Error::Setup { .. } | source::Error::Denied { .. });
+            let is_security = matches!(error, kafka::Error::Setup { .. } | kafka::Error::Denied { .. });
             let remedy = match is_security {
                 true => "correct `tls` or `sasl`, or the files that they name",
                 false => "start the broker, or correct `brokers`",
             };
             fault(error.to_string(), remedy, !is_security);
             // Nor is there more to learn from who turned us away.
-            return matches!(error, source::Error::Refused { .. });
+            return matches!(error, kafka::Error::Refused { .. });
         }
     }
     true

@@ -6,7 +6,8 @@ use clap::builder::PossibleValuesParser;
 
 use crate::cli::failure::Failure;
 use crate::cli::print::note;
-use crate::source::broker::{Broker, Identity, Mechanism, Sasl, Security, Tls};
+use crate::kafka::Broker;
+use crate::kafka::security::{Identity, Mechanism, Sasl, Security, Tls};
 
 /// Bootstrap servers, TLS and SASL. A command that takes them lets one of its own arguments require
 /// `brokers`; flattened into an optional group, that group would never be found (clap leaves a group with groups in it empty).

@@ -5,6 +5,7 @@ use tracing::{info, warn};
 use crate::cli::failure::Failure;
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, differences, normalised};
+use crate::kafka::{self, topic};
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::witness::file::FileWitness;
 use crate::ledger::witness::kafka::KafkaWitness;
@@ -15,7 +16,7 @@ use crate::sink::kafka::KafkaSink;
 use crate::sink::{self, Sink};
 use crate::source::files::Files;
 use crate::source::kafka::Kafka;
-use crate::source::{self, Source, topic};
+use crate::source::{self, Source};
 
 /// What the input is called in a ledger where it is not a topic.
 const FILES: &str = "files";
@@ -202,6 +203,12 @@ fn refused(why: String) -> OpenError {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         error.failure
+    }
+}
+
+impl From<kafka::Error> for OpenError {
+    fn from(error: kafka::Error) -> Self {
+        OpenError { is_transient: error.is_transient(), failure: error.into() }
     }
 }
 

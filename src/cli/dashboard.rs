@@ -18,7 +18,7 @@ use crate::config::Output;
 use crate::feed::topic::{self, History};
 use crate::feed::{self, Feed, Following, Origin};
 use crate::pipeline::Stop;
-use crate::{serve, source, telemetry};
+use crate::{kafka, serve, telemetry};
 
 /// Where the page is, if nobody says otherwise.
 pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465);
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let listener =
         serve::listen(arguments.listen, "--listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
     origin.check().map_err(|error| match error {
-        feed::Error::Topic(source::Error::NoTopic { topic, servers }) => {
+        feed::Error::Topic(kafka::Error::NoTopic { topic, servers }) => {
             Failure::Unavailable(format!("there is no topic '{topic}' at {servers}; check its name"))
         }
         feed::Error::Topic(error) => error.into(),

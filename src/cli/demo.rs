@@ -24,9 +24,9 @@ use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::{dashboard, run};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings};
+use crate::kafka::Broker;
 use crate::pipeline::Stop;
 use crate::serve;
-use crate::source::topic::Broker;
 use crate::synopsis::{self, Synopsis};
 
 const CONFIGURATION: &str = include_str!("../../config/demo.toml");

@@ -2,7 +2,7 @@
 
 use crate::ledger::witness;
 use crate::sink::{self, deliver};
-use crate::{config, ledger, pipeline, source};
+use crate::{config, kafka, ledger, pipeline, source};
 
 /// Why a command failed, by what the caller should do about it.
 #[derive(Debug, thiserror::Error)]
@@ -63,12 +63,21 @@ impl From<pipeline::Error> for Failure {
     }
 }
 
-impl From<source::Error> for Failure {
-    fn from(error: source::Error) -> Self {
+impl From<kafka::Error> for Failure {
+    fn from(error: kafka::Error) -> Self {
         if error.is_transient() {
             Failure::Unavailable(error.to_string())
         } else {
             Failure::Configuration(error.to_string())
+        }
+    }
+}
+
+impl From<source::Error> for Failure {
+    fn from(error: source::Error) -> Self {
+        match error {
+            source::Error::Kafka(error) => error.into(),
+            error => Failure::Configuration(error.to_string()),
         }
     }
 }

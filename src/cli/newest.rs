@@ -11,8 +11,9 @@ use crate::cli::failure::Failure;
 use crate::cli::progress::{Progress, part};
 use crate::clock::Timestamp;
 use crate::feed;
-use crate::source::broker::{Broker, Ear, PATIENCE};
-use crate::source::{self, topic};
+use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::{self, topic};
+use crate::kafka::{Broker, ErrorContext};
 use crate::synopsis::Synopsis;
 
 /// How many releases and keys an error names.
@@ -22,7 +23,7 @@ const NAMED: usize = 10;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Broker(#[from] source::Error),
+    Broker(#[from] kafka::Error),
     #[error("topic '{topic}' does not exist on {brokers}; check its name")]
     NoTopic { topic: String, brokers: String },
     #[error("{brokers} stopped answering while '{topic}' was read")]
@@ -100,7 +101,7 @@ impl Topic {
                 let position = |partition| positions.find_partition(&self.topic, partition).map(|p| p.offset());
                 ends.retain(|(partition, end)| !matches!(position(*partition), Some(Offset::Offset(at)) if at >= *end));
             }
-            if heard.elapsed() > PATIENCE {
+            if heard.elapsed() > REQUEST_TIMEOUT {
                 return Err(Error::Silent { topic: self.topic.clone(), brokers: broker.servers.clone() });
             }
         }
@@ -116,16 +117,16 @@ impl Topic {
 
     /// Assigns every partition that has messages from its beginning, and says where each ends now, and how many messages
     /// there are at most.
-    fn ends(&self, broker: &Broker, consumer: &BaseConsumer<Ear>) -> Result<(Vec<(i32, i64)>, u64), Error> {
+    fn ends(&self, broker: &Broker, consumer: &BaseConsumer<ErrorContext>) -> Result<(Vec<(i32, i64)>, u64), Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
         let partitions = topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {
-            source::Error::NoTopic { topic, servers } => Error::NoTopic { topic, brokers: servers },
+            kafka::Error::NoTopic { topic, servers } => Error::NoTopic { topic, brokers: servers },
             error => error.into(),
         })?;
         let mut assignment = TopicPartitionList::new();
         let (mut ends, mut all) = (Vec::new(), 0);
         for partition in partitions {
-            let (low, high) = consumer.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(lost)?;
+            let (low, high) = consumer.fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT).map_err(lost)?;
             if low < high {
                 assignment.add_partition_offset(&self.topic, partition, Offset::Offset(low)).map_err(lost)?;
                 ends.push((partition, high));
@@ -186,7 +187,7 @@ mod tests {
             producer.send(BaseRecord::to("synopses").key(&sealed.key).payload(&sealed.bytes)).map_err(|e| e.0).unwrap();
         }
         producer.send(BaseRecord::to("synopses").key("noise").payload("not one of ours")).map_err(|e| e.0).unwrap();
-        producer.flush(PATIENCE).unwrap();
+        producer.flush(REQUEST_TIMEOUT).unwrap();
 
         let newest = |more: &str| {
             let line = format!("--topic synopses --brokers {brokers} {more}");

@@ -20,9 +20,9 @@ use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
 use crate::cli::print::note;
 use crate::cli::progress::{Progress, part};
-use crate::source::broker::{Broker, Ear};
+use crate::kafka::topic;
+use crate::kafka::{Broker, ErrorContext};
 use crate::source::rows;
-use crate::source::topic;
 
 /// How long the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -168,12 +168,12 @@ struct Sender {
 
 struct Failed {
     first: Arc<OnceLock<KafkaError>>,
-    ear: Ear,
+    error_context: ErrorContext,
 }
 
 impl ClientContext for Failed {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        self.ear.log(level, facility, message);
+        self.error_context.log(level, facility, message);
     }
 }
 
@@ -200,7 +200,7 @@ impl Sender {
             .set("message.max.bytes", "100000000")
             .set("message.timeout.ms", PATIENCE.as_millis().to_string());
         let producer = config
-            .create_with_context(Failed { first: failed.clone(), ear: broker.ear() })
+            .create_with_context(Failed { first: failed.clone(), error_context: broker.error_context() })
             .map_err(|e| broker.failed(topic, &e))?;
         Ok(Sender { producer, failed, broker: broker.clone(), topic: topic.to_owned() })
     }

@@ -8,7 +8,7 @@ use crate::config::document::Document;
 use crate::config::file::{self, Field};
 use crate::config::forms;
 use crate::config::sections::Found;
-use crate::source::broker::{Identity, InTheClear, Mechanism, Sasl, Security, Tls};
+use crate::kafka::security::{Identity, InTheClear, Mechanism, Sasl, Security, Tls};
 
 /// What is not written is `inherited`.
 pub fn security(

@@ -20,11 +20,11 @@ use crate::config::{
     synopsis_bytes,
 };
 use crate::config::{composition, policy};
+use crate::kafka::Broker;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::metrics::Detail;
 use crate::source::Columns;
-use crate::source::topic::Broker;
 use crate::targets::Sensitivity;
 use crate::window::grid::{Blocks, Grid};
 use crate::window::{Cap, Rules};

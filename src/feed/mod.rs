@@ -19,7 +19,7 @@ use tracing::{info, warn};
 use self::shelf::Shelf;
 pub use self::shelf::{Connection, Cursor, Event, Kept, Unreadable};
 use crate::clock::Timestamp;
-use crate::source;
+use crate::kafka;
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Description;
 
@@ -63,7 +63,7 @@ impl fmt::Display for Origin {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
-    Topic(#[from] source::Error),
+    Topic(#[from] kafka::Error),
     #[error("there is no folder {path}: the worker makes it with its first synopsis")]
     NoFolder { path: PathBuf },
     #[error(transparent)]

@@ -8,12 +8,12 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::{End, Feed};
 use crate::clock::{Timestamp, micros};
-use crate::source;
-use crate::source::broker::{Broker, Ear};
-use crate::source::topic;
+use crate::kafka;
+use crate::kafka::topic;
+use crate::kafka::{Broker, ErrorContext};
 
 /// How long a broker may take to answer before it counts as lost.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often a topic that is silent is asked whether it is there.
 const LOOK: Duration = Duration::from_secs(2);
 /// Messages of a partition that are read at most of what was there before.
@@ -35,7 +35,7 @@ pub enum History {
 }
 
 /// A consumer that reads what is committed and leaves no trace: the caller assigns partitions by hand.
-pub fn consumer(broker: &Broker) -> Result<BaseConsumer<Ear>, KafkaError> {
+pub fn consumer(broker: &Broker) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
     broker.consumer(&[
         // librdkafka wants a name to assign partitions by hand; nothing joins or commits.
         ("group.id", "bernstream-reader"),
@@ -48,18 +48,18 @@ pub fn consumer(broker: &Broker) -> Result<BaseConsumer<Ear>, KafkaError> {
 }
 
 /// Whether the topic is there.
-pub(super) fn check(params: &Params) -> Result<(), source::Error> {
+pub(super) fn check(params: &Params) -> Result<(), kafka::Error> {
     let consumer = consumer(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
     topic::partitions(&params.broker, &consumer, &params.topic).map(drop)
 }
 
 /// Reads until the end is asked for, or the topic has other partitions than before. After an error, and then, begin anew: what
 /// is read twice is kept once.
-pub(super) fn follow(params: &Params, feed: &Feed, end: &End) -> Result<(), source::Error> {
+pub(super) fn follow(params: &Params, feed: &Feed, end: &End) -> Result<(), kafka::Error> {
     let Params { broker, topic, .. } = params;
     let failed = |error| broker.failed(topic, &error);
     let consumer = consumer(broker).map_err(failed)?;
-    let partitions = topic::partitions_within(broker, &consumer, topic, PATIENCE)?;
+    let partitions = topic::partitions_within(broker, &consumer, topic, ANSWER_TIMEOUT)?;
     consumer.assign(&start(params, &consumer, &partitions).map_err(failed)?).map_err(failed)?;
     feed.found();
     let mut looked = Instant::now();
@@ -72,7 +72,7 @@ pub(super) fn follow(params: &Params, feed: &Feed, end: &End) -> Result<(), sour
             }
         }
         if looked.elapsed() > LOOK {
-            if topic::partitions_while_reading(broker, &consumer, topic, PATIENCE)? != partitions {
+            if topic::partitions_while_reading(broker, &consumer, topic, ANSWER_TIMEOUT)? != partitions {
                 break;
             }
             looked = Instant::now();
@@ -82,7 +82,11 @@ pub(super) fn follow(params: &Params, feed: &Feed, end: &End) -> Result<(), sour
 }
 
 /// Where reading starts in each partition.
-fn start(params: &Params, consumer: &BaseConsumer<Ear>, partitions: &[i32]) -> Result<TopicPartitionList, KafkaError> {
+fn start(
+    params: &Params,
+    consumer: &BaseConsumer<ErrorContext>,
+    partitions: &[i32],
+) -> Result<TopicPartitionList, KafkaError> {
     let Params { topic, history, broker } = params;
     let since = match history {
         // The mock cluster finds no offsets by time.
@@ -92,13 +96,13 @@ fn start(params: &Params, consumer: &BaseConsumer<Ear>, partitions: &[i32]) -> R
             for partition in partitions {
                 times.add_partition_offset(topic, *partition, Offset::Offset(since.max(0)))?;
             }
-            Some(consumer.offsets_for_times(times, PATIENCE)?)
+            Some(consumer.offsets_for_times(times, ANSWER_TIMEOUT)?)
         }
         _ => None,
     };
     let mut starts = TopicPartitionList::new();
     for partition in partitions {
-        let (low, high) = consumer.fetch_watermarks(topic, *partition, PATIENCE)?;
+        let (low, high) = consumer.fetch_watermarks(topic, *partition, ANSWER_TIMEOUT)?;
         let first = match since.as_ref().map(|since| since.find_partition(topic, *partition).map(|at| at.offset())) {
             None => low,
             Some(Some(Offset::Offset(offset))) => offset,

@@ -18,7 +18,6 @@ pub mod chain;
 mod checkpoint;
 mod error;
 mod outbox;
-pub mod producer;
 mod replay;
 mod states;
 mod store;

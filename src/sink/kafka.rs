@@ -6,11 +6,12 @@ use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::{Error, Sink};
+use crate::kafka;
+use crate::kafka::Broker;
+use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::producer::{Producer, Record};
+use crate::kafka::topic;
 use crate::ledger::Paid;
-use crate::ledger::producer::{Producer, Record};
-use crate::source;
-use crate::source::broker::{Broker, PATIENCE};
-use crate::source::topic;
 use crate::synopsis::Sealed;
 
 #[derive(Clone, Debug)]
@@ -64,7 +65,7 @@ pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Re
         all.add_partition_offset(&params.topic, partition, Offset::Beginning).map_err(failed)?;
         client.assign(&all).map_err(failed)?;
         loop {
-            match client.poll(PATIENCE) {
+            match client.poll(REQUEST_TIMEOUT) {
                 Some(Ok(message)) => each(format!("{partition}:{}", message.offset()), sealed(&message)),
                 Some(Err(KafkaError::PartitionEOF(_))) => break,
                 Some(Err(error)) => return Err(failed(error).into()),
@@ -87,11 +88,11 @@ fn sealed(message: &BorrowedMessage<'_>) -> Sealed {
 }
 
 /// Whether nothing was ever written to the topic: every partition begins and ends at offset 0.
-pub fn is_untouched(params: &Params) -> Result<bool, source::Error> {
+pub fn is_untouched(params: &Params) -> Result<bool, kafka::Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
     let client = params.broker.consumer(&[]).map_err(failed)?;
     for partition in topic::partitions(&params.broker, &client, &params.topic)? {
-        let watermarks = client.fetch_watermarks(&params.topic, partition, PATIENCE).map_err(failed)?;
+        let watermarks = client.fetch_watermarks(&params.topic, partition, REQUEST_TIMEOUT).map_err(failed)?;
         if watermarks != (0, 0) {
             return Ok(false);
         }

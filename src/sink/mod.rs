@@ -7,7 +7,6 @@ pub mod kafka;
 use std::path::PathBuf;
 
 use crate::ledger::Paid;
-use crate::source;
 
 /// A place that synopses are published to.
 pub trait Sink {
@@ -23,7 +22,7 @@ pub trait Sink {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("a synopsis was not published: {0}")]
-    Broker(#[from] source::Error),
+    Broker(#[from] crate::kafka::Error),
     #[error(
         "the output topic '{topic}' takes no message of {bytes} bytes: raise its max.message.bytes, then start again"
     )]

@@ -1,4 +1,4 @@
-//! Bytes to [`Batch`]: one Arrow IPC stream a message, from outside and so hostile.
+//! Bytes to a [`Batch`]: one Arrow IPC stream a message, from outside and so hostile.
 //!
 //! A message is a schema, dictionaries where columns use them, any number of record batches, and the end-of-stream mark,
 //! which may be missing. It is read against our schema, not the one that it brings: the needed columns by name and kind of
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Once};
 
-use arrow::array::{Array, ArrayRef, BinaryArray, RecordBatch};
+use arrow::array::{ArrayRef, RecordBatch};
 use arrow::buffer::Buffer;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::ipc::convert::try_fb_to_schema;
@@ -21,31 +21,9 @@ use arrow::ipc::reader::{read_dictionary, read_record_batch};
 use arrow::ipc::{self, MessageHeader, MetadataVersion, root_as_message};
 
 use crate::clock::Timestamp;
+use crate::source::batch::{Batch, Columns};
+use crate::source::broken::{Broken, arrow, truncated};
 use crate::source::rows::{Place, as_bytes, batch, join, needed};
-use crate::source::{Batch, Columns};
-
-/// A column of text (or of integers, written in decimal) as bytes; what is not UTF-8 is kept as it is.
-#[derive(Clone, Debug)]
-pub struct Text(pub BinaryArray);
-
-impl Text {
-    /// The bytes of a row; `None` where it is null.
-    #[inline]
-    pub fn get(&self, row: usize) -> Option<&[u8]> {
-        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
-    }
-}
-
-/// Why a message cannot be read as a message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Broken(String);
-
-impl Broken {
-    pub(crate) fn new(why: &dyn std::fmt::Display) -> Self {
-        Broken(why.to_string())
-    }
-}
 
 /// Reads one message. Never panics, and uses memory in proportion to the message (dictionaries: up to 64 MiB a column).
 pub fn decode(
@@ -64,7 +42,7 @@ pub fn decode(
             let head = rest.first_chunk().ok_or_else(|| truncated("the head of an Arrow message"))?;
             let Some(length) = metadata_length(*head)? else {
                 if rest.len() > head.len() {
-                    return Err(Broken("there are bytes after the end of the Arrow stream".to_owned()));
+                    return Err(Broken::new("there are bytes after the end of the Arrow stream"));
                 }
                 break;
             };
@@ -91,27 +69,19 @@ pub fn decode(
 pub(crate) fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, Broken> {
     let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
     if [m0, m1, m2, m3] != [0xff; 4] {
-        return Err(Broken("it is not an Arrow IPC stream (no continuation mark)".to_owned()));
+        return Err(Broken::new("it is not an Arrow IPC stream (no continuation mark)"));
     }
     match i32::from_le_bytes([l0, l1, l2, l3]) {
         0 => Ok(None),
         length => match usize::try_from(length) {
             Ok(length) => Ok(Some(length)),
-            Err(_) => Err(Broken(format!("an Arrow message has {length} bytes of metadata"))),
+            Err(_) => Err(Broken::new(format_args!("an Arrow message has {length} bytes of metadata"))),
         },
     }
 }
 
 fn take(buffer: &Buffer, start: usize, length: usize) -> Option<Buffer> {
     (start.checked_add(length)? <= buffer.len()).then(|| buffer.slice_with_length(start, length))
-}
-
-pub(crate) fn truncated(what: &str) -> Broken {
-    Broken(format!("it ends within {what}"))
-}
-
-pub(crate) fn arrow(error: impl std::fmt::Display) -> Broken {
-    Broken::new(&format_args!("the Arrow reader refuses it: {error}"))
 }
 
 /// Runs `work` and takes a panic for a broken message; the panic is not printed.
@@ -129,7 +99,7 @@ pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T
     CONTAINED.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(work));
     CONTAINED.set(false);
-    result.unwrap_or_else(|_| Err(Broken("the Arrow reader cannot read it".to_owned())))
+    result.unwrap_or_else(|_| Err(Broken::new("the Arrow reader cannot read it")))
 }
 
 /// The verified metadata of one Arrow message.
@@ -142,10 +112,9 @@ pub(crate) struct Message<'a> {
 
 impl<'a> Message<'a> {
     pub fn parse(metadata: &'a [u8]) -> Result<Self, Broken> {
-        let message =
-            root_as_message(metadata).map_err(|_| Broken("an Arrow message has corrupt metadata".to_owned()))?;
+        let message = root_as_message(metadata).map_err(|_| Broken::new("an Arrow message has corrupt metadata"))?;
         let body = usize::try_from(message.bodyLength())
-            .map_err(|_| Broken(format!("an Arrow message has a body of {} bytes", message.bodyLength())))?;
+            .map_err(|_| Broken::new(format_args!("an Arrow message has a body of {} bytes", message.bodyLength())))?;
         Ok(Message { message, bytes: metadata.len(), body })
     }
 }
@@ -167,7 +136,7 @@ pub(crate) struct Shape {
 
 impl Decoder {
     pub fn shape(&self) -> Result<&Shape, Broken> {
-        self.shape.as_ref().ok_or_else(|| Broken("it has no Arrow schema".to_owned()))
+        self.shape.as_ref().ok_or_else(|| Broken::new("it has no Arrow schema"))
     }
 
     /// Takes in one message; a record batch is given back, of the needed columns only.
@@ -197,17 +166,17 @@ impl Decoder {
                     .map(Some)
                     .map_err(arrow)
             }
-            other => Err(Broken(format!("it holds an Arrow message of an unknown kind ({})", other.0))),
+            other => Err(Broken::new(format_args!("it holds an Arrow message of an unknown kind ({})", other.0))),
         }
     }
 
     fn read_schema(&mut self, message: &Message<'_>, columns: &Columns) -> Result<(), Broken> {
         if self.shape.is_some() {
-            return Err(Broken("it has two Arrow schemas".to_owned()));
+            return Err(Broken::new("it has two Arrow schemas"));
         }
         let header = message.message.header_as_schema().ok_or_else(|| arrow("a schema without a header"))?;
         if header.endianness() != ipc::Endianness::Little {
-            return Err(Broken("it is big-endian".to_owned()));
+            return Err(Broken::new("it is big-endian"));
         }
         // Tables may be shared: a small schema could otherwise unfold into gigabytes.
         let mut allowance = 16 * message.bytes;
@@ -234,7 +203,7 @@ impl Decoder {
         }
         // Every delta copies what came before it.
         if header.isDelta() {
-            return Err(Broken("it adds to a dictionary; send each dictionary in one piece".to_owned()));
+            return Err(Broken::new("it adds to a dictionary; send each dictionary in one piece"));
         }
         check_extents(&header.data().ok_or_else(|| arrow("a dictionary without data"))?, body)?;
         read_dictionary(body, header, &needed, &mut self.dictionaries, &version).map_err(arrow)
@@ -257,17 +226,15 @@ fn check_size(field: &ipc::Field<'_>, allowance: &mut usize) -> Result<(), Broke
     let metadata = field.custom_metadata().into_iter().flatten();
     let metadata: usize = metadata.map(|m| m.key().map_or(0, str::len) + m.value().map_or(0, str::len)).sum();
     let size = 8 + field.name().map_or(0, str::len) + metadata;
-    *allowance =
-        allowance.checked_sub(size).ok_or_else(|| Broken("its Arrow schema unfolds without end".to_owned()))?;
+    *allowance = allowance.checked_sub(size).ok_or_else(|| Broken::new("its Arrow schema unfolds without end"))?;
     field.children().into_iter().flatten().try_for_each(|child| check_size(&child, allowance))
 }
 
 /// Refuses compressed buffers, and buffers outside the body.
 fn check_extents(batch: &ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), Broken> {
     if batch.compression().is_some() {
-        return Err(Broken(
-            "its Arrow buffers are compressed; send them uncompressed and let Kafka compress (compression.type)"
-                .to_owned(),
+        return Err(Broken::new(
+            "its Arrow buffers are compressed; send them uncompressed and let Kafka compress (compression.type)",
         ));
     }
     let inside = |buffer: &ipc::Buffer| {
@@ -278,5 +245,5 @@ fn check_extents(batch: &ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), Brok
     let fits = batch.length() >= 0
         && batch.buffers().into_iter().flatten().all(|buffer| inside(buffer).is_some())
         && batch.nodes().into_iter().flatten().all(|node| counted(node).is_some());
-    if fits { Ok(()) } else { Err(Broken("an Arrow buffer lies outside its message".to_owned())) }
+    if fits { Ok(()) } else { Err(Broken::new("an Arrow buffer lies outside its message")) }
 }

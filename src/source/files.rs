@@ -18,7 +18,8 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::clock::Timestamp;
-use crate::source::decode::{self, Broken, Decoder, Message};
+use crate::source::broken::{Broken, truncated};
+use crate::source::decode::{self, Decoder, Message};
 use crate::source::rows::{self, Place};
 use crate::source::{Batch, Columns, Error, Event, Positions, Source};
 
@@ -140,7 +141,7 @@ impl Table {
     fn next(&mut self, columns: &Columns, place: Place) -> Result<Option<Batch>, Broken> {
         decode::contained(|| {
             let records = match self {
-                Table::Parquet(reader) => reader.next().transpose().map_err(|e| Broken::new(&e))?,
+                Table::Parquet(reader) => reader.next().transpose().map_err(Broken::new)?,
                 Table::Arrow(stream) => stream.next(columns)?,
             };
             records.map(|records| rows::batch(&records, columns, place)).transpose()
@@ -150,7 +151,7 @@ impl Table {
 
 /// Reads the needed columns, text as bytes.
 fn parquet(file: File, columns: &Columns) -> Result<ParquetRecordBatchReader, Broken> {
-    let failed = |error: ParquetError| Broken::new(&error);
+    let failed = |error: ParquetError| Broken::new(error);
     let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
     let needed = rows::needed(found.schema(), columns)?;
     let bytes = |field: &Field| field.clone().with_data_type(rows::as_bytes(field.data_type()));
@@ -214,7 +215,7 @@ impl Stream {
 
     fn take(&mut self, length: usize) -> Result<Vec<u8>, Broken> {
         if u64::try_from(length).map_or(true, |length| length > self.input.limit()) {
-            return Err(decode::truncated("an Arrow message"));
+            return Err(truncated("an Arrow message"));
         }
         let mut bytes = vec![0; length];
         self.input.read_exact(&mut bytes).map_err(|e| short(&e))?;
@@ -224,7 +225,7 @@ impl Stream {
 
 fn short(error: &std::io::Error) -> Broken {
     match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => decode::truncated("an Arrow message"),
+        std::io::ErrorKind::UnexpectedEof => truncated("an Arrow message"),
         _ => Broken::new(error),
     }
 }

@@ -12,9 +12,10 @@ use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::clock::Timestamp;
-use crate::source::broker::Ear;
+use crate::kafka::Broker;
+use crate::kafka::ErrorContext;
+use crate::kafka::topic::{self, Topic};
 use crate::source::decode::decode;
-use crate::source::topic::{self, Broker, Topic};
 use crate::source::watch::{Survey, Watch};
 use crate::source::{Columns, Error, Event, Positions, Source};
 
@@ -177,7 +178,7 @@ impl Source for Kafka {
 
 /// A consumer of all partitions, from a start.
 struct Reading {
-    consumer: BaseConsumer<Ear>,
+    consumer: BaseConsumer<ErrorContext>,
     partitions: BTreeMap<i32, Partition>,
     /// Nothing came when it was last asked for.
     is_idle: bool,
@@ -367,7 +368,7 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
         | RDKafkaErrorCode::BadCompression => {
             Ok(Some(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", params.topic) }))
         }
-        RDKafkaErrorCode::TopicAuthorizationFailed => Err(params.broker.failed(&params.topic, error)),
+        RDKafkaErrorCode::TopicAuthorizationFailed => Err(params.broker.failed(&params.topic, error).into()),
         _ => Ok(None),
     }
 }

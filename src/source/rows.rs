@@ -12,8 +12,8 @@ use arrow::datatypes::{
 };
 
 use crate::clock::Timestamp;
-use crate::source::decode::{Broken, Text, arrow};
-use crate::source::{Batch, Columns};
+use crate::source::batch::{Batch, Columns, Text};
+use crate::source::broken::{Broken, arrow};
 
 /// How many bytes a dictionary-encoded column may become when it is written out: a few bytes of keys could ask for
 /// gigabytes.
@@ -81,13 +81,13 @@ pub(crate) fn needed(schema: &Schema, columns: &Columns) -> Result<Vec<usize>, B
         let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
         let Some((index, field)) = found.next() else {
             let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            return Err(Broken::new(&format_args!("it has no column '{name}', only {}", known.join(", "))));
+            return Err(Broken::new(format_args!("it has no column '{name}', only {}", known.join(", "))));
         };
         if found.next().is_some() {
-            return Err(Broken::new(&format_args!("it has two columns '{name}'")));
+            return Err(Broken::new(format_args!("it has two columns '{name}'")));
         }
         if !role.takes(field.data_type()) {
-            return Err(Broken::new(&format_args!("column '{name}' is {}, but {}", field.data_type(), role.wanted())));
+            return Err(Broken::new(format_args!("column '{name}' is {}, but {}", field.data_type(), role.wanted())));
         }
         indices.insert(index);
     }
@@ -108,7 +108,7 @@ pub(crate) fn as_bytes(kind: &DataType) -> DataType {
 /// The needed columns in our own types.
 pub(crate) fn batch(records: &RecordBatch, columns: &Columns, place: Place) -> Result<Batch, Broken> {
     let column = |name: &String| {
-        records.column_by_name(name).ok_or_else(|| Broken::new(&format_args!("it has no column '{name}'")))
+        records.column_by_name(name).ok_or_else(|| Broken::new(format_args!("it has no column '{name}'")))
     };
     let Place { partition, offset, message_time } = place;
     Ok(Batch {
@@ -165,7 +165,7 @@ pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             Ok(column.as_primitive::<TimestampNanosecondType>().unary(|t| t.div_euclid(1_000)))
         }
-        other => Err(Broken::new(&format_args!("a column is {other}, but {}", Role::Time.wanted()))),
+        other => Err(Broken::new(format_args!("a column is {other}, but {}", Role::Time.wanted()))),
     }
 }
 
@@ -188,7 +188,7 @@ fn text(column: &ArrayRef) -> Result<Text, Broken> {
         DataType::Dictionary(_, _) => expand(column)?,
         _ => downcast_integer_array! {
             column => column.iter().map(|n| n.map(|n| n.to_string().into_bytes())).collect(),
-            other => return Err(Broken::new(&format_args!("a column is {other}, but {}", Role::Key.wanted()))),
+            other => return Err(Broken::new(format_args!("a column is {other}, but {}", Role::Key.wanted()))),
         },
     };
     Ok(Text(bytes))
@@ -211,7 +211,7 @@ fn expand(column: &dyn Array) -> Result<BinaryArray, Broken> {
 
 fn check_expanded(size: usize) -> Result<(), Broken> {
     match size > EXPANDED {
-        true => Err(Broken::new(&format_args!("a column that shares its texts has {size} bytes when written out"))),
+        true => Err(Broken::new(format_args!("a column that shares its texts has {size} bytes when written out"))),
         false => Ok(()),
     }
 }

@@ -8,8 +8,9 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::clock::Timestamp;
-use crate::source::broker::{Broker, Ear, PATIENCE};
-use crate::source::topic::{self, Topic};
+use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::topic::{self, Topic};
+use crate::kafka::{self, Broker, ErrorContext};
 use crate::source::{Error, Positions};
 
 /// How often the topic's id and partitions are looked at between cutoffs.
@@ -25,7 +26,7 @@ const KEPT: usize = 1024;
 pub(super) struct Survey {
     pub broker: Broker,
     pub topic: String,
-    client: BaseConsumer<Ear>,
+    client: BaseConsumer<ErrorContext>,
 }
 
 impl Survey {
@@ -48,12 +49,14 @@ impl Survey {
     }
 
     /// The first offset that is kept, and the one after the last.
-    pub fn watermarks(&self, partition: i32) -> Result<(i64, i64), Error> {
-        self.client.fetch_watermarks(&self.topic, partition, PATIENCE).map_err(|e| self.broker.failed(&self.topic, &e))
+    pub fn watermarks(&self, partition: i32) -> Result<(i64, i64), kafka::Error> {
+        self.client
+            .fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT)
+            .map_err(|e| self.broker.failed(&self.topic, &e))
     }
 
     /// The first message of each partition that has a timestamp of at least `time`, if there is one.
-    pub fn first_since(&self, time: Timestamp, partitions: &[i32]) -> Result<BTreeMap<i32, Option<i64>>, Error> {
+    pub fn first_since(&self, time: Timestamp, partitions: &[i32]) -> Result<BTreeMap<i32, Option<i64>>, kafka::Error> {
         let failed = |e| self.broker.failed(&self.topic, &e);
         let mut question = TopicPartitionList::with_capacity(partitions.len());
         // Negative times have meanings of their own.
@@ -61,7 +64,7 @@ impl Survey {
         for partition in partitions {
             question.add_partition_offset(&self.topic, *partition, Offset::Offset(millis)).map_err(failed)?;
         }
-        let answer = self.client.offsets_for_times(question, PATIENCE).map_err(failed)?;
+        let answer = self.client.offsets_for_times(question, REQUEST_TIMEOUT).map_err(failed)?;
         let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
         answer
             .elements()
@@ -105,7 +108,7 @@ impl Watch {
         std::thread::Builder::new()
             .name("topic watch".to_owned())
             .spawn(move || watcher.run())
-            .map_err(|e| Error::Unavailable { servers, why: e.to_string() })?;
+            .map_err(|e| kafka::Error::Unavailable { servers, why: e.to_string() })?;
         Ok(Watch(shared))
     }
 

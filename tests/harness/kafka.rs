@@ -6,7 +6,8 @@ use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bernstream::source::topic::{Broker, create};
+use bernstream::kafka::Broker;
+use bernstream::kafka::topic::create;
 
 /// `bootstrap.servers` of the broker to test against, from `BERNSTREAM_TEST_KAFKA`; without one the test is skipped.
 pub fn broker() -> Option<String> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
-use bernstream::source::topic;
+use bernstream::kafka::topic;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Description;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use bernstream::cli::Failure;
 use bernstream::cli::produce::{Arguments, run};
 use bernstream::clock::Timestamp;
+use bernstream::kafka::topic;
 use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
-use bernstream::source::{Columns, Event, Positions, Source, topic};
+use bernstream::source::{Columns, Event, Positions, Source};
 use clap::Parser;
 
 use crate::harness::kafka;

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
+use bernstream::kafka::Broker;
+use bernstream::kafka::topic;
 use bernstream::source::kafka::{Kafka, Lost, OnBadMessage, Params};
-use bernstream::source::topic::{self, Broker};
 use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
@@ -605,7 +606,7 @@ fn asking_for_a_topic_does_not_create_it() {
     let (broker, name) = (kafka::at(&servers), kafka::fresh_name("never"));
     for _ in 0..2 {
         let error = topic::describe(&broker, &name).unwrap_err();
-        assert!(matches!(error, Error::NoTopic { .. }), "{error}");
+        assert!(matches!(error, bernstream::kafka::Error::NoTopic { .. }), "{error}");
     }
     topic::create(&broker, &name, 1, 1, &[]).unwrap();
     let error = topic::create(&broker, &name, 1, 1, &[]).unwrap_err();

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bernstream::clock::Timestamp;
+use bernstream::kafka::topic;
 use bernstream::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use bernstream::ledger::witness::file::FileWitness;
 use bernstream::ledger::witness::kafka::{KafkaWitness, Params as WitnessParams};
@@ -17,7 +18,6 @@ use bernstream::ledger::{Error, Ledger, exists};
 use bernstream::mechanism::price::Price;
 use bernstream::sink::deliver::{self, step};
 use bernstream::sink::{self, kafka::KafkaSink};
-use bernstream::source::topic;
 use bernstream::window::grid::{Grid, Span};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use arrow::array::{BinaryArray, Float64Array, Int64Array};
 use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
-use bernstream::source::decode::Text;
+use bernstream::source::Text;
 use bernstream::window::accumulator::AccumulatorSpec;
 use bernstream::window::grid::Grid;
 use bernstream::window::{Axis, Cap, Form, Outside, Rules};

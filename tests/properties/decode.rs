@@ -12,8 +12,8 @@ use arrow::buffer::{Buffer, OffsetBuffer};
 use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema};
 use arrow::ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use bernstream::clock::Timestamp;
-use bernstream::source::decode::{Broken, decode};
-use bernstream::source::{Batch, Columns};
+use bernstream::source::decode::decode;
+use bernstream::source::{Batch, Broken, Columns};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -59,7 +59,7 @@ fn sound(other: Vec<(&str, ArrayRef)>) -> RecordBatch {
     table(columns)
 }
 
-fn texts(text: Option<&bernstream::source::decode::Text>) -> Vec<Option<Vec<u8>>> {
+fn texts(text: Option<&bernstream::source::Text>) -> Vec<Option<Vec<u8>>> {
     text.unwrap().0.iter().map(|t| t.map(<[u8]>::to_vec)).collect()
 }
 

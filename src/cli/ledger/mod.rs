@@ -13,6 +13,7 @@ use crate::cli::failure::Failure;
 use crate::cli::print::{line, print, report, section, unprinted};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Settings, guarantee, normalised};
+use crate::kafka::{self, topic};
 use crate::ledger::bootstrap::StartMode;
 use crate::ledger::witness::Witness;
 use crate::ledger::witness::file::FileWitness;
@@ -20,7 +21,6 @@ use crate::ledger::witness::kafka::KafkaWitness;
 use crate::ledger::{self, Closed, Genesis, Head, Ledger, Message, Outcome, Paid, Row};
 use crate::mechanism::price::Price;
 use crate::sink;
-use crate::source::{self, topic};
 use crate::synopsis::{Sealed, Synopsis};
 
 /// Blocks that `show` lists, the newest.
@@ -148,11 +148,11 @@ fn make_missing(output: &Output) -> Result<(), Failure> {
             // One replica more than have to be in sync, so that one broker may be away.
             let least = i32::try_from(witness.min_insync_replicas).unwrap_or(i32::MAX);
             let replication = if least > 1 { least.saturating_add(1) } else { 1 };
-            if let Err(source::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
+            if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
                 topic::create(&sink.broker, &sink.topic, 1, replication, &[])?;
                 line(format_args!("made the output topic {}", sink.topic))?;
             }
-            if let Err(source::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
+            if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
                 KafkaWitness::create(witness, replication)?;
                 line(format_args!("made the witness topic {}", witness.topic))?;
             }

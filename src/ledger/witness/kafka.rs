@@ -5,9 +5,10 @@ use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::{Claim, Error, Witness, fold};
-use crate::ledger::producer::{Producer, Record};
-use crate::source::broker::{Broker, Ear, PATIENCE};
-use crate::source::{self, topic};
+use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::producer::{Producer, Record};
+use crate::kafka::{self, topic};
+use crate::kafka::{Broker, ErrorContext};
 
 const PARTITION: i32 = 0;
 
@@ -30,7 +31,7 @@ pub struct Params {
 /// A witness topic, read by an assigned consumer from offset 0.
 pub struct KafkaWitness {
     params: Params,
-    consumer: BaseConsumer<Ear>,
+    consumer: BaseConsumer<ErrorContext>,
     producer: Producer,
     /// The next offset to read; everything before it is folded.
     next: i64,
@@ -73,13 +74,13 @@ impl KafkaWitness {
 impl Witness for KafkaWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
         let name = &self.params.topic;
-        let watermarks = self.consumer.fetch_watermarks(name, PARTITION, PATIENCE);
+        let watermarks = self.consumer.fetch_watermarks(name, PARTITION, REQUEST_TIMEOUT);
         let (low, high) = watermarks.map_err(|error| explain(&self.params, &error))?;
         if low != 0 {
             return Err(self.damaged(format!("the records before offset {low} are gone")));
         }
         while self.next < high {
-            let message = match self.consumer.poll(PATIENCE) {
+            let message = match self.consumer.poll(REQUEST_TIMEOUT) {
                 Some(Ok(message)) => message,
                 Some(Err(error)) => return Err(explain(&self.params, &error)),
                 None => {
@@ -145,10 +146,10 @@ fn explain(params: &Params, error: &KafkaError) -> Error {
     }
 }
 
-fn explain_source(params: &Params, error: source::Error) -> Error {
+fn explain_source(params: &Params, error: kafka::Error) -> Error {
     let name = params.topic.clone();
     match error {
-        source::Error::NoTopic { .. } => Error::Missing { name },
+        kafka::Error::NoTopic { .. } => Error::Missing { name },
         error if error.is_transient() => Error::Unavailable { name, why: error.to_string() },
         error => Error::Refused { name, why: error.to_string() },
     }

@@ -2,7 +2,7 @@
 //!
 //! It tries again for ever whatever the reason, and tells it to its log alone, as text.
 
-use crate::source::broker::{Broker, Sasl, Tls};
+use crate::kafka::security::{Sasl, Security, Tls};
 
 /// What a client said when it could not connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,12 +52,11 @@ impl Complaint {
     }
 
     /// What happened and what to do.
-    pub fn words(&self, broker: &Broker) -> String {
+    pub fn words(&self, servers: &str, security: &Security) -> String {
         let text = &self.text;
-        let security = broker.security();
         match (security.tls(), security.sasl()) {
             (Some(tls), _) if self.says("certificate verify failed") || self.says("broker certificate") => {
-                untrusted(&broker.servers, tls)
+                untrusted(servers, tls)
             }
             (Some(_), _) if self.says("PLAINTEXT broker") || self.says("wrong version number") => {
                 "it does not answer as a port for TLS does: if it is up, take its port for TLS, or leave out `tls`"
@@ -132,8 +131,7 @@ mod tests {
 
     #[test]
     fn who_hangs_up_at_once_wants_to_be_spoken_to_otherwise() {
-        let plain = Broker::plain("a:1");
-        let words = |text: &str| complaint(text).words(&plain);
+        let words = |text: &str| complaint(text).words("a:1", &Security::default());
         let closed = "Disconnected: connection closed by peer: receive 0 after POLLIN";
         assert!(words(&format!("{closed} (after 2ms in state APIVERSION_QUERY)")).contains("set `tls`"));
         let again = "state UP, 1 identical error(s) suppressed)";

@@ -9,10 +9,11 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
 
-use crate::source::broker::{Broker, Ear};
+use crate::kafka::broker::Broker;
+use crate::kafka::error_context::ErrorContext;
 
 /// How long a record may take before its fate is unknown.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What to send.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +58,7 @@ impl Producer {
             message = message.headers(headers);
         }
         client.send(message).map_err(|(error, _)| error)?;
-        match fate.recv_timeout(PATIENCE + Duration::from_secs(5)) {
+        match fate.recv_timeout(DELIVERY_TIMEOUT + Duration::from_secs(5)) {
             Ok(fate) => fate?,
             Err(_) => return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut)),
         }
@@ -76,13 +77,13 @@ impl Producer {
             .set("partitioner", "murmur2_random")
             // The topic's own limit decides.
             .set("message.max.bytes", "1000000000")
-            .set("message.timeout.ms", PATIENCE.as_millis().to_string());
-        config.create_with_context(Reports(self.broker.ear()))
+            .set("message.timeout.ms", DELIVERY_TIMEOUT.as_millis().to_string());
+        config.create_with_context(Reports(self.broker.error_context()))
     }
 }
 
 /// Hands every delivery report to the one who waits for it.
-struct Reports(Ear);
+struct Reports(ErrorContext);
 
 impl ClientContext for Reports {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {

@@ -1,0 +1,150 @@
+//! TLS and SASL: how a client and a cluster prove to each other who they are. Secrets stay in their files.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rdkafka::ClientConfig;
+
+/// TLS and SASL; neither is plain text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Security {
+    tls: Option<Tls>,
+    sasl: Option<Sasl>,
+}
+
+/// Brokers prove who they are, by a certificate for the name that they are reached by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// Certificate authorities, PEM; those of the system where there is none.
+    pub ca: Option<PathBuf>,
+    /// What the client proves who it is with, where the brokers ask for it.
+    pub identity: Option<Identity>,
+}
+
+/// A certificate and its private key, PEM; the key is not encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+/// A user who proves to be it by a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sasl {
+    pub mechanism: Mechanism,
+    pub username: String,
+    /// One line, the password.
+    pub password_file: PathBuf,
+}
+
+/// How the password is proved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    ScramSha512,
+    ScramSha256,
+    /// The broker is told the password.
+    Plain,
+}
+
+impl Mechanism {
+    pub const ALL: [Mechanism; 3] = [Mechanism::ScramSha512, Mechanism::ScramSha256, Mechanism::Plain];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::ScramSha512 => "SCRAM-SHA-512",
+            Mechanism::ScramSha256 => "SCRAM-SHA-256",
+            Mechanism::Plain => "PLAIN",
+        }
+    }
+
+    /// The mechanism of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
+    }
+}
+
+/// PLAIN without TLS would send the password as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("PLAIN without TLS sends the password in the clear")]
+pub struct InTheClear;
+
+impl Security {
+    pub fn new(tls: Option<Tls>, sasl: Option<Sasl>) -> Result<Self, InTheClear> {
+        match (&tls, &sasl) {
+            (None, Some(Sasl { mechanism: Mechanism::Plain, .. })) => Err(InTheClear),
+            _ => Ok(Security { tls, sasl }),
+        }
+    }
+
+    pub fn tls(&self) -> Option<&Tls> {
+        self.tls.as_ref()
+    }
+
+    pub fn sasl(&self) -> Option<&Sasl> {
+        self.sasl.as_ref()
+    }
+
+    fn protocol(&self) -> &'static str {
+        match (&self.tls, &self.sasl) {
+            (None, None) => "plaintext",
+            (Some(_), None) => "ssl",
+            (None, Some(_)) => "sasl_plaintext",
+            (Some(_), Some(_)) => "sasl_ssl",
+        }
+    }
+
+    pub(super) fn set(&self, config: &mut ClientConfig) -> Result<(), String> {
+        if *self == Security::default() {
+            return Ok(());
+        }
+        if cfg!(not(feature = "tls")) {
+            return Err("this program was built without TLS and SASL: build it with \
+                        `cargo build --release --features tls`"
+                .to_owned());
+        }
+        config.set("security.protocol", self.protocol());
+        let mut file = |property: &str, what: &str, path: &Path| {
+            readable(what, path)?;
+            config.set(property, path.display().to_string());
+            Ok::<_, String>(())
+        };
+        if let Some(ca) = self.tls.as_ref().and_then(|tls| tls.ca.as_ref()) {
+            file("ssl.ca.location", "the certificate authorities", ca)?;
+        }
+        if let Some(identity) = self.tls.as_ref().and_then(|tls| tls.identity.as_ref()) {
+            file("ssl.certificate.location", "the certificate", &identity.certificate)?;
+            file("ssl.key.location", "the key", &identity.key)?;
+        }
+        if let Some(sasl) = &self.sasl {
+            config
+                .set("sasl.mechanism", sasl.mechanism.name())
+                .set("sasl.username", &sasl.username)
+                .set("sasl.password", password(&sasl.password_file)?);
+        }
+        Ok(())
+    }
+
+    /// The files that nobody else should read.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &Path> {
+        let key = self.tls.as_ref().and_then(|tls| tls.identity.as_ref()).map(|identity| identity.key.as_path());
+        let password = self.sasl.as_ref().map(|sasl| sasl.password_file.as_path());
+        key.into_iter().chain(password)
+    }
+}
+
+fn readable(what: &str, path: &Path) -> Result<File, String> {
+    File::open(path).map_err(|why| format!("{what} in {} cannot be read: {why}", path.display()))
+}
+
+/// What stands in the file, which is never part of a message.
+fn password(path: &Path) -> Result<String, String> {
+    let file = readable("the password", path)?;
+    let wrong = |why: &str| format!("the password in {} {why}", path.display());
+    let text = std::io::read_to_string(file).map_err(|_| wrong("cannot be read as text"))?;
+    let line = text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
+    match line {
+        "" => Err(wrong("is empty")),
+        line if line.contains(char::is_control) => Err(wrong("is not one line of text")),
+        line => Ok(line.to_owned()),
+    }
+}

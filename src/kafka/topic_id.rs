@@ -1,0 +1,72 @@
+//! The id of a topic, which rdkafka does not show.
+
+use std::ffi::CString;
+
+use rdkafka::bindings as c;
+use rdkafka::client::Client;
+use rdkafka::error::KafkaError;
+
+use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
+use crate::kafka::error::Error;
+
+/// The id of a topic, which rdkafka does not show: asked of librdkafka itself.
+#[allow(unsafe_code)]
+pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>, topic: &str) -> Result<String, Error> {
+    if broker.is_mock {
+        return Ok("mock".to_owned());
+    }
+    let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name holds a zero byte"))?;
+    let patience = i32::try_from(REQUEST_TIMEOUT.as_millis()).unwrap_or(i32::MAX);
+    // SAFETY. `client` is borrowed for the whole call, so its handle is alive. `name` outlives `names`, and librdkafka
+    // copies it. The queue, the collection, the options and the event are made here, freed here, once each, on the one
+    // path through this block, and never shared. `rd_kafka_queue_poll` gives null (handled) or an event that we own.
+    // `rd_kafka_event_DescribeTopics_result` gives null (handled) for any other kind of event. Results and strings
+    // belong to the event: they are read, and copied, before it is freed. `found` has `count` valid elements, of which
+    // the first is read only if there is one; a description's id and error pointers are valid as long as it is, and a
+    // null error is handled. An event that comes after the poll gave up is freed with the queue.
+    unsafe {
+        let handle = client.native_ptr();
+        let queue = c::rd_kafka_queue_new(handle);
+        let mut names = [name.as_ptr()];
+        let topics = c::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len());
+        let options = c::rd_kafka_AdminOptions_new(handle, c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS);
+        c::rd_kafka_AdminOptions_set_request_timeout(options, patience, std::ptr::null_mut(), 0);
+        c::rd_kafka_DescribeTopics(handle, topics, options, queue);
+        // Longer than the request's own limit, so that librdkafka's own reason comes first.
+        let event = c::rd_kafka_queue_poll(queue, patience.saturating_add(1000));
+        let answer = if event.is_null() {
+            Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__TIMED_OUT)
+        } else if c::rd_kafka_event_error(event) != c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR {
+            Err(c::rd_kafka_event_error(event))
+        } else {
+            let result = c::rd_kafka_event_DescribeTopics_result(event);
+            let mut count = 0;
+            let found = if result.is_null() {
+                std::ptr::null_mut()
+            } else {
+                c::rd_kafka_DescribeTopics_result_topics(result, &mut count)
+            };
+            if found.is_null() || count == 0 {
+                Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+            } else {
+                let error = c::rd_kafka_TopicDescription_error(*found);
+                if error.is_null() {
+                    let uuid = c::rd_kafka_TopicDescription_topic_id(*found);
+                    Ok((c::rd_kafka_Uuid_most_significant_bits(uuid), c::rd_kafka_Uuid_least_significant_bits(uuid)))
+                } else {
+                    Err(c::rd_kafka_error_code(error))
+                }
+            }
+        };
+        if !event.is_null() {
+            c::rd_kafka_event_destroy(event);
+        }
+        c::rd_kafka_AdminOptions_destroy(options);
+        c::rd_kafka_TopicCollection_destroy(topics);
+        c::rd_kafka_queue_destroy(queue);
+        match answer {
+            Ok((high, low)) => Ok(format!("{high:016x}{low:016x}")),
+            Err(code) => Err(broker.failed(topic, &KafkaError::AdminOp(code.into()))),
+        }
+    }
+}
