@@ -199,7 +199,8 @@ fn variants() -> Found<Vec<Case>> {
         about.band.pointwise = None;
     })?;
     let random = changed("density-1d-random", &one, |about| {
-        let law = sampler::Law::Points { values: vec![-5.0, 0.0, 30.0], weights: Some(vec![2.0, 5.0, 1.0]) };
+        let law =
+            sampler::PriorDistribution::Points { values: vec![-5.0, 0.0, 30.0], weights: Some(vec![2.0, 5.0, 1.0]) };
         about.noise.calibrated = Calibrated::Sampled;
         about.privacy.definition = Definition::Random(Random {
             gamma: 0.1,

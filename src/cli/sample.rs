@@ -9,7 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::print::{note, print};
 use crate::cli::progress::part;
 use crate::config::sampled::Study;
-use crate::targets::sampled::{Change, Neighbours};
+use crate::targets::sampled::{Neighbours, SampledChange};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     ));
     let changes = changes(neighbours, plan.samples)?;
     let change = plan.statistic_of(&changes).map_err(|error| Failure::Other(error.to_string()))?;
-    let Change { sum, .. } = change;
+    let SampledChange { sum, .. } = change;
     let which = match plan.samples - plan.order {
         0 => "all changes".to_owned(),
         left_out => format!("all but the {left_out} largest changes"),
@@ -51,7 +51,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Every pair depends on its number alone, so it does not matter who draws it when.
-fn changes(neighbours: &Neighbours, samples: u32) -> Result<Vec<Change>, Failure> {
+fn changes(neighbours: &Neighbours, samples: u32) -> Result<Vec<SampledChange>, Failure> {
     let next = AtomicU32::new(0);
     let step = samples.div_ceil(10);
     let draw = || {

@@ -14,7 +14,7 @@ use toml::value::Datetime;
 pub use crate::config::composition::Composition;
 pub use crate::synopsis::approximation::Smoothness;
 pub use crate::targets::machine::Loss;
-pub use crate::targets::sampler::Law;
+pub use crate::targets::sampler::PriorDistribution;
 
 /// A value that may be missing, with its place.
 pub type Field<T> = Option<Spanned<T>>;
@@ -415,7 +415,7 @@ pub struct Sampled {
 #[serde(deny_unknown_fields)]
 pub struct PriorColumn {
     pub column: Field<String>,
-    pub law: Field<Law>,
+    pub law: Field<PriorDistribution>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -19,7 +19,7 @@ use crate::config::{Privacy, Unit, file, forms, normalised, settle};
 use crate::mechanism::Laplace;
 use crate::synopsis::description::{self, Definition, PriorColumn, Random};
 use crate::targets::Sensitivity;
-use crate::targets::sampled::{Change, Clipped, Neighbours, SampledTarget};
+use crate::targets::sampled::{Clipped, Neighbours, SampledChange, SampledTarget};
 use crate::targets::sampler::{Plan, Prior};
 
 /// More plain epsilon protects nobody; a total may be no more either.
@@ -64,9 +64,9 @@ impl Study {
     }
 
     /// The table that a configuration needs beside the question.
-    pub fn table(&self, change: Change) -> String {
+    pub fn table(&self, change: SampledChange) -> String {
         let Plan { samples, order, rho, gamma } = self.plan;
-        let Change { sup, sum } = change;
+        let SampledChange { sup, sum } = change;
         let natural = |units: u64| units_of(units) * self.unit;
         format!(
             "# Sampled by `bernstream sample`, with seed {seed}: random differential privacy, gamma = {gamma}. In grid units; a \
@@ -82,7 +82,7 @@ impl Study {
     }
 
     /// SHA-256 of the question and the answer: an edit of either shows.
-    fn digest(&self, change: Change) -> String {
+    fn digest(&self, change: SampledChange) -> String {
         let Plan { gamma, samples, order, rho } = self.plan;
         let plan = json!({ "gamma": gamma, "samples": samples, "order": order, "rho": rho });
         let answer = json!({ "sensitivity": change.sum, "largest": change.sup });
@@ -133,7 +133,7 @@ pub fn settle(document: &mut Document<'_>, stages: &mut [Stage], privacy: &mut P
     let order = document.required(&place, "order", written.order, Ok);
     let rho = document.required(&place, "rho", written.rho, Ok);
     let digest = document.required(&place, "digest", written.digest, Ok)?;
-    let change = Change { sup: sup?.into_inner(), sum: sum?.into_inner() };
+    let change = SampledChange { sup: sup?.into_inner(), sum: sum?.into_inner() };
     let plan =
         Plan { samples: samples?.into_inner(), order: order?.into_inner(), rho: rho?.into_inner(), ..study.plan };
     if plan != study.plan || *digest.get_ref() != study.digest(change) {

@@ -19,9 +19,11 @@
 
 use std::f64::consts::PI;
 
+use super::error::Error;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
+use super::shape::{Basis, Shape};
+use super::target::{Adjacency, Exact, Sensitivity, Target, every_value};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
 

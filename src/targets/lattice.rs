@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-use super::Error;
+use super::error::Error;
 use super::quadratic::Form;
 
 const HIGHEST_DEGREE: u32 = 5_000;

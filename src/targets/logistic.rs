@@ -17,12 +17,16 @@
 //!
 //! since a sigmoid is nowhere steeper than 1/4.
 
-use super::machine::change::{Change, Claim};
-use super::machine::kernel::Lattice;
+use super::error::Error;
+use super::machine::exchange::{Claim, ExchangeBound};
+use super::machine::kernel::{Kernel, Lattice};
+use super::machine::loss::Loss;
+use super::machine::minimiser::at_most;
+use super::machine::settings::{checked_features, checked_lattice, checked_weight};
 use super::machine::solver::Problem;
 use super::machine::space::{Features, ROUNDING};
-use super::machine::{Kernel, Loss, at_most, checked_features, checked_lattice, checked_weight};
-use super::{Adjacency, Basis, Cost, Error, Exact, Sensitivity, Shape, Target, every_value};
+use super::shape::{Basis, Shape};
+use super::target::{Adjacency, Cost, Exact, Sensitivity, Target, every_value};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// Single precision moves an inner product of two feature vectors by at most this.
@@ -58,7 +62,7 @@ impl Logistic {
         let width = dimensions + 1;
         checked_features(records, width)?;
         let error = 3.0 * Features::error_with(records as usize, width);
-        let (change, problem) = Change::new(Loss::Logistic, c, records, error);
+        let (change, problem) = ExchangeBound::new(Loss::Logistic, c, records, error);
         let off = problem.mass() * (error + 16.0 * ROUNDING) + 16.0 * ROUNDING;
         let root = (width as f64).sqrt();
         let claim = if let Some(lattice) = &lattice {

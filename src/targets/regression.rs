@@ -38,9 +38,11 @@
 
 use std::f64::consts::PI;
 
+use super::error::Error;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use super::shape::{Basis, Shape};
+use super::target::{Adjacency, Exact, Sensitivity, Target};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record};
 use crate::window::histogram::{GRAINS, Nodes, Place};
 

@@ -15,7 +15,8 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha20Rng;
 
 use super::sampler::{Error, Plan, Prior};
-use super::{Adjacency, Exact, Sensitivity, Shape, Target};
+use super::shape::Shape;
+use super::target::{Adjacency, Exact, Sensitivity, Target};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The farthest end of a range, in grid units: differences over a lattice fit `u128`.
@@ -59,23 +60,23 @@ impl Clipped {
 
 /// How far two neighbours are apart, in grid units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SampledChange {
     /// At any one value.
     pub sup: u64,
     /// In the 1-norm.
     pub sum: u64,
 }
 
-impl Change {
+impl SampledChange {
     fn between(one: &Exact, other: &Exact) -> Self {
         let changes = one.0.iter().zip(&other.0).map(|(one, other)| one.abs_diff(*other));
         let (sup, sum) = changes.fold((0, 0_u128), |(sup, sum), change| (change.max(sup), sum.saturating_add(change)));
         let whole = |units: u128| u64::try_from(units).unwrap_or(u64::MAX);
-        Change { sup: whole(sup), sum: whole(sum) }
+        SampledChange { sup: whole(sup), sum: whole(sum) }
     }
 
     fn max(self, other: Self) -> Self {
-        Change { sup: self.sup.max(other.sup), sum: self.sum.max(other.sum) }
+        SampledChange { sup: self.sup.max(other.sup), sum: self.sum.max(other.sum) }
     }
 }
 
@@ -94,7 +95,7 @@ impl Neighbours {
     ///
     /// Under replace-one its windows differ in one record, under add-remove one has it and the other has not. A target that
     /// keeps so many records and no more may then exchange it for another: the larger of both counts.
-    pub fn change(&self, pair: u32) -> Change {
+    pub fn change(&self, pair: u32) -> SampledChange {
         let keep = self.target.target.keep();
         let mut rng = ChaCha20Rng::from_seed(self.key(pair));
         let (kept, is_bounded) = match keep {
@@ -105,8 +106,8 @@ impl Neighbours {
         let [one, other] = [(); 2].map(|()| self.prior.draw_for(&keep, &mut rng));
         let values = |last: Option<Record>| self.target.evaluate(&keep.state(common.iter().copied().chain(last)));
         let with = values(Some(one));
-        let replaced = || Change::between(&with, &values(Some(other)));
-        let removed = || Change::between(&with, &values(None));
+        let replaced = || SampledChange::between(&with, &values(Some(other)));
+        let removed = || SampledChange::between(&with, &values(None));
         match (self.adjacency, is_bounded) {
             (Adjacency::ReplaceOne, _) => replaced(),
             (Adjacency::AddRemove, false) => removed(),
@@ -129,14 +130,14 @@ impl Plan {
     /// # Errors
     ///
     /// Where it is 0: noise for that would be none.
-    pub fn statistic_of(&self, changes: &[Change]) -> Result<Change, super::Error> {
-        let smallest = |norm: fn(&Change) -> u64| {
+    pub fn statistic_of(&self, changes: &[SampledChange]) -> Result<SampledChange, super::Error> {
+        let smallest = |norm: fn(&SampledChange) -> u64| {
             let mut sorted: Vec<u64> = changes.iter().map(norm).collect();
             sorted.sort_unstable();
             let place = (self.order as usize).checked_sub(1).filter(|_| sorted.len() == self.samples as usize);
             place.and_then(|place| sorted.get(place)).copied().ok_or(Error::Incomplete)
         };
-        let change = Change { sup: smallest(|change| change.sup)?, sum: smallest(|change| change.sum)? };
+        let change = SampledChange { sup: smallest(|change| change.sup)?, sum: smallest(|change| change.sum)? };
         if change.sum == 0 { Err(Error::NothingChanges.into()) } else { Ok(change) }
     }
 }
@@ -145,7 +146,7 @@ impl Plan {
 #[derive(Clone, Debug)]
 pub struct SampledTarget {
     pub clipped: Clipped,
-    pub change: Change,
+    pub change: SampledChange,
     pub adjacency: Adjacency,
 }
 

@@ -13,7 +13,7 @@ use bernstream::config::sampled::Study;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{Calibrated, Definition, Random};
 use bernstream::targets::Adjacency;
-use bernstream::targets::sampled::{Change, Clipped, Neighbours};
+use bernstream::targets::sampled::{Clipped, Neighbours, SampledChange};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
@@ -276,11 +276,11 @@ fn study(text: &str) -> Study {
 fn fresh_pairs_of_the_prior_are_covered_and_a_smaller_bound_would_not_cover_them() {
     // The fewest pairs for a gamma take the largest of all changes; more come closer to what is needed.
     let study = study(&with(&question(), "seed = 1", "seed = 1\nsamples = 3000"));
-    let changes: Vec<Change> = (0..study.plan.samples).map(|pair| study.neighbours.change(pair)).collect();
+    let changes: Vec<SampledChange> = (0..study.plan.samples).map(|pair| study.neighbours.change(pair)).collect();
     let bound = study.plan.statistic_of(&changes).unwrap().sum;
     assert!(study.plan.statistic_of(&changes[1..]).is_err(), "pairs are missing");
     let fresh = Neighbours { seed: 77, ..study.neighbours.clone() };
-    let changes: Vec<Change> = (0..400).map(|pair| fresh.change(pair)).collect();
+    let changes: Vec<SampledChange> = (0..400).map(|pair| fresh.change(pair)).collect();
     let over = |bound: u64| changes.iter().filter(|change| change.sum > bound).count();
     let (over, less) = (over(bound), over(bound * 7 / 10));
     println!("{over} of 400 change by more, {less} by more than 70 % of it");
@@ -315,7 +315,7 @@ fn every_value_is_clipped() {
     assert_eq!(narrow.worst(Adjacency::AddRemove), 12 * wide.shape().values() as u128);
     let prior = study(SAMPLED).neighbours.prior;
     let neighbours = Neighbours { target: narrow, prior, records: 50, adjacency: Adjacency::ReplaceOne, seed: 1 };
-    let changes: Vec<Change> = (0..50).map(|pair| neighbours.change(pair)).collect();
+    let changes: Vec<SampledChange> = (0..50).map(|pair| neighbours.change(pair)).collect();
     assert!(changes.iter().all(|change| change.sup <= 12 && change.sum <= 12 * 17), "{changes:?}");
     assert!(changes.iter().any(|change| change.sum > 0));
     assert!(Clipped::new(wide, [7, 7]).is_err());
@@ -330,7 +330,7 @@ fn a_range_that_hides_every_change_is_refused() {
         [i128::from(1_u64 << 61), 1 << 62],
     );
     let neighbours = Neighbours { target: target.unwrap(), ..clipped.neighbours.clone() };
-    let changes: Vec<Change> = (0..clipped.plan.samples).map(|pair| neighbours.change(pair)).collect();
+    let changes: Vec<SampledChange> = (0..clipped.plan.samples).map(|pair| neighbours.change(pair)).collect();
     assert!(changes.iter().all(|change| change.sum == 0));
     let refused = clipped.plan.statistic_of(&changes).unwrap_err().to_string();
     assert!(refused.contains("most pairs do not differ at all"), "{refused}");

@@ -1,6 +1,6 @@
 //! A caller's functions with true declarations: no pair of neighbours changes them by more, and some nearly do.
 
-use bernstream::targets::blackbox::{BlackBox, Change, Declared, Fitted, Function};
+use bernstream::targets::blackbox::{BlackBox, Declared, DeclaredChange, Fitted, Function};
 use bernstream::targets::{Adjacency, Target};
 use bernstream::window::accumulator::Record;
 use rand::rngs::ChaCha20Rng;
@@ -31,7 +31,7 @@ impl Function for TrimmedMean {
 
 /// One more record among the kept, or a shift of all of them that adds up to the range of a label.
 fn trimmed_mean() -> BlackBox<TrimmedMean> {
-    let change = |sup: f64| Change { sup, sum: None };
+    let change = |sup: f64| DeclaredChange { sup, sum: None };
     let declared =
         Declared { replaced: change(2.0 / 40.0), added: Some(change(1.0 / 40.0)), error: 1e-13, range: [-1.0, 1.0] };
     BlackBox::declared(TrimmedMean { cut: 3, records: 40.0 }, 1, DEGREE, 40, declared).unwrap()
@@ -45,7 +45,7 @@ fn regression() -> BlackBox<PriestleyChao> {
             .sum()
     };
     let largest = (0..=1000).map(|d| at(f64::from(d) / 1000.0)).fold(0.0, f64::max) * (1.0 + 1e-6);
-    let change = |times: f64| Change { sup: times * GAP / BANDWIDTH, sum: Some(times * GAP * largest) };
+    let change = |times: f64| DeclaredChange { sup: times * GAP / BANDWIDTH, sum: Some(times * GAP * largest) };
     let declared = Declared { replaced: change(4.0), added: Some(change(2.0)), error: 1e-12, range: [-12.0, 12.0] };
     BlackBox::declared(PriestleyChao { bandwidth: BANDWIDTH, gap: GAP }, 1, DEGREE, 100, declared).unwrap()
 }
@@ -169,7 +169,7 @@ impl Function for Constant {
 
 #[test]
 fn values_are_clipped_whatever_they_are() {
-    let change = Change { sup: 100.0, sum: None };
+    let change = DeclaredChange { sup: 100.0, sum: None };
     let declared = Declared { replaced: change, added: Some(change), error: 0.0, range: [-1.0, 3.0] };
     for (value, clipped) in [(f64::NAN, 1.0), (f64::INFINITY, 3.0), (-7.0, -1.0), (2.0, 2.0)] {
         let target = BlackBox::declared(Constant(value), 2, 4, 10, declared).unwrap();
@@ -198,7 +198,8 @@ fn degenerate_windows_have_the_same_shape() {
 
 #[test]
 fn what_cannot_be_declared_is_refused_in_words() {
-    let right = Declared { replaced: Change { sup: 1.0, sum: None }, added: None, error: 0.0, range: [0.0, 1.0] };
+    let right =
+        Declared { replaced: DeclaredChange { sup: 1.0, sum: None }, added: None, error: 0.0, range: [0.0, 1.0] };
     let says = |dimensions, degree, most, declared, words: &str| {
         let message = BlackBox::declared(Constant(0.0), dimensions, degree, most, declared).unwrap_err().to_string();
         assert!(message.contains(words), "{message}");
@@ -209,8 +210,8 @@ fn what_cannot_be_declared_is_refused_in_words() {
     says(1, 5, 0, right, "at least one record");
     says(1, 5, 10, Declared { range: [1.0, 1.0], ..right }, "the first must be below the second");
     says(1, 5, 10, Declared { error: f64::NAN, ..right }, "a declared change of 1 a point");
-    says(1, 5, 10, Declared { replaced: Change { sup: 0.0, sum: None }, ..right }, "changes must be above 0");
-    says(1, 5, 10, Declared { replaced: Change { sup: 1e-12, sum: None }, ..right }, "finer than the grid");
+    says(1, 5, 10, Declared { replaced: DeclaredChange { sup: 0.0, sum: None }, ..right }, "changes must be above 0");
+    says(1, 5, 10, Declared { replaced: DeclaredChange { sup: 1e-12, sum: None }, ..right }, "finer than the grid");
     let target = BlackBox::declared(Constant(0.0), 1, 5, 10, right).unwrap();
     let message = target.sensitivity(Adjacency::AddRemove, 1).unwrap_err().to_string();
     assert!(message.contains("comes or goes is not declared"), "{message}");

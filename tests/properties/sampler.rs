@@ -2,7 +2,7 @@
 
 use bernstream::targets::Adjacency;
 use bernstream::targets::blackbox::{self, BlackBox, Function};
-use bernstream::targets::sampler::{Law, Plan, Prior, Sampled, sample, sample_summand};
+use bernstream::targets::sampler::{Plan, Prior, PriorDistribution, Sampled, sample, sample_summand};
 use bernstream::targets::{Target, expression};
 use bernstream::window::accumulator::Record;
 use bernstream::window::{Axis, Label, Outside};
@@ -108,8 +108,8 @@ fn axis(min: f64, max: f64) -> Axis {
 
 /// The vignette's prior has labels that depend on the place; here they are independent.
 fn prior() -> Prior {
-    let label = (Label::Number(axis(-1.0, 1.0)), Law::Normal { mean: 0.0, deviation: 0.5 });
-    Prior::new(vec![(axis(0.0, 1.0), Law::Uniform { min: 0.0, max: 1.0 })], Some(label)).unwrap()
+    let label = (Label::Number(axis(-1.0, 1.0)), PriorDistribution::Normal { mean: 0.0, deviation: 0.5 });
+    Prior::new(vec![(axis(0.0, 1.0), PriorDistribution::Uniform { min: 0.0, max: 1.0 })], Some(label)).unwrap()
 }
 
 fn vignette(adjacency: Adjacency) -> Sampled {
@@ -172,7 +172,8 @@ fn what_is_sampled_under_add_remove_covers_both() {
 fn a_sampled_clip_for_an_expression_distorts_few_records() {
     let variable = expression::Variable { name: "x".into(), min: 0.0, max: 1.0 };
     let formula = expression::Formula::new("exp(3*abs(x - 0.5)) - 1/(2.1 - at.x)", &[variable], None, 10).unwrap();
-    let prior = Prior::new(vec![(axis(0.0, 1.0), Law::Normal { mean: 0.5, deviation: 0.1 })], None).unwrap();
+    let prior =
+        Prior::new(vec![(axis(0.0, 1.0), PriorDistribution::Normal { mean: 0.5, deviation: 0.1 })], None).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(8);
     let plan = Plan::for_gamma(0.1).unwrap();
     let draw = |rng: &mut ChaCha20Rng| prior.draw(rng);
@@ -198,15 +199,15 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
 #[test]
 fn priors_draw_what_they_say() {
     let text = r#"{"normal":{"mean":0.0,"deviation":10.0}}"#;
-    let law: Law = serde_json::from_str(text).unwrap();
-    assert_eq!(law, Law::Normal { mean: 0.0, deviation: 10.0 });
-    assert!(serde_json::from_str::<Law>(r#"{"uniform":{"min":0.0,"max":1.0,"mode":0.5}}"#).is_err());
-    let points = Law::Points { values: vec![0.0, 5.0, 20.0], weights: Some(vec![1.0, 3.0, 0.0]) };
-    let label = Some((Label::Above(2.0), Law::Points { values: vec![1.0, 2.0, 3.0], weights: None }));
+    let law: PriorDistribution = serde_json::from_str(text).unwrap();
+    assert_eq!(law, PriorDistribution::Normal { mean: 0.0, deviation: 10.0 });
+    assert!(serde_json::from_str::<PriorDistribution>(r#"{"uniform":{"min":0.0,"max":1.0,"mode":0.5}}"#).is_err());
+    let points = PriorDistribution::Points { values: vec![0.0, 5.0, 20.0], weights: Some(vec![1.0, 3.0, 0.0]) };
+    let label = Some((Label::Above(2.0), PriorDistribution::Points { values: vec![1.0, 2.0, 3.0], weights: None }));
     let axes = vec![
         (axis(-10.0, 10.0), law),
         (axis(0.0, 10.0), points),
-        (axis(0.0, 1.0), Law::Uniform { min: 0.0, max: 0.5 }),
+        (axis(0.0, 1.0), PriorDistribution::Uniform { min: 0.0, max: 0.5 }),
     ];
     let prior = Prior::new(axes, label).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(9);
@@ -231,7 +232,7 @@ fn priors_draw_what_they_say() {
 #[test]
 fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
     let dropped = |min, max| Axis { min, max, outside: Outside::Drop };
-    let law = Law::Uniform { min: -8.0, max: 9.0 };
+    let law = PriorDistribution::Uniform { min: -8.0, max: 9.0 };
     let mut rng = ChaCha20Rng::seed_from_u64(10);
     let prior = Prior::new(vec![(dropped(0.0, 1.0), law.clone())], None).unwrap();
     let x: Vec<f64> = (0..4_000).map(|_| prior.draw(&mut rng).x(0)).collect();
@@ -242,10 +243,11 @@ fn a_prior_of_records_that_are_dropped_is_that_of_those_that_are_not() {
     assert!((0..1_000).filter(|_| [0.0, 1.0].contains(&prior.draw(&mut rng).x(0))).count() > 900);
     // A label as well.
     let label = Some((Label::Number(dropped(0.0, 1.0)), law));
-    let prior = Prior::new(vec![(axis(0.0, 1.0), Law::Uniform { min: 0.0, max: 1.0 })], label).unwrap();
+    let prior = Prior::new(vec![(axis(0.0, 1.0), PriorDistribution::Uniform { min: 0.0, max: 1.0 })], label).unwrap();
     assert!((0..1_000).all(|_| prior.draw(&mut rng).label().abs() < 1.0));
 
-    let outside = Prior::new(vec![(dropped(0.0, 1.0), Law::Uniform { min: 2.0, max: 3.0 })], None).unwrap_err();
+    let outside =
+        Prior::new(vec![(dropped(0.0, 1.0), PriorDistribution::Uniform { min: 2.0, max: 3.0 })], None).unwrap_err();
     assert!(outside.to_string().contains("next to nothing lies within 0 to 1"), "{outside}");
 }
 
@@ -271,11 +273,11 @@ fn what_cannot_be_sampled_is_refused_in_words() {
     let wild = sample(&plan, 3, Adjacency::AddRemove, |_| vec![f64::NAN, 0.0], draw, &mut rng);
     says(wild.unwrap_err().to_string(), "not finite");
     for law in [
-        Law::Uniform { min: 1.0, max: 0.0 },
-        Law::Normal { mean: 0.0, deviation: f64::NAN },
-        Law::Points { values: vec![], weights: None },
-        Law::Points { values: vec![1.0], weights: Some(vec![0.0]) },
-        Law::Points { values: vec![1.0], weights: Some(vec![1.0, 1.0]) },
+        PriorDistribution::Uniform { min: 1.0, max: 0.0 },
+        PriorDistribution::Normal { mean: 0.0, deviation: f64::NAN },
+        PriorDistribution::Points { values: vec![], weights: None },
+        PriorDistribution::Points { values: vec![1.0], weights: Some(vec![0.0]) },
+        PriorDistribution::Points { values: vec![1.0], weights: Some(vec![1.0, 1.0]) },
     ] {
         says(Prior::new(vec![(axis(0.0, 1.0), law)], None).unwrap_err().to_string(), "nothing can be drawn from");
     }

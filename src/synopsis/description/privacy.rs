@@ -149,7 +149,7 @@ pub struct Random {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PriorColumn {
     pub column: String,
-    pub law: sampler::Law,
+    pub law: sampler::PriorDistribution,
 }
 
 /// Whose privacy is protected; written as in the configuration.

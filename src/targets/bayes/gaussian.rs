@@ -55,8 +55,10 @@ use std::sync::Arc;
 use arrow::datatypes::i256;
 
 use super::bound;
+use crate::targets::error::Error;
 use crate::targets::lattice::{self, times};
-use crate::targets::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use crate::targets::shape::{Basis, Shape};
+use crate::targets::target::{Adjacency, Exact, Sensitivity, Target};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 use crate::window::histogram::Place;
 

@@ -58,9 +58,11 @@ use std::f64::consts::PI;
 use arrow::datatypes::i256;
 
 use crate::targets::density::{check_bandwidths, narrowed, nodes};
+use crate::targets::error::Error;
 use crate::targets::kernel::Table;
 use crate::targets::lattice::{self, rounded, times};
-use crate::targets::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target};
+use crate::targets::shape::{Basis, Shape};
+use crate::targets::target::{Adjacency, Exact, Sensitivity, Target};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{Histogram, Nodes};
 

@@ -3,9 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use super::error::Unbounded;
+use super::formula::{Formula, VARIABLES};
 use super::interval::{Interval, SIDES, Slope};
 use super::parse::{Number, Unary};
-use super::{Formula, Unbounded};
 
 /// A box of records: a side a variable.
 pub(super) type Cell = [Interval; SIDES];
@@ -87,7 +88,7 @@ impl Formula {
     }
 
     fn slope(&self, cell: &Cell, p: usize) -> Slope {
-        let mut variables = [Slope::fixed(Interval::ZERO); super::VARIABLES];
+        let mut variables = [Slope::fixed(Interval::ZERO); VARIABLES];
         for (place, (variable, side)) in variables.iter_mut().zip(cell.iter().take(self.sides)).enumerate() {
             *variable = Slope::variable(*side, place);
         }

@@ -6,7 +6,7 @@
 
 use std::f64::consts::{FRAC_PI_2, TAU};
 
-use super::Unbounded;
+use super::error::Unbounded;
 use super::parse::{Binary, Number, Unary};
 
 /// The numbers from `lo` to `hi`; with a fault nothing is known.

@@ -28,107 +28,28 @@
 //! A record costs one evaluation of `g` a lattice point, so there are at most [`MOST_POINTS`] of them.
 
 mod bound;
+pub(super) mod error;
+mod formula;
 mod interval;
 mod parse;
 mod pointwise;
 
-use std::fmt;
 use std::sync::Arc;
 
-use self::interval::{Interval, SIDES};
-use self::parse::Tree;
+pub use self::error::{Error, Unbounded};
+pub use self::formula::{Formula, Label, MOST_POINTS, Variable};
 pub use self::pointwise::Pointwise;
-use super::{Adjacency, Basis, Exact, Sensitivity, Shape, Target};
+use super::error::Error as TargetError;
+use super::shape::Shape;
+use super::target::{Adjacency, Exact, Sensitivity, Target};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
-
-pub const MOST_POINTS: usize = 1 << 14;
-
-/// Three axes and a label of a record, three axes of a lattice point.
-const VARIABLES: usize = SIDES + 3;
 
 /// The most that a record can add to one value: `S_int = 2^32`.
 const UNITS: f64 = 4_294_967_296.0;
 
-/// A variable and its domain, in natural units.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Variable {
-    pub name: String,
-    pub min: f64,
-    pub max: f64,
-}
-
-/// The label's variable.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Label {
-    /// In natural units.
-    Number(Variable),
-    /// 1 or -1, by this name.
-    Class(String),
-}
-
-/// An expression on a lattice, read but not bounded yet.
-#[derive(Clone)]
-pub struct Formula {
-    tree: Tree,
-    shape: Shape,
-    axes: Vec<[f64; 2]>,
-    /// `None` without a label.
-    label: Option<[f64; 2]>,
-    /// How many variables a record has.
-    sides: usize,
-    /// The domain of records: one cell, or one a class.
-    cells: Vec<[Interval; SIDES]>,
-    widths: [f64; SIDES],
-    /// The lattice in natural units, row-major.
-    points: Vec<Vec<f64>>,
-}
-
 impl Formula {
-    /// `text` over the `axes` of the domain, 1 to 3, and the `label` if records have one, on the lattice of `degree` `k`.
-    pub fn new(text: &str, axes: &[Variable], label: Option<&Label>, degree: u32) -> Result<Self, super::Error> {
-        if !(1..=3).contains(&axes.len()) {
-            return Err(super::Error::Axes(axes.len()));
-        }
-        let most = MOST_POINTS as u32 - 1;
-        if !(1..=most).contains(&degree) {
-            return Err(super::Error::Degree { degree, most });
-        }
-        let shape = Shape { dimensions: axes.len(), degree, basis: Basis::Bernstein };
-        if shape.values() > MOST_POINTS {
-            let points = shape.values() as u64;
-            return Err(super::Error::Points { degree, axes: axes.len(), points, most: MOST_POINTS });
-        }
-        let mut names: Vec<String> = axes.iter().map(|axis| axis.name.clone()).collect();
-        names.extend(label.map(|label| label.name().to_string()));
-        names.extend(axes.iter().map(|axis| format!("at.{}", axis.name)));
-        if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
-            return Err(Error::Twice(twice.1.clone()).into());
-        }
-        let numbers = axes.iter().chain(label.and_then(Label::number));
-        if let Some(wrong) =
-            numbers.into_iter().find(|axis| !(axis.min < axis.max && (axis.max - axis.min).is_finite()))
-        {
-            return Err(Error::Domain { name: wrong.name.clone(), min: wrong.min, max: wrong.max }.into());
-        }
-        let tree = Tree::parse(text, &names)?;
-        let ranges: Vec<[f64; 2]> = axes.iter().map(|axis| [axis.min, axis.max]).collect();
-        let label_range = label.map(|label| label.number().map_or([-1.0, 1.0], |axis| [axis.min, axis.max]));
-        let sides = ranges.len() + usize::from(label.is_some());
-        let mut cell = [Interval::ZERO; SIDES];
-        for (side, [min, max]) in cell.iter_mut().zip(ranges.iter().chain(&label_range)) {
-            *side = Interval::new(*min, *max);
-        }
-        let widths = cell.map(|side| side.width());
-        let cells = match label {
-            Some(Label::Class(_)) => [-1.0, 1.0].map(|class| with(cell, ranges.len(), class)).to_vec(),
-            _ => vec![cell],
-        };
-        let points = lattice(degree, &ranges);
-        Ok(Formula { tree, shape, axes: ranges, label: label_range, sides, cells, widths, points })
-    }
-
     /// The target whose ranges interval arithmetic proves; an error where it cannot.
-    pub fn proved(self) -> Result<Expression, super::Error> {
+    pub fn proved(self) -> Result<Expression, TargetError> {
         let bounds = self.bounds().map_err(Error::Unbounded)?;
         let largest = bounds.points.iter().flatten().fold(0.0_f64, |most, end| most.max(end.abs()));
         if largest == 0.0 {
@@ -143,7 +64,7 @@ impl Formula {
 
     /// The target that takes at most `sup` from a record at each lattice point, either sign, and at most `sum` over all of
     /// them; what is beyond is scaled down.
-    pub fn clipped(self, sup: f64, sum: f64) -> Result<Expression, super::Error> {
+    pub fn clipped(self, sup: f64, sum: f64) -> Result<Expression, TargetError> {
         if !(sup > 0.0 && sum >= sup && sum.is_finite()) {
             return Err(Error::Clip { sup, sum }.into());
         }
@@ -152,76 +73,6 @@ impl Formula {
         let points = vec![[-most, most]; self.points.len()];
         Ok(Expression::new(self, unit, points, (sum / unit).floor() as i64))
     }
-
-    /// The values for these records as the expression gives them, without a bound: for public records only, such as those
-    /// that a sampler draws.
-    pub fn values(&self, records: &[Record]) -> Vec<f64> {
-        let natural: Vec<_> = records.iter().map(|record| self.natural(record)).collect();
-        let value = |p| natural.iter().map(|record| self.value(record, p)).sum();
-        (0..self.points.len()).map(value).collect()
-    }
-
-    /// A record's values in natural units.
-    fn natural(&self, record: &Record) -> [f64; SIDES] {
-        let mut natural = [0.0; SIDES];
-        let places = (0..self.axes.len()).map(|axis| record.x(axis));
-        let label = self.label.iter().map(|_| record.label() / 2.0 + 0.5);
-        for ((natural, [min, max]), place) in
-            natural.iter_mut().zip(self.axes.iter().chain(&self.label)).zip(places.chain(label))
-        {
-            *natural = between(*min, *max, place);
-        }
-        natural
-    }
-
-    fn value(&self, record: &[f64; SIDES], p: usize) -> f64 {
-        let mut variables = [0.0; VARIABLES];
-        variables[..self.sides].copy_from_slice(&record[..self.sides]);
-        for (variable, y) in variables[self.sides..].iter_mut().zip(&self.points[p]) {
-            *variable = *y;
-        }
-        self.tree.evaluate(&variables)
-    }
-}
-
-impl Label {
-    fn name(&self) -> &str {
-        match self {
-            Label::Number(variable) => &variable.name,
-            Label::Class(name) => name,
-        }
-    }
-
-    fn number(&self) -> Option<&Variable> {
-        if let Label::Number(variable) = self { Some(variable) } else { None }
-    }
-}
-
-impl fmt::Debug for Formula {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Formula").field("tree", &self.tree).field("shape", &self.shape).finish_non_exhaustive()
-    }
-}
-
-fn with(mut cell: [Interval; SIDES], side: usize, value: f64) -> [Interval; SIDES] {
-    if let Some(side) = cell.get_mut(side) {
-        *side = Interval::point(value);
-    }
-    cell
-}
-
-fn between(min: f64, max: f64, place: f64) -> f64 {
-    (min + place * (max - min)).clamp(min, max)
-}
-
-fn lattice(degree: u32, ranges: &[[f64; 2]]) -> Vec<Vec<f64>> {
-    ranges.iter().fold(vec![Vec::new()], |points, [min, max]| {
-        let along = |point: &Vec<f64>| {
-            let at = |j| between(*min, *max, f64::from(j) / f64::from(degree));
-            (0..=degree).map(|j| [&point[..], &[at(j)]].concat()).collect::<Vec<_>>()
-        };
-        points.iter().flat_map(along).collect()
-    })
 }
 
 fn unit_of(sup: f64) -> Result<f64, Error> {
@@ -339,48 +190,13 @@ impl Target for Expression {
         Exact::new(values)
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, super::Error> {
+    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, TargetError> {
         let [_, sum] = self.0.sensitivities(adjacency);
-        sum.checked_mul(contributions.into()).map(Sensitivity).ok_or(super::Error::Contributions { contributions })
+        sum.checked_mul(contributions.into()).map(Sensitivity).ok_or(TargetError::Contributions { contributions })
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, super::Error> {
+    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         let [sup, _] = self.0.sensitivities(adjacency);
-        sup.checked_mul(contributions.into()).ok_or(super::Error::Contributions { contributions })
+        sup.checked_mul(contributions.into()).ok_or(TargetError::Contributions { contributions })
     }
-}
-
-/// Why an expression cannot be a target.
-#[derive(Clone, Debug, thiserror::Error, PartialEq)]
-pub enum Error {
-    #[error("the expression cannot be read at character {column}: {what}")]
-    Syntax { column: usize, what: String },
-    #[error("two variables of the expression are called '{0}': rename a column")]
-    Twice(String),
-    #[error("the domain of '{name}' in the expression runs from {min} to {max}: its max must be above its min")]
-    Domain { name: String, min: f64, max: f64 },
-    #[error("the expression is 0 for every record of the domain")]
-    Zero,
-    #[error(
-        "the expression cannot be bounded over the domain: {0}; change the expression or the domain, or clip what a record \
-         adds"
-    )]
-    Unbounded(Unbounded),
-    #[error("a record cannot be clipped to {sup} a point and {sum} in all: 0 < sup <= sum")]
-    Clip { sup: f64, sum: f64 },
-}
-
-/// What interval arithmetic could not bound.
-#[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Unbounded {
-    #[error("it divides by what can be 0")]
-    Division,
-    #[error("it takes the logarithm of what can be 0 or less")]
-    Logarithm,
-    #[error("it takes the root of what can be less than 0 (write a square as x^2, not x*x)")]
-    Root,
-    #[error("it raises what can be 0 or less to a power that is no whole number of at most 64")]
-    Power,
-    #[error("it can be too large or too small for a number")]
-    TooLarge,
 }

@@ -6,7 +6,7 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-use super::Error;
+use super::error::Error;
 
 /// What an expression can be evaluated on: floats for values, intervals for bounds.
 pub(super) trait Number: Clone {

@@ -1,6 +1,6 @@
 //! An expression of a point alone: what is asked of a synopsis, where an expression elsewhere is what is released of records.
 
-use super::Error;
+use super::error::Error;
 use super::interval::{Interval, SIDES, Slope};
 use super::parse::Tree;
 

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::Error;
+use crate::targets::error::Error;
 
 /// A computed kernel value is off by at most this: `exp` by 2 units in the last place, its argument by 8 (each costs
 /// `z exp(-z) <= 0.37` of a unit), three factors, or a power of at most [`HIGHEST_POWER`].
-pub(in crate::targets) const ERROR: f64 = 1.5e-14;
+pub(crate) const ERROR: f64 = 1.5e-14;
 
 const HIGHEST_POWER: u32 = 20;
 
@@ -30,7 +30,7 @@ pub enum Kernel {
 
 impl Kernel {
     /// Refuses a bandwidth outside `(0, 10]` and a power outside 1 to 20.
-    pub(in crate::targets) fn checked(self) -> Result<Self, Error> {
+    pub(crate) fn checked(self) -> Result<Self, Error> {
         match self {
             Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } => {
                 let possible = (0.001..=10.0).contains(&bandwidth);
@@ -62,12 +62,12 @@ impl Kernel {
     }
 
     /// Whether `K` is the product of its values on the single axes.
-    pub(in crate::targets) fn is_product(self) -> bool {
+    pub(crate) fn is_product(self) -> bool {
         matches!(self, Kernel::Gaussian { .. } | Kernel::Laplacian { .. })
     }
 
     /// `K(x, p)` for all points of a lattice, row-major, into `row`.
-    pub(in crate::targets) fn row(self, x: &[f64], lattice: &Lattice, row: &mut Vec<f64>) {
+    pub(crate) fn row(self, x: &[f64], lattice: &Lattice, row: &mut Vec<f64>) {
         row.clear();
         if !self.is_product() {
             row.extend(lattice.points().map(|p| self.value(x, &p[..x.len()])));
@@ -81,7 +81,7 @@ impl Kernel {
     }
 
     /// At least `sum_{p, q} |K(p, q)|` over the lattice.
-    pub(in crate::targets) fn pair_sum(self, lattice: &Lattice) -> f64 {
+    pub(crate) fn pair_sum(self, lattice: &Lattice) -> f64 {
         let sum = if self.is_product() {
             let axis: Vec<f64> = lattice.axis().collect();
             let sum: f64 = axis.iter().flat_map(|p| axis.iter().map(|q| self.value(&[*p], &[*q]))).sum();
@@ -106,7 +106,7 @@ impl Kernel {
     ///
     /// Laplacian: between lattice points the sum is convex, so it is largest on one. Polynomial: convex in `x`, so it is
     /// largest in a corner, and all corners are alike.
-    pub(in crate::targets) fn column_sum(self, lattice: &Lattice) -> f64 {
+    pub(crate) fn column_sum(self, lattice: &Lattice) -> f64 {
         let along = |x: f64| -> f64 { lattice.axis().map(|p| self.value(&[x], &[p])).sum() };
         let sum = match self {
             Kernel::Gaussian { bandwidth } => {
@@ -131,13 +131,13 @@ fn affine(x: &[f64], y: &[f64]) -> f64 {
 }
 
 /// More than all rounding in a sum of up to 10^8 terms of one sign could have lost.
-pub(in crate::targets) fn up(sum: f64) -> f64 {
+pub(crate) fn up(sum: f64) -> f64 {
     sum * (1.0 + 1e-7)
 }
 
 /// The lattice `{0, 1/k, ..., 1}^l`.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::targets) struct Lattice {
+pub(crate) struct Lattice {
     pub axes: usize,
     pub degree: u32,
 }

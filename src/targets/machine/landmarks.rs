@@ -9,8 +9,8 @@
 //! norm is at most 1, and on a product kernel's axis its column sum at most that of the kernel; longer ones are
 //! shortened.
 
-use super::super::whitened::points::{Newton, inner};
 use super::kernel::{Kernel, Lattice, up};
+use crate::targets::whitened::points::{Newton, inner};
 
 /// The features are cut where every landmark keeps less than this of `K(z, z)`.
 const REST: f64 = 1e-8;

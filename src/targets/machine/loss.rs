@@ -39,7 +39,7 @@ impl Loss {
     }
 
     /// The label as this loss reads it: a class is 1 above zero and -1 elsewhere.
-    pub(in crate::targets) fn label(self, label: f64) -> f64 {
+    pub(crate) fn label(self, label: f64) -> f64 {
         if !self.classifies() {
             label
         } else if label > 0.0 {
@@ -64,7 +64,7 @@ impl Loss {
     }
 
     /// `-dL/df`.
-    pub(in crate::targets) fn pull(self, label: f64, f: f64) -> f64 {
+    pub(crate) fn pull(self, label: f64, f: f64) -> f64 {
         match self {
             Loss::Hinge => label * ((1.0 - label * f) / CORNER).clamp(0.0, 1.0),
             Loss::Logistic => label * sigmoid(-label * f),
@@ -74,7 +74,7 @@ impl Loss {
     }
 
     /// How fast [`Loss::pull`] can change with `f`.
-    pub(in crate::targets) fn curvature(self) -> f64 {
+    pub(crate) fn curvature(self) -> f64 {
         match self {
             Loss::Hinge => 1.0 / CORNER,
             Loss::Logistic => 0.25,
@@ -83,7 +83,7 @@ impl Loss {
     }
 
     /// The `b` with `b = c pull(label, rest + diagonal b)`: the best coefficient of one record, all others held.
-    pub(in crate::targets) fn settle(self, label: f64, rest: f64, diagonal: f64, c: f64) -> f64 {
+    pub(crate) fn settle(self, label: f64, rest: f64, diagonal: f64, c: f64) -> f64 {
         let bounded =
             |most: f64, pull: f64, curvature: f64| (pull / (1.0 / (c * curvature) + diagonal)).clamp(-most, most);
         match self {
@@ -114,7 +114,7 @@ impl Loss {
     }
 
     /// At least `sup |pull|` over what minimisers can take for values: `M` of the privacy mathematics.
-    pub(in crate::targets) fn steepest(self, c: f64) -> f64 {
+    pub(crate) fn steepest(self, c: f64) -> f64 {
         match self {
             Loss::Hinge => 1.0,
             Loss::Logistic => sigmoid(self.reach(c)) * (1.0 + 1e-12),
@@ -161,7 +161,7 @@ impl Loss {
     /// lengths. The maximum over three angles is looked for on a grid; where it is, the derivatives are 0, so the grid
     /// misses it by at most half the largest second derivative (`16 R^2 + 6 R + 1`) times the squared distance
     /// `3 (pi / ANGLES)^2`.
-    pub(in crate::targets) fn exchange(self, c: f64) -> f64 {
+    pub(crate) fn exchange(self, c: f64) -> f64 {
         let worst = 2.0 * self.steepest(c);
         if matches!(self, Loss::Hinge | Loss::Huber) {
             return worst;

@@ -15,18 +15,18 @@
 //! `T` is what is used. `q` is then the largest singular value of `T`. As `||phi(x)|| <= 1`, `||w|| <= sum_i |b_i|`; what the sums of
 //! `w` and of `T w` lose is at most `error_with` times that, times the 2-norm of all of `T`.
 
-use super::super::lattice::times;
-use super::super::whitened::Points;
-use super::super::whitened::points::inner;
-use super::super::{Adjacency, Basis, Cost, Error, Exact, PointKernel, Sensitivity, Shape, Target, root};
-use super::change::{Change, Claim};
-use super::kernel::Lattice;
+use super::exchange::{Claim, ExchangeBound};
+use super::kernel::{Kernel, Lattice};
 use super::landmarks::Map;
+use super::minimiser::{Minimiser, at_most, cost};
+use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
-use super::{
-    Kernel, Loss, MOST_EXACT, Minimiser, Settings, at_most, checked_features, checked_lattice, checked_weight, cost,
-};
+use crate::targets::error::Error;
+use crate::targets::lattice::times;
+use crate::targets::shape::{Basis, PointKernel, Shape};
+use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target, root};
+use crate::targets::whitened::points::{Points, inner};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The machine of one release in whitened coordinates; all of it is public.
@@ -71,7 +71,7 @@ impl KernelMachine {
                 (3.0 * Features::error_with(n, map.width()), largest_singular(table), size, 0.0)
             }
         };
-        let (change, problem) = Change::new(loss, c, records, error);
+        let (change, problem) = ExchangeBound::new(loss, c, records, error);
         let off = problem.mass() * (spread * (error + (n + 8) as f64 * ROUNDING) + lost) * (1.0 + 1e-9);
         let d2 = change.functional(stretch, stretch);
         let count = points.count();
@@ -104,11 +104,6 @@ impl KernelMachine {
                 self.points.whiten(&values)
             }
         }
-    }
-
-    fn allows(&self, adjacency: Adjacency) -> Result<(), Error> {
-        let refused = self.settings.loss == Loss::Squared && adjacency == Adjacency::AddRemove;
-        if refused { Err(Error::SquaredLoss) } else { Ok(()) }
     }
 }
 
@@ -165,17 +160,17 @@ impl Target for KernelMachine {
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        self.allows(adjacency)?;
+        self.settings.check_adjacency(adjacency)?;
         self.claim.sensitivity(contributions)
     }
 
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        self.allows(adjacency)?;
+        self.settings.check_adjacency(adjacency)?;
         self.claim.sup_sensitivity(contributions)
     }
 
     fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        self.allows(adjacency)?;
+        self.settings.check_adjacency(adjacency)?;
         times(self.length, contributions)
     }
 

@@ -39,8 +39,10 @@ mod table;
 use std::sync::OnceLock;
 
 use self::table::{Cosines, Widest, up};
+use super::error::Error;
 use super::lattice::{UNITS_A_PEAK, rounded, times};
-use super::{Adjacency, Basis, Error, Exact, Sensitivity, Shape, Target, every_value};
+use super::shape::{Basis, Shape};
+use super::target::{Adjacency, Exact, Sensitivity, Target, every_value};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
 

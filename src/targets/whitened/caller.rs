@@ -26,10 +26,12 @@
 
 use std::fmt;
 
-use super::super::blackbox::{Error as Refused, Fitted, Function};
-use super::super::lattice::times;
-use super::super::{Adjacency, Basis, Error, Exact, PointKernel, Sensitivity, Shape, Target, root};
-use super::Points;
+use super::points::Points;
+use crate::targets::blackbox::{Error as Refused, Fitted, Function};
+use crate::targets::error::Error;
+use crate::targets::lattice::times;
+use crate::targets::shape::{Basis, PointKernel, Shape};
+use crate::targets::target::{Adjacency, Exact, Sensitivity, Target, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The largest declared change in grid units.

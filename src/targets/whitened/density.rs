@@ -23,11 +23,14 @@
 
 use std::f64::consts::PI;
 
-use super::super::density::{check_bandwidths, nodes};
-use super::super::lattice::{UNITS_A_PEAK, rounded, times};
-use super::super::quadratic::Form;
-use super::super::{Adjacency, Basis, Error, Exact, PointKernel, Sensitivity, Shape, Target, covariance, root};
-use super::Points;
+use super::points::Points;
+use crate::targets::covariance;
+use crate::targets::density::{check_bandwidths, nodes};
+use crate::targets::error::Error;
+use crate::targets::lattice::{UNITS_A_PEAK, rounded, times};
+use crate::targets::quadratic::Form;
+use crate::targets::shape::{Basis, PointKernel, Shape};
+use crate::targets::target::{Adjacency, Exact, Sensitivity, Target, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes};
 

@@ -4,9 +4,10 @@
 //! That is the Cholesky factorisation of the kernel matrix of a public grid, pivoted on the diagonal and stopped early
 //! (De Marchi, Schaback and Wendland 2005; Pazouki and Schaback 2011). Nothing here sees a record.
 
-use super::super::machine::kernel::ERROR;
-use super::super::quadratic::Form;
-use super::super::{Error, KernelBasis, PointKernel, machine};
+use crate::targets::error::Error;
+use crate::targets::machine::kernel::{ERROR, Kernel};
+use crate::targets::quadratic::Form;
+use crate::targets::shape::{KernelBasis, PointKernel};
 
 /// Most points of one kernel.
 pub const MOST_POINTS: usize = 1024;
@@ -136,12 +137,12 @@ impl Points {
     }
 
     /// How far a computed kernel value is off at most.
-    pub(in crate::targets) fn error(&self) -> f64 {
+    pub(crate) fn error(&self) -> f64 {
         self.basis.kernel.error()
     }
 
     /// How much the floats of [`Points::whiten`] lose for values of at most 1, in the 2-norm.
-    pub(in crate::targets) fn lost(&self) -> f64 {
+    pub(crate) fn lost(&self) -> f64 {
         (self.count() + 2) as f64 * ROUNDING * self.spread()
     }
 
@@ -151,7 +152,7 @@ impl Points {
 }
 
 /// Newton's basis of a kernel on some places: what the chosen ones explain of all, one after the other.
-pub(in crate::targets) struct Newton {
+pub(crate) struct Newton {
     /// The chosen places, by their index.
     pub order: Vec<usize>,
     /// `L^-1 k_P(y)`, one row for each place.
@@ -193,7 +194,7 @@ impl Newton {
 }
 
 /// The inner product, as far as both go; in four lanes, so that a product passes no more roundings than in one go.
-pub(in crate::targets) fn inner(a: &[f64], b: &[f64]) -> f64 {
+pub(crate) fn inner(a: &[f64], b: &[f64]) -> f64 {
     let both = a.len().min(b.len());
     let ((a, a_rest), (b, b_rest)) = (a[..both].as_chunks::<4>(), b[..both].as_chunks::<4>());
     let mut lanes = [0.0; 4];
@@ -243,9 +244,9 @@ fn grid(kernel: &PointKernel, axes: usize) -> Vec<Vec<f64>> {
     let (a_width, least, most) = [(8.0, 64, 4095), (4.0, 24, 63), (4.0, 9, 15)][axes - 1];
     let width = |axis: usize| match kernel {
         PointKernel::Gaussian { precision } => precision[axis][axis].powf(-0.5),
-        PointKernel::Machine(machine::Kernel::Gaussian { bandwidth }) => *bandwidth,
-        PointKernel::Machine(machine::Kernel::Laplacian { bandwidth }) => *bandwidth / 4.0,
-        PointKernel::Machine(machine::Kernel::Polynomial { .. } | machine::Kernel::Linear) => 1.0,
+        PointKernel::Machine(Kernel::Gaussian { bandwidth }) => *bandwidth,
+        PointKernel::Machine(Kernel::Laplacian { bandwidth }) => *bandwidth / 4.0,
+        PointKernel::Machine(Kernel::Polynomial { .. } | Kernel::Linear) => 1.0,
     };
     // A cast from a float saturates.
     let steps = |axis: usize| ((a_width / width(axis)).ceil() as u32).clamp(least, most);
@@ -292,10 +293,10 @@ mod tests {
             (gaussian(&[1.0]), 1, 7),
             (gaussian(&[0.3, 0.2]), 2, 30),
             (PointKernel::Gaussian { precision: vec![vec![30.0, -27.0], vec![-27.0, 30.0]] }, 2, 12),
-            (machine(machine::Kernel::Gaussian { bandwidth: 0.4 }), 3, 40),
-            (machine(machine::Kernel::Laplacian { bandwidth: 0.2 }), 1, 50),
-            (machine(machine::Kernel::Polynomial { power: 4 }), 2, 15),
-            (machine(machine::Kernel::Linear), 3, 4),
+            (machine(Kernel::Gaussian { bandwidth: 0.4 }), 3, 40),
+            (machine(Kernel::Laplacian { bandwidth: 0.2 }), 1, 50),
+            (machine(Kernel::Polynomial { power: 4 }), 2, 15),
+            (machine(Kernel::Linear), 3, 4),
         ]
     }
 
@@ -316,11 +317,9 @@ mod tests {
 
     #[test]
     fn a_kernel_of_finite_rank_has_no_more_points() {
-        for (kernel, axes, rank) in [
-            (machine::Kernel::Linear, 2, 3),
-            (machine::Kernel::Polynomial { power: 3 }, 1, 4),
-            (machine::Kernel::Polynomial { power: 3 }, 2, 10),
-        ] {
+        for (kernel, axes, rank) in
+            [(Kernel::Linear, 2, 3), (Kernel::Polynomial { power: 3 }, 1, 4), (Kernel::Polynomial { power: 3 }, 2, 10)]
+        {
             let points = Points::choose(PointKernel::Machine(kernel), axes, 100).unwrap();
             assert_eq!(points.count(), rank, "{kernel:?}");
             assert!(points.power() < 1e-5);

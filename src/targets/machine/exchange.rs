@@ -2,7 +2,9 @@
 
 use super::loss::Loss;
 use super::solver::Problem;
-use crate::targets::{Error, Exact, Sensitivity};
+use crate::targets::error::Error;
+use crate::targets::lattice::times;
+use crate::targets::target::{Exact, Sensitivity};
 
 /// Grid units of the sup sensitivity, before rounding is added.
 const UNITS: f64 = (1_u64 << 32) as f64;
@@ -22,7 +24,7 @@ const UNITS: f64 = (1_u64 << 32) as f64;
 /// A full window that takes one more record gives one away, so both adjacencies are an exchange; one that is not full
 /// changes by one pull only.
 #[derive(Clone, Copy, Debug)]
-pub struct Change {
+pub struct ExchangeBound {
     /// `r >= ||v||`.
     pub r: f64,
     /// At least the sum of the two coefficients in `v`.
@@ -31,7 +33,7 @@ pub struct Change {
     pub tolerance: f64,
 }
 
-impl Change {
+impl ExchangeBound {
     /// The result's tolerance is this part of `r` on each side: a surcharge of 5 %.
     const WANTED: f64 = 0.025;
 
@@ -41,7 +43,7 @@ impl Change {
         let r = share * loss.exchange(c) * (1.0 + 1e-9);
         let problem = Problem::new(loss, c, records, Self::WANTED * r, error);
         let pulls = share * 2.0 * loss.steepest(c) * (1.0 + 1e-9);
-        (Change { r, pulls, tolerance: problem.tolerance }, problem)
+        (ExchangeBound { r, pulls, tolerance: problem.tolerance }, problem)
     }
 
     /// How much a linear functional of the result changes: `norm` its norm, `at` the largest value it has on a record's
@@ -86,8 +88,4 @@ impl Claim {
     pub fn exact(&self, values: impl IntoIterator<Item = f64>) -> Exact {
         Exact::new(values.into_iter().map(|value| (value / self.unit + 0.5).floor() as i128).collect())
     }
-}
-
-fn times(units: u128, contributions: u32) -> Result<u64, Error> {
-    u64::try_from(units * u128::from(contributions)).map_err(|_| Error::Contributions { contributions })
 }

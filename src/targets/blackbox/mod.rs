@@ -24,7 +24,7 @@
 //! The mean of the labels, the largest and the smallest `cut` left out, as a function that is the same everywhere.
 //!
 //! ```
-//! use bernstream::targets::blackbox::{BlackBox, Change, Declared, Fitted, Function};
+//! use bernstream::targets::blackbox::{BlackBox, DeclaredChange, Declared, Fitted, Function};
 //! use bernstream::targets::{Adjacency, Target};
 //! use bernstream::window::accumulator::Record;
 //!
@@ -47,7 +47,7 @@
 //! // Replacing a record moves the sum of what is kept by at most 2, and the number of records is the same. The error is
 //! // that of 100 sums of at most 100 and of a quotient, each correctly rounded.
 //! let mean = TrimmedMean { cut: 5, records: 100 };
-//! let replaced = Change { sup: 0.02, sum: Some(0.04) };
+//! let replaced = DeclaredChange { sup: 0.02, sum: Some(0.04) };
 //! let declared = Declared { replaced, added: None, error: 1e-12, range: [-1.0, 1.0] };
 //! let target = BlackBox::declared(mean, 1, 1, 100, declared)?;
 //! let records = (0..100).map(|i| Record::new(&[0.5], f64::from(i) / 100.0));
@@ -58,10 +58,15 @@
 //! # Ok::<(), bernstream::targets::Error>(())
 //! ```
 
+pub(super) mod error;
+
 use std::fmt::Debug;
 
+pub use self::error::Error;
+use super::error::Error as TargetError;
 use super::sampler::Sampled;
-use super::{Adjacency, Basis, Exact, Sensitivity, Shape, Target};
+use super::shape::{Basis, Shape};
+use super::target::{Adjacency, Exact, Sensitivity, Target};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 const MOST_POINTS: usize = 1 << 20;
@@ -83,7 +88,7 @@ pub trait Function: Debug + Send + Sync {
 
 /// How much neighbouring data sets can change a function.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
+pub struct DeclaredChange {
     /// At any point.
     pub sup: f64,
     /// Summed over the lattice; without it, `sup` at each point.
@@ -94,9 +99,9 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declared {
     /// One record is replaced by another.
-    pub replaced: Change,
+    pub replaced: DeclaredChange,
     /// One record comes or goes; without it there is no release under add-remove.
-    pub added: Option<Change>,
+    pub added: Option<DeclaredChange>,
     /// How far any computed value may be from the function that the changes are declared for.
     pub error: f64,
     /// What values are clipped to.
@@ -125,7 +130,7 @@ impl<F: Function> BlackBox<F> {
         degree: u32,
         most: u32,
         declared: Declared,
-    ) -> Result<Self, super::Error> {
+    ) -> Result<Self, TargetError> {
         let Declared { replaced, added, error, range } = declared;
         let shape = shape(dimensions, degree)?;
         if most == 0 {
@@ -148,7 +153,7 @@ impl<F: Function> BlackBox<F> {
             return Err(Error::Fine { sup: largest, lo, hi }.into());
         }
         let points = shape.values();
-        let whole = |change: Change| {
+        let whole = |change: DeclaredChange| {
             let n = points as f64;
             let rounding = (widest + 1.0) * f64::EPSILON * 2.0;
             let sup = ((change.sup + 2.0 * error) / unit + rounding).ceil() as u64;
@@ -169,8 +174,8 @@ impl<F: Function> BlackBox<F> {
         degree: u32,
         range: [f64; 2],
         sampled: &Sampled,
-    ) -> Result<Self, super::Error> {
-        let change = Change { sup: sampled.sup, sum: Some(sampled.sum) };
+    ) -> Result<Self, TargetError> {
+        let change = DeclaredChange { sup: sampled.sup, sum: Some(sampled.sum) };
         let added = (sampled.adjacency == Adjacency::AddRemove).then_some(change);
         let declared = Declared { replaced: change, added, error: 0.0, range };
         let target = BlackBox::declared(function, dimensions, degree, sampled.records, declared)?;
@@ -182,7 +187,7 @@ impl<F: Function> BlackBox<F> {
         self.gamma
     }
 
-    fn change(&self, adjacency: Adjacency, contributions: u32) -> Result<[u64; 2], super::Error> {
+    fn change(&self, adjacency: Adjacency, contributions: u32) -> Result<[u64; 2], TargetError> {
         if self.gamma.is_some() && contributions > 1 {
             return Err(Error::SampledUnit.into());
         }
@@ -194,7 +199,7 @@ impl<F: Function> BlackBox<F> {
         let times = |units: u64| units.checked_mul(contributions.into());
         match change.map(times) {
             [Some(sup), Some(sum)] => Ok([sup, sum]),
-            _ => Err(super::Error::Contributions { contributions }),
+            _ => Err(TargetError::Contributions { contributions }),
         }
     }
 }
@@ -218,18 +223,18 @@ pub fn values<F: Function + ?Sized>(function: &F, shape: &Shape, range: [f64; 2]
 }
 
 /// The lattice of `degree` in `dimensions` 1 to 3.
-pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, super::Error> {
+pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
     if !(1..=3).contains(&dimensions) {
-        return Err(super::Error::Axes(dimensions));
+        return Err(TargetError::Axes(dimensions));
     }
     let most = MOST_POINTS as u32 - 1;
     if !(1..=most).contains(&degree) {
-        return Err(super::Error::Degree { degree, most });
+        return Err(TargetError::Degree { degree, most });
     }
     let shape = Shape { dimensions, degree, basis: Basis::Bernstein };
     if shape.values() > MOST_POINTS {
         let points = shape.values() as u64;
-        return Err(super::Error::Points { degree, axes: dimensions, points, most: MOST_POINTS });
+        return Err(TargetError::Points { degree, axes: dimensions, points, most: MOST_POINTS });
     }
     Ok(shape)
 }
@@ -258,38 +263,16 @@ impl<F: Function> Target for BlackBox<F> {
         Exact::new(values.into_iter().map(|value| whole(value, self.unit)).collect())
     }
 
-    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, super::Error> {
+    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, TargetError> {
         self.change(adjacency, contributions).map(|[_, sum]| Sensitivity(sum))
     }
 
-    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, super::Error> {
+    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         self.change(adjacency, contributions).map(|[sup, _]| sup)
     }
 
     /// The 1-norm's: of a sampled change `sqrt(D1 S)` would fail wherever one of the two does.
-    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, super::Error> {
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         self.sensitivity(adjacency, contributions).map(|sensitivity| sensitivity.0)
     }
-}
-
-/// Why a caller's function cannot be a target.
-#[derive(Clone, Debug, thiserror::Error, PartialEq)]
-pub enum Error {
-    #[error("a window must keep at least one record for a function of its records")]
-    NoRecords,
-    #[error("values cannot be clipped to [{lo}, {hi}]: the first must be below the second, both finite")]
-    Range { lo: f64, hi: f64 },
-    #[error(
-        "a declared change of {sup} a point and {sum} in all, with an evaluation error of {error}, is none: changes must be \
-         above 0, the error not below, and all finite"
-    )]
-    Change { sup: f64, sum: f64, error: f64 },
-    #[error("a change of {sup} in values from {lo} to {hi} is finer than the grid: narrow the range")]
-    Fine { sup: f64, lo: f64, hi: f64 },
-    #[error(
-        "how much the function changes with a record that comes or goes is not declared: declare it, or use replace_one"
-    )]
-    NotDeclared,
-    #[error("a sampled sensitivity holds for units of one record: make the unit a record, or declare a sensitivity")]
-    SampledUnit,
 }

@@ -25,19 +25,20 @@
 //! `rho + sqrt(log(1/rho) / 2m)`: `rho = exp(W(-1/4m) / 2)`, `W` the lower branch of Lambert's function. For given `gamma` the
 //! fewest draws, `m = ceil(log(1/rho) / 2 (gamma - rho)^2)`, are at `rho = exp(W(-gamma / 2 sqrt e) + 1/2)`.
 
-use rand::rngs::ChaCha20Rng;
-use rand::{Rng, RngExt, SeedableRng};
-use rand_distr::{Distribution, Exp1, Normal};
+mod distribution;
+pub(super) mod error;
+mod prior;
+
+use rand::Rng;
 use serde::{Deserialize, Serialize};
 
-use super::Adjacency;
-use crate::window::accumulator::{AccumulatorSpec, Record};
-use crate::window::{Axis, Label};
-
-/// More draws than anybody waits for.
-const MOST_SAMPLES: u32 = 10_000_000;
-/// Draws until a value is inside the domain.
-const TRIALS: usize = 10_000;
+pub use self::distribution::PriorDistribution;
+pub use self::error::Error;
+use self::error::MOST_SAMPLES;
+pub use self::prior::Prior;
+use super::error::Error as TargetError;
+use super::target::Adjacency;
+use crate::window::accumulator::Record;
 
 /// How many pairs are drawn, and which order statistic of their changes is taken.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +53,7 @@ pub struct Plan {
 
 impl Plan {
     /// The fewest samples for a confidence.
-    pub fn for_gamma(gamma: f64) -> Result<Self, super::Error> {
+    pub fn for_gamma(gamma: f64) -> Result<Self, TargetError> {
         confidence(gamma)?;
         let rho = (lambert_lower(-gamma / (2.0 * 0.5_f64.exp())) + 0.5).exp();
         let samples = ((1.0 / rho).ln() / (2.0 * (gamma - rho).powi(2))).ceil();
@@ -64,7 +65,7 @@ impl Plan {
     }
 
     /// The best confidence for a number of samples: the largest change of all is taken.
-    pub fn for_samples(samples: u32) -> Result<Self, super::Error> {
+    pub fn for_samples(samples: u32) -> Result<Self, TargetError> {
         let rho = best_rho(samples)?;
         let gamma = rho + margin(rho, samples);
         confidence(gamma)?;
@@ -72,13 +73,13 @@ impl Plan {
     }
 
     /// The least order statistic for both.
-    pub fn new(samples: u32, gamma: f64) -> Result<Self, super::Error> {
+    pub fn new(samples: u32, gamma: f64) -> Result<Self, TargetError> {
         confidence(gamma)?;
         let rho = best_rho(samples)?;
         Plan { gamma, samples, order: 0, rho }.ordered()
     }
 
-    fn ordered(self) -> Result<Self, super::Error> {
+    fn ordered(self) -> Result<Self, TargetError> {
         let least = self.rho + margin(self.rho, self.samples);
         if self.gamma < least {
             return Err(Error::TooFew { gamma: self.gamma, samples: self.samples, least }.into());
@@ -145,7 +146,7 @@ pub fn sample<R: Rng>(
     values: impl Fn(&[Record]) -> Vec<f64>,
     mut draw: impl FnMut(&mut R) -> Record,
     rng: &mut R,
-) -> Result<Sampled, super::Error> {
+) -> Result<Sampled, TargetError> {
     if records == 0 {
         return Err(Error::NoRecords.into());
     }
@@ -177,7 +178,7 @@ pub fn sample_summand<R: Rng>(
     values: impl Fn(&[Record]) -> Vec<f64>,
     mut draw: impl FnMut(&mut R) -> Record,
     rng: &mut R,
-) -> Result<Sampled, super::Error> {
+) -> Result<Sampled, TargetError> {
     plan.statistic(1, Adjacency::AddRemove, || {
         let added = values(&[draw(rng)]);
         distances(&added, &vec![0.0; added.len()])
@@ -191,7 +192,7 @@ impl Plan {
         records: u32,
         adjacency: Adjacency,
         mut change: impl FnMut() -> [f64; 2],
-    ) -> Result<Sampled, super::Error> {
+    ) -> Result<Sampled, TargetError> {
         let changes: Vec<[f64; 2]> = (0..self.samples).map(|_| change()).collect();
         let [sup, sum] = [0, 1].map(|norm| {
             let mut sorted: Vec<f64> = changes.iter().map(|change| change[norm]).collect();
@@ -212,164 +213,4 @@ fn distances(one: &[f64], other: &[f64]) -> [f64; 2] {
     changes.fold([0.0, 0.0], |[sup, sum], change| {
         [if change > sup || change.is_nan() { change } else { sup }, sum + change]
     })
-}
-
-/// What one value of a record is drawn from, in natural units.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Law {
-    Uniform {
-        min: f64,
-        max: f64,
-    },
-    Normal {
-        mean: f64,
-        deviation: f64,
-    },
-    /// From `min` on, `mean` the mean of what is above it.
-    Exponential {
-        min: f64,
-        mean: f64,
-    },
-    /// One of these values, as likely as its weight; without weights all alike.
-    Points {
-        values: Vec<f64>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        weights: Option<Vec<f64>>,
-    },
-}
-
-/// A public distribution of records: independent values. One outside the domain is moved to the border or drawn again, as a
-/// window clamps or drops it.
-#[derive(Clone, Debug)]
-pub struct Prior {
-    axes: Vec<(Axis, Law)>,
-    label: Option<(Label, Law)>,
-}
-
-impl Prior {
-    pub fn new(axes: Vec<(Axis, Law)>, label: Option<(Label, Law)>) -> Result<Self, super::Error> {
-        if !(1..=3).contains(&axes.len()) {
-            return Err(super::Error::Axes(axes.len()));
-        }
-        for law in axes.iter().map(|(_, law)| law).chain(label.as_ref().map(|(_, law)| law)) {
-            law.check()?;
-        }
-        let labelled = label.iter().filter_map(|(label, law)| match label {
-            Label::Number(axis) => Some((axis, law)),
-            Label::Above(_) => None,
-        });
-        for (axis, law) in axes.iter().map(|(axis, law)| (axis, law)).chain(labelled) {
-            let mut rng = ChaCha20Rng::seed_from_u64(0);
-            let inside = (0..TRIALS).filter(|_| axis.unit(law.draw(&mut rng)).is_some()).count();
-            if inside < TRIALS / 100 {
-                return Err(Error::Outside { law: law.clone(), min: axis.min, max: axis.max }.into());
-            }
-        }
-        Ok(Prior { axes, label })
-    }
-
-    pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Record {
-        let (x, label) = self.values(rng);
-        Record::new(&x, label)
-    }
-
-    /// A record as a window of this kind keeps it.
-    pub fn draw_for<R: Rng + ?Sized>(&self, keep: &AccumulatorSpec, rng: &mut R) -> Record {
-        let (x, label) = self.values(rng);
-        keep.record(&x, label)
-    }
-
-    /// A place in the unit cube, and a label in `[-1, 1]`.
-    fn values<R: Rng + ?Sized>(&self, rng: &mut R) -> (Vec<f64>, f64) {
-        let x: Vec<f64> = self.axes.iter().map(|(axis, law)| place(axis, law, rng)).collect();
-        let label = self.label.as_ref().map_or(0.0, |(label, law)| match label {
-            Label::Number(axis) => 2.0 * place(axis, law, rng) - 1.0,
-            Label::Above(threshold) if law.draw(rng) > *threshold => 1.0,
-            Label::Above(_) => -1.0,
-        });
-        (x, label)
-    }
-}
-
-/// Where a value lies in `[0, 1]`. Columns are independent, so one that a window would drop is drawn again alone.
-fn place<R: Rng + ?Sized>(axis: &Axis, law: &Law, rng: &mut R) -> f64 {
-    // One in a hundred is inside ([`Prior::new`]), or nearly: this ends long before.
-    (0..TRIALS).find_map(|_| axis.unit(law.draw(rng))).unwrap_or(0.5)
-}
-
-impl Law {
-    fn check(&self) -> Result<(), Error> {
-        let is_right = match self {
-            Law::Uniform { min, max } => min <= max && (max - min).is_finite(),
-            Law::Normal { mean, deviation } => mean.is_finite() && *deviation >= 0.0 && deviation.is_finite(),
-            Law::Exponential { min, mean } => min.is_finite() && *mean > 0.0 && mean.is_finite(),
-            Law::Points { values, weights } => {
-                let fits = |weights: &Vec<f64>| {
-                    let total: f64 = weights.iter().sum();
-                    weights.len() == values.len()
-                        && weights.iter().all(|w| *w >= 0.0)
-                        && total > 0.0
-                        && total.is_finite()
-                };
-                !values.is_empty() && values.iter().all(|value| value.is_finite()) && weights.as_ref().is_none_or(fits)
-            }
-        };
-        if is_right { Ok(()) } else { Err(Error::Law(self.clone())) }
-    }
-
-    fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
-        match self {
-            Law::Uniform { min, max } => min + (max - min) * rng.random::<f64>(),
-            Law::Normal { mean, deviation } => {
-                Normal::new(*mean, *deviation).map_or(*mean, |normal| normal.sample(rng))
-            }
-            Law::Exponential { min, mean } => min + mean * rng.sample::<f64, _>(Exp1),
-            Law::Points { values, weights } => {
-                let weight =
-                    |i: usize| weights.as_ref().and_then(|weights| weights.get(i)).map_or(1.0, |weight| *weight);
-                let mut left = rng.random::<f64>() * (0..values.len()).map(weight).sum::<f64>();
-                let chosen = values.iter().enumerate().find(|(i, _)| {
-                    left -= weight(*i);
-                    left < 0.0
-                });
-                chosen.map(|(_, value)| *value).or(values.last().copied()).unwrap_or_default()
-            }
-        }
-    }
-}
-
-/// Why no sensitivity can be sampled.
-#[derive(Clone, Debug, thiserror::Error, PartialEq)]
-pub enum Error {
-    #[error(
-        "of {law:?} next to nothing lies within {min} to {max}, and what lies outside is dropped: choose a law of the records \
-         that count"
-    )]
-    Outside { law: Law, min: f64, max: f64 },
-    #[error(
-        "most pairs do not differ at all: the range clips every value away, or the prior has no spread; noise for that would \
-         protect nobody"
-    )]
-    NothingChanges,
-    #[error("gamma is {0}: it must lie between 0 and 1")]
-    Gamma(f64),
-    #[error("{samples} samples cannot be drawn: between 1 and {MOST_SAMPLES} can")]
-    Samples { samples: f64 },
-    #[error("{samples} samples are too few for a gamma of {gamma}: they allow {least:.4} or more")]
-    TooFew { gamma: f64, samples: u32, least: f64 },
-    #[error("data sets without records have no neighbours to sample")]
-    NoRecords,
-    #[error("the function is not finite on the data sets that the prior gives: change the prior, or clip the function")]
-    NotFinite,
-    #[error("nothing can be drawn from {0:?}")]
-    Law(Law),
-    #[error("values cannot be clipped to this range: its ends must differ, and be within 2^62 grid units")]
-    Range,
-    #[error("not as many pairs were drawn as planned")]
-    Incomplete,
-    #[error("a sampled sensitivity holds for single records, not for all records of a user")]
-    Unit,
-    #[error("the sensitivity was sampled for another adjacency")]
-    Adjacency,
 }

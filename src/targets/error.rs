@@ -1,0 +1,102 @@
+//! Why a target cannot be built or bounded.
+
+use super::blackbox::error::Error as BlackBoxError;
+use super::expression::error::Error as ExpressionError;
+use super::sampler::error::Error as SamplerError;
+use crate::window::histogram::MOST_CELLS;
+
+/// Why a target cannot be built or bounded. Axes count from 1.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum Error {
+    #[error("a function has 1 to 3 axes, not {0}")]
+    Axes(usize),
+    #[error(
+        "the bandwidth of axis {axis} is {bandwidth} of its domain's width: it must be more than 0 and at most 1; \
+         change the bandwidth or the domain"
+    )]
+    Bandwidth { axis: usize, bandwidth: f64 },
+    #[error(
+        "the smallest standard deviation of axis {axis} is {deviation} of its domain's width: it must be at least \
+         {least} and at most 1; change the deviation or the domain"
+    )]
+    Deviation { axis: usize, deviation: f64, least: f64 },
+    #[error("degree {degree} is out of range: it must lie between 1 and {most}")]
+    Degree { degree: u32, most: u32 },
+    #[error("degree {degree} on {axes} axes makes {points} lattice points, more than {most}: lower the degree")]
+    Points { degree: u32, axes: usize, points: u64, most: usize },
+    #[error(
+        "bandwidths this small need a histogram of {cells} cells for every window and key, more than {MOST_CELLS}: \
+         widen the bandwidths or narrow the domain"
+    )]
+    Cells { cells: u128 },
+    #[error(
+        "{frequencies} frequencies on {axes} axes are not from 1 to {most}: the more there are, the more noise each has"
+    )]
+    Frequencies { frequencies: u32, axes: usize, most: u32 },
+    #[error("a covariance matrix has 2 or 3 rows, each as long, and is symmetric")]
+    Matrix,
+    #[error(
+        "the covariance matrix is not positive definite: some direction has no width; lower the covariances or raise \
+         the variances"
+    )]
+    NotPositiveDefinite,
+    #[error(
+        "one window and key would take {work} products at its cutoff, more than {most}: lower the degree, or choose a \
+         matrix whose axes are less correlated"
+    )]
+    Work { work: u64, most: u64 },
+    #[error(
+        "the gap is {0} of its domain's width: it must be at least 2^-31 and at most 1; change the gap or the domain"
+    )]
+    Gap(f64),
+    #[error("{0} kept records cannot make a regression: keep at least 2")]
+    FewRecords(u32),
+    #[error(
+        "{contributions} records a unit can change the release by more than 2^64 grid units, more noise than can be \
+         drawn: lower the number of records a unit may contribute"
+    )]
+    Contributions { contributions: u32 },
+    #[error("the papers give no sensitivity for this function: leave out scale = \"paper\"")]
+    PapersGiveNone,
+    #[error(
+        "the paper's sensitivity of {what} is false: neighbours were found that differ by more, so noise of that scale would \
+         not be private; leave out scale = \"paper\""
+    )]
+    PaperIsWrong { what: &'static str },
+    #[error("the kernel's bandwidth is {bandwidth} of the domain's width: it must lie between 0.001 and 10")]
+    KernelBandwidth { bandwidth: f64 },
+    #[error("the kernel's power is {power}: it must lie between 1 and {most}")]
+    Power { power: u32, most: u32 },
+    #[error("C is {c}: it must lie between 0.000001 and 1000000")]
+    Weight { c: f64 },
+    #[error("a kernel on public points takes 1 to {most} points, not {points}")]
+    KernelPoints { points: usize, most: usize },
+    #[error(
+        "{points} kernel points on a histogram of {cells} cells make a table of more than {most} numbers: take fewer \
+         points, or widen the bandwidths"
+    )]
+    Table { points: usize, cells: usize, most: usize },
+    #[error("a window must keep at least one record: raise the number of records")]
+    NoRecords,
+    #[error(
+        "the kernel matrix of {records} records is too large, at most {most} fit: give a number of landmarks, or keep \
+         fewer records"
+    )]
+    NeedsLandmarks { records: u32, most: u32 },
+    #[error(
+        "{records} records of {width} features each are more than {most} numbers for every window and key: keep fewer \
+         records, or take fewer landmarks"
+    )]
+    Features { records: u32, width: usize, most: u64 },
+    #[error(
+        "the squared loss has no bound that we claim where a record more or less makes a neighbour: use the huber loss, \
+         or the adjacency replace_one"
+    )]
+    SquaredLoss,
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    #[error(transparent)]
+    BlackBox(#[from] BlackBoxError),
+    #[error(transparent)]
+    Sampler(#[from] SamplerError),
+}

@@ -1,0 +1,135 @@
+//! What every target is: exact values of a window's records, and how much neighbours can change them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::Error;
+use super::shape::Shape;
+use crate::window::accumulator::{Accumulator, AccumulatorSpec};
+
+/// A function of a window's records, on a lattice, and how much a record can change it.
+///
+/// All of a target is public. Values are whole numbers of grid units; in natural units a value is
+/// `offset + unit * value`.
+pub trait Target: fmt::Debug + Send + Sync {
+    /// What a window must keep of its records.
+    fn keep(&self) -> AccumulatorSpec;
+
+    /// What the released values are: the same for every window.
+    fn shape(&self) -> Shape;
+
+    /// What one grid unit stands for, where the domain is the unit cube and a label lies in `[-1, 1]`.
+    fn unit(&self) -> f64;
+
+    /// The exact values of one window and key, [`Shape::values`] of them. `state` must be one of [`Target::keep`].
+    fn evaluate(&self, state: &Accumulator) -> Exact;
+
+    /// Whether the values are a sum over the records: those of several windows then add up, each rounded by itself.
+    fn is_sum(&self) -> bool {
+        false
+    }
+
+    /// What one evaluation takes at most, whatever the records are.
+    fn cost(&self) -> Cost {
+        Cost::default()
+    }
+
+    /// How much a unit of at most `contributions` records can change the values in the 1-norm, all keys together; an
+    /// error where no bound holds.
+    fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error>;
+
+    /// How much such a unit can change any one value, in grid units, summed over the keys: cubes are drawn a key apart.
+    fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
+
+    /// How much such a unit can change the values in the 2-norm, in grid units, summed over the keys. Without a bound of the
+    /// target's own `sqrt(D1 S)`, rounded up, because `sum z_i^2 <= max |z_i| sum |z_i|`: true where `D1` and `S` hold for all
+    /// neighbours, not where each was sampled.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let one = self.sensitivity(adjacency, contributions)?.0;
+        let sup = self.sup_sensitivity(adjacency, contributions)?;
+        Ok(root(u128::from(one) * u128::from(sup)))
+    }
+
+    /// What is published of noisy values: post-processing, at no price, and linear. The coefficients of the shape's
+    /// [`Basis`].
+    fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
+        noisy
+    }
+
+    /// What single records make of the values, in grid units before they are rounded: the change by any record more or less
+    /// is a convex combination of these and of none, up to less than one unit in each value. `None` where there is no such
+    /// list.
+    fn effects(&self) -> Option<Vec<Vec<i128>>> {
+        None
+    }
+
+    /// What the papers charge in place of [`Target::sensitivity`], to compare with: `N S`, `S` their bound in the sup
+    /// norm. Where their `S` is false it is refused: noise of that scale would promise a privacy that is not there.
+    ///
+    /// A target that overrides this must return a bound that holds.
+    fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
+        Err(Error::PapersGiveNone)
+    }
+}
+
+/// The square root, rounded up.
+pub(super) fn root(square: u128) -> u64 {
+    let down = square.isqrt();
+    // At most 2^64 is the root of 128 bits.
+    u64::try_from(if down * down < square { down + 1 } else { down }).unwrap_or(u64::MAX)
+}
+
+/// `N S`: what the papers charge where their `S` is [`Target::sup_sensitivity`].
+pub(super) fn every_value(target: &dyn Target, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
+    let sup = target.sup_sensitivity(adjacency, contributions)?;
+    sup.checked_mul(target.shape().values() as u64).map(Sensitivity).ok_or(Error::Contributions { contributions })
+}
+
+/// What the evaluation of a full window and key can take; public. Nothing where it is a moment's work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Beside what the window keeps.
+    pub bytes: u64,
+    /// Multiplications. Few records and simple ones need far fewer.
+    pub products: u64,
+}
+
+/// Which data sets are neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adjacency {
+    /// One record (or one unit's records) more or less.
+    AddRemove,
+    /// One record's values changed; block, window, key and validity stay.
+    ReplaceOne,
+}
+
+/// How much neighbours can differ, in grid units, in the norm that the noise is made for: the 1-norm over the values where
+/// nothing else is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sensitivity(pub u64);
+
+/// Exact lattice values of one window and key, in grid units. Secret: only [`crate::mechanism`] opens it.
+///
+/// `Debug` shows no values.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Exact(pub(super) Vec<i128>);
+
+impl Exact {
+    /// Row-major over the lattice `{0, 1/k, ..., 1}^l`, the last axis fastest.
+    pub fn new(values: Vec<i128>) -> Self {
+        Exact(values)
+    }
+
+    /// The secret itself: for [`crate::mechanism`], tests and audits. Nothing else may call it (`tests/properties/noise.rs`).
+    pub fn reveal(&self) -> &[i128] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Exact({} values)", self.0.len())
+    }
+}
