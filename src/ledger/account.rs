@@ -174,52 +174,18 @@ mod pairs {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::ledger::chain::{Head, Message, State};
+    use crate::ledger::chain::{Head, State};
+    use crate::ledger::fixtures::{genesis, price, released, span};
     use crate::mechanism::calibrate::Epsilon;
-    use crate::synopsis::Sealed;
 
     fn at(micros: i64) -> Timestamp {
         Timestamp::from_micros(micros)
     }
 
-    pub fn span(start: i64, end: i64) -> Span {
-        Span { start: at(start), end: at(end) }
-    }
-
-    pub fn price(tenths: u64) -> Price {
-        Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
-    }
-
     fn account(reach: u64) -> Account {
         Account::new(&genesis(reach))
-    }
-
-    pub fn genesis(reach: u64) -> Genesis {
-        Genesis {
-            ledger: "00".into(),
-            created: at(0),
-            settings: "{}".into(),
-            total: price(10),
-            first: at(0),
-            backfill_until: None,
-            input: "files".into(),
-            witness: "w".into(),
-            previous: None,
-            reach: Duration::from_micros(reach),
-        }
-    }
-
-    pub fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
-        let sealed = Sealed { key: "k".into(), headers: vec![], bytes: vec![1] };
-        let outcome = Outcome::Released {
-            publish_at: window.end,
-            charges: charges.to_vec(),
-            messages: vec![Message::of(&sealed)],
-            states: vec![],
-        };
-        Closed { window, ends: Positions::default(), outcome }
     }
 
     fn take(account: &mut Account, row: Closed) {

@@ -242,7 +242,7 @@ pub(super) fn headers_as_json(headers: &[(String, String)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::account::tests::{genesis, price, released, span};
+    use crate::ledger::fixtures::{genesis, price, released, span};
 
     #[test]
     fn a_digest_depends_on_every_part_of_its_row() {

@@ -1,9 +1,11 @@
-//! The messages of a ledger: which may leave, which have left, which bytes are still kept.
+//! The messages of a ledger: which may be published, which have been, and which bytes are still kept.
 
 use rusqlite::{OptionalExtension, params};
 
-use super::chain::{Head, Outcome, Row};
-use super::{Error, Ledger, Paid, replay};
+use super::chain::{Head, Message, Outcome, Row};
+use super::error::Error;
+use super::open::Ledger;
+use super::replay;
 use crate::clock::Timestamp;
 use crate::synopsis::Sealed;
 use crate::window::grid::Span;
@@ -20,29 +22,63 @@ const NEXT_KEPT: &str = "
     WHERE published_at IS NOT NULL AND bytes IS NOT NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place LIMIT 1";
 
+/// A message that was paid for and that the witness has accepted. Only this module creates one.
+#[derive(Clone, Debug)]
+pub struct Paid {
+    sequence: i64,
+    place: u32,
+    window: Span,
+    sealed: Sealed,
+}
+
+impl Paid {
+    pub fn sealed(&self) -> &Sealed {
+        &self.sealed
+    }
+
+    pub fn window(&self) -> Span {
+        self.window
+    }
+}
+
 impl Ledger {
-    /// The message after `after` (or the first) that is not known to be published, if its time has come; in the order of
-    /// windows and keys.
+    /// The first unpublished message after `after`, if it is due; in the order of windows and keys.
     ///
     /// Only up to `accepted`, the head of the witness.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read, or if the message is not the one that was paid for.
     pub fn deliverable(&self, accepted: &Head, after: Option<&Paid>, now: Timestamp) -> Result<Option<Paid>, Error> {
         let next = self.message(NEXT_UNPUBLISHED, accepted, after)?;
         Ok(next.filter(|(_, publish_at)| *publish_at <= now).map(|(paid, _)| paid))
     }
 
-    /// When the first message that is not known to be published is due.
+    /// When the first unpublished message is due.
+    ///
+    /// # Errors
+    ///
+    /// As for [`deliverable`](Self::deliverable).
     pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, Error> {
         Ok(self.message(NEXT_UNPUBLISHED, accepted, None)?.map(|(_, publish_at)| publish_at))
     }
 
-    /// The published message after `after` (or the first) whose bytes are still kept.
+    /// The first published message after `after` whose bytes are still kept.
     ///
     /// Only up to `accepted`, the head of the witness.
+    ///
+    /// # Errors
+    ///
+    /// As for [`deliverable`](Self::deliverable).
     pub fn next_kept(&self, accepted: &Head, after: Option<&Paid>) -> Result<Option<Paid>, Error> {
         Ok(self.message(NEXT_KEPT, accepted, after)?.map(|(paid, _)| paid))
     }
 
     /// How many messages are not known to be published.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
     pub fn unpublished(&self) -> Result<u64, Error> {
         let count = "SELECT count(*) FROM outbox WHERE published_at IS NULL";
         let count: i64 =
@@ -50,8 +86,12 @@ impl Ledger {
         Ok(count.unsigned_abs())
     }
 
-    /// Remembers that all of `paid` is durable at the sink, and drops the bytes that were published longer ago than they are
-    /// to be kept. Their digests stay.
+    /// Records that all of `paid` is durable at the sink, and drops published bytes whose retention is over. Their digests
+    /// stay.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be written; it then accepts no more writes.
     pub fn mark_published(&mut self, paid: &[Paid], now: Timestamp) -> Result<(), Error> {
         let keep_from = now.minus(self.keep_published).micros();
         self.write(|transaction| {
@@ -68,9 +108,9 @@ impl Ledger {
         })
     }
 
-    /// The message that `choice` finds after `after`, and when it is due.
+    /// The message that the query `choice` finds after `after`, and when it is due.
     fn message(&self, choice: &str, accepted: &Head, after: Option<&Paid>) -> Result<Option<(Paid, Timestamp)>, Error> {
-        // A head that is not ours covers none of our rows; the head that a new ledger follows lies before all of them.
+        // A foreign head covers none of our rows; the head that a new ledger follows is older than all of them.
         if !self.contains(accepted)? {
             return Ok(None);
         }
@@ -84,8 +124,7 @@ impl Ledger {
             Ok((sequence, place, key, headers, bytes))
         });
         let Some((sequence, place, key, headers, bytes)) = found.optional().map_err(sqlite)? else { return Ok(None) };
-        // Compared once more with what was paid for: the row was verified when the file was opened, which may have been edited
-        // since.
+        // The row was verified when the file was opened; the file may have been edited since.
         let edited = || Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed"));
         let (window, publish_at, message) = self.paid_for(sequence, place)?.ok_or_else(edited)?;
         if !replay::is_message(&message, &key, &headers, Some(&bytes)) {
@@ -96,7 +135,7 @@ impl Ledger {
         Ok(Some((paid, publish_at)))
     }
 
-    fn paid_for(&self, sequence: i64, place: u32) -> Result<Option<(Span, Timestamp, super::Message)>, Error> {
+    fn paid_for(&self, sequence: i64, place: u32) -> Result<Option<(Span, Timestamp, Message)>, Error> {
         let body = "SELECT body FROM rows WHERE sequence = ?1";
         let body = self.connection.query_row(body, [sequence], |row| row.get::<_, String>(0)).optional();
         let body = body.map_err(|error| Error::sqlite(&self.file, error))?;

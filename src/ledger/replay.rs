@@ -11,10 +11,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Statement, Transaction, TransactionBehavior, params};
 
-use super::Error;
 use super::account::Account;
 use super::chain::{Closed, Digest, Genesis, Head, Message, Outcome, Row};
 use super::checkpoint::{self, Checkpoint};
+use super::error::Error;
 use super::states::check_states;
 use super::store::{self, Entry};
 use crate::clock::Timestamp;
@@ -76,25 +76,25 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
     // One transaction, so that a worker that goes on meanwhile is not mistaken for damage.
     let transaction = connection.transaction().map_err(sqlite)?;
     check_format(&transaction, file)?;
-    let mut books = first(&transaction, file)?;
+    let mut state = first(&transaction, file)?;
     if let Some(found) = checkpoint(&transaction).map_err(sqlite)? {
         let sequence = found.head.sequence;
         let at = i64::try_from(sequence).unwrap_or(i64::MAX);
         let digest = "SELECT digest FROM rows WHERE sequence = ?1";
         let digest = transaction.query_row(digest, [at], |row| store::digest_of(row, 0)).optional().map_err(sqlite)?;
-        if found.origin != books.origin || digest != Some(found.head.digest) {
+        if found.origin != state.origin || digest != Some(found.head.digest) {
             return Err(Error::damaged(
                 file,
                 format!("row {sequence}: it, or the first row, is not the one of its checkpoint"),
             ));
         }
-        (books.head, books.account) = (found.head, found.account);
+        (state.head, state.account) = (found.head, found.account);
     }
-    let begin = i64::try_from(books.head.sequence).unwrap_or(i64::MAX);
+    let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
     let mut messages = 0;
     let mut outbox = transaction.prepare(OUTBOX).map_err(sqlite)?;
     each_entry(&transaction, file, begin, |entry| {
-        let (row, _) = books.take(&entry, |what| damaged(file, &entry, &what))?;
+        let (row, _) = state.take(&entry, |what| damaged(file, &entry, &what))?;
         messages += check_outbox(&mut outbox, file, &entry, &row)?;
         Ok::<(), Error>(())
     })?;
@@ -103,9 +103,9 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
     count(file, transaction.query_row(stored, [begin], |row| row.get(0)).map_err(sqlite)?, messages)?;
     // Without the index named, the order of the other one is preferred, and all of it is read.
     let live = "SELECT block_start, block_end, price FROM spent INDEXED BY live WHERE block_end > ?1";
-    check_spent(&transaction, file, live, books.account.live_from, &books.account.live)?;
-    check_states(&transaction, file, &books.account)?;
-    Ok(books)
+    check_spent(&transaction, file, live, state.account.live_from, &state.account.live)?;
+    check_states(&transaction, file, &state.account)?;
+    Ok(state)
 }
 
 /// Verifies the pages, the chain, the order and price of every window, the spent table, the outbox, the states and every
@@ -115,9 +115,9 @@ pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerStat
     check_format(&transaction, file)?;
     let mut checkpoints = checkpoint::sequences(&transaction).map_err(|error| Error::sqlite(file, error))?;
     // What is left is what the rows do not add up to.
-    let (books, spent) = rows(&transaction, file, |books| {
-        let at = i64::try_from(books.head.sequence).unwrap_or(i64::MAX);
-        if checkpoints.contains(&at) && books.checkpoint(&books.account, books.head).is_stored(&transaction)? {
+    let (state, spent) = rows(&transaction, file, |state| {
+        let at = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
+        if checkpoints.contains(&at) && state.checkpoint(&state.account, state.head).is_stored(&transaction)? {
             checkpoints.remove(&at);
         }
         Ok(())
@@ -127,8 +127,8 @@ pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerStat
     }
     let whole = "SELECT block_start, block_end, price FROM spent WHERE block_end >= ?1";
     check_spent(&transaction, file, whole, Timestamp::from_micros(i64::MIN), &spent)?;
-    check_states(&transaction, file, &books.account)?;
-    Ok(books)
+    check_states(&transaction, file, &state.account)?;
+    Ok(state)
 }
 
 /// Brings a ledger of format 1 to this one, all or nothing, after all of it was verified.
@@ -137,8 +137,8 @@ pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Er
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
     transaction.execute_batch("ALTER TABLE spent RENAME TO spent_1").map_err(sqlite)?;
     transaction.execute_batch(store::TABLES_OF_2).map_err(sqlite)?;
-    let (_, spent) = rows(&transaction, file, |books| match Checkpoint::is_due(books.head.sequence) {
-        true => books.checkpoint(&books.account, books.head).insert(&transaction),
+    let (_, spent) = rows(&transaction, file, |state| match Checkpoint::is_due(state.head.sequence) {
+        true => state.checkpoint(&state.account, state.head).insert(&transaction),
         false => Ok(()),
     })?;
     // Its prices were words to be compared, whatever the name of the column.
@@ -189,20 +189,20 @@ fn rows(
     if let Some(what) = store::check_pages(transaction).map_err(sqlite)? {
         return Err(Error::damaged(file, what));
     }
-    let mut books = first(transaction, file)?;
-    each(&books).map_err(sqlite)?;
+    let mut state = first(transaction, file)?;
+    each(&state).map_err(sqlite)?;
     let (mut spent, mut messages) = (BTreeMap::new(), 0);
-    let begin = i64::try_from(books.head.sequence).unwrap_or(i64::MAX);
+    let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
     let mut outbox = transaction.prepare(OUTBOX).map_err(sqlite)?;
     each_entry(transaction, file, begin, |entry| {
-        let (row, charged) = books.take(&entry, |what| damaged(file, &entry, &what))?;
+        let (row, charged) = state.take(&entry, |what| damaged(file, &entry, &what))?;
         messages += check_outbox(&mut outbox, file, &entry, &row)?;
         spent.extend(charged);
-        each(&books).map_err(sqlite)
+        each(&state).map_err(sqlite)
     })?;
     let stored = transaction.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).map_err(sqlite)?;
     count(file, stored, messages)?;
-    Ok((books, spent))
+    Ok((state, spent))
 }
 
 /// Hands out every stored row after the one with this number, in sequence.

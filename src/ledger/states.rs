@@ -1,29 +1,17 @@
-//! The states of noise that later windows go on with.
+//! The states of noise that later windows continue.
 //!
-//! A state is written with the charge of the window that it comes from, so a step's noise is never drawn twice. It is
-//! secret: what was published without its noise is exact. It stays in this file, and no command prints it.
+//! A state is written with the charge of its window, so the noise of a step is never drawn twice. It is secret: whoever knows
+//! the noise can subtract it from what was published. It stays in the ledger file, and no command prints it.
 
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::account::Account;
-use super::chain::State;
-use super::{Error, Ledger};
+use super::chain::{State, random};
+use super::error::Error;
 
-impl Ledger {
-    /// The newest state of `slot`; none where no row has ever written one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] where it is not the one that the newest row with a state of this slot wrote, or is missing.
-    pub fn state(&self, slot: &str) -> Result<Option<Vec<u8>>, Error> {
-        self.whole()?;
-        read(&self.connection, &self.file, &self.books.account, slot)
-    }
-}
-
-/// A state that is to be written: salted, with what its row says of it.
+/// A state to be written: salted, with what its row says about it.
 pub(super) struct Fresh {
     pub state: State,
     pub salt: [u8; 32],
@@ -32,7 +20,7 @@ pub(super) struct Fresh {
 
 impl Fresh {
     pub fn new(slot: &str, bytes: Vec<u8>) -> Result<Self, Error> {
-        let salt = super::chain::random().ok_or(Error::Randomness)?;
+        let salt = random().ok_or(Error::Randomness)?;
         Ok(Fresh { state: State::of(slot, &salt, &bytes), salt, bytes })
     }
 
@@ -44,7 +32,11 @@ impl Fresh {
     }
 }
 
-/// Whether every slot has the state that its newest row wrote, and there is no other.
+/// Checks that every slot has the state that its newest row wrote, and that there is no other.
+///
+/// # Errors
+///
+/// [`Error::Damaged`] if not, or if the ledger cannot be read.
 pub(super) fn check_states(connection: &Connection, file: &Path, account: &Account) -> Result<(), Error> {
     for slot in account.states.keys() {
         read(connection, file, account, slot)?;
@@ -58,7 +50,17 @@ pub(super) fn check_states(connection: &Connection, file: &Path, account: &Accou
     Err(Error::damaged(file, "it holds a state of noise that no row wrote"))
 }
 
-fn read(connection: &Connection, file: &Path, account: &Account, slot: &str) -> Result<Option<Vec<u8>>, Error> {
+/// The newest state of `slot`, verified.
+///
+/// # Errors
+///
+/// As for [`check_states`].
+pub(super) fn read(
+    connection: &Connection,
+    file: &Path,
+    account: &Account,
+    slot: &str,
+) -> Result<Option<Vec<u8>>, Error> {
     let Some((written, digest)) = account.states.get(slot) else { return Ok(None) };
     let sqlite = |error| Error::sqlite(file, error);
     let found = "SELECT sequence, salt, bytes FROM states WHERE slot = ?1";

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
-use super::Error;
 use super::chain::{Digest, Head, Row, link, random};
+use super::error::Error;
 
 pub(super) const FORMAT: i64 = 2;
 

@@ -137,7 +137,7 @@ fn a_ledger_has_one_kind_of_price_and_neither_part_goes_beyond_the_total() {
         // The table of what was spent is compared in every part.
         let (part, less) = [("\"1\"", "\"0.9\""), ("0.000001", "0.0000009"), ("\"1\"", "\"0.9\""), ("10", "9")][kind];
         edit(folder.path(), &format!("UPDATE spent SET price = replace(price, '{part}', '{less}')"));
-        assert!(matches!(Ledger::look(&params(folder.path())), Err(Error::Damaged { .. })));
+        assert!(matches!(Ledger::inspect(&params(folder.path())), Err(Error::Damaged { .. })));
     }
 }
 
@@ -248,7 +248,7 @@ fn an_edit_of_any_row_is_noticed() {
         connection.execute_batch(sql).unwrap();
         assert!(connection.changes() > 0 || sql.starts_with("PRAGMA"), "{sql}");
         drop(connection);
-        let error = Ledger::look(&params(folder.path())).err();
+        let error = Ledger::inspect(&params(folder.path())).err();
         let error = error.unwrap_or_else(|| panic!("not noticed: {sql}"));
         assert!(matches!(error, Error::Damaged { .. }), "{sql}: {error}");
         assert!(error.to_string().contains("ledger init"), "{error}");
@@ -324,7 +324,7 @@ fn a_flip_of_any_byte_of_the_file_is_noticed_or_without_meaning() {
         let mut bytes = whole.clone();
         bytes[place] ^= 1 << (place % 8);
         fs::write(&file, &bytes).unwrap();
-        match Ledger::look(&params(folder.path())) {
+        match Ledger::inspect(&params(folder.path())) {
             // Which messages are known to be published is not part of the chain: at worst they are published again.
             Ok(ledger) if ledger.unpublished().unwrap() == 4 => assert_eq!(view(&ledger), before, "byte {place}"),
             Ok(_) => {}
@@ -352,7 +352,7 @@ fn a_ledger_has_one_worker() {
     let folder = folder();
     let ledger = sample(folder.path());
     assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Locked { .. })));
-    let mut look = Ledger::look(&params(folder.path())).unwrap();
+    let mut look = Ledger::inspect(&params(folder.path())).unwrap();
     assert_eq!(view(&look), view(&ledger));
     assert!(matches!(look.pay(closing(&look, &["EWR"], 1, 1)), Err(Error::Locked { .. })));
     drop(ledger);

@@ -62,7 +62,7 @@ fn damage_of_an_old_row_stops_whoever_verifies_and_of_a_new_one_the_worker() {
         let folder = folder();
         fs::copy(whole.path().join("ledger.sqlite"), folder.path().join("ledger.sqlite")).unwrap();
         sql(folder.path(), edit);
-        assert!(is_damaged(&Ledger::look(&params(folder.path()))), "{edit}");
+        assert!(is_damaged(&Ledger::inspect(&params(folder.path()))), "{edit}");
         let opened = Ledger::open(&params(folder.path()));
         assert_eq!(is_damaged(&opened), stops_the_worker, "{edit}: {opened:?}");
         // What it goes on with is what it was: the newest block can pay 0.6 more, and no more.
@@ -72,7 +72,7 @@ fn damage_of_an_old_row_stops_whoever_verifies_and_of_a_new_one_the_worker() {
             ledger.pay(closing(&ledger, &["k"], 6, 1)).unwrap();
         }
     }
-    Ledger::look(&params(whole.path())).unwrap();
+    Ledger::inspect(&params(whole.path())).unwrap();
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_ledger_of_format_1_goes_on_and_one_that_is_not_whole_stays_as_it_was() {
         assert!(ledger.pay(closing(&ledger, &["k"], 7, 1)).is_err());
         ledger.pay(closing(&ledger, &["k"], 6, 1)).unwrap();
         drop(ledger);
-        Ledger::look(&params(folder.path())).unwrap();
+        Ledger::inspect(&params(folder.path())).unwrap();
 
         for edit in [
             "UPDATE spent SET epsilon = '0.1' WHERE block_start = 0",
@@ -224,7 +224,7 @@ fn settings_change_from_a_window_on_and_what_was_spent_stays_spent() {
     assert_eq!((claim.previous, claim.head), (Some(accepted), *ledger.head()));
     let (head, blocks) = (*ledger.head(), ledger.blocks(9).unwrap());
     drop(ledger);
-    for ledger in [Ledger::open(&params(folder.path())), Ledger::look(&params(folder.path()))] {
+    for ledger in [Ledger::open(&params(folder.path())), Ledger::inspect(&params(folder.path()))] {
         let ledger = ledger.unwrap();
         assert_eq!((ledger.settings(), *ledger.head(), ledger.blocks(9).unwrap()), ("{3}", head, blocks.clone()));
     }
@@ -256,7 +256,7 @@ fn hopping_windows_charge_back_over_checkpoints_and_restarts() {
     assert!(matches!(ledger.pay(Closing { charges: back(297), ..next.clone() }), Err(Error::Refused { .. })));
     ledger.pay(Closing { charges: back(298), ..next }).unwrap();
     drop(ledger);
-    Ledger::look(&params(folder.path())).unwrap();
+    Ledger::inspect(&params(folder.path())).unwrap();
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn noise_goes_on_from_the_state_that_was_paid_for_and_from_no_other() {
     ledger.withhold(window(3), Positions::default()).unwrap();
     ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
     drop(ledger);
-    let ledger = Ledger::look(&params(folder.path())).unwrap();
+    let ledger = Ledger::inspect(&params(folder.path())).unwrap();
     assert_eq!(ledger.state("r/k").unwrap().as_deref(), Some(&b"second"[..]));
     assert_eq!(ledger.state("r/l").unwrap().map(|bytes| bytes.len()), Some(2_000_000));
     // Rows name the slots, and say nothing by which a state could be guessed.

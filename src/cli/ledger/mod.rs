@@ -162,7 +162,7 @@ fn make_missing(output: &Output) -> Result<(), Failure> {
 }
 
 fn show(settings: &Settings) -> Result<(), Failure> {
-    let ledger = Ledger::look(&settings.ledger)?;
+    let ledger = Ledger::inspect(&settings.ledger)?;
     let genesis = ledger.genesis();
     let (mut released, mut withheld, mut changes) = (0, 0, Vec::new());
     ledger.each_row(|stored| {
@@ -234,7 +234,7 @@ fn meaning(total: Price) -> Vec<String> {
 
 /// Looking at a ledger verifies all of it; what is left is the output.
 fn verify(settings: &Settings) -> Result<(), Failure> {
-    let ledger = Ledger::look(&settings.ledger)?;
+    let ledger = Ledger::inspect(&settings.ledger)?;
     let (mut rows, mut paid) = (0, BTreeSet::new());
     ledger.each_row(|stored| {
         rows += 1;
@@ -299,7 +299,7 @@ fn is_of_another(ledger: &Ledger, sealed: &Sealed) -> bool {
 }
 
 fn export(settings: &Settings) -> Result<(), Failure> {
-    let ledger = Ledger::look(&settings.ledger)?;
+    let ledger = Ledger::inspect(&settings.ledger)?;
     let mut out = io::stdout().lock();
     ledger.each_row(|row| {
         let row = serde_json::to_string(&row).map_err(|error| Failure::Other(error.to_string()))?;
@@ -309,7 +309,7 @@ fn export(settings: &Settings) -> Result<(), Failure> {
 
 /// Sends kept bytes again: only what the witness has accepted, and only from the ledger that it knows.
 fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
-    let ledger = Ledger::look(&settings.ledger)?;
+    let ledger = Ledger::inspect(&settings.ledger)?;
     let mut witness = open_witness(&settings.output)?;
     let accepted = recognised(&ledger, &mut *witness)?;
     let mut sink = open_sink(&settings.output)?;

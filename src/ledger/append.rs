@@ -1,0 +1,115 @@
+//! Appending a row: a window that is paid for or withheld, or a change of the settings.
+
+use rusqlite::{Transaction, TransactionBehavior, params};
+
+use super::chain::{Closed, Configuration, Message, Outcome, Row, headers_as_json};
+use super::checkpoint::Checkpoint;
+use super::error::Error;
+use super::open::Ledger;
+use super::replay;
+use super::states::Fresh;
+use super::store::{self, Entry};
+use crate::clock::Timestamp;
+use crate::mechanism::price::Price;
+use crate::source::Positions;
+use crate::synopsis::Sealed;
+use crate::window::grid::Span;
+
+/// A window to be paid for.
+#[derive(Clone, Debug)]
+pub struct Closing {
+    pub window: Span,
+    pub publish_at: Timestamp,
+    /// The price for each block that the window overlaps, in order and without gaps. The blocks cover the window and may begin
+    /// before it.
+    pub charges: Vec<(Span, Price)>,
+    /// The end of its records in the input.
+    pub ends: Positions,
+    /// One message for each release and key.
+    pub sealed: Vec<Sealed>,
+    /// The states of noise that later windows continue, by slot. They are secret. Slots that are not named keep their state.
+    pub states: Vec<(String, Vec<u8>)>,
+}
+
+impl Ledger {
+    /// Pays for a window, durably and atomically: charges, end offsets and the bytes of all keys.
+    ///
+    /// The accountant quotes before any noise is drawn, and withholds a window that the budget does not cover. Here it is
+    /// checked again that the price fits, covers the window and closes it for the first time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Refused`] if it does not: a fault of the caller, and nothing has changed. After any other error the ledger
+    /// accepts no more writes.
+    pub fn pay(&mut self, closing: Closing) -> Result<(), Error> {
+        let Closing { window, publish_at, charges, ends, sealed, states } = closing;
+        let messages = sealed.iter().map(Message::of).collect();
+        let fresh = states.into_iter().map(|(slot, bytes)| Fresh::new(&slot, bytes)).collect::<Result<Vec<_>, _>>()?;
+        let states = fresh.iter().map(|fresh| fresh.state.clone()).collect();
+        let outcome = Outcome::Released { publish_at, charges, messages, states };
+        self.append(&Row::Window(Closed { window, ends, outcome }), &sealed, &fresh)
+    }
+
+    /// Closes a window that the budget does not cover: no charge, no message, and the noise keeps its state.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pay`](Self::pay).
+    pub fn withhold(&mut self, window: Span, ends: Positions) -> Result<(), Error> {
+        self.append(&Row::Window(Closed { window, ends, outcome: Outcome::Withheld }), &[], &[])
+    }
+
+    /// Records settings that hold from a window on, which becomes the next one. What was spent stays spent.
+    ///
+    /// The caller decides which changes are allowed; here it is checked that no closed window is reopened.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pay`](Self::pay).
+    pub fn reconfigure(&mut self, configuration: Configuration) -> Result<(), Error> {
+        self.append(&Row::Configuration(configuration), &[], &[])
+    }
+
+    fn append(&mut self, row: &Row, sealed: &[Sealed], states: &[Fresh]) -> Result<(), Error> {
+        let mut account = self.state.account.clone();
+        let spent = account.take(self.next_sequence(), row).map_err(|why| Error::Refused { why })?;
+        let entry = Entry::new(&self.state.head.digest, self.next_sequence(), row)?;
+        let is_due = Checkpoint::is_due(entry.head.sequence);
+        let checkpoint = is_due.then(|| self.state.checkpoint(&account, entry.head));
+        self.write(|transaction| {
+            entry.insert(transaction)?;
+            replay::set_spent(transaction, spent.iter().copied())?;
+            states.iter().try_for_each(|state| state.write(transaction, entry.sequence()?))?;
+            let mut outbox = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
+            for (place, message) in (0_u32..).zip(sealed) {
+                let headers = headers_as_json(&message.headers);
+                outbox.execute(params![entry.sequence()?, place, message.key, headers, message.bytes])?;
+            }
+            checkpoint.map_or(Ok(()), |checkpoint| checkpoint.insert(transaction))
+        })?;
+        (self.state.head, self.state.account) = (entry.head, account);
+        Ok(())
+    }
+
+    /// Runs `work` in one transaction, if the stored head is still ours.
+    pub(super) fn write(&mut self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) -> Result<(), Error> {
+        if self.lock.is_none() {
+            return Err(Error::Locked { path: self.file.clone() });
+        }
+        self.check_usable()?;
+        let (file, head) = (&self.file, self.state.head);
+        let sqlite = |error| Error::sqlite(file, error);
+        let connection = &mut self.connection;
+        let attempt = || {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+            if store::stored_head(&transaction).map_err(sqlite)? != Some(head) {
+                return Err(Error::Replaced { path: file.clone() });
+            }
+            work(&transaction).map_err(sqlite)?;
+            transaction.commit().map_err(sqlite)
+        };
+        let outcome = attempt();
+        self.is_broken = outcome.is_err();
+        outcome
+    }
+}

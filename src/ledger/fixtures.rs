@@ -1,0 +1,45 @@
+//! Small ledgers for tests.
+
+use std::time::Duration;
+
+use super::chain::{Closed, Genesis, Message, Outcome};
+use crate::clock::Timestamp;
+use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
+use crate::source::Positions;
+use crate::synopsis::Sealed;
+use crate::window::grid::Span;
+
+pub fn span(start: i64, end: i64) -> Span {
+    Span { start: Timestamp::from_micros(start), end: Timestamp::from_micros(end) }
+}
+
+pub fn price(tenths: u64) -> Price {
+    Price::Pure(Epsilon::from_trillionths(tenths * 100_000_000_000))
+}
+
+pub fn genesis(reach: u64) -> Genesis {
+    Genesis {
+        ledger: "00".into(),
+        created: Timestamp::from_micros(0),
+        settings: "{}".into(),
+        total: price(10),
+        first: Timestamp::from_micros(0),
+        backfill_until: None,
+        input: "files".into(),
+        witness: "w".into(),
+        previous: None,
+        reach: Duration::from_micros(reach),
+    }
+}
+
+pub fn released(window: Span, charges: &[(Span, Price)]) -> Closed {
+    let sealed = Sealed { key: "k".into(), headers: vec![], bytes: vec![1] };
+    let outcome = Outcome::Released {
+        publish_at: window.end,
+        charges: charges.to_vec(),
+        messages: vec![Message::of(&sealed)],
+        states: vec![],
+    };
+    Closed { window, ends: Positions::default(), outcome }
+}

@@ -1,0 +1,191 @@
+//! An open ledger: its file, its lock, and what its rows add up to.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension};
+
+use super::chain::{Digest, Genesis, Head, Row, random};
+use super::error::Error;
+use super::replay::{self, LedgerState};
+use super::store::{self, Entry};
+use crate::clock::Timestamp;
+use crate::mechanism::price::Price;
+use crate::source::Positions;
+use crate::window::grid::Span;
+
+/// Where the ledger is.
+#[derive(Clone, Debug)]
+pub struct Params {
+    /// A folder on local block storage.
+    pub path: PathBuf,
+    /// How long published bytes are kept, for `ledger republish`.
+    pub keep_published: Duration,
+}
+
+/// An open ledger. What a worker needs of it was verified when it was opened.
+#[derive(Debug)]
+pub struct Ledger {
+    pub(super) connection: Connection,
+    pub(super) file: PathBuf,
+    /// Held as long as the ledger is open; without it the ledger is read-only.
+    pub(super) lock: Option<File>,
+    pub(super) keep_published: Duration,
+    pub(super) state: LedgerState,
+    /// A write has failed.
+    pub(super) is_broken: bool,
+}
+
+/// Whether there is a ledger, valid or damaged.
+pub fn exists(params: &Params) -> bool {
+    fs::symlink_metadata(store::file_in(&params.path)).is_ok()
+}
+
+/// A random name for a new ledger.
+///
+/// # Errors
+///
+/// [`Error::Randomness`] if the operating system provides no randomness.
+pub fn new_id() -> Result<String, Error> {
+    let bytes = random().ok_or(Error::Randomness)?;
+    Ok(Digest::from(bytes).to_string().chars().take(32).collect())
+}
+
+impl Ledger {
+    /// Creates a ledger in a folder that has none, all or nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Exists`] or [`Error::Locked`], or if the folder cannot be written.
+    pub fn create(params: &Params, genesis: Genesis) -> Result<Ledger, Error> {
+        store::make_folder(&params.path)?;
+        let lock = store::lock(&params.path)?;
+        if exists(params) {
+            return Err(Error::Exists { path: params.path.clone() });
+        }
+        let sequence = genesis.previous.map_or(0, |previous| previous.sequence.saturating_add(1));
+        let row = Entry::new(&Digest::ZERO, sequence, &Row::Genesis(genesis))?;
+        store::create(&params.path, |transaction| row.insert(transaction))?;
+        Ledger::load(params, Some(lock))
+    }
+
+    /// Locks the ledger and verifies what a worker will act on: the blocks that can still be charged, the states of the noise,
+    /// the unpublished messages and all rows since the first of them. The time does not depend on the number of rows, except
+    /// for a ledger of an older format, which is verified and rewritten once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], [`Error::Locked`] or [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    pub fn open(params: &Params) -> Result<Ledger, Error> {
+        if !exists(params) {
+            return Err(Error::Missing { path: params.path.clone() });
+        }
+        let lock = store::lock(&params.path)?;
+        Ledger::load(params, Some(lock))
+    }
+
+    /// Verifies a whole ledger that a worker may be using. It is then read-only.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open); that a worker holds the lock is no error.
+    pub fn inspect(params: &Params) -> Result<Ledger, Error> {
+        let mut ledger = match Ledger::open(params) {
+            Err(Error::Locked { .. }) => Ledger::load(params, None)?,
+            other => other?,
+        };
+        ledger.verify_all()?;
+        Ok(ledger)
+    }
+
+    /// Verifies the whole ledger, from the first row.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`], and [`Error::Replaced`] if the file was changed since it was opened.
+    pub fn verify_all(&mut self) -> Result<(), Error> {
+        self.check_usable()?;
+        let state = replay::all(&mut self.connection, &self.file)?;
+        // Without the lock a worker may append rows in the meantime.
+        if self.lock.is_some() && state.head != self.state.head {
+            return Err(Error::Replaced { path: self.file.clone() });
+        }
+        self.state = state;
+        Ok(())
+    }
+
+    fn load(params: &Params, lock: Option<File>) -> Result<Ledger, Error> {
+        let file = store::file_in(&params.path);
+        let mut connection = store::connect(&file, lock.is_some())?;
+        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? == 1 {
+            // Only the holder of the lock may migrate.
+            if lock.is_none() {
+                return Err(Error::Locked { path: params.path.clone() });
+            }
+            replay::migrate(&mut connection, &file)?;
+        }
+        let state = replay::newest(&mut connection, &file)?;
+        Ok(Ledger { connection, file, lock, keep_published: params.keep_published, state, is_broken: false })
+    }
+
+    pub fn genesis(&self) -> &Genesis {
+        &self.state.genesis
+    }
+
+    pub fn head(&self) -> &Head {
+        &self.state.head
+    }
+
+    /// The number that the next row will have.
+    pub fn next_sequence(&self) -> u64 {
+        self.state.head.sequence.saturating_add(1)
+    }
+
+    /// Where the next window starts: the end of the last closed window, or the first start.
+    pub fn next_window(&self) -> Timestamp {
+        self.state.account.next_window
+    }
+
+    /// The newest settings: those of the first row, or of the last change.
+    pub fn settings(&self) -> &str {
+        &self.state.account.settings
+    }
+
+    /// What `block` was charged so far; the whole total if no row can charge it again.
+    pub fn spent(&self, block: Span) -> Price {
+        self.state.account.spent(block)
+    }
+
+    /// Blocks that end here or earlier are closed: no row can charge them.
+    pub fn live_from(&self) -> Timestamp {
+        self.state.account.live_from
+    }
+
+    /// The newest block that was charged, and what it has spent.
+    pub fn newest_block(&self) -> Option<(Span, Price)> {
+        self.state.account.newest
+    }
+
+    /// The end of the input of the last closed window.
+    pub fn ends(&self) -> &Positions {
+        &self.state.account.ends
+    }
+
+    pub(super) fn check_usable(&self) -> Result<(), Error> {
+        if self.is_broken { Err(Error::Broken { path: self.file.clone() }) } else { Ok(()) }
+    }
+
+    /// Whether `head` is one of this ledger's rows.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read, or an earlier write failed.
+    pub fn contains(&self, head: &Head) -> Result<bool, Error> {
+        self.check_usable()?;
+        let Ok(sequence) = i64::try_from(head.sequence) else { return Ok(false) };
+        let digest = "SELECT digest FROM rows WHERE sequence = ?1";
+        let found = self.connection.query_row(digest, [sequence], |row| store::digest_of(row, 0)).optional();
+        Ok(found.map_err(|error| Error::sqlite(&self.file, error))? == Some(head.digest))
+    }
+}

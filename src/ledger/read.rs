@@ -1,0 +1,103 @@
+//! What an open ledger says: its rows, its newest blocks and windows, and the states of its noise.
+
+use serde::Serialize;
+
+use super::chain::{Closed, Digest, Head, Row};
+use super::error::Error;
+use super::open::Ledger;
+use super::store::Entry;
+use super::{replay, states};
+use crate::mechanism::price::Price;
+use crate::window::grid::Span;
+
+/// A row with everything that its digest was made of: enough for anyone to verify the chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stored {
+    #[serde(flatten)]
+    pub head: Head,
+    pub salt: Digest,
+    pub row: Row,
+}
+
+impl Ledger {
+    /// The newest charged blocks, at most `most`, newest first, and what they have spent.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn blocks(&self, most: usize) -> Result<Vec<(Span, Price)>, Error> {
+        let newest =
+            "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let stored = replay::read_spent(&self.connection, newest, &[most]);
+        let stored = stored.map_err(|error| Error::sqlite(&self.file, error))?.into_iter();
+        let read = |(block, price): (Span, String)| {
+            let price = serde_json::from_str(&price).map_err(|error| Error::damaged(&self.file, error.to_string()))?;
+            Ok((block, price))
+        };
+        stored.map(read).collect()
+    }
+
+    /// Passes every row to `each`, in sequence.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `each`, or if the ledger cannot be read or is damaged.
+    pub fn each_row<E: From<Error>>(&self, mut each: impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
+        replay::each_entry(&self.connection, &self.file, i64::MIN, |entry| {
+            let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            each(Stored { head: entry.head, salt: entry.salt(), row })
+        })
+    }
+
+    /// Every row, in sequence.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn rows(&self) -> Result<Vec<Stored>, Error> {
+        let mut rows = Vec::new();
+        self.each_row(|row| {
+            rows.push(row);
+            Ok::<(), Error>(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Closed windows and the numbers of their rows, newest first, up to and including the first for which `more` is false.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read or is damaged.
+    pub fn newest(&self, mut more: impl FnMut(&Closed) -> bool) -> Result<Vec<(u64, Closed)>, Error> {
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let all = "SELECT sequence, salt, body, digest FROM rows ORDER BY sequence DESC";
+        let mut statement = self.connection.prepare(all).map_err(sqlite)?;
+        let mut newest = Vec::new();
+        for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
+            let entry = entry.map_err(sqlite)?;
+            let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            let closed = match row {
+                Row::Window(closed) => closed,
+                Row::Configuration(_) => continue,
+                Row::Genesis(_) => break,
+            };
+            let is_last = !more(&closed);
+            newest.push((entry.head.sequence, closed));
+            if is_last {
+                break;
+            }
+        }
+        Ok(newest)
+    }
+
+    /// The newest state of `slot`; `None` if no row has written one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if it is missing, or not the one that the newest row with a state of this slot wrote.
+    pub fn state(&self, slot: &str) -> Result<Option<Vec<u8>>, Error> {
+        self.check_usable()?;
+        states::read(&self.connection, &self.file, &self.state.account, slot)
+    }
+}
