@@ -6,8 +6,7 @@ use std::time::Duration;
 use crate::accountant;
 use crate::accountant::policy::{Policy, number};
 use crate::clock::Timestamp;
-use crate::config::over::WindowKind;
-use crate::config::{Period, Release, Settings, Unit, policy};
+use crate::config::{Period, Release, Settings, Unit, WindowKind, guarantee};
 use crate::mechanism::price::Price;
 use crate::pipeline::PriceSchedule;
 use crate::window::grid::{Grid, Span};
@@ -93,7 +92,7 @@ fn what_it_costs(settings: &Settings) -> String {
     if settings.releases.iter().all(is_fixed) {
         return settings.window_price().to_string();
     }
-    let each = |release: &Release| format!("{} of {:?}", policy::in_words(release.policy), release.name);
+    let each = |release: &Release| format!("{} of {:?}", guarantee::price_policy(release.policy), release.name);
     settings.releases.iter().map(each).collect::<Vec<_>>().join(" and ")
 }
 
@@ -153,7 +152,7 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<Course> {
     for window in spans.take_while(is_within).take(MOST_WINDOWS) {
         let number = number(windows, blocks.span_of(window.start), origin.start, window);
         // What is computed from several windows anew charges the blocks of all of them.
-        let spans = settings.releases.iter().map(|release| match release.over {
+        let spans = settings.releases.iter().map(|release| match release.window_kind {
             WindowKind::Hopping { panes } if !release.is_sum_of_panes() => {
                 Span { start: windows.before(window, panes - 1).max(origin.start), ..window }
             }

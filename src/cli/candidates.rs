@@ -2,8 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
-use crate::config::body::Coordinates;
-use crate::config::{Release, Settings, auto};
+use crate::config::{Candidate, Coordinates, Release, Selection, Settings};
 use crate::mechanism::choice::Candidates;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::Target;
@@ -12,8 +11,8 @@ use crate::synopsis::predict;
 /// Candidates that are worse than the best by more than this are counted, not shown.
 const MOST_TIMES: f64 = 5.0;
 
-/// What was looked at: of each body the best, and of a lattice the best order of each degree.
-pub fn looked_at(table: &auto::Table, release: &Release) -> Vec<String> {
+/// What was looked at: of each kind of noise the best, and of a lattice the best order of each degree.
+pub fn looked_at(table: &Selection, release: &Release) -> Vec<String> {
     let (is_private, quantity) = (release.private_order.is_some(), &release.function.quantity);
     let mut lines = vec![
         format!(
@@ -25,16 +24,16 @@ pub fn looked_at(table: &auto::Table, release: &Release) -> Vec<String> {
     if release.is_sum_of_panes() {
         lines.push("of one window of [windows]: the noise of its sums is larger, see below".to_owned());
     }
-    let shown = |candidate: &&auto::Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
+    let shown = |candidate: &&Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
     lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
         let mark = if *candidate == table.best { "*" } else { " " };
-        let auto::Candidate { body, on, order, values, expected } = candidate;
+        let Candidate { noise, on, order, values, expected } = candidate;
         let on = match on {
             Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
             Coordinates::Points { most } => format!("{most} points"),
         };
-        let [noise, approximation, both] = [expected.noise, expected.approximation, expected.error].map(three_digits);
-        format!("{mark} {body:<17} {on:<20} {values:<8} {noise:<10} {approximation:<14} {both}")
+        let [drawn, approximation, both] = [expected.noise, expected.approximation, expected.error].map(three_digits);
+        format!("{mark} {noise:<17} {on:<20} {values:<8} {drawn:<10} {approximation:<14} {both}")
     }));
     let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
     if left_out > 0 {
@@ -55,7 +54,7 @@ pub fn looked_at(table: &auto::Table, release: &Release) -> Vec<String> {
 
 /// Which way to read what is released has the smallest predicted error.
 pub fn readings(
-    table: &auto::Table,
+    table: &Selection,
     settings: &Settings,
     release: &Release,
     band: &Band,

@@ -4,7 +4,7 @@ use tracing::{info, warn};
 
 use crate::cli::failure::Failure;
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings, differences, normalised};
+use crate::config::{Input, Output, Settings, canonical, diff};
 use crate::kafka::{self, topic};
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::witness::file::FileWitness;
@@ -133,7 +133,7 @@ pub fn input_id(settings: &Settings) -> Result<String, OpenError> {
 /// A ledger speaks of one input, unit and total for ever; the rest of the settings may change from a window on.
 fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     let genesis = ledger.genesis();
-    let theirs = normalised::definition(&genesis.settings);
+    let theirs = canonical::definition(&genesis.settings);
     if theirs.as_ref().is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition)) {
         let theirs = theirs.map_or("something that this program does not know".to_owned(), |theirs| theirs.to_string());
         return Err(refused(format!(
@@ -143,7 +143,7 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
             anew(settings),
         )));
     }
-    let for_ever = differences::for_ever(ledger.settings(), &settings.normalised);
+    let for_ever = diff::of_ledger(ledger.settings(), &settings.normalised);
     if !for_ever.is_empty() {
         return Err(refused(format!(
             "the ledger in {} was made for another promise: take back the change, or {}\n  {}",
@@ -178,7 +178,7 @@ fn anew(settings: &Settings) -> &'static str {
 /// Writes changed settings into the ledger: they hold from the first window on that was not closed under the old ones, and
 /// what was spent stays spent.
 fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> {
-    let changes = differences::differences(ledger.settings(), &settings.normalised);
+    let changes = diff::differences(ledger.settings(), &settings.normalised);
     if changes.is_empty() {
         return Ok(());
     }

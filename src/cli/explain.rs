@@ -9,8 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::print::{print, section};
 use crate::cli::progress::during;
-use crate::config::over::WindowKind;
-use crate::config::{self, Release, Settings, guarantee};
+use crate::config::{self, Release, Settings, WindowKind, guarantee};
 use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::continual::Series;
@@ -110,9 +109,9 @@ impl<'s> Plan<'s> {
         let (target, adjacency) = (&release.function.target, settings.privacy.adjacency);
         let unbounded = |e: targets::Error| Failure::Configuration(e.to_string());
         let contributions = settings.privacy.unit.contributions();
-        let sensitivity = release.body.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
+        let sensitivity = release.noise.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
-        let band = Band::simulate(&release.shape(), release.body.law(), release.order);
+        let band = Band::simulate(&release.shape(), release.noise.law(), release.order);
         let series = settings.series(release).map_err(|e| Failure::Configuration(e.to_string()))?;
         Ok(Plan { settings, release, sensitivity, sup, band, series })
     }
@@ -135,7 +134,7 @@ impl<'s> Plan<'s> {
 
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
-        let together = match self.release.body.law() {
+        let together = match self.release.noise.law() {
             NoiseDistribution::DiscreteLaplace => "all values together",
             NoiseDistribution::DiscreteCube => "any one value",
             NoiseDistribution::Ball | NoiseDistribution::DiscreteGaussian => "the 2-norm of all values together",
@@ -156,7 +155,7 @@ impl<'s> Plan<'s> {
                 self.release.function.quantity
             ),
         ];
-        if self.release.body.law() == NoiseDistribution::DiscreteLaplace
+        if self.release.noise.law() == NoiseDistribution::DiscreteLaplace
             && self.release.shape().basis == Basis::Bernstein
         {
             let papers = three_digits(float(self.release.shape().values() as u64) * self.sup / units);
@@ -178,13 +177,13 @@ impl<'s> Plan<'s> {
         Ok(vec![
             format!(
                 "{} noise of scale {} grid units = {} {quantity}",
-                self.release.body.law(),
+                self.release.noise.law(),
                 three_digits(scale),
                 natural(scale)
             ),
             format!(
                 "the standard deviation of the noise on a value is the largest effect of {} units",
-                units(scale * predict::deviation(self.release.body.law(), self.release.shape().values()))
+                units(scale * predict::deviation(self.release.noise.law(), self.release.shape().values()))
             ),
             format!(
                 "expected largest error by the noise: {} {quantity}, or {} units",
@@ -274,7 +273,7 @@ impl<'s> Plan<'s> {
     /// The largest deviation in so many synopses. That of a tree goes up and down; all others only grow.
     fn worst(&self, series: &Series, count: u64) -> f64 {
         let values = self.release.shape().values();
-        let is_tree = self.release.body.law() != NoiseDistribution::DiscreteGaussian;
+        let is_tree = self.release.noise.law() != NoiseDistribution::DiscreteGaussian;
         let first = if is_tree { count.saturating_sub(MOST_STEPS) } else { count - 1 };
         (first..count).map(|step| series.deviation(values, step)).fold(0.0, f64::max)
     }
@@ -282,7 +281,7 @@ impl<'s> Plan<'s> {
     /// How the noise grows from synopsis to synopsis, beside fresh noise for every window.
     fn sums(&self, series: &Series) -> Vec<String> {
         let values = self.release.shape().values();
-        let last = match self.release.over {
+        let last = match self.release.window_kind {
             WindowKind::Hopping { panes } => u64::from(panes),
             WindowKind::Cumulative { horizon } => horizon,
             WindowKind::Tumbling => 1,

@@ -142,7 +142,7 @@ fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
 /// The band of the noise, one for each order that a window can have: simulated once a plan, from public quantities, and
 /// kept in `folder`, beside the ledger.
 pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
-    let (shape, law) = (release.shape(), release.body.law());
+    let (shape, law) = (release.shape(), release.noise.law());
     let of_order = |order| {
         let one = band(&shape, law, order, folder);
         match release.is_sum_of_panes() && law != NoiseDistribution::DiscreteGaussian {

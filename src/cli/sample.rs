@@ -8,7 +8,7 @@ use std::thread;
 use crate::cli::failure::Failure;
 use crate::cli::print::{note, print};
 use crate::cli::progress::part;
-use crate::config::sampled::Study;
+use crate::config::Study;
 use crate::targets::sampled::{Neighbours, SampledChange};
 
 #[derive(Debug, clap::Args)]

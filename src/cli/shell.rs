@@ -4,7 +4,7 @@ use clap_complete::Shell;
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, print};
-use crate::config::schema;
+use crate::config;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -24,5 +24,5 @@ pub fn completions(arguments: &Arguments, program: &mut clap::Command) -> Result
 
 /// Prints the JSON Schema of the configuration.
 pub fn schema() -> Result<(), Failure> {
-    line(format_args!("{:#}", schema::schema()))
+    line(format_args!("{:#}", config::schema()))
 }

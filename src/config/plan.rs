@@ -1,96 +1,19 @@
 //! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
 
-use crate::config::choices::Protected;
-use crate::config::over::WindowKind;
-use crate::config::{Calibration, Function, Input, Period, Release, Settings, Unit, guarantee, normalised};
+use crate::config::settings::{Error, Function, Input, Release, Settings, Unit, WindowKind};
+use crate::config::{canonical, guarantee};
+use crate::mechanism::Mechanism;
 use crate::mechanism::choice::Candidates;
-use crate::mechanism::continual::{self, Series};
-use crate::mechanism::price::Price;
-use crate::mechanism::{self, Mechanism};
 use crate::pipeline::{self, Plan, Publication, ReleaseVariant};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
-    Axis, Calibrated, Choice, Definition, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Smoothing,
-    Target, Unit as DescribedUnit,
+    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Smoothing, Target,
+    Unit as DescribedUnit,
 };
-use crate::targets::{self, Basis, Sensitivity};
+use crate::targets::Basis;
 use crate::window::Form;
 
-/// Why settings that are sound cannot be carried out.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Target(#[from] targets::Error),
-    #[error(transparent)]
-    Mechanism(#[from] mechanism::Error),
-    #[error(transparent)]
-    Continual(#[from] continual::Error),
-}
-
 impl Settings {
-    /// What a unit can change in one of the functions of a release, by one or the other bound, in the norm of its noise.
-    pub fn sensitivity(
-        &self,
-        release: &Release,
-        function: &Function,
-        calibration: Calibration,
-    ) -> Result<Sensitivity, targets::Error> {
-        calibration.sensitivity(&*function.target, release.body.law(), &self.privacy)
-    }
-
-    /// What the noise of one of the functions is calibrated to, for people to read.
-    pub fn calibrated(&self, release: &Release, function: &Function) -> Result<Calibrated, Error> {
-        Ok(match (release.calibration, &self.privacy.definition) {
-            (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
-            (Calibration::Tight, _) => Calibrated::Tight,
-            (Calibration::Paper, _) => {
-                let bounds =
-                    [Calibration::Paper, Calibration::Tight].map(|which| self.sensitivity(release, function, which));
-                let [paper, tight] = bounds;
-                #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-                Calibrated::Paper { times_needed: paper?.0 as f64 / tight?.0 as f64 }
-            }
-        })
-    }
-
-    /// The mechanism for one of the functions that a window of a release can have.
-    pub fn mechanism_of(&self, release: &Release, function: &Function) -> Result<Mechanism, Error> {
-        self.mechanism_at(release, function, release.payment.own())
-    }
-
-    /// What the mechanism for a function would be at another price.
-    pub fn mechanism_at(&self, release: &Release, function: &Function, price: Price) -> Result<Mechanism, Error> {
-        release.calibration.mechanism(&*function.target, release.body.law(), &self.privacy, price)
-    }
-
-    /// The correlated noise of a release that is a sum over several panes.
-    pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
-        let Some(over) = release.over.series().filter(|_| release.is_sum_of_panes()) else { return Ok(None) };
-        let (law, target) = (release.body.law(), &*release.function.target);
-        let Protected { adjacency, contributions } = self.protected();
-        let change = law.sensitivity(target, adjacency, contributions)?;
-        let values = self.privacy.touched(target.shape().values());
-        let (panes, horizon) = (self.panes_a_unit(release), release.over.horizon());
-        // What is written in epsilon is that epsilon, as for a window of its own. For a unit in several panes it is the rho.
-        let price = if panes == 1 { release.payment.own() } else { release.payment.price() };
-        Ok(Some(Series::calibrated(over, law, change, values, panes, price, horizon)?))
-    }
-
-    /// How many windows of the grid, each paid for by the release, one unit can be in.
-    fn panes_a_unit(&self, release: &Release) -> u32 {
-        match &self.privacy.unit {
-            Unit::Record => 1,
-            Unit::User { per: Period::Every(per), .. } => {
-                u32::try_from(guarantee::most_blocks(*per, self.windows.grid.length())).unwrap_or(u32::MAX)
-            }
-            // As many as the total pays for, were it for this release alone.
-            Unit::User { per: Period::Ever, .. } => {
-                let paid = release.policy.lasts(self.privacy.total, None, |_| true);
-                paid.and_then(|paid| u32::try_from(paid).ok()).unwrap_or(u32::MAX)
-            }
-        }
-    }
-
     /// The plan. `bands` gives those of a release's noise in units of its scale, one for each order that a window can have;
     /// `is_synthetic` says that the records are simulated.
     pub fn plan(&self, bands: impl Fn(&Release) -> Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
@@ -104,7 +27,7 @@ impl Settings {
                     label: release.label.clone(),
                     columns: release.columns.iter().filter_map(position).collect(),
                     keep: release.function.target.keep(),
-                    panes: match release.over {
+                    panes: match release.window_kind {
                         WindowKind::Hopping { panes } if series.is_none() => panes,
                         _ => 1,
                     },
@@ -115,7 +38,7 @@ impl Settings {
                     .try_map(|function| self.variant(release, function, &bands, is_synthetic))?,
                 price_schedule: self.price_schedule(release),
                 series: series
-                    .map(|series| pipeline::NoiseSeries { series, identity: normalised::identity(self, release) }),
+                    .map(|series| pipeline::NoiseSeries { series, identity: canonical::identity(self, release) }),
             })
         };
         let publication = match self.input {
@@ -226,7 +149,7 @@ impl Settings {
 
     /// Only of one window: how many there are in a sum differs.
     fn divide_by(&self, release: &Release) -> Option<u64> {
-        self.privacy.records_per_window.filter(|_| release.over == WindowKind::Tumbling)
+        self.privacy.records_per_window.filter(|_| release.window_kind == WindowKind::Tumbling)
     }
 
     fn meaning(&self, release: &Release, function: &Function) -> String {

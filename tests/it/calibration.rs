@@ -32,7 +32,7 @@ fn noise(text: &str) -> (f64, Calibrated, String) {
     let band = settings.releases[0]
         .orders()
         .try_map(|order| {
-            Ok::<_, ()>(Band::simulate(&settings.releases[0].shape(), settings.releases[0].body.law(), *order))
+            Ok::<_, ()>(Band::simulate(&settings.releases[0].shape(), settings.releases[0].noise.law(), *order))
         })
         .unwrap();
     let plan = settings.plan(|_| band.clone(), true).unwrap();

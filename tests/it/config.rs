@@ -127,7 +127,7 @@ fn every_function_of_the_readme_can_be_released() {
 #[test]
 fn the_reference_shows_every_key() {
     let reference = include_str!("../../config/reference.toml");
-    for (path, _) in bernstream::config::keys::KEYS {
+    for (path, _) in bernstream::config::KEYS.iter() {
         let key = path.rsplit('.').next().unwrap().trim_end_matches("[]");
         let is_key = |at: usize| {
             let (before, after) = (&reference[..at], &reference[at + key.len()..]);

@@ -273,9 +273,9 @@ fn rows_and_settings_of_older_ledgers_are_what_they_were() {
             let text = include_str!("../../config/files.toml").replace("2014-01-01T05", "2013-01-03T05");
             // What such a ledger is bound to for ever is what this program writes; the rest it takes over in a row.
             let now = bernstream::config::Settings::parse(&text, "f").unwrap().normalised;
-            assert_eq!(bernstream::config::differences::for_ever(&genesis.settings, &now), Vec::<String>::new());
+            assert_eq!(bernstream::config::diff::of_ledger(&genesis.settings, &now), Vec::<String>::new());
             let other = now.replace(r#""time":"time""#, r#""time":"sent""#);
-            assert_eq!(bernstream::config::differences::for_ever(&genesis.settings, &other).len(), 1);
+            assert_eq!(bernstream::config::diff::of_ledger(&genesis.settings, &other).len(), 1);
             assert_eq!(genesis.total, price(10));
         }
     }

@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArra
 use arrow::ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
-use bernstream::config::sampled::Study;
+use bernstream::config::Study;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{Calibrated, Definition, Random};
 use bernstream::targets::Adjacency;

@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use bernstream::config::keys::KEYS;
-use bernstream::config::schema::schema;
+use bernstream::config::{KEYS, schema};
 use serde_json::{Map, Value};
 
 /// TOML as JSON; dates become texts.
@@ -135,7 +134,7 @@ fn every_example_is_as_the_schema_says_and_names_it() {
 #[test]
 fn every_key_is_in_the_schema_with_its_meaning() {
     let schema = schema();
-    for (path, form) in KEYS {
+    for (path, form) in KEYS.iter() {
         let mut rules = vec![&schema];
         let parts = path.split('.').flat_map(|part| {
             let lists = part.matches("[]").count();

@@ -1,9 +1,7 @@
 //! `"auto"`: what is predicted is what is found, and what is taken is nearly the best.
 
 use crate::harness::plan::plan;
-use bernstream::config::Settings;
-use bernstream::config::auto::Candidate;
-use bernstream::config::body::Coordinates;
+use bernstream::config::{Candidate, Coordinates, Settings};
 use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::{By, Synopsis, predict};
@@ -55,7 +53,7 @@ impl Case {
             Coordinates::Lattice { degree } => format!("degree = {degree}\norder = {}", candidate.order),
             Coordinates::Points { most } => format!("points = {most}"),
         };
-        self.settings(&format!("noise = \"{}\"\n{size}", candidate.body))
+        self.settings(&format!("noise = \"{}\"\n{size}", candidate.noise))
     }
 
     /// Places in the unit cube: half in a cluster as wide as the bandwidth, half anywhere.

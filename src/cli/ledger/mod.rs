@@ -12,7 +12,7 @@ use crate::cli::components::{genesis, input_id, open_sink, open_witness};
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, print, report, section, unprinted};
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings, guarantee, normalised};
+use crate::config::{Input, Output, Settings, canonical, guarantee};
 use crate::kafka::{self, topic};
 use crate::ledger::bootstrap::StartMode;
 use crate::ledger::witness::Witness;
@@ -213,7 +213,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
 
 /// What the ledger itself says that it is about, whatever the configuration says now.
 fn promised(genesis: &Genesis) -> String {
-    match normalised::definition(&genesis.settings) {
+    match canonical::definition(&genesis.settings) {
         Some(definition) => definition.to_string(),
         None => "a definition that this program does not know".to_owned(),
     }

@@ -1,0 +1,120 @@
+//! From the file as written to the settings as used: section after section, then the rules between them, every fault at once.
+
+use std::time::Duration;
+
+use toml::Spanned;
+
+use crate::config::file::File;
+use crate::config::read::releases::{ROOT, privacy_and_releases};
+use crate::config::read::{input, ledger, output, sampled, schedule, serve, windowing};
+use crate::config::settings::{Period, Release, Settings, Unit};
+use crate::config::text::{Checked, Document, values};
+use crate::config::{canonical, validate};
+use crate::metrics::Detail;
+use crate::source::Columns;
+use crate::window::grid::{Blocks, Grid};
+use crate::window::{Cap, Rules};
+
+/// All settings. Every section is settled before the first `?`, so that the faults of all are recorded.
+pub fn settings(document: &mut Document<'_>, file: File) -> Checked<Settings> {
+    let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
+    // Known from what is there, be it right or wrong, so that the windows' keys are judged in any case.
+    let from_kafka = file.input.as_ref().and_then(|input| {
+        let input = input.get_ref();
+        (input.kafka.is_some() != input.files.is_some()).then_some(input.kafka.is_some())
+    });
+    let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
+    let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| input::input(document, t));
+    let windows = document.required(&ROOT, "windows", file.windows, Ok);
+    let windows = windows.and_then(|t| schedule::schedule(document, t, from_kafka));
+    let grid = windows.as_ref().ok().map(|schedule| schedule.grid);
+    let (mut privacy, mut drafts) = privacy_and_releases(document, file.privacy, file.release, grid, to_kafka);
+    let default_broker = input.as_ref().ok().map(|input| input.from.broker());
+    let output = document.required(&ROOT, "output", file.output, Ok);
+    let output = output.and_then(|t| output::output(document, t, default_broker));
+    let ledger = document.required(&ROOT, "ledger", file.ledger, Ok).and_then(|t| ledger::ledger(document, t));
+    let serve = file.serve.map(|t| serve::serve(document, t)).transpose();
+
+    if let (Ok(privacy), Ok(drafts)) = (&privacy, &drafts) {
+        validate::can_pay_once(document, privacy, drafts);
+    }
+    let mut overs = Ok(Vec::new());
+    if let (Ok(schedule), Ok(drafts)) = (&windows, &drafts) {
+        let all: Vec<_> = drafts.iter().map(|draft| windowing::windowing(document, draft, schedule)).collect();
+        overs = all.into_iter().collect();
+    }
+    if let (Ok(privacy), Ok(drafts)) = (&mut privacy, &mut drafts)
+        && sampled::settle(document, drafts, privacy).is_ok()
+    {
+        for draft in drafts.iter() {
+            validate::can_be_drawn(document, privacy, draft);
+        }
+        if document.reported().is_none() {
+            let _reported = validate::holds(document, privacy, drafts, grid);
+        }
+    }
+    if let (Ok(input), Ok(schedule)) = (&input, &windows) {
+        validate::delays_past_the_slack(document, &input.from, schedule);
+    }
+    if let (Ok(output), Ok(drafts)) = (&output, &drafts) {
+        for draft in drafts {
+            validate::fits_a_message(document, output, draft);
+        }
+    }
+    if let (Ok(input), Ok(output)) = (&input, &output) {
+        validate::reads_no_output(document, input, output);
+    }
+
+    let (pipeline, input, schedule, privacy) = (pipeline?.into_inner(), input?, windows?, privacy?);
+    let (drafts, output, ledger, serve) = (drafts?, output?, ledger?, serve?);
+    let cap = match privacy.unit {
+        Unit::Record => None,
+        Unit::User { per, max_records_per_window: records, .. } => {
+            let period = match per {
+                Period::Every(length) => Grid::new(schedule.grid.origin(), length).map(Blocks::from),
+                Period::Ever => Some(Blocks::Forever),
+            };
+            period.map(|period| Cap { period, records })
+        }
+    };
+    let unit = match &privacy.unit {
+        Unit::Record => None,
+        Unit::User { column, .. } => Some(column.clone()),
+    };
+    let (key, keys) = input.key.unzip();
+    let places: Vec<_> = drafts.iter().map(|draft| draft.payment.span()).collect();
+    let mut releases: Vec<Release> = drafts.into_iter().zip(overs?).map(|(draft, over)| draft.finish(over)).collect();
+    validate::share_the_slot(privacy.total, &mut releases);
+    let mut values: Vec<String> = Vec::new();
+    for column in releases.iter().flat_map(|release| &release.columns) {
+        if !values.contains(column) {
+            values.push(column.clone());
+        }
+    }
+    let mut settings = Settings {
+        pipeline,
+        columns: Columns { time: input.time, key, unit, values },
+        input: input.from,
+        blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
+        windows: Rules {
+            grid: schedule.grid,
+            end: schedule.end,
+            allowed_lateness: schedule.allowed_lateness,
+            max_future_skew: schedule.max_future_skew,
+            keys,
+            cap,
+        },
+        privacy,
+        releases,
+        publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
+        output: output.to,
+        ledger,
+        serve: serve.as_ref().map(|serve| serve.listen),
+        dashboard: serve.as_ref().and_then(|serve| serve.dashboard),
+        detail: serve.map_or(Detail::Safe, |serve| serve.detail),
+        normalised: String::new(),
+    };
+    validate::can_go_on(document, &settings, &places)?;
+    settings.normalised = canonical::json(&settings);
+    Ok(settings)
+}

@@ -1,0 +1,195 @@
+//! What of a configuration bears on privacy, in one canonical text.
+
+use serde_json::{Map, Value, json};
+
+use crate::accountant::policy::Policy;
+use crate::clock::micros;
+use crate::config::settings::{Calibration, DRAWN, Input, Payment, Period, Release, Settings, Unit, WindowKind};
+use crate::ledger::Digest;
+use crate::mechanism::price::Price;
+use crate::source::kafka::OnBadMessage;
+use crate::synopsis::description::Definition;
+use crate::targets::Adjacency;
+use crate::window::grid::Blocks;
+use crate::window::{Axis, Label, Outside};
+
+/// Canonical JSON: keys sorted, no spaces, spans in microseconds, prices in decimal.
+///
+/// `ledger` holds what a ledger is bound to for ever (a change needs a new one), the rest what may change from a future
+/// window on. Messages that the operator gave up (`skip`, `lost`) are events of the input, not rules: absent.
+pub fn json(settings: &Settings) -> String {
+    let Settings { pipeline, input, columns, windows, blocks, privacy, releases, .. } = settings;
+    let unit = match &privacy.unit {
+        Unit::Record => json!("record"),
+        Unit::User { column, per, max_records_per_window } => {
+            let per = match per {
+                Period::Every(length) => json!(micros(*length)),
+                Period::Ever => json!("ever"),
+            };
+            json!({ "column": column, "per": per, "max_records_per_window": max_records_per_window })
+        }
+    };
+    let adjacency = match privacy.adjacency {
+        Adjacency::AddRemove => json!("add_remove"),
+        Adjacency::ReplaceOne => json!({ "records_per_window": privacy.records_per_window }),
+    };
+    let input = match input {
+        Input::Kafka(kafka) => json!({
+            "kind": "kafka",
+            "topic": kafka.topic,
+            "clock_slack": micros(kafka.clock_slack),
+            "trust_producer_time": kafka.trust_producer_time,
+            "skips_bad_messages": kafka.on_bad_message == OnBadMessage::Skip,
+        }),
+        Input::Files(_) => json!({ "kind": "files" }),
+    };
+    let blocks = match blocks {
+        Blocks::Every(grid) => json!({ "origin": grid.origin(), "length": micros(grid.length()) }),
+        Blocks::Forever => json!("ever"),
+    };
+    let releases: Map<String, Value> = releases.iter().map(|one| (one.name.clone(), release(settings, one))).collect();
+    // Sorted: `serde_json` keeps an object's keys in order.
+    let mut normalised = json!({
+        "ledger": {
+            "pipeline": pipeline,
+            "input": input,
+            "time": columns.time,
+            "unit": unit,
+            "adjacency": adjacency,
+            "total": privacy.total,
+            "blocks": blocks,
+        },
+        "keys": { "column": columns.key, "values": windows.keys },
+        "windows": {
+            "origin": windows.grid.origin(),
+            "length": micros(windows.grid.length()),
+            "end": windows.end,
+            "grace": micros(windows.allowed_lateness),
+            "ahead": micros(windows.max_future_skew),
+            "publish_delay": micros(settings.publish_delay),
+        },
+        "releases": releases,
+    });
+    if let Definition::Gaussian = &privacy.definition {
+        normalised["ledger"]["definition"] = json!(privacy.definition);
+        normalised["ledger"]["drawn"] = json!([DRAWN.values, DRAWN.sigma.units()]);
+    }
+    if let Definition::Planned = &privacy.definition {
+        normalised["ledger"]["plan"] = json!(declared(settings));
+    }
+    if let Some(implies) = &privacy.implies {
+        normalised["ledger"]["implies"] = json!(implies);
+    }
+    if privacy.limit() != privacy.total {
+        normalised["limit"] = json!(privacy.limit());
+    }
+    if let definition @ Definition::Random(_) = &privacy.definition {
+        normalised["ledger"]["definition"] = json!(definition);
+    }
+    normalised.to_string()
+}
+
+/// What tells a release from every other, its windows included: where it changes, a sum begins anew.
+pub fn identity(settings: &Settings, release: &Release) -> String {
+    let windows = &settings.windows.grid;
+    let about = json!([
+        self::release(settings, release),
+        windows.origin(),
+        micros(windows.length()),
+        settings.columns.time,
+        settings.columns.key
+    ]);
+    Digest::of(about.to_string().as_bytes()).to_string()
+}
+
+/// What one release is, and what it pays.
+fn release(settings: &Settings, release: &Release) -> Value {
+    let (domain, label) = domain(&release.columns, &release.axes, release.label.as_ref());
+    let mut normalised = json!({
+        "price": release.payment.price(),
+        "degree": release.shape().degree,
+        "order": release.order,
+        "domain": domain,
+        "label": label,
+        "function": release.function.about,
+        "noise": release.noise,
+    });
+    // Only where there is something to say.
+    match release.policy {
+        Policy::Fixed(_) => {}
+        Policy::Horizon { share, windows } => normalised["price"] = json!({ "share": share, "horizon": windows }),
+        Policy::Decaying { share, half_after } => {
+            normalised["price"] = json!({ "share": share, "half_after": half_after });
+        }
+    }
+    if release.window_kind != WindowKind::Tumbling {
+        normalised["windows"] = json!(release.window_kind);
+    }
+    if release.noise.is_on_points() {
+        normalised["points"] = json!(release.shape().values());
+    }
+    if release.calibration == Calibration::Paper {
+        normalised["scale"] = json!("paper");
+    }
+    if let Payment::Converted(epsilon) = release.payment {
+        normalised["epsilon"] = json!(epsilon);
+    }
+    if let Definition::Random(_) = &settings.privacy.definition {
+        let sampled = settings.sensitivity(release, &release.function, Calibration::Tight);
+        normalised["sensitivity"] = json!(sampled.map(|s| s.0).ok());
+    }
+    if let Some(choice) = &release.private_bandwidths {
+        let candidates: Vec<_> = choice.candidates.iter().map(|function| &function.about).collect();
+        normalised["private_bandwidths"] = json!({ "price": choice.price, "candidates": candidates });
+    }
+    if let Some(choice) = &release.private_order {
+        let candidates: Vec<_> = choice.candidates.iter().collect();
+        normalised["private_order"] = json!({ "price": choice.price, "candidates": candidates });
+    }
+    normalised
+}
+
+/// What a ledger is bound to, in canonical JSON: what a declared plan consists of.
+fn declared(settings: &Settings) -> Vec<Value> {
+    let one = |release: &Release| {
+        json!({
+            "noise": release.payment.own(),
+            "law": release.noise.law(),
+            "values": release.shape().values(),
+            "scale": settings.mechanism_of(release, &release.function).map(|noise| noise.scale().units()).ok(),
+            "choices": [
+                release.private_bandwidths.as_ref().map(|choice| choice.price),
+                release.private_order.as_ref().map(|choice| choice.price),
+            ],
+        })
+    };
+    settings.releases.iter().map(one).collect()
+}
+
+/// What a ledger with these settings speaks of; `None` where they say something that this program does not know.
+pub fn definition(settings: &str) -> Option<Definition> {
+    let settings: Value = serde_json::from_str(settings).ok()?;
+    let ledger = settings.get("ledger")?;
+    match ledger.get("definition") {
+        Some(definition) => serde_json::from_value(definition.clone()).ok(),
+        None => serde_json::from_value::<Price>(ledger.get("total")?.clone()).ok().map(Definition::of),
+    }
+}
+
+/// The bounds of the axes, and of the label where there is one; its column is the last.
+pub fn domain(columns: &[String], axes: &[Axis], label: Option<&Label>) -> (Vec<Value>, Option<Value>) {
+    let domain = columns.iter().zip(axes).map(|(column, axis)| bounds(column, axis)).collect();
+    let label = label.zip(columns.last()).map(|(label, column)| match label {
+        Label::Number(axis) => bounds(column, axis),
+        Label::Above(above) => json!({ "column": column, "above": above }),
+    });
+    (domain, label)
+}
+
+fn bounds(column: &str, axis: &Axis) -> Value {
+    let outside = match axis.outside {
+        Outside::Clamp => "clamp",
+        Outside::Drop => "drop",
+    };
+    json!({ "column": column, "min": axis.min, "max": axis.max, "outside": outside })
+}

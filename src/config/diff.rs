@@ -1,0 +1,164 @@
+//! Where the settings of a ledger and those of a file differ, in the words of the file.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+/// What the settings call by other names than the file: the nearest name stands first.
+const NAMES: [(&str, &str); 19] = [
+    ("ledger.input.kind", "the kind of [input]"),
+    ("ledger.input.skips_bad_messages", "input.kafka.on_bad_message = \"skip\""),
+    ("ledger.input", "input.kafka"),
+    ("ledger.time", "input.time"),
+    ("ledger.unit.column", "privacy.unit.user.column"),
+    ("ledger.unit.per", "privacy.unit.user.per"),
+    ("ledger.unit.max_records_per_window", "privacy.unit.user.max_records_per_window"),
+    ("ledger.unit", "privacy.unit"),
+    ("ledger.adjacency", "privacy.adjacency"),
+    ("ledger.total", "the total of [privacy]"),
+    ("ledger.blocks.origin", "windows.origin, where blocks begin"),
+    ("ledger.blocks.length", "the length of a block"),
+    ("ledger.blocks", "the blocks of the total"),
+    ("ledger.implies", "epsilon and delta of [privacy]"),
+    ("ledger.definition", "privacy.composition"),
+    ("ledger.drawn", "privacy.composition"),
+    ("ledger.plan", "the plan of [privacy]"),
+    ("ledger", ""),
+    ("keys", "input.key"),
+];
+
+/// Spans, in microseconds.
+const SPANS: [&str; 7] = ["length", "grace", "ahead", "publish_delay", "clock_slack", "per", "blocks"];
+
+/// Where they differ in what a ledger is bound to for ever.
+pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
+    let read = |text| serde_json::from_str(text).map_or(Value::Null, |settings: Value| settings["ledger"].clone());
+    let mut found = Vec::new();
+    compare("ledger", &read(ledger), &read(file), &mut found);
+    found
+}
+
+/// Where they differ at all, a line each.
+pub fn differences(ledger: &str, file: &str) -> Vec<String> {
+    let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
+    let mut found = Vec::new();
+    compare("", &read(ledger), &read(file), &mut found);
+    found
+}
+
+fn compare(path: &str, ledger: &Value, file: &Value, found: &mut Vec<String>) {
+    match (ledger, file) {
+        (Value::Object(one), Value::Object(other)) => {
+            let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+            for name in names {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let at = |object: &Map<String, Value>| object.get(name).cloned().unwrap_or(Value::Null);
+                compare(&path, &at(one), &at(other), found);
+            }
+        }
+        _ if ledger == file => {}
+        _ => found.push(line(path, ledger, file)),
+    }
+}
+
+fn line(path: &str, ledger: &Value, file: &Value) -> String {
+    let release = path.strip_prefix("releases.");
+    match (release, ledger, file) {
+        // Of a release of its own the rest says nothing.
+        (Some(name), Value::Null, Value::Object(_)) => format!("release {name:?}: not in the ledger, new in the file"),
+        (Some(name), Value::Object(_), Value::Null) => format!("release {name:?}: in the ledger, no more in the file"),
+        _ => {
+            let [ledger, file] = [ledger, file].map(|value| shown(path, value));
+            format!("{}: {ledger} in the ledger, {file} in the file", named(path))
+        }
+    }
+}
+
+/// What the file calls it.
+fn named(path: &str) -> String {
+    if let Some((name, key)) = path.strip_prefix("releases.").and_then(|release| release.split_once('.')) {
+        return format!("{key} of release {name:?}");
+    }
+    let found = NAMES.iter().find_map(|(ours, theirs)| {
+        let rest = path.strip_prefix(ours)?;
+        (rest.is_empty() || rest.starts_with('.')).then(|| format!("{theirs}{rest}"))
+    });
+    match found {
+        Some(name) => name.trim_start_matches('.').to_owned(),
+        None if path == "limit" => "what windows may spend of the total (privacy.reserve)".to_owned(),
+        None => path.to_owned(),
+    }
+}
+
+fn shown(path: &str, value: &Value) -> String {
+    let is_span = path.rsplit('.').next().is_some_and(|name| SPANS.contains(&name));
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Number(micros) if is_span => micros
+            .as_u64()
+            .map_or_else(|| micros.to_string(), |micros| crate::clock::show(Duration::from_micros(micros))),
+        Value::Object(fields) => {
+            let field =
+                |(name, value): (&String, &Value)| format!("{name} = {}", shown(&format!("{path}.{name}"), value));
+            format!("{{ {} }}", fields.iter().map(field).collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    const FLIGHTS: &str = include_str!("../../config/flights.toml");
+
+    fn changed(edits: &[(&str, &str)]) -> Vec<String> {
+        let edited = edits.iter().fold(FLIGHTS.to_owned(), |text, (from, to)| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        });
+        let [ours, theirs] = [FLIGHTS, &edited].map(|text| Settings::parse(text, "test").unwrap().normalised);
+        differences(&ours, &theirs)
+    }
+
+    #[test]
+    fn a_changed_setting_is_named_as_the_file_does() {
+        assert!(changed(&[]).is_empty());
+        assert_eq!(
+            changed(&[("publish_delay = \"1m\"", "publish_delay = \"90s\"")]),
+            ["windows.publish_delay: 1m in the ledger, 1m 30s in the file"]
+        );
+        assert_eq!(
+            changed(&[("time = \"time\"", "time = \"when\"")]),
+            ["input.time: \"time\" in the ledger, \"when\" in the file"]
+        );
+        let lines = changed(&[("degree = 40", "degree = 50")]);
+        assert!(lines[0].starts_with("degree of release \"departure-delay\": 40 in the ledger, 50"), "{lines:?}");
+        let lines = changed(&[("name = \"departure-delay\"", "name = \"other\"")]);
+        let expected = [
+            "release \"departure-delay\": in the ledger, no more in the file",
+            "release \"other\": not in the ledger, new in the file",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn what_a_ledger_is_for_ever_says_nothing_of_microseconds_or_of_itself() {
+        let lines = changed(&[
+            (
+                "unit = \"record\"",
+                "unit = { user = { column = \"carrier\", per = \"1d\", max_records_per_window = 3 } }",
+            ),
+            ("length = \"1d\"", "length = \"12h\""),
+        ]);
+        let text = lines.join("\n");
+        assert!(!text.contains("000000") && !text.contains("ledger."), "{text}");
+        assert!(text.contains("windows.length: 1d in the ledger, 12h in the file"), "{text}");
+        assert!(text.contains("privacy.unit: \"record\" in the ledger, { column"), "{text}");
+        assert!(text.contains("per = 1d"), "{text}");
+        let text = changed(&[("length = \"1d\"", "length = \"12h\"")]).join("\n");
+        assert!(text.contains("the length of a block: 1d in the ledger, 12h in the file"), "{text}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The file as written: names and shapes, no rules.
+
+mod keys;
+mod release;
+mod schema;
+mod sections;
+
+pub use keys::{KEYS, known_keys};
+pub use release::*;
+pub use schema::schema;
+pub use sections::*;

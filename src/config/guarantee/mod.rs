@@ -1,0 +1,14 @@
+//! The guarantee in words. Said once here; shown by `check` and `explain`, and carried by every synopsis.
+
+mod definition;
+mod exclusions;
+mod notes;
+mod price;
+mod promise;
+mod windows;
+
+pub use definition::implied;
+pub use exclusions::not_protected;
+pub use notes::notes;
+pub use price::price_policy;
+pub use promise::promise;

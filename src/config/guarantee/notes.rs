@@ -1,0 +1,96 @@
+//! What is allowed but may surprise.
+
+use std::time::Duration;
+
+use crate::clock::micros;
+use crate::config::settings::{Input, Period, Settings, Unit, most_blocks};
+
+/// Of an ordinary machine.
+const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
+
+/// What is allowed but may surprise: windows and periods that do not fit together.
+pub fn notes(settings: &Settings) -> Vec<String> {
+    slow(settings).into_iter().chain(misfits(settings)).chain(overlaps(settings)).collect()
+}
+
+/// That a record cannot pay for all the windows that it is in.
+fn overlaps(settings: &Settings) -> Option<String> {
+    let is_short = settings.privacy.unit == Unit::Record && settings.price_in_all().is_none();
+    is_short.then(|| {
+        format!(
+            "{} does not pay for all the releases that speak of a window: again and again windows will not be published",
+            settings.privacy.limit()
+        )
+    })
+}
+
+/// That a window can take longer than the time until it is due.
+fn slow(settings: &Settings) -> Option<String> {
+    let Input::Kafka(kafka) = &settings.input else { return None };
+    let one = settings.releases.iter().map(|release| release.function.target.cost().products);
+    let products = one.fold(0, u64::saturating_add).saturating_mul(settings.groups() as u64);
+    let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.publish_delay);
+    // Windows are computed one after the other, each from its cutoff on: what falls due then waits.
+    let length = micros(settings.windows.grid.length()).max(1);
+    let busy = kafka.clock_slack.saturating_add(longest);
+    let falls_into = micros(delay) % length < micros(busy);
+    (longest > Duration::ZERO && (longest > delay || falls_into)).then(|| {
+        format!(
+            "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
+             second, and is computed from its cutoff on; windows.publish_delay is {}: what falls due meanwhile is late, and that \
+             shows something of the records",
+            crate::clock::show(longest),
+            crate::clock::show(delay)
+        )
+    })
+}
+
+fn misfits(settings: &Settings) -> Vec<String> {
+    let Unit::User { per: Period::Every(per), max_records_per_window: cap, .. } = &settings.privacy.unit else {
+        return Vec::new();
+    };
+    let length = settings.windows.grid.length();
+    let (window, period) = (micros(length), micros(*per));
+    let (shown_window, shown_period) = (crate::clock::show(length), crate::clock::show(*per));
+    if period % window == 0 {
+        return Vec::new();
+    }
+    let straddled = format!(
+        "windows of {shown_window} do not fill periods of {shown_period} evenly: a window that meets several periods \
+         charges each of them its whole price"
+    );
+    if period >= window {
+        return vec![straddled];
+    }
+    // A window that starts just before a border meets one period more than fit into it.
+    let most = most_blocks(length, *per);
+    let most_records = u64::from(*cap).saturating_mul(most);
+    let several = format!(
+        "a window is longer than a period: it meets up to {most} periods, a user may count with up to {most_records} \
+         records in it, {cap} for each period, and loses its price for each of them"
+    );
+    if window % period == 0 { vec![several] } else { vec![straddled, several] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const USERS: &str = include_str!("../../../config/users.toml");
+
+    #[test]
+    fn windows_and_periods_that_do_not_fit_are_noted() {
+        let notes = |per: &str| {
+            let text = USERS.replace("per = \"1d\"", &format!("per = \"{per}\""));
+            notes(&Settings::parse(&text, "test").unwrap()).join("\n")
+        };
+        assert_eq!(notes("1d"), "");
+        assert_eq!(notes("1h"), "");
+        assert!(notes("90m").contains("charges each of them its whole price"));
+        assert!(!notes("90m").contains("longer than a period"));
+        assert!(notes("30m").contains("meets up to 2 periods, a user may count with up to 40 records"));
+        // 60 minutes over periods of 25 meet up to four: 5 + 25 + 25 + 5.
+        assert_eq!(notes("ever"), "");
+        assert!(notes("25m").contains("meets up to 4 periods, a user may count with up to 80 records"));
+    }
+}

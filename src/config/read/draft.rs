@@ -1,0 +1,67 @@
+//! A release as read: its settings with their places in the text, for the rules between sections.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::accountant::policy::Policy;
+use crate::config::file;
+use crate::config::settings::{
+    Calibration, Function, NoiseKind, Payment, PrivateBandwidths, PrivateOrder, Release, Selection, WindowKind,
+};
+use crate::synopsis::approximation::Smoothness;
+use crate::window::{Axis, Label};
+
+/// `[release]`
+pub struct ReleaseDraft {
+    pub name: String,
+    /// Settled by [`crate::config::read::windowing`], which knows the grid.
+    pub windows: Option<Spanned<file::WindowKind>>,
+    pub payment: Spanned<Payment>,
+    /// None where the price of a window is fixed.
+    pub policy: Option<Policy>,
+    /// What decides how long a message is.
+    pub size: Range<usize>,
+    pub order: u32,
+    pub auto: Option<Selection>,
+    pub private_order: Option<Spanned<PrivateOrder>>,
+    pub smoothness: Option<Smoothness>,
+    pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
+    pub noise: NoiseKind,
+    /// With its place where it is written.
+    pub calibration: Option<Spanned<Calibration>>,
+    /// Those of the axes, then that of the label.
+    pub columns: Vec<String>,
+    pub axes: Vec<Axis>,
+    pub label: Option<Label>,
+    pub function: Spanned<Function>,
+    /// Taken by [`crate::config::read::sampled`].
+    pub sampled: Option<Spanned<file::Sampled>>,
+}
+
+impl ReleaseDraft {
+    /// The release, all rules kept.
+    pub fn finish(self, window_kind: WindowKind) -> Release {
+        let draft = self;
+        let payment = draft.payment.into_inner();
+        let mut release = Release {
+            name: draft.name,
+            window_kind,
+            function: draft.function.into_inner(),
+            columns: draft.columns,
+            axes: draft.axes,
+            label: draft.label,
+            payment,
+            policy: Policy::Fixed(payment.price()),
+            order: draft.order,
+            noise: draft.noise,
+            auto: draft.auto,
+            private_order: draft.private_order.map(Spanned::into_inner),
+            smoothness: draft.smoothness,
+            private_bandwidths: draft.private_bandwidths.map(Spanned::into_inner),
+            calibration: draft.calibration.map_or(Calibration::Tight, Spanned::into_inner),
+        };
+        release.policy = draft.policy.unwrap_or(Policy::Fixed(release.window_price()));
+        release
+    }
+}

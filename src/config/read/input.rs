@@ -1,0 +1,105 @@
+//! `[input]`
+
+use std::collections::HashSet;
+
+use toml::Spanned;
+
+use crate::config::file;
+use crate::config::read::security;
+use crate::config::settings::Input;
+use crate::config::text::{Checked, Document, values};
+use crate::kafka::Broker;
+use crate::kafka::security::Security;
+use crate::source;
+use crate::source::kafka::{Lost, OnBadMessage};
+
+/// `[input]`
+pub struct InputSettings {
+    pub time: String,
+    /// The key's column and its values.
+    pub key: Option<(String, Vec<String>)>,
+    pub from: Input,
+}
+
+pub fn input(document: &mut Document<'_>, table: Spanned<file::Input>) -> Checked<InputSettings> {
+    let (place, written) = (table.span(), table.into_inner());
+    let time = document.required(&place, "time", written.time, values::words);
+    let key = written.key.map(|t| key(document, t)).transpose();
+    let from = match (written.kafka, written.files) {
+        (Some(kafka), None) => input_kafka(document, kafka).map(Input::Kafka),
+        (None, Some(files)) => files_path(document, files).map(|path| Input::Files(source::files::Params { path })),
+        (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
+    };
+    Ok(InputSettings { time: time?.into_inner(), key: key?, from: from? })
+}
+
+fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(String, Vec<String>)> {
+    let (place, written) = (table.span(), table.into_inner());
+    let column = document.required(&place, "column", written.column, values::words);
+    let values = document.required(&place, "values", written.values, |values| {
+        if values.is_empty() { Err("must not be empty: every key is declared".to_owned()) } else { Ok(values) }
+    })?;
+    let mut seen = HashSet::new();
+    let mut keys = Vec::new();
+    for value in values.into_inner() {
+        let place = value.span();
+        let key = value.into_inner();
+        if key.is_empty() {
+            document.fault(place, "a key must not be empty", "");
+        } else if !seen.insert(key.clone()) {
+            document.fault(place, "stands here twice", "a key is published once");
+        } else {
+            keys.push(key);
+        }
+    }
+    Ok((column?.into_inner(), keys))
+}
+
+fn input_kafka(document: &mut Document<'_>, table: Spanned<file::InputKafka>) -> Checked<source::kafka::Params> {
+    let (place, written) = (table.span(), table.into_inner());
+    let servers = document.required(&place, "brokers", written.brokers, values::words);
+    let security = security::security(document, written.tls, written.sasl, &Security::default());
+    let topic = document.required(&place, "topic", written.topic, values::name);
+    let slack = document.required(&place, "clock_slack", written.clock_slack, values::positive_duration);
+    let mut skip = Vec::new();
+    for element in written.skip.map_or(Vec::new(), Spanned::into_inner) {
+        let (place, element) = (element.span(), element.into_inner());
+        let partition = document.required(&place, "partition", element.partition, values::partition);
+        let offset = document.required(&place, "offset", element.offset, values::offset);
+        skip.push(partition.and_then(|partition| Ok((partition.into_inner(), offset?.into_inner()))));
+    }
+    let mut lost = Vec::new();
+    for element in written.lost.map_or(Vec::new(), Spanned::into_inner) {
+        lost.push(interval(document, element));
+    }
+    Ok(source::kafka::Params {
+        broker: Broker::new(servers?.into_inner(), security?),
+        topic: topic?.into_inner(),
+        clock_slack: slack?.into_inner(),
+        trust_producer_time: written.trust_producer_time.is_some_and(Spanned::into_inner),
+        on_bad_message: match written.on_bad_message.map(Spanned::into_inner) {
+            Some(file::OnBadMessage::Skip) => OnBadMessage::Skip,
+            Some(file::OnBadMessage::Stop) | None => OnBadMessage::Stop,
+        },
+        skip: skip.into_iter().collect::<Checked<_>>()?,
+        lost: lost.into_iter().collect::<Checked<_>>()?,
+    })
+}
+
+fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checked<Lost> {
+    let (place, written) = (element.span(), element.into_inner());
+    let partition = document.required(&place, "partition", written.partition, values::partition);
+    let from = document.required(&place, "from", written.from, values::offset);
+    let to = document.required(&place, "to", written.to, values::offset);
+    let (from, to) = (from?.into_inner(), to?);
+    if from >= *to.get_ref() {
+        return Err(document.fault(to.span(), format!("must be more than `from`, {from}"), "`to` itself is not lost"));
+    }
+    Ok(Lost { partition: partition?.into_inner(), from, to: to.into_inner() })
+}
+
+/// The path of a file or a folder.
+pub fn files_path(document: &mut Document<'_>, table: Spanned<file::Files>) -> Checked<std::path::PathBuf> {
+    let (place, written) = (table.span(), table.into_inner());
+    Ok(document.required(&place, "path", written.path, values::words)?.into_inner().into())
+}

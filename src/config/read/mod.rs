@@ -1,0 +1,23 @@
+//! The sections of the file, one by one: from what is written to settings, and to drafts of releases, which still know their
+//! places in the text.
+
+mod budget;
+mod domain;
+mod noise;
+mod payment;
+mod private_order;
+
+pub mod draft;
+pub mod input;
+pub mod ledger;
+pub mod output;
+pub mod pricing;
+pub mod privacy;
+pub mod release;
+pub mod releases;
+pub mod sampled;
+pub mod schedule;
+mod security;
+mod targets;
+pub mod serve;
+pub mod windowing;

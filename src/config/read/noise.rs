@@ -1,0 +1,178 @@
+//! `noise`, `degree`, `order`, `points`: what the file asks for, or leaves to be chosen.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::config::file::{self, Auto};
+use crate::config::read::private_order::{self, LARGEST_ORDER};
+use crate::config::select;
+use crate::config::settings::{Coordinates, NoiseKind, Payment, PrivateOrder};
+use crate::config::text::{Checked, Document, Field, values};
+use crate::mechanism::NoiseDistribution;
+
+/// What is asked for; where there is nothing, it is to be chosen.
+pub struct NoiseRequest {
+    /// Never empty.
+    pub kinds: Vec<NoiseKind>,
+    pub degree: Option<Spanned<Option<u32>>>,
+    pub order: Option<Spanned<Option<u32>>>,
+    pub private_order: Option<Spanned<PrivateOrder>>,
+    pub points: Option<Spanned<Option<u32>>>,
+    /// What decides how long a message is.
+    pub place: Range<usize>,
+}
+
+/// The keys of `[release]` that say it.
+pub struct Keys {
+    pub noise: Field<Auto<NoiseKind>>,
+    pub degree: Field<Auto<u32>>,
+    pub order: Field<Auto<u32>>,
+    pub private_order: Field<file::PrivateOrder>,
+    pub points: Field<Auto<u32>>,
+}
+
+impl NoiseRequest {
+    pub fn read(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Checked<NoiseRequest> {
+        let noise = keys.noise.as_ref().map_or(place.clone(), Spanned::span);
+        let kinds = match keys.noise.map(Spanned::into_inner) {
+            None => vec![NoiseKind::Laplace],
+            Some(Auto::Fixed(kind)) => vec![kind],
+            Some(Auto::Auto(_)) => NoiseKind::paid_with(payment),
+        };
+        if let [kind] = kinds[..] {
+            pays_for(document, noise.clone(), kind, payment)?;
+        }
+        match &kinds[..] {
+            [kind] if kind.is_on_points() => {
+                let why = "there is no lattice: this noise is put on kernel points";
+                unwanted(document, keys.degree, why)?;
+                unwanted(document, keys.order, why)?;
+                unwanted(document, keys.private_order, why)?;
+                let points = document.required(place, "points", keys.points, auto)?;
+                let place = points.span();
+                Ok(NoiseRequest { kinds, degree: None, order: None, private_order: None, points: Some(points), place })
+            }
+            [_] => {
+                unwanted(document, keys.points, "this noise is put on a lattice")?;
+                let degree = document.required(place, "degree", keys.degree, auto);
+                let private_order = match (&keys.order, keys.private_order) {
+                    (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
+                    (_, private) => private.map(|table| private_order::read(document, table)).transpose(),
+                };
+                let order = match &private_order {
+                    // The first of the candidates stands for all.
+                    Ok(Some(private)) => Ok(Spanned::new(private.span(), Some(*private.get_ref().candidates.first()))),
+                    Err(reported) => Err(*reported),
+                    Ok(None) => document.required(place, "order", keys.order, |order| match order {
+                        Auto::Fixed(order @ 1..=LARGEST_ORDER) => Ok(Some(order)),
+                        Auto::Fixed(_) => Err(format!("must be from 1 to {LARGEST_ORDER}")),
+                        Auto::Auto(_) => Ok(None),
+                    }),
+                };
+                let (degree, order, private_order) = (degree?, order?, private_order?);
+                let place = degree.span();
+                Ok(NoiseRequest { kinds, degree: Some(degree), order: Some(order), private_order, points: None, place })
+            }
+            _ => {
+                let why = "is chosen together with the noise";
+                unwanted(document, keys.degree, why)?;
+                unwanted(document, keys.order, why)?;
+                unwanted(document, keys.private_order, why)?;
+                unwanted(document, keys.points, why)?;
+                Ok(NoiseRequest { kinds, degree: None, order: None, private_order: None, points: None, place: noise })
+            }
+        }
+    }
+
+    /// The same for moments, which have no lattice and no kernel. Cube noise is the smaller one for them, always: a record can
+    /// move every moment by nearly as much as any one.
+    pub fn of_moments(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Checked<NoiseRequest> {
+        let why = "moments have no lattice and no kernel points, only [release.moments] says how many there are";
+        unwanted(document, keys.degree, why)?;
+        unwanted(document, keys.order, why)?;
+        unwanted(document, keys.private_order, why)?;
+        unwanted(document, keys.points, why)?;
+        let kind = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
+            None => NoiseKind::Laplace,
+            Some((noise, Auto::Fixed(kind))) if kind.is_on_points() => {
+                let what = "is put on kernel points, and moments have none";
+                return Err(document.fault(noise, what, "take noise = \"cube\", the smallest for moments"));
+            }
+            Some((noise, Auto::Fixed(kind))) => {
+                pays_for(document, noise, kind, payment)?;
+                kind
+            }
+            // Of those that are paid for the smallest, whatever the weights of a question.
+            Some((_, Auto::Auto(_))) if payment.is_some_and(|payment| payment.pays_for_gaussian()) => {
+                NoiseKind::Gaussian
+            }
+            Some((_, Auto::Auto(_))) => NoiseKind::Cube,
+        };
+        let place = place.clone();
+        Ok(NoiseRequest { kinds: vec![kind], degree: None, order: None, private_order: None, points: None, place })
+    }
+
+    /// Whether something is left to be chosen.
+    pub fn is_open(&self) -> bool {
+        let is_auto = |written: &Option<Spanned<Option<u32>>>| {
+            written.as_ref().is_some_and(|written| written.get_ref().is_none())
+        };
+        self.kinds.len() > 1 || is_auto(&self.degree) || is_auto(&self.order) || is_auto(&self.points)
+    }
+
+    /// What is built first: what is asked for, or the least of what is looked at.
+    pub fn first(&self) -> Coordinates {
+        match self.kinds.iter().all(|kind| kind.is_on_points()) {
+            true => Coordinates::Points { most: NoiseRequest::fixed(&self.points).unwrap_or(1) },
+            false => {
+                let degree = NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree());
+                Coordinates::Lattice { degree }
+            }
+        }
+    }
+
+    /// A number that is given.
+    pub fn fixed(written: &Option<Spanned<Option<u32>>>) -> Option<u32> {
+        written.as_ref().and_then(|written| *written.get_ref())
+    }
+}
+
+/// A price that buys this noise.
+fn pays_for(
+    document: &mut Document<'_>,
+    noise: Range<usize>,
+    kind: NoiseKind,
+    payment: Option<&Payment>,
+) -> Checked<()> {
+    if kind.law() != NoiseDistribution::DiscreteGaussian || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
+        return Ok(());
+    }
+    let hint =
+        "give [privacy] and [release] a `delta`, or price both in `rho`; or take \"ball\", \"cube\" or \"laplace\"";
+    Err(document.fault(noise, "Gaussian noise gives no pure differential privacy", hint))
+}
+
+fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {
+    match written {
+        Auto::Fixed(count) => values::count(count).map(Some),
+        Auto::Auto(_) => Ok(None),
+    }
+}
+
+fn unwanted<T>(document: &mut Document<'_>, field: Field<T>, why: &str) -> Checked<()> {
+    match field {
+        None => Ok(()),
+        Some(field) => Err(document.fault(field.span(), why, "leave it out")),
+    }
+}

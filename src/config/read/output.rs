@@ -1,0 +1,81 @@
+//! `[output]`
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::config::file;
+use crate::config::read::input::files_path;
+use crate::config::read::security;
+use crate::config::settings::Output;
+use crate::config::text::{Checked, Document, values};
+use crate::kafka::Broker;
+use crate::kafka::security::Security;
+use crate::ledger::witness;
+use crate::sink;
+
+/// How many in-sync replicas the witness must have where the file does not say.
+const MIN_INSYNC_REPLICAS: u32 = 2;
+
+/// `[output]`
+pub struct OutputSettings {
+    pub to: Output,
+    pub place: Range<usize>,
+    pub witness_place: Range<usize>,
+}
+
+/// `default` is the input's broker: `None` where the input is itself at fault, `Some(None)` where it has none.
+pub fn output(
+    document: &mut Document<'_>,
+    table: Spanned<file::Output>,
+    default: Option<Option<&Broker>>,
+) -> Checked<OutputSettings> {
+    let (place, written) = (table.span(), table.into_inner());
+    match (written.kafka, written.files) {
+        (Some(kafka), None) => output_kafka(document, kafka, default),
+        (None, Some(files)) => {
+            let place = files.span();
+            let to = Output::Files(sink::files::Params { path: files_path(document, files)? });
+            Ok(OutputSettings { to, place: place.clone(), witness_place: place })
+        }
+        (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
+    }
+}
+
+fn output_kafka(
+    document: &mut Document<'_>,
+    table: Spanned<file::OutputKafka>,
+    default: Option<Option<&Broker>>,
+) -> Checked<OutputSettings> {
+    let (place, written) = (table.span(), table.into_inner());
+    // Another cluster is told no password of the input's.
+    let inherited = default.flatten().filter(|_| written.brokers.is_none());
+    let security = inherited.map_or_else(Security::default, |broker| broker.security().clone());
+    let servers = match (written.brokers, default) {
+        (Some(brokers), _) => document.optional(Some(brokers), values::words).map(|b| b.map(Spanned::into_inner)),
+        (None, Some(Some(broker))) => Ok(Some(broker.servers.clone())),
+        (None, Some(None)) => Err(document.missing(place.clone(), "brokers")),
+        (None, None) => Ok(None),
+    };
+    let security = security::security(document, written.tls, written.sasl, &security);
+    let topic = document.required(&place, "topic", written.topic, values::name);
+    let witness = document.required(&place, "witness", written.witness, values::name);
+    let replicas = document.optional(written.witness_min_insync_replicas, values::count);
+    let (topic, witness) = (topic?, witness?);
+    if topic.get_ref() == witness.get_ref() {
+        document.fault(witness.span(), "is the output topic", "the witness is a topic of its own, of one partition");
+    }
+    let broker = Broker::new(servers?.unwrap_or_default(), security?);
+    Ok(OutputSettings {
+        place: topic.span(),
+        witness_place: witness.span(),
+        to: Output::Kafka {
+            witness: witness::kafka::Params {
+                broker: broker.clone(),
+                topic: witness.into_inner(),
+                min_insync_replicas: replicas?.map_or(MIN_INSYNC_REPLICAS, Spanned::into_inner),
+            },
+            sink: sink::kafka::Params { broker, topic: topic.into_inner() },
+        },
+    })
+}

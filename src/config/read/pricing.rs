@@ -1,0 +1,201 @@
+//! `epsilon`, `delta`, `rho`, `horizon`, `half_after` and `share` of the releases: what their windows pay, one after the other.
+
+use std::num::NonZeroU64;
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::accountant::policy::{Asked, Fraction, Policy, Unfair, divide};
+use crate::clock::micros;
+use crate::config::file;
+use crate::config::read::budget::Amounts;
+use crate::config::read::payment::payment;
+use crate::config::settings::{Payment, Period, Privacy, Unit, most_blocks};
+use crate::config::text::{Checked, Document, values};
+use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::price::Price;
+use crate::window::grid::Grid;
+
+/// What pays for the noise of a release's first window, and what for all its windows where that is no fixed price.
+pub type Pricing = (Spanned<Payment>, Option<Policy>);
+
+/// What one release asks for.
+enum Request {
+    Fixed(Spanned<Payment>),
+    Horizon(Spanned<NonZeroU64>, Option<Fraction>),
+    Decaying(Spanned<NonZeroU64>, Option<Fraction>),
+}
+
+/// Reads the prices of all releases and divides the total among them. `grid` is `None` where it is at fault.
+pub fn pricing(
+    document: &mut Document<'_>,
+    releases: &mut [Spanned<file::Release>],
+    privacy: Checked<&Privacy>,
+    grid: Option<Grid>,
+) -> Vec<Checked<Pricing>> {
+    let choices: Vec<Vec<Epsilon>> = releases.iter().map(|release| choices(release.get_ref())).collect();
+    let written: Vec<Checked<Request>> =
+        releases.iter_mut().map(|release| read(document, release, privacy, grid)).collect();
+    let is_fixed = |written: &Checked<Request>| matches!(written, Ok(Request::Fixed(_)) | Err(_));
+    let shares = match (privacy, written.iter().all(is_fixed)) {
+        (Ok(privacy), false) => shares(document, privacy, grid, &written, &choices),
+        (Err(reported), _) => Err(reported),
+        (Ok(_), true) => Ok(Vec::new()),
+    };
+    let mut prices = Vec::new();
+    for (at, (written, choices)) in written.into_iter().zip(&choices).enumerate() {
+        let share = shares.as_ref().map(|shares| shares.get(at).copied()).map_err(|reported| *reported);
+        prices.push(written.and_then(|written| match written {
+            Request::Fixed(payment) => Ok((payment, None)),
+            Request::Horizon(windows, _) => {
+                let place = windows.span();
+                let windows = windows.into_inner();
+                let policy = share?.map(|share| Policy::Horizon { share, windows });
+                first(document, place, policy, choices)
+            }
+            Request::Decaying(half_after, _) => {
+                let place = half_after.span();
+                let half_after = half_after.into_inner();
+                let policy = share?.map(|share| Policy::Decaying { share, half_after });
+                first(document, place, policy, choices)
+            }
+        }));
+    }
+    prices
+}
+
+/// What one release says, on its own.
+fn read(
+    document: &mut Document<'_>,
+    release: &mut Spanned<file::Release>,
+    privacy: Checked<&Privacy>,
+    grid: Option<Grid>,
+) -> Checked<Request> {
+    let place = release.span();
+    let release = release.get_mut();
+    let amounts = Amounts { epsilon: release.epsilon.take(), delta: release.delta.take(), rho: release.rho.take() };
+    let (horizon, half_after) = (release.horizon.take(), release.half_after.take());
+    let share = document.optional(release.share.take(), values::share);
+    let (key, length) = match (horizon, half_after) {
+        (None, None) => {
+            if let Ok(Some(share)) = share {
+                let hint = "add `horizon` or `half_after`, or leave it out";
+                document.fault(share.span(), "is a part of the total, and a price is fixed", hint);
+            }
+            let total = privacy.ok().map(|privacy| privacy.total);
+            return payment(document, &place, amounts, total).map(Request::Fixed);
+        }
+        (Some(horizon), None) => ("horizon", horizon),
+        (None, Some(half_after)) => ("half_after", half_after),
+        (Some(_), Some(_)) => return Err(document.not_one_of(place, &["horizon", "half_after"], true)),
+    };
+    let priced = [amounts.epsilon, amounts.delta, amounts.rho].into_iter().flatten().map(|price| price.span()).next();
+    if let Some(priced) = priced {
+        let what = format!("the price of a window follows from `{key}`");
+        return Err(document.fault(priced, what, "leave out the one or the other"));
+    }
+    if let Some((what, hint)) = refusal(release, key, privacy) {
+        return Err(document.fault(length.span(), what, hint));
+    }
+    let length = document.required(&place, key, Some(length), values::positive_duration)?;
+    let Some(grid) = grid else {
+        let what = "divides a total among windows, whose length is not known here";
+        return Err(document.reported().unwrap_or_else(|| document.fault(length.span(), what, "give a fixed price")));
+    };
+    let (whole, pane) = (micros(*length.get_ref()).unsigned_abs(), micros(grid.length()).unsigned_abs());
+    let windows = NonZeroU64::new(whole / pane.max(1)).filter(|_| whole.is_multiple_of(pane));
+    let Some(windows) = windows else {
+        let what = format!("must be a whole number of windows, which are {} long", crate::clock::show(grid.length()));
+        return Err(document.fault(length.span(), what, ""));
+    };
+    let share = share?.map(Spanned::into_inner);
+    let windows = Spanned::new(length.span(), windows);
+    Ok(if key == "horizon" { Request::Horizon(windows, share) } else { Request::Decaying(windows, share) })
+}
+
+/// Why this release cannot have a price that follows from its share, and what to do.
+fn refusal(release: &file::Release, key: &str, privacy: Checked<&Privacy>) -> Option<(&'static str, &'static str)> {
+    let is_decaying = key == "half_after";
+    let over = release.windows.as_ref().map(Spanned::get_ref);
+    let privacy = privacy.ok();
+    if privacy.is_some_and(|privacy| privacy.unit == Unit::Record) {
+        let what = "divides the total of a block among its windows, and for records every window is a block";
+        return Some((what, "give the price of a window: it can be the whole total"));
+    }
+    if privacy.is_some_and(|privacy| matches!(privacy.total, Price::Slots(_))) {
+        let what = "divides a total, and every window of a declared plan is one of its `privacy.windows`";
+        return Some((what, "give the noise's own price in `epsilon` or `rho`"));
+    }
+    if release.sampled.is_some() {
+        return Some(("a sampled sensitivity is priced by the window", "give `epsilon`"));
+    }
+    if is_decaying && matches!(release.scale.as_ref().map(Spanned::get_ref), Some(file::Scale::Paper)) {
+        return Some(("the papers' scale is for a fixed price", r#"leave out scale = "paper""#));
+    }
+    if is_decaying && matches!(over, Some(file::WindowKind::Hopping(_) | file::WindowKind::Cumulative(_))) {
+        let what = "changes the noise from window to window, and windows that overlap share theirs";
+        return Some((what, r#"take `horizon`, or windows = "tumbling""#));
+    }
+    None
+}
+
+/// What each release may spend of a block.
+fn shares(
+    document: &mut Document<'_>,
+    privacy: &Privacy,
+    grid: Option<Grid>,
+    written: &[Checked<Request>],
+    choices: &[Vec<Epsilon>],
+) -> Checked<Vec<Price>> {
+    let (mut asked, mut fixed, mut divided) = (Vec::new(), 0..0, 0..0);
+    for (written, choices) in written.iter().zip(choices) {
+        asked.push(match written.as_ref().map_err(|reported| *reported)? {
+            Request::Fixed(payment) => {
+                fixed = payment.span();
+                Asked::Fixed(choices.iter().copied().fold(payment.get_ref().price(), Price::with_pure))
+            }
+            Request::Horizon(windows, share) | Request::Decaying(windows, share) => {
+                divided = windows.span();
+                share.map_or(Asked::Rest, Asked::Part)
+            }
+        });
+    }
+    let windows = match (&privacy.unit, grid) {
+        (Unit::User { per: Period::Every(per), .. }, Some(grid)) => Some(most_blocks(*per, grid.length())),
+        _ => None,
+    };
+    divide(privacy.limit(), windows, &asked).map_err(|unfair| match unfair {
+        Unfair::Endless => document.fault(fixed, unfair.to_string(), "give it a `horizon`"),
+        Unfair::TooMuch | Unfair::Nothing => document.fault(divided, unfair.to_string(), "lower prices or shares"),
+    })
+}
+
+/// What the noise of the first window is paid with.
+fn first(
+    document: &mut Document<'_>,
+    place: Range<usize>,
+    policy: Option<Policy>,
+    choices: &[Epsilon],
+) -> Checked<Pricing> {
+    let price = policy.and_then(|policy| policy.price(0));
+    let Some(price) = price else {
+        let what = "leaves nothing for a window: each price is rounded down";
+        return Err(document.fault(place, what, "take a shorter one, or raise the total"));
+    };
+    let own = choices.iter().try_fold(price, |left, choice| left.checked_sub(left.of_pure(*choice)?));
+    match own.filter(|own| !own.is_zero()) {
+        Some(own) => Ok((Spanned::new(place, Payment::Own(own)), policy)),
+        None => {
+            let what = format!("leaves {price} for the first window, which does not pay for its private choices");
+            Err(document.fault(place, what, "take cheaper choices, or none"))
+        }
+    }
+}
+
+/// The prices of the private choices, as far as they can be read: their faults are told elsewhere.
+fn choices(release: &file::Release) -> Vec<Epsilon> {
+    let of_order = release.private_order.as_ref().and_then(|choice| choice.get_ref().epsilon.as_ref());
+    let density = release.density.as_ref().and_then(|density| density.get_ref().private_bandwidths.as_ref());
+    let of_bandwidths = density.and_then(|choice| choice.get_ref().epsilon.as_ref());
+    [of_bandwidths, of_order].into_iter().flatten().filter_map(|price| values::epsilon(*price.get_ref()).ok()).collect()
+}

@@ -1,0 +1,253 @@
+//! `[release]`: the function that is published, its domain, its lattice and its price.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::config::file;
+use crate::config::read::domain::{domain, label};
+use crate::config::read::draft::ReleaseDraft;
+use crate::config::read::noise::{Keys, NoiseRequest};
+use crate::config::read::pricing::Pricing;
+use crate::config::read::{private_order, targets};
+use crate::config::select::{self, Search, Terms};
+use crate::config::settings::{Calibration, Coordinates, Function, NoiseKind, Selection};
+use crate::config::targets::{FrequencyPlan, ReadTarget, TargetContext, moments};
+use crate::config::text::{Checked, Document, Reported, values};
+use crate::mechanism::Mechanism;
+use crate::mechanism::price::Price;
+use crate::synopsis::approximation::Smoothness;
+use crate::targets::Basis;
+use crate::window::Axis;
+
+/// `terms` are what a choice of degree and order is judged by.
+pub fn release(
+    document: &mut Document<'_>,
+    table: Spanned<file::Release>,
+    terms: Checked<Terms>,
+    pricing: Checked<Pricing>,
+) -> Checked<ReleaseDraft> {
+    let (place, mut written) = (table.span(), table.into_inner());
+    let name = document.required(&place, "name", written.name.take(), values::name);
+    let (payment, policy) = match pricing {
+        Ok((payment, policy)) => (Ok(payment), policy),
+        Err(reported) => (Err(reported), None),
+    };
+    let keys = Keys {
+        noise: written.noise.take(),
+        degree: written.degree.take(),
+        order: written.order.take(),
+        private_order: written.private_order.take(),
+        points: written.points.take(),
+    };
+    let paid = payment.as_ref().ok().map(Spanned::get_ref);
+    let request = match &written.moments {
+        Some(_) => NoiseRequest::of_moments(document, &place, keys, paid),
+        None => NoiseRequest::read(document, &place, keys, paid),
+    };
+    let expected = document.optional(written.expected_records.take(), values::count);
+    // Moments choose their number by themselves: nothing is left to search for.
+    let (expected, records) = match (&written.moments, expected) {
+        (Some(moments), Ok(expected)) => (Ok(None), of_moments(document, &place, moments.get_ref(), expected)?),
+        (None, Ok(expected)) => (expectation(document, &place, &request, expected), None),
+        (_, Err(reported)) => (Err(reported), None),
+    };
+    let is_laplace = request.as_ref().is_ok_and(|request| request.kinds == [NoiseKind::Laplace]);
+    let calibration = document.optional(written.scale.take(), |scale| match scale {
+        file::Scale::Tight => Ok(Calibration::Tight),
+        file::Scale::Paper if is_laplace => Ok(Calibration::Paper),
+        file::Scale::Paper => Err("\"paper\" is Laplace noise: leave out one of `scale` and `noise`".to_owned()),
+    });
+    let axes = domain(document, &place, written.domain.take());
+    let label = written.label.take().map(|written| label(document, written)).transpose();
+    let target = targets::only(document, place, &mut written);
+    let (axes, label, request, target) = (axes?, label?, request?, target?);
+    let (columns, axes): (Vec<String>, Vec<Axis>) = axes.into_iter().unzip();
+    if let Some(label) = &label
+        && columns.contains(&label.get_ref().column)
+    {
+        let what = format!("{} is an axis already", label.get_ref().column);
+        return Err(document.fault(label.span(), what, "a label is another column: what is to be told from the axes"));
+    }
+    let epsilon = payment.as_ref().ok().map(|payment| payment.get_ref().epsilon().to_f64());
+    let planned = records.zip(epsilon).map(|(records, epsilon)| FrequencyPlan { records, epsilon });
+    let build = |document: &mut Document<'_>, on| {
+        target(document, &TargetContext { axes: &axes, columns: &columns, label: label.as_ref(), on, planned })
+    };
+    // Built even where it is not what will be chosen, so that its own faults are told.
+    let function = build(document, request.first());
+    let (name, payment, expected) = (name?, payment?, expected?);
+    let mut function = function?;
+    let shape = function.get_ref().function.target.shape();
+    if let Some(orders) = &request.private_order {
+        private_order::can_be_chosen(document, orders, &shape)?;
+    }
+    if shape.basis == Basis::Affine {
+        is_one(document, "degree", &request.degree)?;
+        is_one(document, "order", &request.order)?;
+    }
+    let selection = match expected {
+        None => None,
+        Some(expected_records) => {
+            let search = search(&request, expected_records, payment.get_ref().own(), terms?, &axes);
+            let found = choose(document, &request, &function, &search, build)?;
+            function = build(document, found.best.on)?;
+            Some(found)
+        }
+    };
+    let best = selection.as_ref().map(|selection| selection.best);
+    let order = NoiseRequest::fixed(&request.order).or(best.map(|best| best.order)).unwrap_or(1);
+    let noise = best.map(|best| best.noise).or(request.kinds.first().copied()).unwrap_or(NoiseKind::Laplace);
+    let target_place = function.span();
+    let ReadTarget { function, private_bandwidths } = function.into_inner();
+    let function = Spanned::new(target_place, function);
+    let smoothness = written.smoothness.map(|smoothness| vouched(document, smoothness, &function)).transpose()?;
+    let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
+    Ok(ReleaseDraft {
+        name: name.into_inner(),
+        windows: written.windows,
+        payment,
+        policy,
+        size: request.place,
+        order,
+        noise,
+        calibration: calibration?,
+        auto: selection,
+        private_order: request.private_order,
+        smoothness,
+        private_bandwidths,
+        columns: columns.into_iter().chain(label_column).collect(),
+        axes,
+        label,
+        function,
+        sampled: written.sampled,
+    })
+}
+
+/// What `"auto"` searches: what the file leaves open, within what it says.
+fn search<'a>(
+    request: &'a NoiseRequest,
+    expected_records: u64,
+    price: Price,
+    terms: Terms,
+    axes: &'a [Axis],
+) -> Search<'a> {
+    let private = request.private_order.as_ref().map(Spanned::get_ref);
+    let fixed = NoiseRequest::fixed(&request.order).map(|order| vec![order]);
+    Search {
+        kinds: &request.kinds,
+        degree: NoiseRequest::fixed(&request.degree),
+        orders: private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect())),
+        points: NoiseRequest::fixed(&request.points),
+        expected_records,
+        price,
+        terms,
+        axes,
+    }
+}
+
+/// The best of what `search` finds; `build` makes the function for what it is put on.
+fn choose(
+    document: &mut Document<'_>,
+    request: &NoiseRequest,
+    target: &Spanned<ReadTarget>,
+    search: &Search<'_>,
+    build: impl Fn(&mut Document<'_>, Coordinates) -> Checked<Spanned<ReadTarget>>,
+) -> Checked<Selection> {
+    // Tried in a clone: what cannot be built is no candidate.
+    let trial = document.clone();
+    let private = request.private_order.as_ref().map(Spanned::get_ref);
+    let is_quick = |function: &Function| private.is_none_or(|orders| orders.is_quick(&function.target.shape()));
+    let built = |on| {
+        let target = build(&mut trial.clone(), on).ok()?;
+        Some(target.into_inner().function).filter(is_quick)
+    };
+    search.choose(built).ok_or_else(|| no_choice(document, request, target, search))
+}
+
+/// A smoothness that the form of the function can make use of.
+fn vouched(
+    document: &mut Document<'_>,
+    smoothness: Spanned<Smoothness>,
+    function: &Spanned<Function>,
+) -> Checked<Smoothness> {
+    let shape = function.get_ref().target.shape();
+    if smoothness.get_ref().fits(shape.dimensions, &shape.basis) {
+        return Ok(smoothness.into_inner());
+    }
+    let hint = "numbers above 0, one an axis: `lipschitz` or `curvature` for a lattice; one `norm` for kernel points";
+    Err(document.fault(smoothness.span(), "does not fit the form of the function", hint))
+}
+
+/// The expected number of records: given where something is left to be chosen, and nowhere else.
+fn expectation(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    request: &Checked<NoiseRequest>,
+    expected: Option<Spanned<u64>>,
+) -> Checked<Option<u64>> {
+    let is_open = request.as_ref().map_err(|reported| *reported)?.is_open();
+    match expected {
+        Some(expected) if is_open => Ok(Some(expected.into_inner())),
+        None if is_open => Err(document.missing(place.clone(), "expected_records")),
+        Some(expected) => Err(document.fault(
+            expected.span(),
+            "bears on nothing: noise and size are fixed",
+            r#"leave it out, or leave something to "auto""#,
+        )),
+        None => Ok(None),
+    }
+}
+
+/// The same for moments: given with a smoothness, and nowhere else.
+fn of_moments(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    written: &moments::Table,
+    expected: Option<Spanned<u64>>,
+) -> Checked<Option<u64>> {
+    match (&written.smoothness, expected) {
+        (Some(_), Some(expected)) => Ok(Some(expected.into_inner())),
+        (Some(_), None) => Err(document.missing(place.clone(), "expected_records")),
+        (None, Some(expected)) => {
+            let what = "bears on nothing: the number of frequencies is fixed";
+            Err(document.fault(expected.span(), what, "leave it out, or give a smoothness in place of frequencies"))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+/// A linear score has no lattice to choose: what is written must say so.
+fn is_one(document: &mut Document<'_>, name: &str, written: &Option<Spanned<Option<u32>>>) -> Checked<()> {
+    match written {
+        Some(written) if written.get_ref().is_some_and(|count| count != 1) => {
+            let what = "must be 1: a linear score is exact at degree 1 and order 1";
+            Err(document.fault(written.span(), what, format!("write {name} = 1, or score = \"sigmoid\"")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Why `auto` found nothing.
+fn no_choice(
+    document: &mut Document<'_>,
+    request: &NoiseRequest,
+    target: &Spanned<ReadTarget>,
+    search: &Search<'_>,
+) -> Reported {
+    let function = &target.get_ref().function;
+    let place = request.order.as_ref().map_or(request.place.clone(), Spanned::span);
+    if !select::is_quick(&function.target.shape()) {
+        let what = r#""auto" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
+        return document.fault(place, what, "give the order too, or take a smaller degree");
+    }
+    let Search { price, terms, .. } = *search;
+    let law = request.kinds.first().map_or(NoiseKind::Laplace, |body| *body).law();
+    let sensitivity =
+        law.sensitivity(&*function.target, terms.adjacency, terms.contributions).map_err(|e| e.to_string());
+    let values = function.target.shape().values();
+    match sensitivity.and_then(|s| Mechanism::calibrated(law, s, values, price).map_err(|e| e.to_string())) {
+        Err(why) => document.fault(target.span(), why, ""),
+        Ok(_) => document.fault(place, "no lattice fits into a message", "publish to files"),
+    }
+}

@@ -1,0 +1,36 @@
+//! `[serve]`
+
+use std::net::SocketAddr;
+
+use toml::Spanned;
+
+use crate::config::file;
+use crate::config::text::{Checked, Document};
+use crate::metrics::Detail;
+
+/// `[serve]`
+pub struct ServeSettings {
+    pub listen: SocketAddr,
+    pub dashboard: Option<SocketAddr>,
+    pub detail: Detail,
+}
+
+pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checked<ServeSettings> {
+    let (place, written) = (table.span(), table.into_inner());
+    let address = |text: String| text.parse().map_err(|_| format!("{text:?} is not an address and a port"));
+    let listen = document.required(&place, "listen", written.listen, address);
+    let dashboard = document.optional(written.dashboard, address);
+    let detail = match written.detail.map(Spanned::into_inner) {
+        Some(file::Detail::Operator) => Detail::Operator,
+        Some(file::Detail::Safe) | None => Detail::Safe,
+    };
+    let (listen, dashboard): (SocketAddr, Option<Spanned<SocketAddr>>) = (listen?.into_inner(), dashboard?);
+    if let Some(dashboard) = &dashboard
+        && *dashboard.get_ref() == listen
+        && listen.port() != 0
+    {
+        let hint = "metrics are for operators, the dashboard for all who may see what is released: take another port";
+        document.fault(dashboard.span(), "is serve.listen", hint);
+    }
+    Ok(ServeSettings { listen, dashboard: dashboard.map(Spanned::into_inner), detail })
+}

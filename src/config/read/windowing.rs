@@ -1,0 +1,78 @@
+//! `windows` of a release.
+
+use std::time::Duration;
+
+use toml::Spanned;
+
+use crate::clock::{micros, show};
+use crate::config::file;
+use crate::config::read::draft::ReleaseDraft;
+use crate::config::read::schedule::Schedule;
+use crate::config::settings::{Calibration, WindowKind};
+use crate::config::text::{Checked, Document, values};
+use crate::mechanism::continual;
+
+/// `windows` of a release, on the grid of `schedule`.
+pub fn windowing(document: &mut Document<'_>, draft: &ReleaseDraft, schedule: &Schedule) -> Checked<WindowKind> {
+    let Some(written) = &draft.windows else { return Ok(WindowKind::Tumbling) };
+    let pane = schedule.grid.length();
+    let (text, is_hopping) = match written.get_ref() {
+        file::WindowKind::Tumbling => return Ok(WindowKind::Tumbling),
+        file::WindowKind::Hopping(length) => (length, true),
+        file::WindowKind::Cumulative(length) => (length, false),
+    };
+    let length = document.required(&text.span(), "windows", Some(text.clone()), values::positive_duration)?;
+    let panes = panes(*length.get_ref(), pane);
+    let over = match (is_hopping, panes) {
+        (true, Some(panes)) if panes > u64::from(continual::MOST_PANES) => {
+            let what = format!("has {panes} windows of [windows], and at most {} can overlap", continual::MOST_PANES);
+            return Err(document.fault(text.span(), what, "make the windows of [windows] longer"));
+        }
+        (true, Some(panes @ 2..)) => WindowKind::Hopping { panes: u32::try_from(panes).unwrap_or(u32::MAX) },
+        (false, Some(horizon)) => WindowKind::Cumulative { horizon },
+        (true, _) => {
+            let what = format!("must be two or more whole windows of [windows], which are {} long", show(pane));
+            let hint = "make the windows of [windows] shorter, or this longer";
+            return Err(document.fault(text.span(), what, hint));
+        }
+        (false, None) => {
+            let what = format!("must be a whole number of windows of [windows], which are {} long", show(pane));
+            return Err(document.fault(text.span(), what, ""));
+        }
+    };
+    sums(document, draft, written, over)
+}
+
+/// What takes correlated noise: sums over records, one function for all panes. Other functions are evaluated on the records
+/// of all panes together, and charge each of them again.
+fn sums(
+    document: &mut Document<'_>,
+    draft: &ReleaseDraft,
+    written: &Spanned<file::WindowKind>,
+    over: WindowKind,
+) -> Checked<WindowKind> {
+    let is_sum = draft.function.get_ref().target.is_sum();
+    if let (WindowKind::Cumulative { .. }, false) = (over, is_sum) {
+        let what = "is for sums over records: densities, moments and expressions";
+        return Err(document.fault(written.span(), what, r#"take "tumbling", or { hopping = "24h" }"#));
+    }
+    let choice =
+        [draft.private_bandwidths.as_ref().map(Spanned::span), draft.private_order.as_ref().map(Spanned::span)];
+    if let (true, Some(place)) = (is_sum, choice.into_iter().flatten().next()) {
+        let what = "is made for each window anew, and the windows of a sum have one function";
+        return Err(document.fault(place, what, r#"leave it out, or take windows = "tumbling""#));
+    }
+    if let (true, Some(calibration)) = (is_sum, &draft.calibration)
+        && *calibration.get_ref() == Calibration::Paper
+    {
+        let what = "is for one window: the papers have no noise for several";
+        return Err(document.fault(calibration.span(), what, r#"leave it out, or take windows = "tumbling""#));
+    }
+    Ok(over)
+}
+
+/// How many of `pane` make up `length`; none where that is no whole number from 1.
+fn panes(length: Duration, pane: Duration) -> Option<u64> {
+    let (length, pane) = (micros(length).unsigned_abs(), micros(pane).unsigned_abs());
+    (pane > 0 && length >= pane && length.is_multiple_of(pane)).then(|| length / pane)
+}

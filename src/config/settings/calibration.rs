@@ -1,0 +1,52 @@
+//! Which bound on the sensitivity the noise of a release is calibrated to.
+
+use crate::config::settings::error::Error;
+use crate::config::settings::privacy::Privacy;
+use crate::mechanism::calibrate::Delta;
+use crate::mechanism::price::Price;
+use crate::mechanism::{Laplace, Mechanism, NoiseDistribution};
+use crate::targets::{self, Sensitivity, Target};
+
+/// Which bound on what a unit can change the noise is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Calibration {
+    /// The target's own.
+    Tight,
+    /// The papers', to compare with: as private, and noisier.
+    Paper,
+}
+
+impl Calibration {
+    /// In the norm of `law`; the papers' is in the 1-norm.
+    pub fn sensitivity(
+        self,
+        target: &dyn Target,
+        law: NoiseDistribution,
+        privacy: &Privacy,
+    ) -> Result<Sensitivity, targets::Error> {
+        let (adjacency, contributions) = (privacy.adjacency, privacy.unit.contributions());
+        match self {
+            Calibration::Tight => law.sensitivity(target, adjacency, contributions),
+            Calibration::Paper => target.papers_sensitivity(adjacency, contributions),
+        }
+    }
+
+    /// The mechanism for `target` at a price. The papers' takes its `lambda_delta` where the price has a delta.
+    pub fn mechanism(
+        self,
+        target: &dyn Target,
+        law: NoiseDistribution,
+        privacy: &Privacy,
+        price: Price,
+    ) -> Result<Mechanism, Error> {
+        let (change, values) = (self.sensitivity(target, law, privacy)?, target.shape().values());
+        let touched = privacy.touched(values);
+        Ok(match (self, price) {
+            (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
+                let sup = change.0.div_ceil(values as u64);
+                Mechanism::Laplace(Laplace::advanced(sup, values, epsilon, delta)?)
+            }
+            _ => Mechanism::calibrated(law, change, touched, price)?,
+        })
+    }
+}

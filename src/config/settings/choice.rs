@@ -1,0 +1,75 @@
+//! What a window chooses privately, and the mechanisms for it.
+
+use crate::config::settings::error::Error;
+use crate::config::settings::function::Function;
+use crate::config::settings::privacy::Protected;
+use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::choice::{Bandwidth, Candidates, Change, Order, Remainder};
+use crate::mechanism::{self, Mechanism};
+use crate::synopsis::bernstein::Operator;
+use crate::synopsis::predict;
+use crate::targets::Shape;
+use crate::targets::marginals::Marginals;
+use crate::window::accumulator::AccumulatorSpec;
+
+/// Multiplications of all tables of a choice of order: what a start has the patience for.
+const WORK: usize = 300_000_000;
+
+/// `private_bandwidths`: every candidate is a function of its own, all on one histogram.
+#[derive(Clone, Debug)]
+pub struct PrivateBandwidths {
+    /// The price of one choice.
+    pub price: Epsilon,
+    pub candidates: Candidates<Function>,
+    /// In the unit cube, one list a candidate.
+    pub in_cube: Vec<Vec<f64>>,
+}
+
+/// `private_order`: the candidates ascend.
+#[derive(Clone, Debug)]
+pub struct PrivateOrder {
+    /// The price of one choice.
+    pub price: Epsilon,
+    pub candidates: Candidates<u32>,
+}
+
+impl PrivateBandwidths {
+    pub fn mechanism(&self, protected: Protected) -> Result<Bandwidth, Error> {
+        let AccumulatorSpec::Histogram(nodes) = self.candidates.first().target.keep() else {
+            return Err(Error::Mechanism(mechanism::Error::NoSensitivity));
+        };
+        let marginals = Marginals::new(nodes);
+        let sensitivity = marginals.sensitivity(protected.adjacency, protected.contributions)?;
+        Ok(Bandwidth::new(marginals, self.in_cube.clone(), sensitivity, self.price)?)
+    }
+}
+
+impl PrivateOrder {
+    /// For the values of `function` with the noise of `noise`.
+    pub fn mechanism(&self, function: &Function, noise: &Mechanism, protected: Protected) -> Result<Order, Error> {
+        let target = &function.target;
+        let Shape { dimensions, degree, .. } = target.shape();
+        let orders: Vec<u32> = self.candidates.iter().copied().collect();
+        #[expect(clippy::cast_precision_loss, reason = "a prediction; what is claimed is read off whole numbers")]
+        let scale = noise.scale().units() as f64;
+        let noises = predict::noise(&target.shape(), noise.law(), &orders);
+        let tables = Operator::new(dimensions, degree).remainders(&orders);
+        let remainders = noises.iter().zip(&tables).map(|(noise, rows)| Remainder::new(noise * scale, rows)).collect();
+        let Protected { adjacency, contributions } = protected;
+        let change = Change {
+            values: target.shape().values(),
+            sup: target.sup_sensitivity(adjacency, 1)?,
+            effects: target.effects(),
+            adjacency,
+            contributions,
+        };
+        Ok(Order::new(remainders, &change, self.price)?)
+    }
+
+    /// Whether the tables for this lattice are soon made: at most degree 290 on one axis and 20 on two at order 8.
+    pub fn is_quick(&self, shape: &Shape) -> bool {
+        let highest = self.candidates.iter().max().map_or(1, |order| *order as usize);
+        let step = shape.values().saturating_pow(2).saturating_mul(shape.degree as usize + 1) * shape.dimensions;
+        step.saturating_mul(highest) <= WORK
+    }
+}

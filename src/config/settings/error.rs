@@ -1,0 +1,15 @@
+//! Why settings cannot be carried out.
+
+use crate::mechanism::{self, continual};
+use crate::targets;
+
+/// Why settings that are sound cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Target(#[from] targets::Error),
+    #[error(transparent)]
+    Mechanism(#[from] mechanism::Error),
+    #[error(transparent)]
+    Continual(#[from] continual::Error),
+}

@@ -1,0 +1,35 @@
+//! The settings as validated: data, and what follows from it alone. Nothing here knows of TOML or of a place in a text.
+
+mod block_count;
+mod calibration;
+mod choice;
+mod endpoints;
+mod error;
+mod function;
+mod gaussian_limits;
+mod mechanisms;
+mod noise;
+mod payment;
+mod prices;
+mod privacy;
+mod release;
+mod selection;
+mod size;
+mod windowing;
+mod worker;
+
+pub use block_count::most_blocks;
+pub use calibration::Calibration;
+pub use choice::{PrivateBandwidths, PrivateOrder};
+pub use endpoints::{Input, Output};
+pub use error::Error;
+pub use function::Function;
+pub use gaussian_limits::{DRAWN, FINEST, MOST_DRAWN, touched};
+pub use noise::{Coordinates, NoiseKind};
+pub use payment::Payment;
+pub use privacy::{Period, Privacy, Protected, Unit};
+pub use release::Release;
+pub use selection::{Candidate, Selection};
+pub use size::{most_values, synopsis_bytes};
+pub use windowing::WindowKind;
+pub use worker::Settings;

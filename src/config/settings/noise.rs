@@ -1,0 +1,72 @@
+//! The noise of a release, and what it is put on.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::settings::payment::Payment;
+use crate::mechanism::NoiseDistribution;
+
+/// A noise body: the law of the noise, and what it is put on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoiseKind {
+    /// Independent on every lattice value.
+    Laplace,
+    /// Uniform in a cube of random size, on the lattice values.
+    Cube,
+    /// Uniform in a ball of random size, on the whitened coordinates of kernel points.
+    Ball,
+    /// Gaussian, independent on every lattice value. Needs a price with a delta, or in rho.
+    Gaussian,
+    /// Gaussian, independent on the whitened coordinates of kernel points: a Gaussian process on the domain. As dear.
+    GaussianProcess,
+}
+
+impl NoiseKind {
+    /// Those that a price pays for.
+    pub fn paid_with(payment: Option<&Payment>) -> Vec<NoiseKind> {
+        let pure = [NoiseKind::Laplace, NoiseKind::Cube, NoiseKind::Ball];
+        let gaussian = [NoiseKind::Gaussian, NoiseKind::GaussianProcess];
+        match payment {
+            Some(payment) if payment.pays_for_gaussian() => pure.into_iter().chain(gaussian).collect(),
+            _ => pure.to_vec(),
+        }
+    }
+
+    pub fn law(self) -> NoiseDistribution {
+        match self {
+            NoiseKind::Laplace => NoiseDistribution::DiscreteLaplace,
+            NoiseKind::Cube => NoiseDistribution::DiscreteCube,
+            NoiseKind::Ball => NoiseDistribution::Ball,
+            NoiseKind::Gaussian | NoiseKind::GaussianProcess => NoiseDistribution::DiscreteGaussian,
+        }
+    }
+
+    /// Whether it is put on kernel points, not on a lattice.
+    pub fn is_on_points(self) -> bool {
+        matches!(self, NoiseKind::Ball | NoiseKind::GaussianProcess)
+    }
+}
+
+impl fmt::Display for NoiseKind {
+    /// As in the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            NoiseKind::Laplace => "laplace",
+            NoiseKind::Cube => "cube",
+            NoiseKind::Ball => "ball",
+            NoiseKind::Gaussian => "gaussian",
+            NoiseKind::GaussianProcess => "gaussian_process",
+        })
+    }
+}
+
+/// What the exact values of a function are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coordinates {
+    /// Values on a lattice of this degree.
+    Lattice { degree: u32 },
+    /// Whitened coordinates of at most so many kernel points.
+    Points { most: u32 },
+}

@@ -1,0 +1,72 @@
+//! What windows cost, by the settings: of one release, of all, and over time.
+
+use crate::accountant::policy::Policy;
+use crate::config::settings::gaussian_limits::{MOST_DRAWN, touched};
+use crate::config::settings::release::Release;
+use crate::config::settings::windowing::WindowKind;
+use crate::config::settings::worker::Settings;
+use crate::mechanism::price::Price;
+use crate::pipeline::PriceSchedule;
+use crate::synopsis::description::Definition;
+
+impl Settings {
+    /// What a block that is one window pays in all, for every release that speaks of it; `None` where that is more than can be
+    /// paid.
+    pub fn price_in_all(&self) -> Option<Price> {
+        let paid = |release: &Release| {
+            let price = release.policy.price(0)?;
+            let times = match release.window_kind {
+                WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes,
+                _ => 1,
+            };
+            (0..times).try_fold(price.zero(), |sum, _| sum.checked_add(price))
+        };
+        let all =
+            self.releases.iter().map(paid).try_fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price?));
+        all.filter(|sum| sum.is_within(self.privacy.limit()))
+    }
+
+    /// What the first window of all releases costs.
+    pub fn window_price(&self) -> Price {
+        let prices = self.releases.iter().filter_map(|release| release.policy.price(0));
+        // A file whose sum does not fit into its total has a fault.
+        prices.fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price).unwrap_or(self.privacy.total))
+    }
+
+    /// What the windows of a release cost.
+    pub fn price_schedule(&self, release: &Release) -> PriceSchedule {
+        let choices = release.price_of_choices(self.privacy.total);
+        let over = match release.policy {
+            Policy::Fixed(_) => None,
+            policy => policy.lasts(self.privacy.limit(), None, |price| {
+                let own = price.checked_sub(choices);
+                own.is_some_and(|own| {
+                    release.functions().iter().all(|function| self.mechanism_at(release, function, own).is_ok())
+                })
+            }),
+        };
+        // Where a fixed price is spent before, it needs no other end.
+        let drawn_out = self.drawn_out().filter(|most| match release.policy {
+            Policy::Fixed(_) => release.policy.lasts(self.privacy.limit(), Some(*most), |_| true).is_none(),
+            _ => true,
+        });
+        PriceSchedule { policy: release.policy, choices, over: over.into_iter().chain(drawn_out).min() }
+    }
+
+    /// The number of the first window of a block from which on there would be more noise than [`DRAWN`] says.
+    pub fn drawn_out(&self) -> Option<u64> {
+        let values = self.releases.iter().map(|release| release.shape().values());
+        (self.privacy.definition == Definition::Gaussian).then(|| MOST_DRAWN / touched(&self.privacy, values))
+    }
+}
+
+impl Release {
+    /// What of a price pays for private choices, in the kind of `total`.
+    fn price_of_choices(&self, total: Price) -> Price {
+        let choices = [
+            self.private_bandwidths.as_ref().map(|choice| choice.price),
+            self.private_order.as_ref().map(|choice| choice.price),
+        ];
+        choices.into_iter().flatten().fold(total.zero(), Price::with_pure)
+    }
+}

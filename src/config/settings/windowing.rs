@@ -1,0 +1,35 @@
+//! Which windows a synopsis covers: one, the last several, or all so far.
+
+use serde::Serialize;
+
+use crate::mechanism::continual;
+
+/// The windows that a synopsis speaks of; the windows of the grid are its panes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowKind {
+    /// A pane.
+    Tumbling,
+    /// The last panes, at least two.
+    Hopping { panes: u32 },
+    /// All panes since the sum began. Its error is kept small for so many.
+    Cumulative { horizon: u64 },
+}
+
+impl WindowKind {
+    /// The same for correlated noise; none for a pane alone.
+    pub fn series(self) -> Option<continual::WindowKind> {
+        match self {
+            WindowKind::Tumbling => None,
+            WindowKind::Hopping { panes } => Some(continual::WindowKind::Hopping { panes }),
+            WindowKind::Cumulative { .. } => Some(continual::WindowKind::Cumulative),
+        }
+    }
+
+    pub fn horizon(self) -> u64 {
+        match self {
+            WindowKind::Cumulative { horizon } => horizon,
+            WindowKind::Tumbling | WindowKind::Hopping { .. } => 1,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Everything that a worker needs to know.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use crate::config::settings::endpoints::{Input, Output};
+use crate::config::settings::privacy::{Privacy, Protected};
+use crate::config::settings::release::Release;
+use crate::config::settings::windowing::WindowKind;
+use crate::kafka::Broker;
+use crate::metrics::Detail;
+use crate::window::grid::Blocks;
+use crate::{ledger, source, window};
+
+/// Everything a worker needs to know; every rule between two settings holds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub pipeline: String,
+    pub input: Input,
+    pub columns: source::Columns,
+    pub windows: window::Rules,
+    /// The privacy blocks: for records the windows themselves, for users the periods, or all of time.
+    pub blocks: Blocks,
+    pub privacy: Privacy,
+    /// Never empty; each has a name of its own.
+    pub releases: Vec<Release>,
+    /// From the cutoff of a window to its publication.
+    pub publish_delay: Duration,
+    pub output: Output,
+    pub ledger: ledger::Params,
+    pub serve: Option<SocketAddr>,
+    /// Where the worker shows its own output.
+    pub dashboard: Option<SocketAddr>,
+    pub detail: Detail,
+    /// Canonical JSON of what bears on privacy, and of nothing else: no address, no path, no secret.
+    pub normalised: String,
+}
+
+impl Settings {
+    /// SHA-256 of [`Settings::normalised`]: changes with what bears on privacy, and with nothing else.
+    pub fn digest(&self) -> [u8; 32] {
+        Sha256::digest(&self.normalised).into()
+    }
+
+    /// How far before its window a charge can lie: as far as windows overlap that are paid for anew each time.
+    pub fn reach(&self) -> Duration {
+        let panes = self.releases.iter().map(|release| match release.window_kind {
+            WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
+            _ => 0,
+        });
+        self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
+    }
+
+    /// What is unwise about how the clusters are reached.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
+        if let Output::Kafka { sink, .. } = &self.output {
+            warnings.extend(sink.broker.warnings());
+        }
+        warnings.dedup();
+        warnings
+    }
+
+    pub fn protected(&self) -> Protected {
+        Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
+    }
+
+    /// How many synopses a window publishes of each release: one a key.
+    pub fn groups(&self) -> usize {
+        self.windows.keys.as_ref().map_or(1, Vec::len)
+    }
+}

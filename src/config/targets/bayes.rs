@@ -1,0 +1,63 @@
+//! `[release.bayes]`: a score for two classes, from the density of each.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::config::targets::context::{ReadTarget, TargetContext, built, class};
+use crate::config::targets::lengths::{in_unit_cube, per_axis};
+use crate::config::targets::wording::score;
+use crate::config::text::{Checked, Document, Field, Key};
+use crate::synopsis::description::Method;
+use crate::targets::bayes::gaussian::GaussianBayes;
+use crate::targets::bayes::kernel::KernelBayes;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    pub bandwidths: Field<Vec<Spanned<f64>>>,
+    pub min_deviations: Field<Vec<Spanned<f64>>>,
+}
+
+pub const KEYS: &[Key] = &[
+    ("release.bayes", "a table [release.bayes]"),
+    ("release.bayes.bandwidths", "a list such as [1, 200], a number above 0 for each axis, in the units of its column"),
+    ("release.bayes.bandwidths[]", "a number above 0 in the units of the column, such as 1"),
+    (
+        "release.bayes.min_deviations",
+        "a list such as [1, 200], a number above 0 for each axis, in the units of its column",
+    ),
+    ("release.bayes.min_deviations[]", "a number above 0 in the units of the column, such as 1"),
+];
+
+pub fn read(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    place: &Range<usize>,
+    written: Table,
+) -> Checked<ReadTarget> {
+    let label = class(document, context, place);
+    let (target, method) = match (written.bandwidths, written.min_deviations) {
+        (bandwidths @ Some(_), None) => {
+            let bandwidths = per_axis(document, context, place, "bandwidths", bandwidths)?;
+            let target = KernelBayes::new(&in_unit_cube(&bandwidths, context), context.degree(document, place)?);
+            let target = built(document, &bandwidths.span(), target)?;
+            (target, Method::KernelBayes { bandwidths: bandwidths.into_inner() })
+        }
+        (None, deviations @ Some(_)) => {
+            let deviations = per_axis(document, context, place, "min_deviations", deviations)?;
+            let target = GaussianBayes::new(&in_unit_cube(&deviations, context), context.degree(document, place)?);
+            let target = built(document, &deviations.span(), target)?;
+            (target, Method::GaussianBayes { min_deviations: deviations.into_inner() })
+        }
+        (both, _) => {
+            let keys = ["bandwidths", "min_deviations"];
+            return Err(document.not_one_of(place.clone(), &keys, both.is_some()));
+        }
+    };
+    let (column, above) = label?;
+    let unit = target.unit() / context.volume();
+    let quantity = format!("records per unit of {}", context.per());
+    Ok(score(column, above, method, target, unit, quantity).into())
+}

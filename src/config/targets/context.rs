@@ -1,0 +1,119 @@
+//! What every function is built from: the axes, the label, and what the values are put on.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+
+use crate::config::settings::{Coordinates, Function, PrivateBandwidths};
+use crate::config::text::{Checked, Document, Reported};
+use crate::targets::{self, Target};
+use crate::window::{Axis, Label};
+
+/// What every function is built from.
+pub struct TargetContext<'a> {
+    pub axes: &'a [Axis],
+    pub columns: &'a [String],
+    pub label: Option<&'a Spanned<Labelled>>,
+    pub on: Coordinates,
+    /// For moments that choose how many they are.
+    pub planned: Option<FrequencyPlan>,
+}
+
+/// What a number of moments is chosen for.
+#[derive(Clone, Copy)]
+pub struct FrequencyPlan {
+    pub records: u64,
+    pub epsilon: f64,
+}
+
+/// A label and its column.
+pub struct Labelled {
+    pub column: String,
+    pub label: Label,
+}
+
+/// The function of a release, and what each window chooses of it by itself.
+pub struct ReadTarget {
+    pub function: Function,
+    pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
+}
+
+impl From<Function> for ReadTarget {
+    fn from(function: Function) -> Self {
+        ReadTarget { function, private_bandwidths: None }
+    }
+}
+
+impl TargetContext<'_> {
+    pub fn widths(&self) -> impl Iterator<Item = f64> {
+        self.axes.iter().map(|axis| axis.max - axis.min)
+    }
+
+    pub fn volume(&self) -> f64 {
+        self.widths().product()
+    }
+
+    /// The degree of the lattice; a fault where the function must be put on kernel points and cannot.
+    pub fn degree(&self, document: &mut Document<'_>, place: &Range<usize>) -> Checked<u32> {
+        match self.on {
+            Coordinates::Lattice { degree } => Ok(degree),
+            Coordinates::Points { .. } => {
+                let what = "is not a function of a kernel's space: kernel points are for densities and kernel machines";
+                Err(document.fault(place.clone(), what, "take noise = \"laplace\" or \"cube\""))
+            }
+        }
+    }
+
+    /// The columns of the axes, in words.
+    pub fn per(&self) -> String {
+        self.columns.join(" and ")
+    }
+}
+
+/// The column and the bounds of a label that is a number.
+pub fn number<'g>(
+    document: &mut Document<'_>,
+    context: &'g TargetContext<'_>,
+    place: &Range<usize>,
+) -> Checked<(&'g str, &'g Axis)> {
+    match context.label.map(|label| (label.span(), label.get_ref())) {
+        Some((_, Labelled { column, label: Label::Number(axis) })) => Ok((column, axis)),
+        Some((label, _)) => Err(document.fault(label, "must be a number, with `min` and `max`", "a class has no mean")),
+        None => Err(no_label(document, place)),
+    }
+}
+
+/// The column and the threshold of a label that is a class.
+pub fn class<'g>(
+    document: &mut Document<'_>,
+    context: &'g TargetContext<'_>,
+    place: &Range<usize>,
+) -> Checked<(&'g str, f64)> {
+    match context.label.map(|label| (label.span(), label.get_ref())) {
+        Some((_, Labelled { column, label: Label::Above(above) })) => Ok((column, *above)),
+        Some((label, _)) => {
+            Err(document.fault(label, "must be a class, with `above`", "a score tells two classes apart"))
+        }
+        None => Err(no_label(document, place)),
+    }
+}
+
+const LABELS: &str = "add a class, label = { column = \"late\", above = 15 }, or a number, label = { column = \"late\", \
+                      min = -60, max = 150, outside = \"clamp\" }";
+
+fn no_label(document: &mut Document<'_>, place: &Range<usize>) -> Reported {
+    document.fault(place.clone(), "needs release.label", LABELS)
+}
+
+/// A target that can be built, or why it cannot, said at `place`.
+pub fn built<T: Target + 'static>(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    target: Result<T, targets::Error>,
+) -> Checked<Arc<dyn Target>> {
+    match target {
+        Ok(target) => Ok(Arc::new(target)),
+        Err(error) => Err(document.fault(place.clone(), error.to_string(), "")),
+    }
+}

@@ -1,0 +1,49 @@
+//! `[release.regression]`: what a label is expected to be, by Priestley and Chao's estimator.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use crate::config::targets::context::{ReadTarget, TargetContext, built, number};
+use crate::config::targets::wording::expected_number;
+use crate::config::text::{Checked, Document, Field, Key, values};
+use crate::synopsis::description::Method;
+use crate::targets::regression::Regression;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    pub bandwidth: Field<f64>,
+    pub gap: Field<f64>,
+    pub max_records: Field<u32>,
+}
+
+pub const KEYS: &[Key] = &[
+    ("release.regression", "a table [release.regression]"),
+    ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
+    ("release.regression.gap", "a number above 0 in the units of the column, such as 0.5: larger gaps count as this"),
+    ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are left out"),
+];
+
+pub fn read(
+    document: &mut Document<'_>,
+    context: &TargetContext<'_>,
+    place: &Range<usize>,
+    written: Table,
+) -> Checked<ReadTarget> {
+    let label = number(document, context, place);
+    let bandwidth = document.required(place, "bandwidth", written.bandwidth, values::positive);
+    let gap = document.required(place, "gap", written.gap, values::positive);
+    let max_records = document.required(place, "max_records", written.max_records, values::count);
+    let (column, bounds) = label?;
+    let (bandwidth, gap, max_records) = (bandwidth?.into_inner(), gap?.into_inner(), max_records?.into_inner());
+    let [axis] = context.axes else {
+        let what = format!("has {} axes, this regression has one", context.axes.len());
+        return Err(document.fault(place.clone(), what, "use [release.machine] for more"));
+    };
+    let width = axis.max - axis.min;
+    let target = Regression::new(bandwidth / width, context.degree(document, place)?, gap / width, max_records);
+    let target = built(document, place, target)?;
+    let method = Method::PriestleyChao { bandwidth, gap, max_records };
+    Ok(expected_number(context, column, bounds, method, target).into())
+}

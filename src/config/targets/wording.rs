@@ -1,0 +1,60 @@
+//! Functions of one kind and what their values mean: intensities, expected labels and scores.
+
+use std::sync::Arc;
+
+use crate::config::settings::Function;
+use crate::config::targets::context::TargetContext;
+use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothing};
+use crate::targets::Target;
+use crate::window::Axis;
+
+/// What a label is expected to be: values in `[-1, 1]` of the label's bounds.
+pub fn expected_number(
+    context: &TargetContext<'_>,
+    column: &str,
+    bounds: &Axis,
+    method: Method,
+    target: Arc<dyn Target>,
+) -> Function {
+    let (middle, half) = ((bounds.min + bounds.max) / 2.0, (bounds.max - bounds.min) / 2.0);
+    let about = Regression { label: column.to_owned(), min: bounds.min, max: bounds.max, method };
+    Function {
+        about: description::Target::Regression(about),
+        meaning: format!("{column} as expected at {}; {middle} where there are no records", context.per()),
+        quantity: format!("of {column}"),
+        unit: target.unit() * half,
+        offset: middle,
+        target,
+    }
+}
+
+pub fn score(
+    column: &str,
+    above: f64,
+    method: Method,
+    target: Arc<dyn Target>,
+    unit: f64,
+    quantity: String,
+) -> Function {
+    Function {
+        about: description::Target::Classifier(Classifier { label: column.to_owned(), above, method }),
+        meaning: format!("a score: above 0 where {column} > {above} is expected, below 0 where it is not"),
+        quantity,
+        unit,
+        offset: 0.0,
+        target,
+    }
+}
+
+/// A kernel density, in records per unit of its axes.
+pub fn intensity(context: &TargetContext<'_>, target: Arc<dyn Target>, kernel: Smoothing) -> Function {
+    let per = context.per();
+    Function {
+        about: description::Target::Density(description::Density { kernel, divide_by: None }),
+        meaning: format!("records per unit of {per}; divide by the released mass for a density"),
+        quantity: format!("records per unit of {per}"),
+        unit: target.unit() / context.volume(),
+        offset: 0.0,
+        target,
+    }
+}

@@ -1,0 +1,95 @@
+//! The keys that a text can have: what is written at each, and which one a misspelt key was meant to be.
+
+/// A key and the form of its value; `[]` stands for any element of a list.
+pub type Key = (&'static str, &'static str);
+
+/// Every key that there is. Hints come from here: the nearest known key for an unknown one, the form for a wrong or missing
+/// value.
+#[derive(Clone, Copy)]
+pub struct KnownKeys(pub &'static [Key]);
+
+impl KnownKeys {
+    /// The form of the value at `path`, where that is a known key.
+    pub fn form(self, path: &str) -> Option<&'static str> {
+        let path = generic(path);
+        self.0.iter().find(|(key, _)| *key == path).map(|(_, form)| *form)
+    }
+
+    /// The keys that are known in `table`.
+    fn known(self, table: &str) -> impl Iterator<Item = &'static str> {
+        self.0.iter().filter_map(move |(key, _)| {
+            let (parent, key) = key.rsplit_once('.').unwrap_or(("", key));
+            (parent == table && !key.ends_with("[]")).then_some(key)
+        })
+    }
+
+    /// The known key beside `path` that it may be a misspelling of.
+    pub fn nearest(self, path: &str) -> Option<&'static str> {
+        let path = generic(path);
+        let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
+        let nearest = self.known(table).map(|key| (distance(key, name), key)).min();
+        nearest.filter(|(distance, key)| *distance <= key.len() / 3 + 1).map(|(_, key)| key)
+    }
+
+    /// The nearest known key beside `path`; else where a key of that name belongs; else what is known there.
+    pub fn hint(self, path: &str) -> String {
+        if let Some(key) = self.nearest(path) {
+            return format!("did you mean `{key}`?");
+        }
+        let path = generic(path);
+        let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
+        let elsewhere = self.0.iter().find_map(|(key, _)| key.rsplit_once('.').filter(|(_, key)| *key == name));
+        if let Some((table, _)) = elsewhere {
+            return format!("`{name}` belongs to [{table}]");
+        }
+        let known: Vec<_> = self.known(table).map(|key| format!("`{key}`")).collect();
+        format!("known here: {}", known.join(", "))
+    }
+}
+
+/// `path` with `[]` for every `[3]`; one release of several has the keys of the only one.
+fn generic(path: &str) -> String {
+    let mut parts = path.split('[');
+    let first = parts.next().unwrap_or_default().to_owned();
+    let path = parts.fold(first, |path, part| path + "[]" + part.split_once(']').map_or("", |(_, rest)| rest));
+    match path.strip_prefix("release[]") {
+        Some(rest) => format!("release{rest}"),
+        None => path,
+    }
+}
+
+/// How many insertions, deletions and substitutions lie between two words (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut next = vec![i + 1];
+        let mut left = i + 1;
+        for (y, pair) in b.iter().zip(row.windows(2)) {
+            let (diagonal, above) = (pair.first().copied().unwrap_or(0), pair.last().copied().unwrap_or(0));
+            left = (diagonal + usize::from(x != *y)).min(above + 1).min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_of_words_is_levenshteins() {
+        for (a, b, expected) in [("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("degre", "degree", 1)] {
+            assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn the_number_of_an_element_is_no_part_of_a_known_key() {
+        assert_eq!(generic("release.domain[12].min"), "release.domain[].min");
+        assert_eq!(generic("a[0][1].b"), "a[][].b");
+        assert_eq!(generic("release[1].domain[12].min"), "release.domain[].min");
+    }
+}

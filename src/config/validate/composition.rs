@@ -1,0 +1,167 @@
+//! What a composition takes for granted of every release.
+
+use toml::Spanned;
+
+use crate::accountant::gaussian::Drawn;
+use crate::accountant::plan::{self, Class};
+use crate::accountant::policy::Policy;
+use crate::config::file;
+use crate::config::read::draft::ReleaseDraft;
+use crate::config::settings::{
+    Calibration, FINEST, Function, MOST_DRAWN, Period, Privacy, Release, Unit, most_blocks, touched,
+};
+use crate::config::text::{Checked, Document};
+use crate::mechanism::calibrate::Scale;
+use crate::mechanism::price::Price;
+use crate::mechanism::{Mechanism, NoiseDistribution};
+use crate::synopsis::description::{Definition, Implied};
+use crate::targets::Sensitivity;
+use crate::window::grid::Grid;
+
+/// What a composition takes for granted of every release; said where it is not so.
+pub fn holds(
+    document: &mut Document<'_>,
+    privacy: &Privacy,
+    drafts: &[ReleaseDraft],
+    grid: Option<Grid>,
+) -> Checked<()> {
+    match privacy.definition {
+        Definition::Gaussian => all_gaussian(document, privacy, drafts, grid),
+        Definition::Planned => as_declared(document, privacy, drafts),
+        _ => Ok(()),
+    }
+}
+
+/// Gaussian noise alone, none finer than [`DRAWN`](crate::config::settings::DRAWN), and no more of it than there may be.
+fn all_gaussian(
+    document: &mut Document<'_>,
+    privacy: &Privacy,
+    drafts: &[ReleaseDraft],
+    grid: Option<Grid>,
+) -> Checked<()> {
+    for draft in drafts {
+        let choice =
+            [draft.private_bandwidths.as_ref().map(Spanned::span), draft.private_order.as_ref().map(Spanned::span)];
+        if let Some(place) = choice.into_iter().flatten().next() {
+            let what = "is no Gaussian noise, and composition = \"gaussian\" is for that alone";
+            return Err(document.fault(place, what, r#"leave it out, or take composition = "concentrated""#));
+        }
+        if draft.noise.law() != NoiseDistribution::DiscreteGaussian {
+            let what = "its noise is not Gaussian, and composition = \"gaussian\" is for that alone";
+            let hint = r#"take noise = "gaussian" or "gaussian_process", or composition = "concentrated""#;
+            return Err(document.fault(draft.payment.span(), what, hint));
+        }
+        let noise = mechanisms(privacy, draft).into_iter().find(|noise| noise.scale() < FINEST);
+        if let Some(noise) = noise {
+            let what = format!(
+                "buys noise of {} grid units, and below {} whole numbers cost more than composition = \"gaussian\" gains",
+                noise.scale().units(),
+                FINEST.units()
+            );
+            let hint = r#"lower the price, or take composition = "concentrated""#;
+            return Err(document.fault(draft.payment.span(), what, hint));
+        }
+    }
+    let a_window = touched(privacy, drafts.iter().map(|draft| draft.function.get_ref().target.shape().values()));
+    let windows = match (&privacy.unit, grid) {
+        (Unit::User { per: Period::Every(per), .. }, Some(grid)) => most_blocks(*per, grid.length()),
+        _ => 1,
+    };
+    if let (true, Some(draft)) = (a_window.saturating_mul(windows) > MOST_DRAWN, drafts.first()) {
+        let what = format!("all releases together put noise on more than {MOST_DRAWN} values of a block");
+        return Err(document.fault(draft.size.clone(), what, r#"take composition = "concentrated""#));
+    }
+    Ok(())
+}
+
+/// Everything that a plan is made of is within what it promises.
+fn as_declared(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) -> Checked<()> {
+    let (Some(implied), Price::Slots(windows)) = (privacy.implies, privacy.total) else { return Ok(()) };
+    for draft in drafts {
+        if let Some(over) = &draft.windows
+            && !matches!(over.get_ref(), file::WindowKind::Tumbling)
+        {
+            let what = "reads panes several times, and a declared plan counts each window once";
+            return Err(document.fault(over.span(), what, r#"take "tumbling", or composition = "concentrated""#));
+        }
+    }
+    let classes: Vec<(Class, u64)> = drafts.iter().flat_map(|draft| classes(privacy, draft)).collect();
+    let Implied { epsilon, delta } = implied;
+    let all = classes.iter().map(|(class, count)| (*class, count.saturating_mul(windows)));
+    if let (false, Some(draft)) = (plan::Plan::new(all).is_within(epsilon, delta), drafts.first()) {
+        let what = match plan::longest(&classes, epsilon, delta) {
+            0 => "not even one window of these prices fits".to_owned(),
+            most => format!("at most {most} windows of these prices fit"),
+        };
+        let what = format!("{what} within epsilon = {epsilon} and delta = {delta}, and the plan has {windows}");
+        return Err(document.fault(draft.payment.span(), what, "lower the prices, or privacy.windows"));
+    }
+    Ok(())
+}
+
+/// What one window releases, as a plan declares it.
+fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
+    let own = draft.payment.get_ref().own();
+    let choices = [
+        draft.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
+        draft.private_order.as_ref().map(|choice| choice.get_ref().price),
+    ];
+    let target = &*draft.function.get_ref().target;
+    let finest = mechanisms(privacy, draft).iter().map(Mechanism::scale).min();
+    let noise = match (own, finest, draft.noise.law()) {
+        (Price::Concentrated(rho), Some(sigma), NoiseDistribution::DiscreteGaussian) => {
+            let values = privacy.touched(target.shape().values()) as u64;
+            Class::Gaussian { rho, drawn: Drawn { values, sigma } }
+        }
+        // What is bought with a rho has more than the epsilon that any pure mechanism has for it.
+        (_, _, NoiseDistribution::DiscreteLaplace) => worst_laplace(privacy, draft).unwrap_or(Class::Pure(own.pure())),
+        _ => Class::Pure(own.pure()),
+    };
+    choices.into_iter().flatten().map(Class::Pure).chain([noise]).map(|class| (class, 1)).collect()
+}
+
+/// The Laplace noise that loses most, of those of every function that a window can have: where the change is the largest part
+/// of the scale.
+fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
+    let calibration = draft.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+    let price = draft.payment.get_ref().own();
+    let of = |function: &Function| {
+        let target = &*function.target;
+        let change = calibration.sensitivity(target, NoiseDistribution::DiscreteLaplace, privacy).ok()?;
+        let noise = calibration.mechanism(target, NoiseDistribution::DiscreteLaplace, privacy, price).ok()?;
+        Some((change, noise.scale()))
+    };
+    let all = functions(draft).into_iter().map(of).collect::<Option<Vec<_>>>()?;
+    let (change, scale) = all.into_iter().max_by(|(one, its), (other, others)| {
+        let product = |change: Sensitivity, scale: Scale| u128::from(change.0) * u128::from(scale.units());
+        product(*one, *others).cmp(&product(*other, *its))
+    })?;
+    Some(Class::Laplace { change, scale })
+}
+
+/// Every function that a window can have.
+fn functions(draft: &ReleaseDraft) -> Vec<&Function> {
+    match &draft.private_bandwidths {
+        Some(choice) => choice.get_ref().candidates.iter().collect(),
+        None => vec![draft.function.get_ref()],
+    }
+}
+
+/// The noise of every function that a window can have, in its first window.
+fn mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
+    let calibration = draft.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+    let (law, price) = (draft.noise.law(), draft.payment.get_ref().own());
+    functions(draft)
+        .into_iter()
+        .filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok())
+        .collect()
+}
+
+/// In a plan the first release has the window, and the others go with it.
+pub fn share_the_slot(total: Price, releases: &mut [Release]) {
+    if let Price::Slots(_) = total {
+        for release in releases.iter_mut().skip(1) {
+            release.policy = Policy::Fixed(total.zero());
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What messages and topics take.
+
+use crate::config::read::draft::ReleaseDraft;
+use crate::config::read::input::InputSettings;
+use crate::config::read::output::OutputSettings;
+use crate::config::read::releases::MESSAGE_LIMIT;
+use crate::config::read::schedule::Schedule;
+use crate::config::settings::{Input, Output, synopsis_bytes};
+use crate::config::text::Document;
+use crate::kafka::Broker;
+
+pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &Schedule) {
+    if let (Input::Kafka(kafka), Some(delay)) = (input, &schedule.delay)
+        && *delay.get_ref() <= kafka.clock_slack
+    {
+        let slack = crate::clock::show(kafka.clock_slack);
+        let what = format!("must be longer than input.kafka.clock_slack, {slack}");
+        document.fault(delay.span(), what, "where a window ends is known only that long after its cutoff");
+    }
+}
+
+pub fn fits_a_message(document: &mut Document<'_>, output: &OutputSettings, release: &ReleaseDraft) {
+    let bytes = synopsis_bytes(&release.function.get_ref().target.shape());
+    if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
+        let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
+        document.fault(release.size.clone(), what, "take a smaller degree or fewer points, or publish to files");
+    }
+}
+
+/// What the worker writes must not come back as records.
+pub fn reads_no_output(document: &mut Document<'_>, input: &InputSettings, output: &OutputSettings) {
+    match (&input.from, &output.to) {
+        (Input::Kafka(from), Output::Kafka { sink, witness }) => {
+            for (broker, topic, place) in
+                [(&sink.broker, &sink.topic, &output.place), (&witness.broker, &witness.topic, &output.witness_place)]
+            {
+                if is_same(broker, &from.broker) && *topic == from.topic {
+                    document.fault(place.clone(), "is the input topic", "choose another topic");
+                }
+            }
+        }
+        (Input::Files(from), Output::Files(to)) if from.path == to.path => {
+            document.fault(output.place.clone(), "is the input path", "choose another folder");
+        }
+        _ => {}
+    }
+}
+
+fn is_same(one: &Broker, other: &Broker) -> bool {
+    one.servers == other.servers
+}

@@ -1,0 +1,11 @@
+//! The rules between sections.
+
+mod composition;
+mod delivery;
+mod noise;
+mod price;
+
+pub use composition::{holds, share_the_slot};
+pub use delivery::{delays_past_the_slack, fits_a_message, reads_no_output};
+pub use noise::{can_be_drawn, can_go_on};
+pub use price::can_pay_once;

@@ -1,0 +1,68 @@
+//! Whether the noise exists that a price pays for.
+
+use std::ops::Range;
+
+use crate::config::read::draft::ReleaseDraft;
+use crate::config::settings::{Calibration, Function, Privacy, Protected, Settings};
+use crate::config::text::{Checked, Document};
+use crate::mechanism::choice::Candidates;
+use crate::targets::Sensitivity;
+
+/// Noise for this price exists, so that no window can fail for want of it.
+pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &ReleaseDraft) {
+    let protected = Protected { adjacency: privacy.adjacency, contributions: privacy.unit.contributions() };
+    if let Some(choice) = &release.private_bandwidths
+        && let Err(error) = choice.get_ref().mechanism(protected)
+    {
+        document.fault(choice.span(), error.to_string(), "");
+    }
+    let fixed = || Candidates::new(release.function.get_ref().clone(), Vec::new());
+    let functions =
+        release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone());
+    for function in functions.iter() {
+        if sensitivity(document, function, privacy, release).is_err() {
+            return;
+        }
+        let calibration = release.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+        let price = release.payment.get_ref().own();
+        let noise = match calibration.mechanism(&*function.target, release.noise.law(), privacy, price) {
+            Ok(noise) => noise,
+            Err(error) => {
+                document.fault(release.payment.span(), error.to_string(), "");
+                return;
+            }
+        };
+        if let Some(choice) = &release.private_order
+            && let Err(error) = choice.get_ref().mechanism(function, &noise, protected)
+        {
+            document.fault(choice.span(), error.to_string(), "");
+            return;
+        }
+    }
+}
+
+/// Correlated noise for these prices exists.
+pub fn can_go_on(document: &mut Document<'_>, settings: &Settings, places: &[Range<usize>]) -> Checked<()> {
+    for (release, place) in settings.releases.iter().zip(places) {
+        settings.series(release).map_err(|error| document.fault(place.clone(), error.to_string(), ""))?;
+    }
+    Ok(())
+}
+
+/// What the noise of a function is made for. The papers' bound is at fault only where there is one of our own.
+fn sensitivity(
+    document: &mut Document<'_>,
+    function: &Function,
+    privacy: &Privacy,
+    release: &ReleaseDraft,
+) -> Checked<Sensitivity> {
+    let ours = Calibration::Tight.sensitivity(&*function.target, release.noise.law(), privacy);
+    let ours = ours.map_err(|error| document.fault(release.function.span(), error.to_string(), ""))?;
+    match &release.calibration {
+        None => Ok(ours),
+        Some(calibration) => calibration
+            .get_ref()
+            .sensitivity(&*function.target, release.noise.law(), privacy)
+            .map_err(|error| document.fault(calibration.span(), error.to_string(), "")),
+    }
+}
