@@ -16,7 +16,7 @@ use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::clock::Timestamp;
 use crate::config::Output;
 use crate::feed::topic::{self, History};
-use crate::feed::{self, Feed, Following, Origin};
+use crate::feed::{self, Feed, FeedReader, Origin};
 use crate::pipeline::Stop;
 use crate::{kafka, serve, telemetry};
 
@@ -110,7 +110,7 @@ pub fn origin(output: &Output) -> Origin {
 
 /// Reads and serves beside whatever else is done, until what this returns is dropped. Whatever fails later is told to those who
 /// look at the page.
-pub fn open(listener: TcpListener, origin: Origin, runtime: &Runtime) -> Result<Following, Failure> {
+pub fn open(listener: TcpListener, origin: Origin, runtime: &Runtime) -> Result<FeedReader, Failure> {
     let feed = Arc::new(Feed::new(&origin, Timestamp::now()));
     let following = feed::follow(origin, feed.clone());
     runtime.spawn(async {

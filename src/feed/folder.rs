@@ -1,5 +1,5 @@
-//! Synopses from a folder, as [`crate::sink::files`] writes them. A file appears by being renamed, so it is whole when it is
-//! seen, and is read once.
+//! Synopses from a folder, as [`crate::sink::files`] writes them. A file appears under its name when it is complete, and is read
+//! once.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,60 +7,68 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::shelf::PER_KEY;
-use super::{End, Error, Feed};
+use super::error::Error;
+use super::live::Feed;
+use super::stop_flag::StopFlag;
+use super::synopsis_cache::PER_KEY;
 use crate::sink::files;
 
-/// How often the folder is looked at, where looking is fast.
-const LOOK: Duration = Duration::from_millis(200);
-/// A look takes at most this part of the time.
-const PART: u32 = 10;
-/// No synopsis is larger.
-const MOST_BYTES: u64 = 64 << 20;
+/// The pause between two scans of the folder, if scanning is fast.
+const SCAN_PAUSE: Duration = Duration::from_millis(200);
+/// The pause is at least this many times as long as the scan.
+const PAUSE_FACTOR: u32 = 10;
+/// Larger files are not read: no synopsis has this size.
+const MAX_BYTES: u64 = 64 << 20;
 
-/// Files that were seen, each as it was then.
+/// The files of the last scan.
 type Seen = HashMap<PathBuf, Stamp>;
 
-/// When a file was written, and its size: another one of the same name differs in them.
+/// Modification time and size: they differ if a file was replaced.
 type Stamp = (Option<SystemTime>, u64);
 
-/// Whether the folder is there.
+/// # Errors
+///
+/// If the folder does not exist.
 pub(super) fn check(folder: &Path) -> Result<(), Error> {
     if folder.is_dir() { Ok(()) } else { Err(Error::NoFolder { path: folder.to_owned() }) }
 }
 
-/// Reads until the end is asked for.
-pub(super) fn follow(folder: &Path, feed: &Feed, end: &End) -> Result<(), Error> {
+/// Reads until `stop` is set.
+///
+/// # Errors
+///
+/// If the folder disappears or cannot be listed.
+pub(super) fn follow(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), Error> {
     let mut seen = Seen::new();
-    while !end.is_asked() {
+    while !stop.is_set() {
         let started = Instant::now();
         check(folder)?;
-        let found = look(folder)?;
-        feed.found();
+        let found = scan(folder)?;
+        feed.connected();
         for path in newest(&found, &seen) {
             read(folder, path, feed);
-            if end.is_asked() {
+            if stop.is_set() {
                 break;
             }
         }
         seen = found.into_iter().collect();
-        end.wait(LOOK.max(started.elapsed() * PART));
+        stop.wait(SCAN_PAUSE.max(started.elapsed() * PAUSE_FACTOR));
     }
     Ok(())
 }
 
-/// Every file, by its path.
-fn look(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, Error> {
+/// Every file, sorted by path.
+fn scan(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, Error> {
     let paths = files::synopses(&files::Params { path: folder.to_owned() })?;
     let stamp = |path: PathBuf| {
-        // No link, no pipe: what reads on without end was not written by a sink.
+        // Regular files only: a link or a pipe was not written by a sink, and may never end.
         let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         Some((path, (metadata.modified().ok(), metadata.len())))
     };
     Ok(paths.into_iter().filter_map(stamp).collect())
 }
 
-/// The files that were not seen, the newest windows of each key only; older windows first, which is how they are named.
+/// The new files, only the newest windows of each key; file names sort by window, oldest first.
 fn newest<'a>(found: &'a [(PathBuf, Stamp)], seen: &Seen) -> Vec<&'a Path> {
     let new: Vec<&Path> =
         found.iter().filter(|(path, stamp)| seen.get(path) != Some(stamp)).map(|(path, _)| path.as_path()).collect();
@@ -75,16 +83,16 @@ fn read(folder: &Path, path: &Path, feed: &Feed) {
     let name = || path.strip_prefix(folder).unwrap_or(path).display().to_string();
     let bytes = fs::File::open(path).and_then(|file| {
         let mut bytes = Vec::new();
-        file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map(|_| bytes)
+        file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map(|_| bytes)
     });
     match bytes {
-        Ok(bytes) if bytes.len() as u64 > MOST_BYTES => {
-            feed.refuse(name(), format!("it has more than {MOST_BYTES} bytes"));
+        Ok(bytes) if bytes.len() as u64 > MAX_BYTES => {
+            feed.reject(name(), format!("it is larger than {MAX_BYTES} bytes"));
         }
         Ok(bytes) => feed.put(name, &bytes),
-        // It was removed since.
+        // It was deleted after the scan.
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => feed.refuse(name(), error.to_string()),
+        Err(error) => feed.reject(name(), error.to_string()),
     }
 }
 
@@ -99,7 +107,7 @@ mod tests {
         fs::write(at("a.arrows"), "whole").unwrap();
         std::os::unix::fs::symlink("/dev/zero", at("b.arrows")).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(at("c.arrows")).status().unwrap().success());
-        let found: Vec<PathBuf> = look(folder.path()).unwrap().into_iter().map(|(path, _)| path).collect();
+        let found: Vec<PathBuf> = scan(folder.path()).unwrap().into_iter().map(|(path, _)| path).collect();
         assert_eq!(found, [at("a.arrows")]);
     }
 

@@ -1,4 +1,4 @@
-//! Synopses from a topic: a bounded history, then whatever comes. Outside any consumer group; nothing is written.
+//! Synopses from a topic: a bounded history, then new messages. Outside any consumer group; nothing is committed.
 
 use std::time::{Duration, Instant};
 
@@ -6,18 +6,19 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
-use super::{End, Feed};
+use super::live::Feed;
+use super::stop_flag::StopFlag;
 use crate::clock::{Timestamp, micros};
 use crate::kafka;
 use crate::kafka::topic;
 use crate::kafka::{Broker, ErrorContext};
 
-/// How long a broker may take to answer before it counts as lost.
+/// How long a broker may take to answer before the connection counts as lost.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a topic that is silent is asked whether it is there.
-const LOOK: Duration = Duration::from_secs(2);
-/// Messages of a partition that are read at most of what was there before.
-const MOST: i64 = 20_000;
+/// How often the partitions of the topic are checked.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// At most this many older messages are read from each partition.
+const MAX_HISTORY: i64 = 20_000;
 
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -26,56 +27,66 @@ pub struct Params {
     pub history: History,
 }
 
-/// How much of what a topic holds already is read.
+/// How much of the existing messages of a topic is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
     All,
-    /// By the time of the messages.
+    /// By message timestamp.
     Last(Duration),
 }
 
-/// A consumer that reads what is committed and leaves no trace: the caller assigns partitions by hand.
+/// A consumer of committed messages, without a group: the caller assigns its partitions.
+///
+/// # Errors
+///
+/// If the client cannot be created from the settings of the cluster.
 pub fn consumer(broker: &Broker) -> Result<BaseConsumer<ErrorContext>, KafkaError> {
     broker.consumer(&[
-        // librdkafka wants a name to assign partitions by hand; nothing joins or commits.
+        // librdkafka needs a group id even for assigned partitions; it neither joins nor commits.
         ("group.id", "bernstream-reader"),
         ("enable.auto.commit", "false"),
         ("isolation.level", "read_committed"),
         ("auto.offset.reset", "error"),
-        // What waits to be looked at; a history is read no faster than that.
+        // Bounds the memory of the fetch queue while a long history is read.
         ("queued.max.messages.kbytes", "16384"),
     ])
 }
 
-/// Whether the topic is there.
+/// # Errors
+///
+/// If the topic does not exist or the cluster cannot be asked.
 pub(super) fn check(params: &Params) -> Result<(), kafka::Error> {
     let consumer = consumer(&params.broker).map_err(|error| params.broker.failed(&params.topic, &error))?;
     topic::partitions(&params.broker, &consumer, &params.topic).map(drop)
 }
 
-/// Reads until the end is asked for, or the topic has other partitions than before. After an error, and then, begin anew: what
-/// is read twice is kept once.
-pub(super) fn follow(params: &Params, feed: &Feed, end: &End) -> Result<(), kafka::Error> {
+/// Reads until `stop` is set or the partitions of the topic change. Then, and after an error, the caller starts again: the cache
+/// drops messages that are read twice.
+///
+/// # Errors
+///
+/// If the broker is lost or refuses a request, or the topic does not exist.
+pub(super) fn follow(params: &Params, feed: &Feed, stop: &StopFlag) -> Result<(), kafka::Error> {
     let Params { broker, topic, .. } = params;
     let failed = |error| broker.failed(topic, &error);
     let consumer = consumer(broker).map_err(failed)?;
     let partitions = topic::partitions_within(broker, &consumer, topic, ANSWER_TIMEOUT)?;
     consumer.assign(&start(params, &consumer, &partitions).map_err(failed)?).map_err(failed)?;
-    feed.found();
-    let mut looked = Instant::now();
-    while !end.is_asked() {
+    feed.connected();
+    let mut checked = Instant::now();
+    while !stop.is_set() {
         if let Some(message) = consumer.poll(Duration::from_millis(100)) {
             let message = message.map_err(failed)?;
-            // One without a value deletes older ones of its key.
+            // A message without a payload is a tombstone of its key.
             if let Some(bytes) = message.payload() {
                 feed.put(|| format!("partition {}, offset {}", message.partition(), message.offset()), bytes);
             }
         }
-        if looked.elapsed() > LOOK {
+        if checked.elapsed() > CHECK_INTERVAL {
             if topic::partitions_while_reading(broker, &consumer, topic, ANSWER_TIMEOUT)? != partitions {
                 break;
             }
-            looked = Instant::now();
+            checked = Instant::now();
         }
     }
     Ok(())
@@ -106,10 +117,10 @@ fn start(
         let first = match since.as_ref().map(|since| since.find_partition(topic, *partition).map(|at| at.offset())) {
             None => low,
             Some(Some(Offset::Offset(offset))) => offset,
-            // Nothing is so new.
+            // No message is that new.
             Some(_) => high,
         };
-        let first = first.max(high.saturating_sub(MOST)).max(low);
+        let first = first.max(high.saturating_sub(MAX_HISTORY)).max(low);
         starts.add_partition_offset(topic, *partition, Offset::Offset(first))?;
     }
     Ok(starts)

@@ -1,167 +1,115 @@
-//! Synopses, and their numbers, for programs: JSON, and CSV where there are rows.
+//! The API for programs: synopses as JSON, and their values as rows of JSON or CSV.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::{Query, State, rejection::QueryRejection};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde::Serialize;
 
-use super::dashboard::Desk;
+use super::api_error::ApiError;
+use super::parameters::{Format, Parameters};
+use super::state::ServerState;
 use super::table::{Cell, Table};
 use crate::clock::Timestamp;
-use crate::feed::{Feed, Kept};
+use crate::feed::CachedSynopsis;
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Description;
 use crate::synopsis::query;
 
-/// Rows of one answer.
-const MOST_ROWS: u64 = 20_000;
-/// Points an axis, for one to three axes.
-const POINTS: [u32; 3] = [100, 50, 20];
+/// Rows in one response.
+const MAX_ROWS: u64 = 20_000;
+/// Points on each axis unless the request says otherwise, for one to three axes.
+const DEFAULT_POINTS: [u32; 3] = [100, 50, 20];
 /// Bytes of an expression.
-const LONGEST: usize = 300;
-/// What a refusal names at most.
-const NAMED: usize = 20;
+const MAX_EXPRESSION: usize = 300;
 
-/// What a question can say.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Asked {
-    pipeline: Option<String>,
-    release: Option<String>,
-    key: Option<String>,
-    window: Option<String>,
-    points: Option<u32>,
-    at: Option<String>,
-    ask: Option<String>,
-    format: Option<Format>,
+type Request = Result<Query<Parameters>, QueryRejection>;
+type Answer = Result<Response, ApiError>;
+
+pub async fn list(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = parse(request)?;
+    let synopses = state.feed.synopses();
+    let matching =
+        synopses.iter().map(|cached| cached.synopsis.description()).filter(|about| parameters.matches(about));
+    serialized(&matching.map(Summary::of).collect::<Vec<_>>())
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Format {
-    #[default]
-    Json,
-    Csv,
+pub async fn latest(State(state): State<ServerState>, request: Request) -> Answer {
+    Ok(json(parse(request)?.one(&state.feed)?.json.clone()))
 }
 
-/// Why a question is not answered.
-#[derive(Debug)]
-pub struct Refusal {
-    status: StatusCode,
-    why: String,
-}
-
-impl Refusal {
-    pub fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        Refusal { status, why: why.into() }
+pub async fn curve(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = parse(request)?;
+    if parameters.at.is_some() {
+        return Err(ApiError::bad_request(
+            "a curve covers the whole domain; for the values at one point use /api/v1/history?at=",
+        ));
     }
-
-    fn wrong(why: impl Into<String>) -> Self {
-        Refusal::new(StatusCode::BAD_REQUEST, why)
-    }
+    let cached = parameters.one(&state.feed)?;
+    let table = compute(&state, move || on_grid(&cached.synopsis, parameters.points)).await?;
+    formatted(&table, parameters.format)
 }
 
-impl From<crate::synopsis::Error> for Refusal {
-    fn from(error: crate::synopsis::Error) -> Self {
-        Refusal::wrong(error.to_string())
-    }
+pub async fn history(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = parse(request)?;
+    let (synopses, point) = (parameters.all(&state.feed)?, parameters.point()?);
+    let table = compute(&state, move || over_time(&synopses, &point)).await?;
+    formatted(&table, parameters.format)
 }
 
-impl IntoResponse for Refusal {
-    fn into_response(self) -> Response {
-        (self.status, text(json!({ "error": self.why }).to_string())).into_response()
-    }
-}
-
-/// A JSON text as an answer.
-fn text(json: String) -> Response {
-    ([(CONTENT_TYPE, "application/json")], json).into_response()
-}
-
-fn written(value: &impl Serialize) -> Result<Response, Refusal> {
-    let json = serde_json::to_string(value);
-    json.map(text).map_err(|error| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
-}
-
-type Question = Result<Query<Asked>, QueryRejection>;
-type Answer = Result<Response, Refusal>;
-
-fn asked(question: Question) -> Result<Asked, Refusal> {
-    question.map(|Query(asked)| asked).map_err(|wrong| Refusal::wrong(wrong.body_text()))
-}
-
-pub async fn list(State(desk): State<Desk>, question: Question) -> Answer {
-    let asked = asked(question)?;
-    let kept = desk.feed.kept();
-    let matching = kept.iter().map(|kept| kept.synopsis.description()).filter(|about| asked.matches(about));
-    written(&matching.map(Summary::of).collect::<Vec<_>>())
-}
-
-pub async fn latest(State(desk): State<Desk>, question: Question) -> Answer {
-    Ok(text(asked(question)?.one(&desk.feed)?.json.clone()))
-}
-
-pub async fn curve(State(desk): State<Desk>, question: Question) -> Answer {
-    let asked = asked(question)?;
-    if asked.at.is_some() {
-        return Err(Refusal::wrong("a curve has its points from end to end; what it is at one: /api/v1/history?at="));
-    }
-    let kept = asked.one(&desk.feed)?;
-    let table = compute(&desk, move || on_grid(&kept.synopsis, asked.points)).await?;
-    asked.format.unwrap_or_default().write(&table)
-}
-
-pub async fn history(State(desk): State<Desk>, question: Question) -> Answer {
-    let asked = asked(question)?;
-    let (kept, point) = (asked.all(&desk.feed)?, asked.point()?);
-    let table = compute(&desk, move || over_time(&kept, &point)).await?;
-    asked.format.unwrap_or_default().write(&table)
-}
-
-pub async fn query(State(desk): State<Desk>, question: Question) -> Answer {
-    let asked = asked(question)?;
-    let kept = asked.one(&desk.feed)?;
-    let function = match asked.ask {
-        Some(function) if function.len() <= LONGEST => function,
-        Some(_) => return Err(Refusal::wrong(format!("an expression has at most {LONGEST} bytes"))),
-        None => return Err(Refusal::wrong("ask for something, as in ask=exp(-x^2)")),
+pub async fn query(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = parse(request)?;
+    let cached = parameters.one(&state.feed)?;
+    let function = match parameters.ask {
+        Some(function) if function.len() <= MAX_EXPRESSION => function,
+        Some(_) => return Err(ApiError::bad_request(format!("an expression has at most {MAX_EXPRESSION} bytes"))),
+        None => return Err(ApiError::bad_request("the parameter 'ask' is missing, for example ask=exp(-x^2)")),
     };
-    let answer = compute(&desk, move || {
-        let answer = kept.synopsis.answer(&query::Query::expression(&function, &kept.synopsis)?)?;
-        Ok(answer.in_context(&function, kept.synopsis.description()))
+    let answer = compute(&state, move || {
+        let answer = cached.synopsis.answer(&query::Query::expression(&function, &cached.synopsis)?)?;
+        Ok(answer.in_context(&function, cached.synopsis.description()))
     });
-    written(&answer.await?)
+    serialized(&answer.await?)
 }
 
-/// Computes beside the loop that serves, a few questions at a time.
+fn parse(request: Request) -> Result<Parameters, ApiError> {
+    request.map(|Query(parameters)| parameters).map_err(|error| ApiError::bad_request(error.body_text()))
+}
+
+/// A response of JSON text.
+fn json(text: String) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+fn serialized(value: &impl Serialize) -> Answer {
+    let text = serde_json::to_string(value);
+    text.map(json).map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
+}
+
+fn formatted(table: &Table, format: Option<Format>) -> Answer {
+    match format.unwrap_or_default() {
+        Format::Json => serialized(table),
+        Format::Csv => Ok(table.csv()),
+    }
+}
+
+/// Computes outside the event loop, a few requests at a time.
 async fn compute<T: Send + 'static>(
-    desk: &Desk,
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    let failed = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "this cannot be computed; please report it");
-    let turn = desk.work.clone().acquire_owned().await;
-    let turn = turn.map_err(|_| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "stopping"))?;
-    // The turn is over when the work is, even where whoever asked has hung up.
+    state: &ServerState,
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let failed = |_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "this cannot be computed; please report it");
+    let permit = state.computations.clone().acquire_owned().await;
+    let permit = permit.map_err(|_| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping"))?;
+    // The permit is held until the work is done, even if the client has disconnected.
     let work = move || {
         let done = work();
-        drop(turn);
+        drop(permit);
         done
     };
     tokio::task::spawn_blocking(work).await.map_err(failed)?
-}
-
-impl Format {
-    fn write(self, table: &Table) -> Answer {
-        match self {
-            Format::Json => written(table),
-            Format::Csv => Ok(table.csv()),
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -189,81 +137,7 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// What was given; an empty text is nothing, as a form sends it.
-fn given(text: &Option<String>) -> Option<&str> {
-    text.as_deref().filter(|text| !text.is_empty())
-}
-
-impl Asked {
-    fn matches(&self, about: &Description) -> bool {
-        given(&self.pipeline).is_none_or(|pipeline| about.pipeline == pipeline)
-            && given(&self.release).is_none_or(|release| about.release == release)
-            && given(&self.key).is_none_or(|key| about.key.as_deref() == Some(key))
-    }
-
-    /// Those of the one release and key that was asked for, the newest window last; never none.
-    fn all(&self, feed: &Feed) -> Result<Vec<Arc<Kept>>, Refusal> {
-        let mut kept = feed.kept();
-        let groups = |kept: &[Arc<Kept>]| kept.iter().map(|kept| group(kept.synopsis.description())).collect();
-        let there: BTreeSet<Group> = groups(&kept);
-        kept.retain(|kept| self.matches(kept.synopsis.description()));
-        let found: BTreeSet<Group> = groups(&kept);
-        match found.len() {
-            0 if there.is_empty() => Err(Refusal::new(StatusCode::NOT_FOUND, "there is no synopsis yet")),
-            0 => Err(Refusal::new(StatusCode::NOT_FOUND, format!("there is none of this; there are {}", some(&there)))),
-            1 => Ok(kept),
-            _ => Err(Refusal::wrong(format!("say of which, with release= and key= (and pipeline=): {}", some(&found)))),
-        }
-    }
-
-    /// The one of the window that was asked for, or the newest.
-    fn one(&self, feed: &Feed) -> Result<Arc<Kept>, Refusal> {
-        let mut kept = self.all(feed)?;
-        if let Some(window) = given(&self.window) {
-            let start =
-                Timestamp::try_from(window.to_owned()).map_err(|why| Refusal::wrong(format!("window: {why}")))?;
-            // Windows that overlap are told apart by their newest part.
-            let newest = |about: &Description| about.panes.map(|panes| panes.newest.start);
-            let is_newest = kept.iter().any(|kept| newest(kept.synopsis.description()) == Some(start));
-            kept.retain(|kept| {
-                let about = kept.synopsis.description();
-                if is_newest { newest(about) == Some(start) } else { about.window.start == start }
-            });
-        }
-        let none = || Refusal::new(StatusCode::NOT_FOUND, "no window that is kept starts then; see /api/v1/synopses");
-        kept.pop().ok_or_else(none)
-    }
-
-    fn point(&self) -> Result<Vec<f64>, Refusal> {
-        let at =
-            given(&self.at).ok_or_else(|| Refusal::wrong("say where, one number an axis, as in at=15 or at=15,3"))?;
-        let number = |part: &str| {
-            let number = part.trim().parse::<f64>();
-            number.map_err(|_| Refusal::wrong(format!("at: '{part}' is not a number")))
-        };
-        at.split(',').map(number).collect()
-    }
-}
-
-/// Pipeline, release and key.
-type Group = (String, String, Option<String>);
-
-fn group(about: &Description) -> Group {
-    (about.pipeline.clone(), about.release.clone(), about.key.clone())
-}
-
-/// The first of them, in words.
-fn some(groups: &BTreeSet<Group>) -> String {
-    let name = |(pipeline, release, key): &Group| {
-        let key = key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
-        format!("{release} of {pipeline}{key}")
-    };
-    let names: Vec<String> = groups.iter().take(NAMED).map(name).collect();
-    let more = groups.len().saturating_sub(NAMED);
-    names.join("; ") + &if more > 0 { format!("; and {more} more") } else { String::new() }
-}
-
-/// The columns of an axis' coordinates; one that is called as a column of the values is marked.
+/// The columns of the coordinates. An axis with the name of a value column gets the prefix `at.`.
 fn axes(about: &Description) -> impl Iterator<Item = String> {
     let taken = |column: &str| ["value", "lower", "upper"].contains(&column);
     about
@@ -274,13 +148,15 @@ fn axes(about: &Description) -> impl Iterator<Item = String> {
 
 const VALUES: [&str; 3] = ["value", "lower", "upper"];
 
-fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, Refusal> {
+fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> {
     let about = synopsis.description();
     let evaluator = synopsis.evaluator(about.order)?;
-    let points = points.or(POINTS.get(about.domain.len() - 1).copied()).unwrap_or(2);
+    let points = points.or(DEFAULT_POINTS.get(about.domain.len() - 1).copied()).unwrap_or(2);
     let axes_in_all = u32::try_from(about.domain.len()).unwrap_or(u32::MAX);
-    if points < 2 || u64::from(points).checked_pow(axes_in_all).is_none_or(|rows| rows > MOST_ROWS) {
-        return Err(Refusal::wrong(format!("points: from 2 an axis, and no more than {MOST_ROWS} rows in all")));
+    if points < 2 || u64::from(points).checked_pow(axes_in_all).is_none_or(|rows| rows > MAX_ROWS) {
+        return Err(ApiError::bad_request(format!(
+            "points must be at least 2 for each axis, and give at most {MAX_ROWS} rows in all"
+        )));
     }
     let row = |point: Vec<f64>| {
         let (value, half) = (evaluator.evaluate(&point)?, synopsis.half_width(&point)?);
@@ -290,8 +166,8 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, Refusal> {
     Ok(Table { columns: axes(about).chain(VALUES.map(str::to_owned)).collect(), rows })
 }
 
-/// An error only where the newest has no value there: older ones may have had another domain.
-fn over_time(kept: &[Arc<Kept>], point: &[f64]) -> Result<Table, Refusal> {
+/// Fails only if the newest synopsis has no value there: older ones may have had another domain.
+fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, ApiError> {
     let row = |synopsis: &Synopsis| {
         let about = synopsis.description();
         let (value, half) = (synopsis.evaluate(point)?, synopsis.half_width(point)?);
@@ -299,7 +175,7 @@ fn over_time(kept: &[Arc<Kept>], point: &[f64]) -> Result<Table, Refusal> {
         Ok(times.into_iter().chain([value, value - half, value + half].map(Cell::Number)).collect())
     };
     let mut rows: Vec<Result<Vec<Cell>, crate::synopsis::Error>> =
-        kept.iter().map(|kept| row(&kept.synopsis)).collect();
+        synopses.iter().map(|cached| row(&cached.synopsis)).collect();
     if let Some(Err(error)) = rows.pop_if(|newest| newest.is_err()) {
         return Err(error.into());
     }

@@ -1,5 +1,5 @@
-//! The dashboard: the page, the synopses that it shows as they come, and the same as rows for other programs. GET only, no
-//! cookies, nothing from elsewhere; released synopses and nothing else.
+//! The dashboard: the page, a stream of synopses for it, and an API for programs. It answers GET only, sets no cookies, loads
+//! nothing from other sites, and shows released synopses and nothing else.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -13,18 +13,19 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Semaphore;
 
-use super::api::Refusal;
+use super::api_error::ApiError;
+use super::state::ServerState;
 use super::{Error, api, events, page};
 use crate::feed::Feed;
 
-/// Connections at a time, and how many of them may be open event streams, of all browsers together: with those of the probes
-/// far fewer than a process may usually have files open.
-const CONNECTIONS: usize = 300;
-const READERS: usize = 200;
-/// Questions that are computed at a time: the others wait, and nothing else does.
-const AT_A_TIME: usize = 2;
+/// Concurrent connections, and how many of them may be event streams. Together with the probes' connections this stays far
+/// below the usual limit on open files.
+const MAX_CONNECTIONS: usize = 300;
+const MAX_STREAMS: usize = 200;
+/// Concurrent computations. More of them wait; other requests do not.
+const MAX_COMPUTATIONS: usize = 2;
 
-/// On every answer. A page that somebody smuggled something into could neither run it nor send anything anywhere.
+/// On every response. Text injected into the page could neither run nor be sent to another site.
 const HEADERS: [(HeaderName, &str); 4] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -36,21 +37,21 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CACHE_CONTROL, "no-cache"),
 ];
 
-/// What every answer needs.
-#[derive(Clone)]
-pub(super) struct Desk {
-    pub feed: Arc<Feed>,
-    pub readers: Arc<Semaphore>,
-    pub work: Arc<Semaphore>,
-}
-
 /// Serves until the process ends.
+///
+/// # Errors
+///
+/// If the listener fails.
 pub async fn serve(listener: TcpListener, feed: Arc<Feed>) -> Result<(), Error> {
-    super::serve(listener, CONNECTIONS, routes(feed)).await
+    super::serve(listener, MAX_CONNECTIONS, routes(feed)).await
 }
 
 fn routes(feed: Arc<Feed>) -> Router {
-    let desk = Desk { feed, readers: Arc::new(Semaphore::new(READERS)), work: Arc::new(Semaphore::new(AT_A_TIME)) };
+    let state = ServerState {
+        feed,
+        streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        computations: Arc::new(Semaphore::new(MAX_COMPUTATIONS)),
+    };
     let pages = page::FILES
         .iter()
         .fold(Router::new(), |routes, file| routes.route(file.path, get(move || async move { file })));
@@ -61,23 +62,24 @@ fn routes(feed: Arc<Feed>) -> Router {
         .route("/api/v1/curve", get(api::curve))
         .route("/api/v1/history", get(api::history))
         .route("/api/v1/query", get(api::query))
-        .fallback(async || Refusal::new(StatusCode::NOT_FOUND, "there is nothing here"))
-        .method_not_allowed_fallback(async || Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered"))
-        .with_state(desk)
-        .layer(map_response(strict))
-        .layer(from_fn(own))
+        .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "there is nothing here"))
+        .method_not_allowed_fallback(async || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered"))
+        .with_state(state)
+        .layer(map_response(add_headers))
+        .layer(from_fn(refuse_cross_site))
 }
 
-/// Other sites in the same browser may link to the page; they may not make it compute.
-async fn own(request: Request, next: Next) -> Response {
-    let is_foreign = request.headers().get("sec-fetch-site").is_some_and(|site| site == "cross-site");
-    if is_foreign && request.uri().path().starts_with("/api/") {
-        return Refusal::new(StatusCode::FORBIDDEN, "another site asks: open the page itself").into_response();
+/// Other sites may link to the page, but scripts of other sites may not call the API.
+async fn refuse_cross_site(request: Request, next: Next) -> Response {
+    let is_cross_site = request.headers().get("sec-fetch-site").is_some_and(|site| site == "cross-site");
+    if is_cross_site && request.uri().path().starts_with("/api/") {
+        return ApiError::new(StatusCode::FORBIDDEN, "requests from other sites are refused: open the page itself")
+            .into_response();
     }
     next.run(request).await
 }
 
-async fn strict(mut response: Response) -> Response {
+async fn add_headers(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

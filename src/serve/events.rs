@@ -1,5 +1,5 @@
-//! Server-sent events: what is kept, and then whatever comes. Each reader goes at its own pace and looks itself what is new:
-//! a slow one misses what is no longer kept, and holds up nobody.
+//! Server-sent events: first the cached synopses, then new ones as they arrive. Each client reads at its own pace: a slow one
+//! misses what has left the cache, and does not delay the others.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -14,38 +14,38 @@ use futures_util::stream;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::api::Refusal;
-use super::dashboard::Desk;
+use super::api_error::ApiError;
+use super::state::ServerState;
 use crate::clock::Timestamp;
 use crate::feed::{Cursor, Event, Feed};
 
-/// A comment that often keeps the line open, and shows the page that it is.
-const BEAT: Duration = Duration::from_secs(10);
-/// When a browser that has lost the line comes back.
+/// How often a comment is sent, which keeps the connection open and shows the page that it is alive.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// When a browser that lost the connection reconnects.
 const RETRY: Duration = Duration::from_secs(1);
 
-pub async fn stream(State(desk): State<Desk>, headers: HeaderMap) -> Response {
-    let Ok(permit) = desk.readers.clone().try_acquire_owned() else {
-        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close some").into_response();
+pub async fn stream(State(state): State<ServerState>, headers: HeaderMap) -> Response {
+    let Ok(permit) = state.streams.clone().try_acquire_owned() else {
+        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close some").into_response();
     };
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let cursor = last.map_or_else(Cursor::default, |id| cursor(&desk.feed, id));
-    let reader = Reader {
-        changes: desk.feed.changes(),
-        waiting: VecDeque::from([hello(&desk.feed, cursor)]),
-        feed: desk.feed,
+    let cursor = last.map_or_else(Cursor::default, |id| cursor(&state.feed, id));
+    let events = EventStream {
+        changes: state.feed.changes(),
+        waiting: VecDeque::from([hello(&state.feed, cursor)]),
+        feed: state.feed,
         cursor,
         _permit: permit,
     };
-    let events = stream::unfold(reader, async |reader| {
-        reader.next().await.map(|(event, reader)| (Ok::<_, Infallible>(event), reader))
+    let events = stream::unfold(events, async |events| {
+        events.next().await.map(|(event, rest)| (Ok::<_, Infallible>(event), rest))
     });
-    // Some proxies collect an answer before they pass it on; this asks them not to.
-    ([("x-accel-buffering", "no")], Sse::new(events).keep_alive(KeepAlive::new().interval(BEAT).text("beat")))
+    // Asks proxies not to buffer the stream.
+    ([("x-accel-buffering", "no")], Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("beat")))
         .into_response()
 }
 
-/// Where a browser that comes back has been; at the beginning, where it was shown another feed.
+/// Where a reconnecting browser resumes; at the beginning if its last event came from another feed.
 fn cursor(feed: &Feed, id: &str) -> Cursor {
     let number = id.strip_prefix(feed.instance()).and_then(|rest| rest.strip_prefix('-')?.parse().ok());
     number.map_or_else(Cursor::default, Cursor::after)
@@ -56,12 +56,12 @@ fn hello(feed: &Feed, cursor: Cursor) -> sse::Event {
         "now": Timestamp::now(),
         "version": env!("CARGO_PKG_VERSION"),
         "source": feed.origin(),
-        "history": feed.left(cursor),
+        "history": feed.remaining(cursor),
     });
     sse::Event::default().event("hello").retry(RETRY).data(hello.to_string())
 }
 
-struct Reader {
+struct EventStream {
     feed: Arc<Feed>,
     cursor: Cursor,
     changes: watch::Receiver<()>,
@@ -69,13 +69,13 @@ struct Reader {
     _permit: OwnedSemaphorePermit,
 }
 
-impl Reader {
+impl EventStream {
     async fn next(mut self) -> Option<(sse::Event, Self)> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
                 return Some((event, self));
             }
-            // Before looking, so that what comes in between is not slept through.
+            // Before reading the feed, so that a change in between is not missed.
             self.changes.mark_unchanged();
             let (events, cursor) = self.feed.since(self.cursor);
             self.cursor = cursor;

@@ -1,29 +1,36 @@
-//! What is served over HTTP: `/metrics`, `/healthz` and `/readyz` of a worker, and the dashboard of a [`crate::feed::Feed`].
+//! HTTP: `/metrics`, `/healthz` and `/readyz` of a worker, and the dashboard of a [`crate::feed::Feed`].
 
 mod api;
+mod api_error;
+mod connection_limiter;
 pub mod dashboard;
-mod door;
 mod events;
 mod page;
+mod parameters;
 pub mod probes;
+mod state;
 mod table;
 
 use std::net::{SocketAddr, TcpListener};
 
 use axum::Router;
 
-use self::door::Door;
+use self::connection_limiter::ConnectionLimiter;
 
-/// Why nothing can be served.
+/// Why the HTTP server cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot listen on {address}: {source}; change {setting}")]
     Listen { address: SocketAddr, setting: &'static str, source: std::io::Error },
-    #[error("serving stopped: {0}")]
+    #[error("the HTTP server stopped: {0}")]
     Stopped(std::io::Error),
 }
 
-/// Takes the address that `setting` names, so that a wrong one is an error before anything starts.
+/// Binds the address of the setting `setting`, before anything else starts.
+///
+/// # Errors
+///
+/// If the address cannot be bound.
 pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, Error> {
     let listen = || {
         let listener = TcpListener::bind(address)?;
@@ -33,8 +40,8 @@ pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener,
     listen().map_err(|source| Error::Listen { address, setting, source })
 }
 
-/// Serves `most` connections at a time, until the process ends.
-async fn serve(listener: TcpListener, most: usize, routes: Router) -> Result<(), Error> {
+/// Serves up to `max_connections` at a time, until the process ends.
+async fn serve(listener: TcpListener, max_connections: usize, routes: Router) -> Result<(), Error> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Stopped)?;
-    axum::serve(Door::new(listener, most), routes).await.map_err(Error::Stopped)
+    axum::serve(ConnectionLimiter::new(listener, max_connections), routes).await.map_err(Error::Stopped)
 }

@@ -1,4 +1,4 @@
-//! The page, and the module that it evaluates synopses with: part of the program, so that nothing has to be found.
+//! The page, and the JavaScript client that it evaluates synopses with, embedded in the program.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;

@@ -13,47 +13,51 @@ use super::Error;
 use crate::metrics::Metrics;
 use crate::pipeline::Health;
 
-/// Connections at a time.
-const CONNECTIONS: usize = 64;
+/// Concurrent connections.
+const MAX_CONNECTIONS: usize = 64;
 
 #[derive(Clone)]
-struct Shared {
+struct WorkerState {
     metrics: Metrics,
     health: Arc<Health>,
 }
 
 /// Serves until the process ends.
+///
+/// # Errors
+///
+/// If the listener fails.
 pub async fn serve(listener: TcpListener, metrics: Metrics, health: Arc<Health>) -> Result<(), Error> {
     let routes = Router::new()
         .route("/metrics", get(scrape))
         .route("/healthz", get(live))
         .route("/readyz", get(ready))
-        .with_state(Shared { metrics, health });
-    super::serve(listener, CONNECTIONS, routes).await
+        .with_state(WorkerState { metrics, health });
+    super::serve(listener, MAX_CONNECTIONS, routes).await
 }
 
-async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {
-    shared.health.show(&shared.metrics);
-    match shared.metrics.render() {
+async fn scrape(State(state): State<WorkerState>) -> impl IntoResponse {
+    state.health.show(&state.metrics);
+    match state.metrics.render() {
         Ok(text) => (StatusCode::OK, [("content-type", "text/plain; version=0.0.4")], text),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, [("content-type", "text/plain")], error.to_string()),
     }
 }
 
-/// Alive while the loops turn: a broker that is down must not restart the worker.
-async fn live(State(shared): State<Shared>) -> impl IntoResponse {
-    if shared.health.is_alive() {
+/// Alive while the loops run: an unreachable broker must not restart the worker.
+async fn live(State(state): State<WorkerState>) -> impl IntoResponse {
+    if state.health.is_alive() {
         (StatusCode::OK, "alive\n")
     } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "a loop hangs\n")
+        (StatusCode::SERVICE_UNAVAILABLE, "a loop of the worker hangs\n")
     }
 }
 
-/// Ready once everything was seen to work. Says what is missing, never a lag or an offset.
-async fn ready(State(shared): State<Shared>) -> impl IntoResponse {
-    let missing = shared.health.missing();
+/// Ready once every part has worked. Names what is missing, never a lag or an offset.
+async fn ready(State(state): State<WorkerState>) -> impl IntoResponse {
+    let missing = state.health.missing();
     if missing.is_empty() {
-        (StatusCode::OK, format!("ready{}\n", shared.health.remark()))
+        (StatusCode::OK, format!("ready{}\n", state.health.remark()))
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {}\n", missing.join(", ")))
     }

@@ -1,4 +1,4 @@
-//! Rows for other programs, as JSON or CSV.
+//! A table for other programs, as JSON or CSV.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -34,19 +34,19 @@ impl Serialize for Table {
 }
 
 impl Table {
-    /// As RFC 4180 has it.
+    /// CSV as defined by RFC 4180.
     pub fn csv(&self) -> Response {
         let line = |cells: Vec<String>| cells.join(",") + "\r\n";
         let mut text = line(self.columns.iter().map(|name| quoted(name)).collect());
         for row in &self.rows {
-            text += &line(row.iter().map(Cell::written).collect());
+            text += &line(row.iter().map(Cell::to_csv).collect());
         }
         ([(CONTENT_TYPE, "text/csv; charset=utf-8; header=present")], text).into_response()
     }
 }
 
 impl Cell {
-    fn written(&self) -> String {
+    fn to_csv(&self) -> String {
         match self {
             Cell::Number(number) => number.to_string(),
             Cell::Text(text) => quoted(text),

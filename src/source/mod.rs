@@ -10,8 +10,6 @@ pub mod files;
 #[cfg(feature = "worker")]
 pub mod kafka;
 pub(crate) mod rows;
-#[cfg(feature = "worker")]
-mod watch;
 
 use std::collections::BTreeMap;
 #[cfg(feature = "worker")]

@@ -1,5 +1,5 @@
-//! Who is let in: so many connections at a time, and none that is silent for long. Whoever opens a thousand must not take the
-//! files that the ledger needs.
+//! Limits the number of connections, and closes idle ones: a client that opens a thousand must not exhaust the file descriptors
+//! that the ledger needs.
 
 use std::future::Future;
 use std::io;
@@ -15,35 +15,38 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How long a connection may neither bring nor take anything. Open event streams are written to more often.
-const SILENCE: Duration = Duration::from_secs(60);
+/// How long a connection may stay idle in both directions. Event streams are written to more often.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A listener that lets in no more than so many; the others wait outside.
-pub struct Door {
+/// A listener that accepts a limited number of connections; further ones wait in the backlog.
+pub struct ConnectionLimiter {
     listener: TcpListener,
-    places: Arc<Semaphore>,
-    silence: Duration,
+    permits: Arc<Semaphore>,
+    idle_timeout: Duration,
 }
 
-impl Door {
-    pub fn new(listener: TcpListener, most: usize) -> Self {
-        Door { listener, places: Arc::new(Semaphore::new(most)), silence: SILENCE }
+impl ConnectionLimiter {
+    pub fn new(listener: TcpListener, max: usize) -> Self {
+        ConnectionLimiter { listener, permits: Arc::new(Semaphore::new(max)), idle_timeout: IDLE_TIMEOUT }
     }
 }
 
-impl Listener for Door {
-    type Io = Guest;
+impl Listener for ConnectionLimiter {
+    type Io = TimedStream;
     type Addr = SocketAddr;
 
-    async fn accept(&mut self) -> (Guest, SocketAddr) {
+    async fn accept(&mut self) -> (TimedStream, SocketAddr) {
         loop {
             // The semaphore is never closed.
-            let Ok(place) = self.places.clone().acquire_owned().await else { continue };
+            let Ok(permit) = self.permits.clone().acquire_owned().await else { continue };
             let (stream, address) = Listener::accept(&mut self.listener).await;
-            // Events are small and must not wait for more; where this fails they are late, not lost.
+            // Events are small and must not wait for more data; if this fails they are late, not lost.
             drop(stream.set_nodelay(true));
-            let silence = self.silence;
-            return (Guest { stream, silence, end: Box::pin(sleep(silence)), _place: place }, address);
+            let idle_timeout = self.idle_timeout;
+            return (
+                TimedStream { stream, idle_timeout, deadline: Box::pin(sleep(idle_timeout)), _permit: permit },
+                address,
+            );
         }
     }
 
@@ -52,39 +55,41 @@ impl Listener for Door {
     }
 }
 
-/// A connection that ends when nothing has gone either way for some time.
-pub struct Guest {
+/// A connection that times out when nothing was read or written for some time.
+pub struct TimedStream {
     stream: TcpStream,
-    silence: Duration,
-    end: Pin<Box<Sleep>>,
-    _place: OwnedSemaphorePermit,
+    idle_timeout: Duration,
+    deadline: Pin<Box<Sleep>>,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Guest {
-    fn heed<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+impl TimedStream {
+    fn with_timeout<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         match done {
             Poll::Ready(done) => {
-                let end = Instant::now() + self.silence;
-                self.end.as_mut().reset(end);
+                let deadline = Instant::now() + self.idle_timeout;
+                self.deadline.as_mut().reset(deadline);
                 Poll::Ready(done)
             }
-            Poll::Pending if self.end.as_mut().poll(cx).is_ready() => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending if self.deadline.as_mut().poll(cx).is_ready() => {
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
-impl AsyncRead for Guest {
+impl AsyncRead for TimedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.stream).poll_read(cx, into);
-        self.heed(cx, done)
+        self.with_timeout(cx, done)
     }
 }
 
-impl AsyncWrite for Guest {
+impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.heed(cx, done)
+        self.with_timeout(cx, done)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -112,18 +117,18 @@ mod tests {
         runtime.block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
-            let silence = Duration::from_millis(300);
-            let mut door = Door { silence, ..Door::new(listener, 2) };
+            let idle_timeout = Duration::from_millis(300);
+            let mut limiter = ConnectionLimiter { idle_timeout, ..ConnectionLimiter::new(listener, 2) };
             let _silent = [TcpStream::connect(address).unwrap(), TcpStream::connect(address).unwrap()];
-            let (mut first, _) = door.accept().await;
-            let (second, _) = door.accept().await;
+            let (mut first, _) = limiter.accept().await;
+            let (second, _) = limiter.accept().await;
             let _third = TcpStream::connect(address).unwrap();
-            assert!(tokio::time::timeout(silence / 3, door.accept()).await.is_err(), "no place");
+            assert!(tokio::time::timeout(idle_timeout / 3, limiter.accept()).await.is_err(), "no place");
             let mut byte = [0; 1];
             let read = poll_fn(|cx| Pin::new(&mut first).poll_read(cx, &mut ReadBuf::new(&mut byte))).await;
             assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
             drop((first, second));
-            assert!(tokio::time::timeout(SILENCE, door.accept()).await.is_ok(), "a place is free again");
+            assert!(tokio::time::timeout(IDLE_TIMEOUT, limiter.accept()).await.is_ok(), "a place is free again");
         });
     }
 
@@ -133,7 +138,7 @@ mod tests {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         let routes = Router::new().route("/", axum::routing::get(async || "here"));
-        runtime.spawn(axum::serve(Door::new(listener, 1), routes).into_future());
+        runtime.spawn(axum::serve(ConnectionLimiter::new(listener, 1), routes).into_future());
         for _ in 0..3 {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();

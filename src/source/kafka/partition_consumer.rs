@@ -1,9 +1,6 @@
-//! Records from the partitions of a Kafka topic.
-//!
-//! Partitions are assigned by hand and nothing is committed to the broker: where to read from follows from the ledger.
-//! Offsets only say how far to read; which window a record belongs to depends on the record alone.
+//! A consumer of all partitions of a topic, each from a given offset.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -11,180 +8,21 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
+use super::params::{OnBadMessage, Params};
 use crate::clock::Timestamp;
-use crate::kafka::Broker;
 use crate::kafka::ErrorContext;
-use crate::kafka::topic::{self, Topic};
 use crate::source::decode::decode;
-use crate::source::watch::{Survey, Watch};
-use crate::source::{Columns, Error, Event, Positions, Source};
-
-/// What to read and how to judge it.
-#[derive(Clone, Debug)]
-pub struct Params {
-    pub broker: Broker,
-    pub topic: String,
-    /// More than the clocks and replicas of the brokers lag: end offsets are taken this long after a cutoff.
-    pub clock_slack: Duration,
-    /// Accept `CreateTime` topics: producers then decide what belongs to a window.
-    pub trust_producer_time: bool,
-    pub on_bad_message: OnBadMessage,
-    /// Broken messages that the operator has accepted to lose: (partition, offset).
-    pub skip: BTreeSet<(i32, i64)>,
-    /// Input that the broker deleted unread and that the operator has accepted to lose.
-    pub lost: Vec<Lost>,
-}
-
-/// What happens at a message that cannot be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnBadMessage {
-    Stop,
-    Skip,
-}
-
-/// Offsets `from..to` of a partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
-    pub partition: i32,
-    pub from: i64,
-    pub to: i64,
-}
-
-/// A topic that is read from.
-pub struct Kafka {
-    params: Params,
-    columns: Columns,
-    topic: Topic,
-    stamped_by_broker: bool,
-    clock: fn() -> Timestamp,
-    survey: Survey,
-    watch: Watch,
-    reading: Option<Reading>,
-}
-
-impl Kafka {
-    /// Connects, and refuses a topic whose records could be bent or vanish. Reading starts with [`Source::rewind`].
-    pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
-        let topic = topic::describe(&params.broker, &params.topic)?;
-        let setting = |name| topic.settings.get(name).map_or("", String::as_str);
-        let stamped_by_broker = setting("message.timestamp.type") == "LogAppendTime";
-        if !stamped_by_broker && !params.trust_producer_time {
-            return Err(Error::ProducerTime { topic: params.topic });
-        }
-        if setting("cleanup.policy").contains("compact") {
-            return Err(Error::Compacted { topic: params.topic });
-        }
-        let watcher = Survey::new(&params.broker, &params.topic)?;
-        let watch = Watch::start(watcher, &topic, params.clock_slack, stamped_by_broker, clock)?;
-        let survey = Survey::new(&params.broker, &params.topic)?;
-        Ok(Kafka { params, columns, topic, stamped_by_broker, clock, survey, watch, reading: None })
-    }
-
-    /// The topic as it was when it was opened.
-    pub fn topic(&self) -> &Topic {
-        &self.topic
-    }
-
-    /// Where to start in a partition that keeps `low..high`, given the first message with a timestamp of at least `since`.
-    fn start(
-        &self,
-        partition: i32,
-        (low, high): (i64, i64),
-        since: Timestamp,
-        first: Option<i64>,
-    ) -> Result<i64, Error> {
-        // Stamped by the broker, nothing that is there or was deleted can be from later than its clock.
-        let is_ahead = self.stamped_by_broker && since > (self.clock)().plus(self.params.clock_slack);
-        // A message that is too old to matter is still kept: nothing that matters was deleted before it.
-        let is_whole = match first {
-            Some(first) => first > low,
-            None => low < high || is_ahead,
-        };
-        let from = self.accepted(partition);
-        if low == 0 || is_whole || low <= from {
-            return Ok(first.unwrap_or(low).max(low));
-        }
-        Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low })
-    }
-
-    /// The offset up to which the operator has accepted the loss of everything.
-    fn accepted(&self, partition: i32) -> i64 {
-        let mut lost: Vec<_> = self.params.lost.iter().filter(|lost| lost.partition == partition).collect();
-        lost.sort_unstable_by_key(|lost| lost.from);
-        lost.iter().fold(0, |to, lost| if lost.from <= to { to.max(lost.to) } else { to })
-    }
-
-    fn recreated(&self, why: String) -> Error {
-        Error::Recreated { topic: self.params.topic.clone(), why }
-    }
-}
-
-impl Source for Kafka {
-    fn rewind(&mut self, since: Timestamp, recorded: &Positions) -> Result<(), Error> {
-        // A new client each time: nothing that the old one has fetched can turn up again.
-        if let Some(Reading { consumer, .. }) = self.reading.take() {
-            // Closing may wait for the broker.
-            std::thread::spawn(move || drop(consumer));
-        }
-        let numbers = self.survey.partitions(&self.topic.id)?;
-        if let Some(gone) = recorded.0.keys().find(|partition| !numbers.contains(partition)) {
-            return Err(self.recreated(format!("partition {gone} is gone")));
-        }
-        let first = self.survey.first_since(since, &numbers)?;
-        let mut partitions = BTreeMap::new();
-        for &partition in &numbers {
-            let (low, high) = self.survey.watermarks(partition)?;
-            if let Some(end) = recorded.0.get(&partition).filter(|end| **end > high) {
-                return Err(self.recreated(format!("partition {partition} ends at {high}, and was read up to {end}")));
-            }
-            let start = self.start(partition, (low, high), since, first.get(&partition).copied().flatten())?;
-            partitions.insert(partition, Partition { start, next: start, is_held: false, stuck: None });
-        }
-        self.reading = Some(Reading::start(&self.params, partitions)?);
-        self.watch.reads(numbers);
-        Ok(())
-    }
-
-    fn next(&mut self, until: Option<&Positions>, patience: Duration) -> Result<Event, Error> {
-        if let Some(why) = self.watch.alarm()? {
-            return Ok(Event::Reset { why });
-        }
-        match &mut self.reading {
-            Some(reading) => reading.next(&self.params, &self.columns, until, patience),
-            None => Ok(Event::Reset { why: "reading has not started".to_owned() }),
-        }
-    }
-
-    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error> {
-        Ok(self.watch.ends(cutoff))
-    }
-
-    fn reached(&self, ends: &Positions) -> Result<bool, Error> {
-        let Some(reading) = &self.reading else { return Ok(false) };
-        let is_past =
-            |(partition, end): (&i32, &i64)| reading.partitions.get(partition).is_some_and(|p| p.at() >= *end);
-        // The client is asked only where nothing comes any more: what is left may be marks of transactions.
-        if !reading.is_idle || ends.0.iter().all(is_past) {
-            return Ok(ends.0.iter().all(is_past));
-        }
-        let positions = reading.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
-        Ok(ends.0.iter().all(|(partition, end)| positions.0.get(partition).is_some_and(|at| at >= end)))
-    }
-
-    fn is_connected(&self) -> bool {
-        self.watch.connected()
-    }
-}
+use crate::source::{Columns, Error, Event, Positions};
 
 /// A consumer of all partitions, from a start.
-struct Reading {
+pub(super) struct PartitionConsumer {
     consumer: BaseConsumer<ErrorContext>,
-    partitions: BTreeMap<i32, Partition>,
+    pub partitions: BTreeMap<i32, Partition>,
     /// Nothing came when it was last asked for.
-    is_idle: bool,
+    pub is_idle: bool,
 }
 
-struct Partition {
+pub(super) struct Partition {
     start: i64,
     /// The offset after the last message.
     next: i64,
@@ -194,8 +32,8 @@ struct Partition {
     stuck: Option<(i64, String)>,
 }
 
-impl Reading {
-    fn start(params: &Params, partitions: BTreeMap<i32, Partition>) -> Result<Self, Error> {
+impl PartitionConsumer {
+    pub fn start(params: &Params, partitions: BTreeMap<i32, Partition>) -> Result<Self, Error> {
         let failed = |e| params.broker.failed(&params.topic, &e);
         let settings = [
             // A consumer needs a group to be given partitions by hand, but it neither joins it nor commits to it.
@@ -215,10 +53,10 @@ impl Reading {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        Ok(Reading { consumer, partitions, is_idle: false })
+        Ok(PartitionConsumer { consumer, partitions, is_idle: false })
     }
 
-    fn next(
+    pub fn next(
         &mut self,
         params: &Params,
         columns: &Columns,
@@ -228,7 +66,7 @@ impl Reading {
         self.hold(&params.topic, until).map_err(|e| params.broker.failed(&params.topic, &e))?;
         let deadline = Instant::now() + patience;
         loop {
-            let Reading { consumer, partitions, is_idle } = self;
+            let PartitionConsumer { consumer, partitions, is_idle } = self;
             let polled = consumer.poll(deadline.saturating_duration_since(Instant::now()));
             *is_idle = polled.is_none();
             let event = match polled {
@@ -273,7 +111,7 @@ impl Reading {
     }
 
     /// Where reading is. The client's own position passes the marks of transactions, which are never handed out.
-    fn positions(&self) -> Result<Positions, KafkaError> {
+    pub fn positions(&self) -> Result<Positions, KafkaError> {
         let mut positions: BTreeMap<i32, i64> = self.partitions.iter().map(|(number, p)| (*number, p.next)).collect();
         for at in self.consumer.position()?.elements() {
             if let (Offset::Offset(offset), Some(position)) = (at.offset(), positions.get_mut(&at.partition())) {
@@ -290,8 +128,12 @@ impl Reading {
 }
 
 impl Partition {
+    pub fn from(start: i64) -> Self {
+        Partition { start, next: start, is_held: false, stuck: None }
+    }
+
     /// The offset before which everything was handed out.
-    fn at(&self) -> i64 {
+    pub fn at(&self) -> i64 {
         self.stuck.as_ref().map_or(self.next, |(offset, _)| *offset)
     }
 

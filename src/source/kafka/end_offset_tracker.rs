@@ -4,13 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::{Offset, TopicPartitionList};
-
+use super::topic_inspector::TopicInspector;
 use crate::clock::Timestamp;
-use crate::kafka::broker::REQUEST_TIMEOUT;
-use crate::kafka::topic::{self, Topic};
-use crate::kafka::{self, Broker, ErrorContext};
+use crate::kafka;
+use crate::kafka::topic::Topic;
 use crate::source::{Error, Positions};
 
 /// How often the topic's id and partitions are looked at between cutoffs.
@@ -21,58 +18,6 @@ const RETRY: Duration = Duration::from_secs(1);
 const LATE: Duration = Duration::from_secs(1);
 /// How many ends are kept for being asked again.
 const KEPT: usize = 1024;
-
-/// A client for questions about a topic: it sees what transactions have not committed yet.
-pub(super) struct Survey {
-    pub broker: Broker,
-    pub topic: String,
-    client: BaseConsumer<ErrorContext>,
-}
-
-impl Survey {
-    pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
-        let client = broker.consumer(&[("isolation.level", "read_uncommitted")]);
-        let client = client.map_err(|e| broker.failed(topic, &e))?;
-        Ok(Survey { broker: broker.clone(), topic: topic.to_owned(), client })
-    }
-
-    /// The partitions, after making sure that the topic is still the one with this id.
-    pub fn partitions(&self, id: &str) -> Result<Vec<i32>, Error> {
-        // First what tells why nobody answers.
-        let partitions = topic::partitions(&self.broker, &self.client, &self.topic)?;
-        let found = topic::id(&self.broker, self.client.client(), &self.topic)?;
-        if found != id {
-            let why = format!("its id was {id} and is {found}");
-            return Err(Error::Recreated { topic: self.topic.clone(), why });
-        }
-        Ok(partitions)
-    }
-
-    /// The first offset that is kept, and the one after the last.
-    pub fn watermarks(&self, partition: i32) -> Result<(i64, i64), kafka::Error> {
-        self.client
-            .fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT)
-            .map_err(|e| self.broker.failed(&self.topic, &e))
-    }
-
-    /// The first message of each partition that has a timestamp of at least `time`, if there is one.
-    pub fn first_since(&self, time: Timestamp, partitions: &[i32]) -> Result<BTreeMap<i32, Option<i64>>, kafka::Error> {
-        let failed = |e| self.broker.failed(&self.topic, &e);
-        let mut question = TopicPartitionList::with_capacity(partitions.len());
-        // Negative times have meanings of their own.
-        let millis = time.micros().div_euclid(1000).max(0);
-        for partition in partitions {
-            question.add_partition_offset(&self.topic, *partition, Offset::Offset(millis)).map_err(failed)?;
-        }
-        let answer = self.client.offsets_for_times(question, REQUEST_TIMEOUT).map_err(failed)?;
-        let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
-        answer
-            .elements()
-            .iter()
-            .map(|found| found.error().map(|()| (found.partition(), offset(found.offset()))).map_err(failed))
-            .collect()
-    }
-}
 
 /// What the watching thread and the reading thread tell each other.
 #[derive(Default)]
@@ -91,25 +36,25 @@ struct State {
 }
 
 /// The reading thread's side.
-pub(super) struct Watch(Arc<(Mutex<State>, Condvar)>);
+pub(super) struct EndOffsetTracker(Arc<(Mutex<State>, Condvar)>);
 
-impl Watch {
+impl EndOffsetTracker {
     /// Starts watching `topic`. Ends are taken `slack` after their cutoff, as told by `clock`.
     pub fn start(
-        survey: Survey,
+        inspector: TopicInspector,
         topic: &Topic,
         slack: Duration,
         stamped_by_broker: bool,
         clock: fn() -> Timestamp,
     ) -> Result<Self, Error> {
-        let (servers, id) = (survey.broker.servers.clone(), topic.id.clone());
+        let (servers, id) = (inspector.broker.servers.clone(), topic.id.clone());
         let shared = Arc::new((Mutex::new(State { connected: true, ..State::default() }), Condvar::new()));
-        let watcher = Watcher { shared: shared.clone(), survey, id, slack, stamped_by_broker, clock };
+        let thread = TrackerThread { shared: shared.clone(), inspector, id, slack, stamped_by_broker, clock };
         std::thread::Builder::new()
             .name("topic watch".to_owned())
-            .spawn(move || watcher.run())
+            .spawn(move || thread.run())
             .map_err(|e| kafka::Error::Unavailable { servers, why: e.to_string() })?;
-        Ok(Watch(shared))
+        Ok(EndOffsetTracker(shared))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -147,7 +92,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for EndOffsetTracker {
     // The thread may be in the middle of a question, so nobody waits for it.
     fn drop(&mut self) {
         self.state().stop = true;
@@ -166,16 +111,16 @@ struct Found {
 }
 
 /// The watching thread's side.
-struct Watcher {
+struct TrackerThread {
     shared: Arc<(Mutex<State>, Condvar)>,
-    survey: Survey,
+    inspector: TopicInspector,
     id: String,
     slack: Duration,
     stamped_by_broker: bool,
     clock: fn() -> Timestamp,
 }
 
-impl Watcher {
+impl TrackerThread {
     fn run(self) {
         let mut pause = ROUND;
         while let Some(due) = self.wait(pause) {
@@ -220,7 +165,7 @@ impl Watcher {
     }
 
     fn look(&self, due: &[Timestamp]) -> Result<Found, Error> {
-        let partitions = self.survey.partitions(&self.id)?;
+        let partitions = self.inspector.partitions(&self.id)?;
         let ends =
             due.iter().map(|cutoff| Ok((*cutoff, self.ends(*cutoff, &partitions)?))).collect::<Result<_, Error>>()?;
         Ok(Found { partitions, ends })
@@ -231,11 +176,11 @@ impl Watcher {
         let mut found = BTreeMap::new();
         // The worker was away. The high watermark would do too, but every window would stay open until it is reached.
         if self.stamped_by_broker && (self.clock)().since(time) > LATE {
-            found = self.survey.first_since(time, partitions)?;
+            found = self.inspector.first_since(time, partitions)?;
         }
         let end = |partition: &i32| match found.get(partition) {
             Some(Some(offset)) => Ok((*partition, *offset)),
-            _ => Ok((*partition, self.survey.watermarks(*partition)?.1)),
+            _ => Ok((*partition, self.inspector.watermarks(*partition)?.1)),
         };
         Ok(Positions(partitions.iter().map(end).collect::<Result<_, Error>>()?))
     }

@@ -1,0 +1,16 @@
+//! Why synopses cannot be read.
+
+use std::path::PathBuf;
+
+use crate::kafka;
+
+/// Why synopses cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Topic(#[from] kafka::Error),
+    #[error("there is no folder {path}: the worker creates it with its first synopsis")]
+    NoFolder { path: PathBuf },
+    #[error(transparent)]
+    Folder(#[from] crate::sink::Error),
+}

@@ -1,0 +1,146 @@
+//! Records from the partitions of a Kafka topic.
+//!
+//! Partitions are assigned by hand and nothing is committed to the broker: where to read from follows from the ledger.
+//! Offsets only say how far to read; which window a record belongs to depends on the record alone.
+
+mod end_offset_tracker;
+mod params;
+mod partition_consumer;
+mod topic_inspector;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use self::end_offset_tracker::EndOffsetTracker;
+pub use self::params::{Lost, OnBadMessage, Params};
+use self::partition_consumer::{Partition, PartitionConsumer};
+use self::topic_inspector::TopicInspector;
+use crate::clock::Timestamp;
+use crate::kafka::topic::{self, Topic};
+use crate::source::{Columns, Error, Event, Positions, Source};
+
+/// A topic that is read from.
+pub struct Kafka {
+    params: Params,
+    columns: Columns,
+    topic: Topic,
+    stamped_by_broker: bool,
+    clock: fn() -> Timestamp,
+    inspector: TopicInspector,
+    tracker: EndOffsetTracker,
+    consumer: Option<PartitionConsumer>,
+}
+
+impl Kafka {
+    /// Connects, and refuses a topic whose records could be bent or vanish. PartitionConsumer starts with [`Source::rewind`].
+    pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
+        let topic = topic::describe(&params.broker, &params.topic)?;
+        let setting = |name| topic.settings.get(name).map_or("", String::as_str);
+        let stamped_by_broker = setting("message.timestamp.type") == "LogAppendTime";
+        if !stamped_by_broker && !params.trust_producer_time {
+            return Err(Error::ProducerTime { topic: params.topic });
+        }
+        if setting("cleanup.policy").contains("compact") {
+            return Err(Error::Compacted { topic: params.topic });
+        }
+        let inspector = TopicInspector::new(&params.broker, &params.topic)?;
+        let tracker = EndOffsetTracker::start(inspector, &topic, params.clock_slack, stamped_by_broker, clock)?;
+        let inspector = TopicInspector::new(&params.broker, &params.topic)?;
+        Ok(Kafka { params, columns, topic, stamped_by_broker, clock, inspector, tracker, consumer: None })
+    }
+
+    /// The topic as it was when it was opened.
+    pub fn topic(&self) -> &Topic {
+        &self.topic
+    }
+
+    /// Where to start in a partition that keeps `low..high`, given the first message with a timestamp of at least `since`.
+    fn start(
+        &self,
+        partition: i32,
+        (low, high): (i64, i64),
+        since: Timestamp,
+        first: Option<i64>,
+    ) -> Result<i64, Error> {
+        // Stamped by the broker, nothing that is there or was deleted can be from later than its clock.
+        let is_ahead = self.stamped_by_broker && since > (self.clock)().plus(self.params.clock_slack);
+        // A message that is too old to matter is still kept: nothing that matters was deleted before it.
+        let is_whole = match first {
+            Some(first) => first > low,
+            None => low < high || is_ahead,
+        };
+        let from = self.accepted(partition);
+        if low == 0 || is_whole || low <= from {
+            return Ok(first.unwrap_or(low).max(low));
+        }
+        Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low })
+    }
+
+    /// The offset up to which the operator has accepted the loss of everything.
+    fn accepted(&self, partition: i32) -> i64 {
+        let mut lost: Vec<_> = self.params.lost.iter().filter(|lost| lost.partition == partition).collect();
+        lost.sort_unstable_by_key(|lost| lost.from);
+        lost.iter().fold(0, |to, lost| if lost.from <= to { to.max(lost.to) } else { to })
+    }
+
+    fn recreated(&self, why: String) -> Error {
+        Error::Recreated { topic: self.params.topic.clone(), why }
+    }
+}
+
+impl Source for Kafka {
+    fn rewind(&mut self, since: Timestamp, recorded: &Positions) -> Result<(), Error> {
+        // A new client each time: nothing that the old one has fetched can turn up again.
+        if let Some(old) = self.consumer.take() {
+            // Closing may wait for the broker.
+            std::thread::spawn(move || drop(old));
+        }
+        let numbers = self.inspector.partitions(&self.topic.id)?;
+        if let Some(gone) = recorded.0.keys().find(|partition| !numbers.contains(partition)) {
+            return Err(self.recreated(format!("partition {gone} is gone")));
+        }
+        let first = self.inspector.first_since(since, &numbers)?;
+        let mut partitions = BTreeMap::new();
+        for &partition in &numbers {
+            let (low, high) = self.inspector.watermarks(partition)?;
+            if let Some(end) = recorded.0.get(&partition).filter(|end| **end > high) {
+                return Err(self.recreated(format!("partition {partition} ends at {high}, and was read up to {end}")));
+            }
+            let start = self.start(partition, (low, high), since, first.get(&partition).copied().flatten())?;
+            partitions.insert(partition, Partition::from(start));
+        }
+        self.consumer = Some(PartitionConsumer::start(&self.params, partitions)?);
+        self.tracker.reads(numbers);
+        Ok(())
+    }
+
+    fn next(&mut self, until: Option<&Positions>, patience: Duration) -> Result<Event, Error> {
+        if let Some(why) = self.tracker.alarm()? {
+            return Ok(Event::Reset { why });
+        }
+        match &mut self.consumer {
+            Some(consumer) => consumer.next(&self.params, &self.columns, until, patience),
+            None => Ok(Event::Reset { why: "consumer has not started".to_owned() }),
+        }
+    }
+
+    fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error> {
+        Ok(self.tracker.ends(cutoff))
+    }
+
+    fn reached(&self, ends: &Positions) -> Result<bool, Error> {
+        let Some(consumer) = &self.consumer else { return Ok(false) };
+        let is_past =
+            |(partition, end): (&i32, &i64)| consumer.partitions.get(partition).is_some_and(|p| p.at() >= *end);
+        // The client is asked only where nothing comes any more: what is left may be marks of transactions.
+        if !consumer.is_idle || ends.0.iter().all(is_past) {
+            return Ok(ends.0.iter().all(is_past));
+        }
+        let positions = consumer.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
+        Ok(ends.0.iter().all(|(partition, end)| positions.0.get(partition).is_some_and(|at| at >= end)))
+    }
+
+    fn is_connected(&self) -> bool {
+        self.tracker.connected()
+    }
+}
