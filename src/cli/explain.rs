@@ -183,7 +183,7 @@ impl<'s> Plan<'s> {
             ),
             format!(
                 "the standard deviation of the noise on a value is the largest effect of {} units",
-                units(scale * predict::deviation(self.release.noise.law(), self.release.shape().values()))
+                units(scale * self.release.noise.law().deviation(self.release.shape().values()))
             ),
             format!(
                 "expected largest error by the noise: {} {quantity}, or {} units",
@@ -266,7 +266,7 @@ impl<'s> Plan<'s> {
         let (release, values) = (self.release, self.release.shape().values());
         let own = self.settings.mechanism_of(release, &release.function);
         let own = own.map_err(|e| Failure::Configuration(e.to_string()))?;
-        let one = float(own.scale().units()) * predict::deviation(own.law(), values);
+        let one = float(own.scale().units()) * own.distribution().deviation(values);
         Ok(series.deviation(values, 0) / one)
     }
 

@@ -98,7 +98,7 @@ impl Settings {
         let (grid, shape) = (function.unit, release.shape());
         #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
         let scale = mechanism.scale().units() as f64 * grid;
-        let noise = Noise { law: mechanism.law(), scale, grid, calibrated };
+        let noise = Noise { law: mechanism.distribution(), scale, grid, calibrated };
         let start = self.windows.grid.origin();
         Description {
             format: FORMAT,

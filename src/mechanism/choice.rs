@@ -5,8 +5,9 @@
 //! generator, and one ledger row pays for all.
 
 use super::calibrate::Epsilon;
+use super::calibrated::{Mechanism, Noisy};
+use super::error::Error;
 use super::noise::Generator;
-use super::{Error, Laplace, Noisy};
 use crate::targets::marginals::{BINS, Marginals};
 use crate::targets::{Adjacency, Exact, Sensitivity};
 use crate::window::accumulator::Accumulator;
@@ -63,7 +64,7 @@ impl<T> Candidates<T> {
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
     marginals: Marginals,
-    noise: Laplace,
+    noise: Mechanism,
     /// In the unit cube, one list an axis.
     candidates: Vec<Vec<f64>>,
 }
@@ -76,7 +77,7 @@ impl Bandwidth {
         sensitivity: Sensitivity,
         price: Epsilon,
     ) -> Result<Self, Error> {
-        Ok(Bandwidth { marginals, noise: Laplace::calibrated(sensitivity, price)?, candidates })
+        Ok(Bandwidth { marginals, noise: Mechanism::laplace(sensitivity, price)?, candidates })
     }
 
     /// Standard deviations of the noise in a count, in records.
@@ -176,7 +177,7 @@ fn quartiles(counts: &[f64], total: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Order {
     remainders: Vec<Remainder>,
-    noise: Laplace,
+    noise: Mechanism,
 }
 
 /// What an order is judged by: its noise, and the table of what it leaves undone.
@@ -190,7 +191,7 @@ pub struct Remainder {
 
 /// How much one record can change the values that an order is chosen for.
 #[derive(Clone, Debug)]
-pub struct Change {
+pub struct TargetChange {
     pub values: usize,
     /// The most that it changes any value.
     pub sup: u64,
@@ -232,7 +233,7 @@ impl Remainder {
 
     /// How much a unit can change [`Remainder::left`]; `None` for a table that no operator has. Rounding down turns a
     /// difference of at most `d` into one of at most `ceil(d)`.
-    fn sensitivity(&self, change: &Change) -> Option<u128> {
+    fn sensitivity(&self, change: &TargetChange) -> Option<u128> {
         let norm = |row: &[i64]| row.iter().map(|t| u128::from(t.unsigned_abs())).sum::<u128>();
         let norm = self.rows.chunks_exact(change.values.max(1)).map(norm).max().unwrap_or(0);
         let in_general = norm.saturating_mul(u128::from(change.sup));
@@ -250,13 +251,13 @@ impl Remainder {
 }
 
 impl Order {
-    pub fn new(remainders: Vec<Remainder>, change: &Change, price: Epsilon) -> Result<Self, Error> {
+    pub fn new(remainders: Vec<Remainder>, change: &TargetChange, price: Epsilon) -> Result<Self, Error> {
         let changes = remainders.iter().map(|order| order.sensitivity(change)).collect::<Option<Vec<u128>>>();
         let mut changes = changes.ok_or(Error::TooMuchNoise { price })?;
         changes.sort_unstable();
         let both = changes.iter().rev().take(2).fold(0, |sum: u128, change| sum.saturating_add(*change));
         let sensitivity = Sensitivity(u64::try_from(both).map_err(|_| Error::TooMuchNoise { price })?);
-        Ok(Order { remainders, noise: Laplace::calibrated(sensitivity, price)? })
+        Ok(Order { remainders, noise: Mechanism::laplace(sensitivity, price)? })
     }
 
     /// The same where the noise on the values has `factor` times the scale: public, and as private.
@@ -295,8 +296,8 @@ mod tests {
     }
 
     /// One record, of whose effects nothing is known but `sup`.
-    fn any(values: usize, sup: u64) -> Change {
-        Change { values, sup, effects: None, adjacency: Adjacency::AddRemove, contributions: 1 }
+    fn any(values: usize, sup: u64) -> TargetChange {
+        TargetChange { values, sup, effects: None, adjacency: Adjacency::AddRemove, contributions: 1 }
     }
 
     fn tables(dimensions: usize, degree: u32, orders: &[u32]) -> Vec<Remainder> {
@@ -358,13 +359,14 @@ mod tests {
             };
             let many: Vec<f64> = (0..500).map(|i| (f64::from(i) / 500.0).powi(2)).collect();
             for (order, table) in [1, 2, 8, 32].into_iter().zip(tables(1, degree, &[1, 2, 8, 32])) {
-                let change = |adjacency| Change {
+                let change = |adjacency| TargetChange {
                     effects: density.effects(),
                     adjacency,
                     ..any(density.lattice_points(), density.sup_sensitivity(adjacency, 1).unwrap())
                 };
                 let claimed = table.sensitivity(&change(Adjacency::AddRemove)).unwrap();
-                let in_general = table.sensitivity(&Change { effects: None, ..change(Adjacency::AddRemove) }).unwrap();
+                let in_general =
+                    table.sensitivity(&TargetChange { effects: None, ..change(Adjacency::AddRemove) }).unwrap();
                 let moved = table.sensitivity(&change(Adjacency::ReplaceOne)).unwrap();
                 let (mut found, mut farthest) = (0, 0);
                 for base in [&[][..], &many] {

@@ -19,7 +19,7 @@ use crate::targets::Sensitivity;
 /// slope at `1/4`, which is the mean loss: the divergence of order `a` is at most `a` times the mean loss, and tight as `a`
 /// falls to 1. The mean loss is `t - (1 - exp(-t)) / (s sinh(1/s))`, and `1 / (s sinh(1/s)) >= 1 - 1/6s^2`.
 ///
-/// The constants of the sampler are paid for as with [`Gaussian`](super::Gaussian::for_rho). Whole numbers alone: the result
+/// The constants of the sampler are paid for as with Gaussian noise. Whole numbers alone: the result
 /// may enter a ledger, and must be the same on every machine.
 pub fn rho_of_laplace(change: Sensitivity, scale: Scale) -> Rho {
     let (change, scale) = (u128::from(change.0), u128::from(scale.units()));
@@ -116,20 +116,20 @@ mod tests {
 
     #[test]
     fn laplace_noise_for_a_rho_costs_no_more_and_the_next_smaller_scale_would() {
-        use crate::mechanism::Laplace;
+        use crate::mechanism::laplace::scale_for_rho;
         use crate::mechanism::price::Price;
         for text in ["0.000001", "0.01", "0.5", "3"] {
             let rho: Rho = text.parse().unwrap();
             for change in [1_000, 1 << 20, 1 << 32] {
-                let scale = Laplace::for_rho(Sensitivity(change), rho).unwrap().scale();
+                let scale = scale_for_rho(Sensitivity(change), rho).unwrap();
                 assert!(rho_of_laplace(Sensitivity(change), scale) <= rho, "{text} {change}");
                 if let Some(smaller) = Scale::new(scale.units() - 16) {
                     assert!(rho_of_laplace(Sensitivity(change), smaller) > rho, "{text} {change}");
                 }
-                let of_any = Laplace::calibrated(Sensitivity(change), Price::Concentrated(rho).pure()).unwrap().scale();
+                let of_any = Scale::for_price(Sensitivity(change), Price::Concentrated(rho).pure()).unwrap();
                 assert!(scale <= of_any, "{text} {change}: {scale:?} {of_any:?}");
             }
         }
-        assert!(Laplace::for_rho(Sensitivity(1 << 40), "0.000000000001".parse().unwrap()).is_err());
+        assert!(scale_for_rho(Sensitivity(1 << 40), "0.000000000001".parse().unwrap()).is_err());
     }
 }

@@ -1,92 +1,83 @@
-//! Gaussian noise: a smaller deviation for a guarantee with a delta.
+//! Scales of Gaussian noise: a smaller deviation for a guarantee with a delta.
 
 use num_bigint::BigUint;
 
 use super::calibrate::{Delta, Epsilon, Rho, Scale};
-use super::noise::{DiscreteGaussian, Generator};
-use super::{Error, Noisy};
-use crate::targets::Exact;
+use super::error::Error;
+use super::price::Price;
+use crate::targets::Sensitivity;
 
-/// Independent discrete Gaussian noise on every value (`[CKS20]`), calibrated to the change of all values together in the
-/// 2-norm and to one price, for the adjacency of that change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gaussian {
-    sigma: Scale,
+/// The least scale that `price` pays for, the change being that of all values together in the 2-norm. Gaussian noise has no
+/// price of pure differential privacy, and slots calibrate nothing.
+pub(super) fn scale(change: Sensitivity, values: usize, price: Price) -> Result<Scale, Error> {
+    match price {
+        Price::Pure(_) | Price::Slots(_) => Err(Error::NoPromise { delta: Delta::ZERO }),
+        Price::Approximate { epsilon, delta } => scale_for_epsilon_delta(change.0, values, epsilon, delta),
+        Price::Concentrated(rho) => scale_for_rho(change.0, rho),
+    }
 }
 
-impl Gaussian {
-    /// The smallest `sigma` whose noise costs at most `rho` in zero-concentrated differential privacy, for neighbours at
-    /// most `euclidean` apart: `D2^2 / 2 sigma^2`, in whole numbers (`[CKS20]` theorem 14).
-    ///
-    /// A part of `2^-30` of the price and `10^-12` pay for the constants of the sampler: where every probability is within
-    /// `exp(eta)` times what it should be, the divergence of order `a` rises by at most `(2 + 1/(a - 1)) eta`, and below
-    /// `a = 1 + 2^-30` it is at most that of this order; in all `2^-30 rho + (2^30 + 2) eta`, and `eta` is below `2^-77` up
-    /// to `2^20` values.
-    pub fn for_rho(euclidean: u64, rho: Rho) -> Result<Self, Error> {
-        if euclidean == 0 {
-            return Err(Error::NoSensitivity);
-        }
-        let price = rho.trillionths();
-        let noise_alone =
-            price.checked_sub(price.div_ceil(1 << 30) + 1).filter(|rest| *rest > 0).ok_or(Error::NoPrice)?;
-        // (16 b)^2 is at least D2^2 / 2 rho.
-        let square = BigUint::from(euclidean).pow(2) * 1_000_000_000_000_u64;
-        let least = (square - 1_u32) / (BigUint::from(512_u32) * noise_alone);
-        // The smallest b whose square is above a whole number.
-        let sixteenths = least.sqrt() + 1_u32;
-        let units = u64::try_from(sixteenths * 16_u32).ok();
-        let sigma = units.and_then(Scale::new).ok_or(Error::TooMuchNoiseForRho { rho })?;
-        Ok(Gaussian { sigma })
+/// The smallest `sigma` whose noise costs at most `rho` in zero-concentrated differential privacy, for neighbours at
+/// most `euclidean` apart: `D2^2 / 2 sigma^2`, in whole numbers (`[CKS20]` theorem 14).
+///
+/// A part of `2^-30` of the price and `10^-12` pay for the constants of the sampler: where every probability is within
+/// `exp(eta)` times what it should be, the divergence of order `a` rises by at most `(2 + 1/(a - 1)) eta`, and below
+/// `a = 1 + 2^-30` it is at most that of this order; in all `2^-30 rho + (2^30 + 2) eta`, and `eta` is below `2^-77` up
+/// to `2^20` values.
+pub(super) fn scale_for_rho(euclidean: u64, rho: Rho) -> Result<Scale, Error> {
+    if euclidean == 0 {
+        return Err(Error::NoSensitivity);
     }
+    let price = rho.trillionths();
+    let noise_alone = price.checked_sub(price.div_ceil(1 << 30) + 1).filter(|rest| *rest > 0).ok_or(Error::NoPrice)?;
+    // (16 b)^2 is at least D2^2 / 2 rho.
+    let square = BigUint::from(euclidean).pow(2) * 1_000_000_000_000_u64;
+    let least = (square - 1_u32) / (BigUint::from(512_u32) * noise_alone);
+    // The smallest b whose square is above a whole number.
+    let sixteenths = least.sqrt() + 1_u32;
+    let units = u64::try_from(sixteenths * 16_u32).ok();
+    units.and_then(Scale::new).ok_or(Error::TooMuchNoiseForRho { rho })
+}
 
-    /// The smallest `sigma` whose noise on `values` values is (`price`, `delta`)-differentially private, for neighbours at
-    /// most `euclidean` apart, by the analytic Gaussian mechanism (Balle and Wang 2018, theorem 8), never below it.
-    ///
-    /// That theorem is for the continuous law. Rounded to whole numbers, which is post-processing, it is within
-    /// `1 / 40 sigma^2` of the discrete law in total variation, a value: so delta pays `(1 + exp(price)) N / 40 sigma^2`
-    /// more. Proof: a cell's mass and the density at its centre are at most `sup |phi''| / 24` apart, and the sum of these
-    /// over all cells is at most the integral of `|phi''|` and that of `|phi'''|`, `0.968 / sigma^2` and `1.52 / sigma^3`;
-    /// `sigma` is at least 16. `10^-15` of the price pays for the constants of the sampler, as with
-    /// [`Laplace`](super::Laplace).
-    pub fn for_epsilon_delta(euclidean: u64, values: usize, price: Epsilon, delta: Delta) -> Result<Self, Error> {
-        if euclidean == 0 {
-            return Err(Error::NoSensitivity);
-        }
-        if price == Epsilon::ZERO {
-            return Err(Error::NoPrice);
-        }
-        let of_one = Delta::from_quintillionths(1_000_000_000_000_000_000);
-        if delta == Delta::ZERO || delta >= of_one {
-            return Err(Error::NoPromise { delta });
-        }
-        let is_enough = |sixteenths: u64| needed_delta(euclidean, values, price, 16 * sixteenths) <= delta.to_f64();
-        let (mut too_few, mut enough) = (0, Scale::LARGEST / 16);
-        if !is_enough(enough) {
-            return Err(Error::TooMuchNoise { price });
-        }
-        while enough - too_few > 1 {
-            let between = too_few.midpoint(enough);
-            if is_enough(between) {
-                enough = between;
-            } else {
-                too_few = between;
-            }
-        }
-        Scale::new(16 * enough).map(|sigma| Gaussian { sigma }).ok_or(Error::TooMuchNoise { price })
+/// The smallest `sigma` whose noise on `values` values is (`price`, `delta`)-differentially private, for neighbours at
+/// most `euclidean` apart, by the analytic Gaussian mechanism (Balle and Wang 2018, theorem 8), never below it.
+///
+/// That theorem is for the continuous law. Rounded to whole numbers, which is post-processing, it is within
+/// `1 / 40 sigma^2` of the discrete law in total variation, a value: so delta pays `(1 + exp(price)) N / 40 sigma^2`
+/// more. Proof: a cell's mass and the density at its centre are at most `sup |phi''| / 24` apart, and the sum of these
+/// over all cells is at most the integral of `|phi''|` and that of `|phi'''|`, `0.968 / sigma^2` and `1.52 / sigma^3`;
+/// `sigma` is at least 16. `10^-15` of the price pays for the constants of the sampler, as with
+/// [`Scale::for_price`].
+pub(super) fn scale_for_epsilon_delta(
+    euclidean: u64,
+    values: usize,
+    price: Epsilon,
+    delta: Delta,
+) -> Result<Scale, Error> {
+    if euclidean == 0 {
+        return Err(Error::NoSensitivity);
     }
-
-    /// `sigma`, in grid units.
-    pub fn scale(&self) -> Scale {
-        self.sigma
+    if price == Epsilon::ZERO {
+        return Err(Error::NoPrice);
     }
-
-    /// Draws. Each call costs the price once more, the same values or not: call it once a window and key, and keep the
-    /// result.
-    pub fn release(&self, exact: &Exact, generator: &mut Generator) -> Noisy {
-        let mut values = vec![0; exact.reveal().len()];
-        DiscreteGaussian::new(self.sigma).fill(generator, &mut values);
-        Noisy(values.into_iter().zip(exact.reveal()).map(|(noise, exact)| exact.saturating_add(noise)).collect())
+    let of_one = Delta::from_quintillionths(1_000_000_000_000_000_000);
+    if delta == Delta::ZERO || delta >= of_one {
+        return Err(Error::NoPromise { delta });
     }
+    let is_enough = |sixteenths: u64| needed_delta(euclidean, values, price, 16 * sixteenths) <= delta.to_f64();
+    let (mut too_few, mut enough) = (0, Scale::LARGEST / 16);
+    if !is_enough(enough) {
+        return Err(Error::TooMuchNoise { price });
+    }
+    while enough - too_few > 1 {
+        let between = too_few.midpoint(enough);
+        if is_enough(between) {
+            enough = between;
+        } else {
+            too_few = between;
+        }
+    }
+    Scale::new(16 * enough).ok_or(Error::TooMuchNoise { price })
 }
 
 /// No less than the delta that noise of this `sigma` needs at `price`.
@@ -172,8 +163,8 @@ mod tests {
     ];
 
     fn sigma(price: &str, delta: &str) -> f64 {
-        let found = Gaussian::for_epsilon_delta(DISTANCE, 100, price.parse().unwrap(), delta.parse().unwrap()).unwrap();
-        found.scale().units() as f64 / DISTANCE as f64
+        let found = scale_for_epsilon_delta(DISTANCE, 100, price.parse().unwrap(), delta.parse().unwrap()).unwrap();
+        found.units() as f64 / DISTANCE as f64
     }
 
     #[test]
@@ -202,14 +193,14 @@ mod tests {
         for price in ["0.00000001", "0.01", "0.5", "1", "20"] {
             for distance in [1, 1 << 20, DISTANCE + 12_345, 1 << 50] {
                 let rho: Rho = price.parse().unwrap();
-                let Ok(found) = Gaussian::for_rho(distance, rho) else {
+                let Ok(found) = scale_for_rho(distance, rho) else {
                     assert!(distance == 1 << 50 && price == "0.00000001");
                     continue;
                 };
                 let costs_at_most = |sigma: u64, rho: u64| {
                     BigUint::from(distance).pow(2) * 10_u64.pow(12) <= BigUint::from(sigma).pow(2) * 2_u32 * rho
                 };
-                let (sigma, price) = (found.scale().units(), rho.trillionths());
+                let (sigma, price) = (found.units(), rho.trillionths());
                 assert!(costs_at_most(sigma, price - price / (1 << 30) - 1), "{rho} {distance}");
                 assert!(
                     sigma == 16 || !costs_at_most(sigma - 16, price - price.div_ceil(1 << 30) - 1),
@@ -224,14 +215,14 @@ mod tests {
         let price = |text: &str| text.parse::<Epsilon>().unwrap();
         let delta = |text: &str| text.parse::<Delta>().unwrap();
         for (found, words) in [
-            (Gaussian::for_rho(0, "1".parse().unwrap()), "sensitivity of 0"),
-            (Gaussian::for_rho(1, Rho::ZERO), "price of 0"),
-            (Gaussian::for_rho(u64::MAX, "0.1".parse().unwrap()), "rho of 0.1 is so low"),
-            (Gaussian::for_epsilon_delta(0, 1, price("1"), delta("0.1")), "sensitivity of 0"),
-            (Gaussian::for_epsilon_delta(1, 1, price("0"), delta("0.1")), "price of 0"),
-            (Gaussian::for_epsilon_delta(1, 1, price("1"), delta("0")), "delta of 0 is no promise"),
-            (Gaussian::for_epsilon_delta(1, 1, price("1"), delta("1")), "delta of 1 is no promise"),
-            (Gaussian::for_epsilon_delta(u64::MAX, 1, price("0.1"), delta("0.1")), "price of 0.1 is so low"),
+            (scale_for_rho(0, "1".parse().unwrap()), "sensitivity of 0"),
+            (scale_for_rho(1, Rho::ZERO), "price of 0"),
+            (scale_for_rho(u64::MAX, "0.1".parse().unwrap()), "rho of 0.1 is so low"),
+            (scale_for_epsilon_delta(0, 1, price("1"), delta("0.1")), "sensitivity of 0"),
+            (scale_for_epsilon_delta(1, 1, price("0"), delta("0.1")), "price of 0"),
+            (scale_for_epsilon_delta(1, 1, price("1"), delta("0")), "delta of 0 is no promise"),
+            (scale_for_epsilon_delta(1, 1, price("1"), delta("1")), "delta of 1 is no promise"),
+            (scale_for_epsilon_delta(u64::MAX, 1, price("0.1"), delta("0.1")), "price of 0.1 is so low"),
         ] {
             let message = found.unwrap_err().to_string();
             assert!(message.contains(words), "{message}");

@@ -1,7 +1,7 @@
 //! One of finitely many public functions, by how well it fits.
 
-use super::Error;
 use super::calibrate::{Epsilon, Scale};
+use super::error::Error;
 use super::noise::{Generator, permute_and_flip};
 use crate::targets::{Exact, Sensitivity};
 

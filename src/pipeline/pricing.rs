@@ -92,7 +92,7 @@ impl ReleaseVariant {
     /// The same for a window that costs `price`, of which `own` pays for the noise. The bands scale with the noise.
     #[expect(clippy::cast_precision_loss, reason = "a scale to show; the noise itself is drawn from the integer")]
     fn at(&self, price: Price, own: Price) -> Result<ReleaseVariant, mechanism::Error> {
-        let mechanism = Mechanism::calibrated(self.mechanism.law(), self.change, self.touched, own)?;
+        let mechanism = Mechanism::calibrated(self.mechanism.distribution(), self.change, self.touched, own)?;
         let factor = mechanism.scale().units() as f64 / self.mechanism.scale().units() as f64;
         let descriptions = self.descriptions.try_map(|description| {
             let mut description = description.clone().at_scale(factor);

@@ -7,7 +7,6 @@ use crate::clock::Timestamp;
 use crate::ledger::Ledger;
 use crate::mechanism::continual::{self, Series, State, WindowKind};
 use crate::synopsis::description::{self, Description};
-use crate::synopsis::predict;
 use crate::window::grid::{Grid, Span};
 
 /// Correlated noise, and what distinguishes its series from those of other settings.
@@ -80,7 +79,7 @@ impl NoiseState {
         };
         let values = self.state.values();
         let deviation = noise.series.deviation(values, step) * description.noise.grid;
-        let one = predict::deviation(description.noise.law, values) * description.noise.scale;
+        let one = description.noise.law.deviation(values) * description.noise.scale;
         let panes = Some(description::Panes { over, newest: window, step: Some(step) });
         let window = Span { start, end: window.end };
         Description { window, panes, ..description.clone().at_scale(deviation / one) }

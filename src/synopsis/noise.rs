@@ -41,17 +41,6 @@ fn gamma(shape: f64, rng: &mut ChaCha12Rng) -> f64 {
     Gamma::new(shape, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng))
 }
 
-/// The variance of one of `count` values under noise of scale 1. Under every law they are uncorrelated and have the same.
-pub(super) fn variance(law: NoiseDistribution, count: usize) -> f64 {
-    let n = count as f64;
-    match law {
-        NoiseDistribution::DiscreteLaplace => 2.0,
-        NoiseDistribution::DiscreteCube => (n + 1.0) * (n + 2.0) / 3.0,
-        NoiseDistribution::Ball => n + 1.0,
-        NoiseDistribution::DiscreteGaussian => 1.0,
-    }
-}
-
 /// `q` such that noise of scale 1 stays within `q |a|_2` at a point with 95 % probability, whatever the influences `a` of the
 /// `count` values there are.
 ///
@@ -121,7 +110,7 @@ mod tests {
                 let square = |_| unit_noise(law, count, &mut rng).iter().map(|z| z * z).sum::<f64>() / count as f64;
                 let found = (0..20_000).map(square).sum::<f64>() / 20_000.0;
                 // The worst is the ball of one value, whose squares deviate by sqrt(5) of their mean: 1.6 % a deviation.
-                assert!((found / variance(law, count) - 1.0).abs() < 0.065, "{law:?} {count}: {found}");
+                assert!((found / law.variance(count) - 1.0).abs() < 0.065, "{law:?} {count}: {found}");
             }
         }
     }

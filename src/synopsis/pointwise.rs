@@ -3,7 +3,7 @@
 use crate::synopsis::bernstein::{MAX_ORDER, Operator, basis};
 use crate::synopsis::description::{Axis, Basis, Noise};
 use crate::synopsis::newton::{Newton, dot};
-use crate::synopsis::noise::{pointwise, variance};
+use crate::synopsis::noise::pointwise;
 use crate::synopsis::{Error, Synopsis, unit_point};
 
 /// The pointwise band of a synopsis, ready for many points.
@@ -50,7 +50,7 @@ impl Synopsis {
         };
         let simulated = || pointwise_value(&about.noise, shape.values());
         let factor = about.band.pointwise.unwrap_or_else(simulated);
-        let deviation = about.noise.scale * variance(about.noise.law, shape.values()).sqrt();
+        let deviation = about.noise.scale * about.noise.law.variance(shape.values()).sqrt();
         Ok(Pointwise { axes: about.domain.clone(), factor, deviation, influences })
     }
 }

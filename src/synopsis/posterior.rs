@@ -9,7 +9,6 @@
 
 use crate::synopsis::description::{Description, Method, Smoothing, Target};
 use crate::synopsis::newton::{Newton, backward, cholesky, dot, forward};
-use crate::synopsis::noise::variance;
 use crate::targets::machine::Kernel;
 use crate::targets::{Basis, KernelBasis, PointKernel, Shape};
 
@@ -34,7 +33,7 @@ impl Smooth {
     /// The posterior, of a lattice or of kernel functions; `None` for what has neither.
     pub fn posterior(about: &Description, values: &[f64]) -> Option<Self> {
         let shape = about.shape();
-        let noise = variance(about.noise.law, shape.values()) * about.noise.scale.powi(2);
+        let noise = about.noise.law.variance(shape.values()) * about.noise.scale.powi(2);
         let fits = match prior(about) {
             Some(kernel) => vec![kernel],
             None => LENGTHS.iter().map(|length| gaussian(&vec![length.powi(2); shape.dimensions])).collect(),

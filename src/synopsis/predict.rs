@@ -7,7 +7,7 @@ use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::description::Description;
 use crate::synopsis::description::NoiseDistribution;
-use crate::synopsis::noise::{unit_noise, variance};
+use crate::synopsis::noise::unit_noise;
 use crate::synopsis::{By, Synopsis};
 use crate::targets::whitened::Points;
 use crate::targets::{Basis, Shape};
@@ -76,11 +76,6 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
         }
     }
     worst
-}
-
-/// The standard deviation of one of `count` values under noise of scale 1.
-pub fn deviation(law: NoiseDistribution, count: usize) -> f64 {
-    variance(law, count).sqrt()
 }
 
 /// What is assumed of a function: a Gaussian bump somewhere in the domain.

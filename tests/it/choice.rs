@@ -7,10 +7,10 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow::ipc::writer::StreamWriter;
 use bernstream::mechanism::calibrate::Epsilon;
-use bernstream::mechanism::choice::{Bandwidth, Change, Order, Remainder};
+use bernstream::mechanism::choice::{Bandwidth, Order, Remainder, TargetChange};
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Laplace, NoiseDistribution};
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::description::Choice;
@@ -30,7 +30,7 @@ fn price(text: &str) -> Epsilon {
 /// Two orders, two values: each order leaves one value undone, so that neighbours can move both scores apart.
 fn two_orders(sup: u64, epsilon: &str) -> Order {
     let tables = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]];
-    let change = Change { values: 2, sup, effects: None, adjacency: Adjacency::AddRemove, contributions: 1 };
+    let change = TargetChange { values: 2, sup, effects: None, adjacency: Adjacency::AddRemove, contributions: 1 };
     Order::new(tables.iter().map(|rows| Remainder::new(0.0, rows)).collect(), &change, price(epsilon)).unwrap()
 }
 
@@ -199,14 +199,14 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
     const ORDERS: [u32; 4] = [1, 4, 12, 32];
     let degree = 24;
     let density = Density::new(&[0.06], degree).unwrap();
-    let laplace = Laplace::calibrated(density.sensitivity(Adjacency::AddRemove, 1).unwrap(), price("0.5")).unwrap();
+    let laplace = Mechanism::laplace(density.sensitivity(Adjacency::AddRemove, 1).unwrap(), price("0.5")).unwrap();
     let operator = Operator::new(1, degree);
     let noises = predict::noise(&density.shape(), NoiseDistribution::DiscreteLaplace, &ORDERS);
     let scale = laplace.scale().units() as f64;
     let remainders =
         noises.iter().zip(operator.remainders(&ORDERS)).map(|(noise, rows)| Remainder::new(noise * scale, &rows));
     let adjacency = Adjacency::AddRemove;
-    let change = Change {
+    let change = TargetChange {
         values: density.lattice_points(),
         sup: density.sup_sensitivity(adjacency, 1).unwrap(),
         effects: density.effects(),

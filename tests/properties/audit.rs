@@ -6,7 +6,7 @@
 
 #[allow(dead_code)]
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
-use bernstream::mechanism::Laplace;
+use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
 use bernstream::targets::Target;
@@ -30,7 +30,7 @@ fn price(text: &str) -> Epsilon {
 /// What is audited: an operator, the event that tells the neighbours apart, and how they differ.
 struct Audit {
     rules: Rules,
-    laplace: Laplace,
+    laplace: Mechanism,
     /// The values that the event is about, as (window, group, lattice point), and whether the neighbour raises it.
     watched: Vec<(usize, usize, usize, bool)>,
     with: Vec<Record>,
@@ -125,7 +125,7 @@ fn the_bounds_are_those_of_clopper_and_pearson() {
 fn one_record(claimed: Sensitivity) -> Audit {
     Audit {
         rules: rules(),
-        laplace: Laplace::calibrated(claimed, price("1")).unwrap(),
+        laplace: Mechanism::laplace(claimed, price("1")).unwrap(),
         watched: vec![(0, 0, 0, true)],
         with: vec![clipped(5, 100)],
         without: vec![],
@@ -147,7 +147,7 @@ fn one_record_costs_no_more_than_its_price() {
 fn a_value_replaced(claimed: Sensitivity) -> Audit {
     Audit {
         rules: rules(),
-        laplace: Laplace::calibrated(claimed, price("1")).unwrap(),
+        laplace: Mechanism::laplace(claimed, price("1")).unwrap(),
         watched: vec![(0, 0, 0, true), (0, 0, 1, false)],
         with: vec![clipped(5, 100)],
         without: vec![Record { value: Some(f64::INFINITY), ..clipped(5, 100) }],
@@ -169,7 +169,7 @@ fn one_value_replaced_costs_no_more_than_the_price() {
 fn a_user_floods(rules: Rules) -> Audit {
     Audit {
         rules,
-        laplace: Laplace::calibrated(sensitivity(Adjacency::AddRemove, 3), price("1")).unwrap(),
+        laplace: Mechanism::laplace(sensitivity(Adjacency::AddRemove, 3), price("1")).unwrap(),
         watched: vec![(0, 0, 0, true)],
         with: (0..9)
             .map(|i| Record { key: Some(if i < 3 { b"a" } else { b"b" }), ..clipped(i, 100 + i) })
@@ -195,7 +195,7 @@ fn a_user_who_floods_a_window_costs_no_more_than_the_price() {
 fn a_period(price_of_a_window: &str) -> Audit {
     Audit {
         rules: rules_for_users(1, 20),
-        laplace: Laplace::calibrated(sensitivity(Adjacency::AddRemove, 1), price(price_of_a_window)).unwrap(),
+        laplace: Mechanism::laplace(sensitivity(Adjacency::AddRemove, 1), price(price_of_a_window)).unwrap(),
         watched: vec![(0, 0, 0, true), (1, 0, 0, true)],
         with: vec![clipped(5, 100), clipped(6, 101), clipped(15, 102)],
         without: vec![],

@@ -1,12 +1,13 @@
 //! A caller's functions on kernel points: no neighbours change them by more than follows from the declaration, and some
 //! nearly do; the norm of Sobolev's space.
 
-use bernstream::mechanism::Gaussian;
 use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::price::Price;
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
 use bernstream::targets::blackbox::Function;
 use bernstream::targets::machine::Kernel;
 use bernstream::targets::whitened::caller::{Closure, Declared, KernelBlackBox, sobolev};
-use bernstream::targets::{Adjacency, PointKernel, Target};
+use bernstream::targets::{Adjacency, PointKernel, Sensitivity, Target};
 use bernstream::window::accumulator::Record;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -159,7 +160,8 @@ fn what_is_published_is_the_function_with_noise() {
     let records: Vec<Record> = (0..50).map(|i| Record::new(&[(f64::from(i) / 50.0).powi(2)], 0.0)).collect();
     let exact = target.evaluate(&target.keep().state(records.iter().copied()));
     let d2 = target.euclidean_sensitivity(Adjacency::AddRemove, 1).unwrap();
-    let noise = Gaussian::for_rho(d2, "0.5".parse().unwrap()).unwrap();
+    let rho = Price::Concentrated("0.5".parse().unwrap());
+    let noise = Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(d2), 1, rho).unwrap();
     let sigma = noise.scale().units() as f64 * target.unit();
     let mut generator = Generator::frozen([1; 32]);
     let mut square = 0.0;

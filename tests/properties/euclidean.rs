@@ -2,14 +2,23 @@
 
 use std::collections::HashMap;
 
-use bernstream::mechanism::calibrate::Scale;
+use bernstream::mechanism::calibrate::{Epsilon, Scale};
 use bernstream::mechanism::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};
-use bernstream::mechanism::{Ball, Gaussian};
-use bernstream::targets::Exact;
+use bernstream::mechanism::price::Price;
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
+use bernstream::targets::{Exact, Sensitivity};
 
 use crate::statistics::{TWO_SIDED, chi_square, exponential_mean_range};
 
 const DRAWS: usize = 1 << 20;
+
+fn ball_noise(distance: u64, price: Epsilon) -> Mechanism {
+    Mechanism::calibrated(NoiseDistribution::Ball, Sensitivity(distance), 1, Price::Pure(price)).unwrap()
+}
+
+fn gaussian_noise(distance: u64, values: usize, price: Price) -> Mechanism {
+    Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(distance), values, price).unwrap()
+}
 
 /// `n` balls of `N` coordinates each.
 fn balls<const N: usize>(scale: u64, seed: u8, n: usize) -> Vec<[i128; N]> {
@@ -210,8 +219,7 @@ fn largest_odds<const N: usize>(shift: [i128; N], scale: f64, reach: i128) -> f6
 /// with 30 % less noise some tell more.
 #[test]
 fn the_odds_of_neighbours_under_a_ball_are_those_of_the_price() {
-    let scale =
-        |distance: u64| Ball::calibrated(distance, "1.00000001".parse().unwrap()).unwrap().scale().units() as f64;
+    let scale = |distance: u64| ball_noise(distance, "1.00000001".parse().unwrap()).scale().units() as f64;
     for (found, less) in [
         (largest_odds([80], scale(80), 200), largest_odds([80], 0.7 * scale(80), 200)),
         (largest_odds([48, -64], scale(80), 100), largest_odds([48, -64], 0.7 * scale(80), 100)),
@@ -320,12 +328,14 @@ fn gaussian_loss([x, y]: [i128; 2], sigma: f64, price: f64) -> (f64, f64) {
 fn neighbours_under_gaussians_lose_what_is_paid_for() {
     for shift in [[50, 0], [30, -40]] {
         let sigma =
-            Gaussian::for_epsilon_delta(50, 2, "1".parse().unwrap(), "0.01".parse().unwrap()).unwrap().scale().units();
+            gaussian_noise(50, 2, Price::Approximate { epsilon: "1".parse().unwrap(), delta: "0.01".parse().unwrap() })
+                .scale()
+                .units();
         let (found, less) =
             (gaussian_loss(shift, sigma as f64, 1.0).0, gaussian_loss(shift, 0.7 * sigma as f64, 1.0).0);
         println!("a delta of 0.01: {found:.5}, with 30 % less noise {less:.5}");
         assert!((0.004..=0.01).contains(&found) && less > 0.012, "{found} {less}");
-        let sigma = Gaussian::for_rho(50, "0.25".parse().unwrap()).unwrap().scale().units();
+        let sigma = gaussian_noise(50, 1, Price::Concentrated("0.25".parse().unwrap())).scale().units();
         let (found, less) =
             (gaussian_loss(shift, sigma as f64, 1.0).1, gaussian_loss(shift, 0.7 * sigma as f64, 1.0).1);
         println!("a rho of 0.25 at order 2: {found:.5}, with 30 % less noise {less:.5}");
@@ -340,8 +350,8 @@ fn a_release_has_the_deviation_of_its_law() {
     let (price, delta) = ("1".parse().unwrap(), "0.000000001".parse().unwrap());
     let exact = Exact::new(vec![7; VALUES]);
     let mut generator = Generator::frozen([70; 32]);
-    let gaussian = Gaussian::for_epsilon_delta(1 << 40, VALUES, price, delta).unwrap();
-    let ball = Ball::calibrated(1 << 40, price).unwrap();
+    let gaussian = gaussian_noise(1 << 40, VALUES, Price::Approximate { epsilon: price, delta });
+    let ball = ball_noise(1 << 40, price);
     let mut deviation = |release: &dyn Fn(&mut Generator) -> Vec<i128>| -> f64 {
         let square = |values: Vec<i128>| values.iter().map(|z| ((z - 7) as f64).powi(2)).sum::<f64>() / VALUES as f64;
         ((0..400).map(|_| square(release(&mut generator))).sum::<f64>() / 400.0).sqrt() / f64::from(1 << 20).powi(2)
@@ -364,8 +374,8 @@ fn a_frozen_generator_draws_the_same_for_ever() {
 #[test]
 fn values_at_the_end_of_the_range_do_not_wrap() {
     let exact = Exact::new(vec![i128::MAX, i128::MIN]);
-    let ball = Ball::calibrated(1 << 40, "0.01".parse().unwrap()).unwrap();
-    let gaussian = Gaussian::for_rho(1 << 40, "0.01".parse().unwrap()).unwrap();
+    let ball = ball_noise(1 << 40, "0.01".parse().unwrap());
+    let gaussian = gaussian_noise(1 << 40, 1, Price::Concentrated("0.01".parse().unwrap()));
     for seed in 0..16 {
         let mut generator = Generator::frozen([seed; 32]);
         for noisy in [ball.release(&exact, &mut generator), gaussian.release(&exact, &mut generator)] {
@@ -376,8 +386,8 @@ fn values_at_the_end_of_the_range_do_not_wrap() {
 
 #[test]
 fn a_vector_of_any_length_is_released_and_no_two_alike() {
-    let ball = Ball::calibrated(1 << 40, "1".parse().unwrap()).unwrap();
-    let gaussian = Gaussian::for_rho(1 << 40, "1".parse().unwrap()).unwrap();
+    let ball = ball_noise(1 << 40, "1".parse().unwrap());
+    let gaussian = gaussian_noise(1 << 40, 1, Price::Concentrated("1".parse().unwrap()));
     let mut generator = Generator::frozen([73; 32]);
     for n in [0, 1, 2, 63, 64, 65, 4096] {
         let exact = Exact::new(vec![0; n]);

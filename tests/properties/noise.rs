@@ -6,7 +6,8 @@ use std::path::Path;
 
 use bernstream::mechanism::calibrate::Scale;
 use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator, permute_and_flip};
-use bernstream::mechanism::{Candidates, Cube, Laplace, Selection};
+use bernstream::mechanism::price::Price;
+use bernstream::mechanism::{Candidates, Mechanism, NoiseDistribution, Selection};
 use bernstream::targets::{Exact, Sensitivity};
 
 use crate::statistics::{FALSE_ALARM, chi_square, chi_square_quantile, exponential_mean_range};
@@ -207,8 +208,9 @@ fn a_cube_is_quieter_where_a_record_moves_every_value() {
     let (sup, price) = (1_u64 << 32, "1".parse().unwrap());
     let exact = Exact::new(vec![7; VALUES]);
     let mut generator = Generator::frozen([31; 32]);
-    let cube = Cube::calibrated(sup, price).unwrap();
-    let laplace = Laplace::calibrated(Sensitivity(sup * VALUES as u64), price).unwrap();
+    let cube =
+        Mechanism::calibrated(NoiseDistribution::DiscreteCube, Sensitivity(sup), VALUES, Price::Pure(price)).unwrap();
+    let laplace = Mechanism::laplace(Sensitivity(sup * VALUES as u64), price).unwrap();
     let mut deviation = |release: &dyn Fn(&mut Generator) -> Vec<i128>| -> f64 {
         let square = |values: Vec<i128>| values.iter().map(|z| ((z - 7) as f64).powi(2)).sum::<f64>() / VALUES as f64;
         ((0..400).map(|_| square(release(&mut generator))).sum::<f64>() / 400.0).sqrt()
@@ -366,7 +368,7 @@ fn a_vector_of_any_length_is_filled_and_a_generator_never_repeats() {
         assert!(values.iter().all(|z| *z != 0));
     }
     let exact = Exact::new(vec![0; 441]);
-    let laplace = Laplace::calibrated(Sensitivity(1 << 40), "1".parse().unwrap()).unwrap();
+    let laplace = Mechanism::laplace(Sensitivity(1 << 40), "1".parse().unwrap()).unwrap();
     let mut generator = Generator::frozen([11; 32]);
     assert_ne!(laplace.release(&exact, &mut generator), laplace.release(&exact, &mut generator));
     let fresh = || laplace.release(&exact, &mut Generator::from_entropy().unwrap());
@@ -377,7 +379,7 @@ fn a_vector_of_any_length_is_filled_and_a_generator_never_repeats() {
 fn a_release_adds_noise_of_sensitivity_over_price_to_every_value() {
     let exact = Exact::new((0..DRAWS as i128).map(|i| (i - 1000) << 40).collect());
     let (sensitivity, price) = (3_u64 << 33, 0.7);
-    let laplace = Laplace::calibrated(Sensitivity(sensitivity), "0.7".parse().unwrap()).unwrap();
+    let laplace = Mechanism::laplace(Sensitivity(sensitivity), "0.7".parse().unwrap()).unwrap();
     let noisy = laplace.release(&exact, &mut Generator::frozen([12; 32]));
     let noise: Vec<i128> = noisy.values().iter().zip(exact.reveal()).map(|(noisy, exact)| noisy - exact).collect();
     let scale = (sensitivity as f64 / price) as u64;
@@ -387,7 +389,7 @@ fn a_release_adds_noise_of_sensitivity_over_price_to_every_value() {
 #[test]
 fn values_at_the_end_of_the_range_do_not_wrap() {
     let exact = Exact::new(vec![i128::MAX, i128::MIN]);
-    let laplace = Laplace::calibrated(Sensitivity(1 << 40), "0.01".parse().unwrap()).unwrap();
+    let laplace = Mechanism::laplace(Sensitivity(1 << 40), "0.01".parse().unwrap()).unwrap();
     for seed in 0..16 {
         let noisy = laplace.release(&exact, &mut Generator::frozen([seed; 32]));
         assert!(noisy.values()[0] > i128::MAX / 2 && noisy.values()[1] < i128::MIN / 2);

@@ -3,7 +3,7 @@
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::online::{Answer, Online};
 use bernstream::mechanism::price::Price;
-use bernstream::mechanism::{Gaussian, Mechanism, NoiseDistribution};
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
 use bernstream::targets::machine::Kernel;
 use bernstream::targets::{Exact, PointKernel, Sensitivity};
 use rand::rngs::ChaCha20Rng;
@@ -119,7 +119,8 @@ fn answers_one_by_one_have_the_law_of_the_batch() {
             noise.iter().map(|z| z / online.deviation()).collect()
         };
         let batch = |generator: &mut Generator| -> Vec<f64> {
-            let noise = Gaussian::for_rho(DELTA, "0.5".parse().unwrap()).unwrap();
+            let noise =
+                Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(DELTA), 1, rho("0.5")).unwrap();
             let floats: Vec<f64> = values.iter().map(|value| *value as f64).collect();
             let whitened = factor.solve(&floats).iter().map(|c| c.round() as i128).collect();
             let noisy = noise.release(&Exact::new(whitened), generator);

@@ -20,7 +20,7 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::harness::picture::{Axis, BRICK, DARK, Layer, Panel};
-use bernstream::mechanism::Laplace;
+use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
@@ -157,7 +157,7 @@ impl Experiment {
         let density = Density::new(&[self.bandwidth], *degree).expect("a density");
         let keep = density.keep();
         let exact = Target::evaluate(&density, &keep.state(self.records.iter().map(|x| keep.record(&[*x], 0.0))));
-        let laplace = Laplace::calibrated(calibration.sensitivity(&density), price).expect("a scale");
+        let laplace = Mechanism::laplace(calibration.sensitivity(&density), price).expect("a scale");
         let mut generator = Generator::frozen([calibration as u8 + 1; 32]);
         let unit = density.unit() / RECORDS as f64;
         let mut sums = vec![0.0; evaluations.len() + 1];

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::harness::picture::{Axis, BRICK, DARK, GREY, Layer, Panel, SKY};
-use bernstream::mechanism::Laplace;
+use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::bernstein::{Operator, basis};
@@ -69,7 +69,7 @@ fn release(
     order: u32,
     generator: &mut Generator,
 ) -> Grid {
-    let noisy = Laplace::calibrated(sensitivity, price).expect("a scale").release(exact, generator);
+    let noisy = Mechanism::laplace(sensitivity, price).expect("a scale").release(exact, generator);
     let values: Vec<f64> = noisy.values().iter().map(|value| *value as f64 * machine.unit()).collect();
     polynomial(machine.shape().degree, order, &values)
 }

@@ -16,8 +16,8 @@ use std::fs;
 use crate::harness::picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
 use crate::harness::plan::plan;
 use bernstream::config::Settings;
+use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::noise::Generator;
-use bernstream::mechanism::{Laplace, Mechanism};
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::{By, Synopsis};
 use bernstream::targets::{Basis, Exact, Sensitivity};
@@ -148,7 +148,7 @@ impl Release {
         let privacy = &self.settings.privacy;
         let sup = self.settings.releases[0].function.target.sup_sensitivity(privacy.adjacency, 1).expect("a bound");
         let all = Sensitivity(sup * self.settings.releases[0].shape().values() as u64);
-        Mechanism::Laplace(Laplace::calibrated(all, self.settings.releases[0].payment.epsilon()).expect("a scale"))
+        Mechanism::laplace(all, self.settings.releases[0].payment.epsilon()).expect("a scale")
     }
 
     /// Mean sup errors at each of `orders`.

@@ -21,7 +21,7 @@ use std::fmt::Write;
 use std::fs;
 
 use crate::harness::picture::{Axis, BRICK, DARK, GREEN, GREY, Layer, Panel, SKY};
-use bernstream::mechanism::Laplace;
+use bernstream::mechanism::Mechanism;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
@@ -137,7 +137,7 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
     let mut generator = Generator::frozen([6; 32]);
     // The first release, and the mean sup error of all.
     let mut releases = |(regression, values): &(Regression, Exact), sensitivity| {
-        let laplace = Laplace::calibrated(sensitivity, price).expect("a scale");
+        let laplace = Mechanism::laplace(sensitivity, price).expect("a scale");
         let mut release = || polynomial(&natural(regression, laplace.release(values, &mut generator).values()));
         let first = release();
         let errors = (0..REPEATS).map(|_| sup_distance(&release(), &exact));

@@ -14,7 +14,7 @@ use crate::config::read::draft::ReleaseDraft;
 use crate::config::settings::{NoiseKind, Privacy, Unit};
 use crate::config::text::{Checked, Document, Field, Reported, values};
 use crate::config::{canonical, file};
-use crate::mechanism::Laplace;
+use crate::mechanism::Mechanism;
 use crate::synopsis::description::{self, Definition, PriorColumn, Random};
 use crate::targets::Sensitivity;
 use crate::targets::sampled::{Clipped, Neighbours, SampledChange, SampledTarget};
@@ -109,7 +109,7 @@ pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy:
         return Err(document.fault(digest.span(), what, hint));
     }
     let Study { neighbours, plan, range, prior, .. } = study;
-    let scale = match Laplace::calibrated(Sensitivity(change.sum), draft.payment.get_ref().epsilon()) {
+    let scale = match Mechanism::laplace(Sensitivity(change.sum), draft.payment.get_ref().epsilon()) {
         Ok(mechanism) => mechanism.scale().units(),
         Err(error) => return Err(document.fault(draft.payment.span(), error.to_string(), "")),
     };

@@ -4,7 +4,7 @@ use crate::config::settings::error::Error;
 use crate::config::settings::privacy::Privacy;
 use crate::mechanism::calibrate::Delta;
 use crate::mechanism::price::Price;
-use crate::mechanism::{Laplace, Mechanism, NoiseDistribution};
+use crate::mechanism::{Mechanism, NoiseDistribution};
 use crate::targets::{self, Sensitivity, Target};
 
 /// Which bound on what a unit can change the noise is made for.
@@ -44,7 +44,7 @@ impl Calibration {
         Ok(match (self, price) {
             (Calibration::Paper, Price::Approximate { epsilon, delta }) if delta > Delta::ZERO => {
                 let sup = change.0.div_ceil(values as u64);
-                Mechanism::Laplace(Laplace::advanced(sup, values, epsilon, delta)?)
+                Mechanism::advanced_laplace(sup, values, epsilon, delta)?
             }
             _ => Mechanism::calibrated(law, change, touched, price)?,
         })

@@ -4,7 +4,7 @@ use crate::config::settings::error::Error;
 use crate::config::settings::function::Function;
 use crate::config::settings::privacy::Protected;
 use crate::mechanism::calibrate::Epsilon;
-use crate::mechanism::choice::{Bandwidth, Candidates, Change, Order, Remainder};
+use crate::mechanism::choice::{Bandwidth, Candidates, TargetChange, Order, Remainder};
 use crate::mechanism::{self, Mechanism};
 use crate::synopsis::bernstein::Operator;
 use crate::synopsis::predict;
@@ -52,11 +52,11 @@ impl PrivateOrder {
         let orders: Vec<u32> = self.candidates.iter().copied().collect();
         #[expect(clippy::cast_precision_loss, reason = "a prediction; what is claimed is read off whole numbers")]
         let scale = noise.scale().units() as f64;
-        let noises = predict::noise(&target.shape(), noise.law(), &orders);
+        let noises = predict::noise(&target.shape(), noise.distribution(), &orders);
         let tables = Operator::new(dimensions, degree).remainders(&orders);
         let remainders = noises.iter().zip(&tables).map(|(noise, rows)| Remainder::new(noise * scale, rows)).collect();
         let Protected { adjacency, contributions } = protected;
-        let change = Change {
+        let change = TargetChange {
             values: target.shape().values(),
             sup: target.sup_sensitivity(adjacency, 1)?,
             effects: target.effects(),

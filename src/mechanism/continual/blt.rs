@@ -1,5 +1,7 @@
 //! Noise for sums of everything so far, in a handful of buffers.
 
+use super::rounding::round;
+
 /// A buffered linear Toeplitz matrix `C(x) = 1 + sum_i w_i x / (1 - d_i x)` (Dvijotham, McMahan, Pillutla, Steinke and
 /// Thakurta 2024), its numbers whole: fresh noise is `C` of the noise that is used, so one buffer for each `i` remembers all
 /// of the past.
@@ -75,9 +77,9 @@ impl Blt {
     pub(super) fn correlate(&self, buffers: &mut [Vec<i128>], fresh: &mut [i128]) {
         for (at, noise) in fresh.iter_mut().enumerate() {
             let past: i128 = buffers.iter().zip(self.weights).map(|(buffer, w)| i128::from(*w) * buffer[at]).sum();
-            *noise -= super::round(past, WEIGHT_BITS);
+            *noise -= round(past, WEIGHT_BITS);
             for (buffer, decay) in buffers.iter_mut().zip(self.decays) {
-                buffer[at] = super::round(i128::from(*decay) * buffer[at], DECAY_BITS) + *noise;
+                buffer[at] = round(i128::from(*decay) * buffer[at], DECAY_BITS) + *noise;
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Noise for sums over the last few panes.
 
+use super::rounding::round;
+
 /// A finite filter `C(x) = sum_(j < 2R) c_j x^j`, `c_j` near those of `sqrt((1 - x^R) / (1 - x))` at `exp(-1 / 6R) x`: the
 /// root of the sum over `R` panes, which splits the error evenly between `C` and the sum over `C` and so minimises their
 /// product; the damping keeps the inverse stable.
@@ -45,7 +47,7 @@ impl Fir {
             let before = &ring[(now + reach - j) % reach];
             past.iter_mut().zip(before).for_each(|(sum, noise)| *sum += i128::from(*c) * noise);
         }
-        fresh.iter_mut().zip(past).for_each(|(noise, past)| *noise -= super::round(past, BITS));
+        fresh.iter_mut().zip(past).for_each(|(noise, past)| *noise -= round(past, BITS));
         ring[now].copy_from_slice(fresh);
     }
 

@@ -2,10 +2,16 @@
 
 use num_bigint::BigUint;
 
-use super::{Error, MOST_DRAWS};
+use super::error::Error;
 use crate::mechanism::calibrate::Rho;
+use crate::mechanism::calibrated::Mechanism;
+use crate::mechanism::error::Error as NoiseError;
+use crate::mechanism::noise::NoiseDistribution;
 use crate::mechanism::price::Price;
-use crate::mechanism::{self, Gaussian};
+use crate::targets::Sensitivity;
+
+/// How many numbers may be drawn before a series begins with new noise.
+const MOST_DRAWS: u64 = 1 << 36;
 
 /// How a change of one pane comes back in the fresh noise of it and of later panes.
 pub(super) struct Spread {
@@ -21,7 +27,7 @@ pub(super) struct Spread {
 /// What pays for a series.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Guarded {
-    pub noise: Gaussian,
+    pub noise: Mechanism,
     /// The series is kept in units of `2^-bits` of the grid.
     pub bits: u32,
     /// For how many panes rounding is paid for.
@@ -72,22 +78,17 @@ pub(super) fn calibrate(
     Err(refused.map_or(Error::Change { change }, Error::Mechanism))
 }
 
-/// Under `rho`, `2^-20` of it and `10^-12` pay for the constants of the sampler instead of what [`Gaussian::for_rho`] takes for
+/// Under `rho`, `2^-20` of it and `10^-12` pay for the constants of the sampler instead of what a single release takes for
 /// `2^20` values: with every probability within `exp(2^-97)`, orders below `1 + 2^-20` counted as that order, `2^36` values
 /// need `2^-20 rho + (2^20 + 2) 2^-61`.
-fn gaussian(change: u64, panes: u64, values: usize, price: Price) -> Result<Gaussian, mechanism::Error> {
-    match price {
-        Price::Pure(_) | Price::Slots(_) => {
-            Err(mechanism::Error::NoPromise { delta: mechanism::calibrate::Delta::ZERO })
-        }
+fn gaussian(change: u64, panes: u64, values: usize, price: Price) -> Result<Mechanism, NoiseError> {
+    let price = match price {
         Price::Concentrated(rho) => {
             let whole = rho.trillionths();
-            let rest = whole.saturating_sub(whole.div_ceil(1 << 20) + 1);
-            Gaussian::for_rho(change, Rho::from_trillionths(rest))
+            Price::Concentrated(Rho::from_trillionths(whole.saturating_sub(whole.div_ceil(1 << 20) + 1)))
         }
-        Price::Approximate { epsilon, delta } => {
-            let draws = usize::try_from(panes).unwrap_or(usize::MAX).saturating_mul(values);
-            Gaussian::for_epsilon_delta(change, draws, epsilon, delta)
-        }
-    }
+        Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => price,
+    };
+    let draws = usize::try_from(panes).unwrap_or(usize::MAX).saturating_mul(values);
+    Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(change), draws, price)
 }

@@ -1,5 +1,7 @@
 //! Noise for sums of everything so far, under laws whose price adds up in the 1-norm.
 
+use super::rounding::round;
+
 /// A tree of `levels` levels over the panes, `branching` children to a node (Dwork, Naor, Pitassi and Rothblum 2010; Chan,
 /// Shi and Song 2011), every node with noise of its own and put together with its children's as soon as it is whole (Honaker
 /// 2015, from below). A pane is in one node a level.
@@ -74,7 +76,7 @@ impl Tree {
             let own = i128::from(self.weights[above]);
             node = draw();
             for ((noise, children), change) in node.iter_mut().zip(sum).zip(&mut change) {
-                *noise = super::round(own * *noise + ((1 << BITS) - own) * *children, BITS);
+                *noise = round(own * *noise + ((1 << BITS) - own) * *children, BITS);
                 *change += *noise - *children;
                 *children = 0;
             }
@@ -125,7 +127,7 @@ impl Tree {
 mod tests {
     use super::*;
     use crate::mechanism::calibrate::Epsilon;
-    use crate::mechanism::continual::price_of_a_node;
+    use crate::mechanism::continual::series::price_of_a_node;
     use crate::mechanism::price::Price;
 
     /// What each pane's noise is, of these fresh ones in the order of drawing, and the panes that each draw covers.

@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 
-use super::Generator;
+use super::generator::Generator;
 use super::real::{Quotients, Sixteenths};
 use crate::mechanism::calibrate::Scale;
 

@@ -1,6 +1,7 @@
 //! The discrete cube: noise that is uniform in a cube of random size.
 
-use super::{CARRY, Generator, Geometric, quotients, uniform};
+use super::generator::Generator;
+use super::geometric::{CARRY, Geometric, quotients, uniform};
 use crate::mechanism::calibrate::Scale;
 
 /// `P[Z = z]` proportional to `exp(-max_i |z_i| / s)` on the integer vectors of `N` coordinates, `s` the [`Scale`]: the

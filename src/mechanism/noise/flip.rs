@@ -1,6 +1,7 @@
 //! A choice by coins.
 
-use super::{Generator, falls_below, uniform};
+use super::generator::Generator;
+use super::geometric::{falls_below, uniform};
 use crate::mechanism::calibrate::Scale;
 
 /// The index of one of `utilities`: in a uniform order, the first whose coin of probability `exp(-g / s)` succeeds, `g` what

@@ -1,7 +1,8 @@
 //! Discrete Gaussian noise.
 
+use super::generator::Generator;
+use super::geometric::uniform;
 use super::real::{Exponent, Fraction, Quotients};
-use super::{Generator, uniform};
 use crate::mechanism::calibrate::Scale;
 
 /// `P[Z = z]` proportional to `exp(-z^2 / 2 sigma^2)` on the integers, `sigma` the [`Scale`].

@@ -1,6 +1,7 @@
 //! Discrete Laplace noise: the cross-polytope.
 
-use super::{CARRY, Generator, Geometric, quotients};
+use super::generator::Generator;
+use super::geometric::{CARRY, Geometric, quotients};
 use crate::mechanism::calibrate::Scale;
 
 /// `P[Z = z] = tanh(1 / 2s) exp(-|z| / s)` on the integers, `s` the [`Scale`].

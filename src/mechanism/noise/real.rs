@@ -2,7 +2,8 @@
 
 use num_bigint::BigUint;
 
-use super::{CARRY, Generator, quotients, uniform};
+use super::generator::Generator;
+use super::geometric::{CARRY, quotients, uniform};
 
 /// A number from 0 to 1, of which the first binary digits are known, 64 at a time.
 ///

@@ -1,6 +1,6 @@
 //! Any kernel: a Cholesky factor that grows by a row.
 
-use super::{ONE, Offer, Process, Reach, size, whole_row};
+use super::process::{ONE, Offer, Process, Reach, size, whole_row};
 use crate::targets::PointKernel;
 
 /// Most points with noise of their own: three triangles of floats, 50 MB.

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use super::{Offer, Process, Reach, size, whole_row};
+use super::process::{Offer, Process, Reach, size, whole_row};
 
 /// The points asked so far, in their order on the line.
 pub(super) struct Markov {
@@ -181,7 +181,7 @@ mod tests {
         for x in [0.0, f64::MIN_POSITIVE, 5e-324, 1.0, 1.0 - f64::EPSILON, 0.5, -0.0, 1.0, 0.5 + 1e-12, 1e-320] {
             let offer = process.offer(&[x]);
             assert!(offer.mean.is_finite() && offer.rest >= 0.0, "{x}: {} {}", offer.mean, offer.rest);
-            if offer.rest >= super::super::LEAST {
+            if offer.rest >= crate::mechanism::online::process::LEAST {
                 process.take(offer, 1.0);
             }
         }

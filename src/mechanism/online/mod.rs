@@ -44,27 +44,24 @@
 
 mod dense;
 mod markov;
+mod process;
 
 use std::fmt;
 
-use super::noise::{DiscreteGaussian, Generator};
+use self::dense::Dense;
+use self::markov::Markov;
+use self::process::{LEAST, ONE, Offer, Process};
+use super::calibrated::Mechanism;
+use super::error::Error;
+use super::noise::{DiscreteGaussian, Generator, NoiseDistribution};
 use super::price::Price;
-use super::{Error, Gaussian, Mechanism, NoiseDistribution};
 use crate::targets::{Exact, PointKernel, Sensitivity, machine};
-use dense::Dense;
-use markov::Markov;
 
 /// Most points with noise of their own. Those of a kernel without a shorter way are at most [`dense::MOST`].
 pub const MOST: usize = 1 << 20;
 
-/// What 1 is in a row.
-const ONE: f64 = 16_777_216.0;
-
 /// The part of `Delta` that floats, rounding and errors of the values may take: one in so many.
 const SLACK: u64 = 20;
-
-/// The least square of a pivot.
-const LEAST: f64 = 1e-8;
 
 /// A function of secret records that answers at one public point after the other. One price, paid at the start: that of
 /// [`Online::new`], however many points follow. It is for one function of one set of records: another one costs a price of
@@ -102,7 +99,7 @@ const LEAST: f64 = 1e-8;
 pub struct Online {
     process: Kind,
     axes: usize,
-    desk: Desk,
+    responder: Responder,
 }
 
 enum Kind {
@@ -111,11 +108,11 @@ enum Kind {
 }
 
 /// What is asked of all processes alike. Exact values are secret: nothing shows them.
-struct Desk {
+struct Responder {
     /// `Delta` and `e`, in grid units.
     change: f64,
     error: f64,
-    noise: Gaussian,
+    noise: Mechanism,
     exact: Vec<i128>,
 }
 
@@ -128,38 +125,6 @@ pub struct Answer {
     /// `None` where noise was drawn. Else the value is what the earlier answers predict, for free; it misses the function by
     /// at most this times the function's norm, beside the noise.
     pub power: Option<f64>,
-}
-
-/// A Gaussian process with the covariance of a kernel, point by point. It sees noisy values only.
-trait Process {
-    /// What a new point needs besides the rest of an [`Offer`].
-    type Place;
-
-    fn offer(&self, point: &[f64]) -> Offer<Self::Place>;
-
-    /// Takes the point with its noisy coordinate. The value there.
-    fn take(&mut self, offer: Offer<Self::Place>, coordinate: f64) -> f64;
-}
-
-/// What a process makes of a point before anybody looks at the value there.
-struct Offer<Place> {
-    /// `K(x, x)`, and what the points so far leave of it: the square of the pivot.
-    whole: f64,
-    rest: f64,
-    /// `m(x)`.
-    mean: f64,
-    /// `R` in `2^-24`, by the number of the point; the last is the new point's own.
-    row: Vec<(usize, i64)>,
-    reach: Reach,
-    place: Place,
-}
-
-/// What the rows with the new one can make of a change.
-struct Reach {
-    /// `q`, or more.
-    stretch: f64,
-    /// `s`, or more.
-    spread: f64,
 }
 
 impl Online {
@@ -176,27 +141,24 @@ impl Online {
         // A cast that is cut would be a smaller change; more than 2^56 is refused all the same.
         let euclidean = Sensitivity(u64::try_from(with_slack + 1).unwrap_or(u64::MAX));
         let euclidean = if change.0 == 0 { change } else { euclidean };
-        let noise = match Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, euclidean, MOST, price)? {
-            Mechanism::Gaussian(gaussian) => gaussian,
-            Mechanism::Laplace(_) | Mechanism::Cube(_) | Mechanism::Ball(_) => return Err(Error::NoPrice),
-        };
+        let noise = Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, euclidean, MOST, price)?;
         let process = match kernel {
             PointKernel::Machine(machine::Kernel::Laplacian { bandwidth }) if axes == 1 => {
                 Kind::Markov(Markov::new(bandwidth))
             }
             kernel => Kind::Dense(Dense::new(kernel)),
         };
-        Ok(Online { process, axes, desk: Desk { change: delta, error, noise, exact: Vec::new() } })
+        Ok(Online { process, axes, responder: Responder { change: delta, error, noise, exact: Vec::new() } })
     }
 
     /// `sigma`: the standard deviation of the noise where `K(x, x) = 1`, in grid units.
     pub fn deviation(&self) -> f64 {
-        self.desk.deviation()
+        self.responder.deviation()
     }
 
     /// How many points have noise of their own.
     pub fn drawn(&self) -> usize {
-        self.desk.exact.len()
+        self.responder.exact.len()
     }
 
     /// The answer at a public point of the unit cube; `exact` has one value, that of the function there. It is not looked at
@@ -207,13 +169,13 @@ impl Online {
         }
         let [exact] = exact.reveal() else { return Err(Error::Point { axes: self.axes }) };
         Ok(match &mut self.process {
-            Kind::Dense(process) => self.desk.ask(process, point, *exact, generator),
-            Kind::Markov(process) => self.desk.ask(process, point, *exact, generator),
+            Kind::Dense(process) => self.responder.ask(process, point, *exact, generator),
+            Kind::Markov(process) => self.responder.ask(process, point, *exact, generator),
         })
     }
 }
 
-impl Desk {
+impl Responder {
     fn deviation(&self) -> f64 {
         self.noise.scale().units() as f64 / ONE
     }
@@ -246,19 +208,6 @@ impl Desk {
 /// What the changes of all coordinates may reach together.
 fn allowed(change: f64) -> f64 {
     (1.0 + 1.0 / SLACK as f64) * change * (1.0 - 1e-9)
-}
-
-/// A row of `L^-1` in whole numbers: `weights` those of the conditional mean.
-fn whole_row(weights: impl Iterator<Item = (usize, f64)>, own: usize, rest: f64) -> Vec<(usize, i64)> {
-    let pivot = rest.sqrt();
-    // A cast from a float saturates; such a row is refused.
-    let whole = |entry: f64| (entry * ONE / pivot).round() as i64;
-    weights.map(|(number, weight)| (number, whole(-weight))).chain([(own, whole(1.0))]).collect()
-}
-
-/// The size of a row in the 1-norm.
-fn size(row: &[(usize, i64)]) -> f64 {
-    row.iter().map(|(_, weight)| weight.unsigned_abs() as f64 / ONE).sum()
 }
 
 impl fmt::Debug for Online {

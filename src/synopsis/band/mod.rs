@@ -15,7 +15,6 @@ use crate::mechanism::NoiseDistribution;
 use crate::synopsis::bernstein::basis;
 use crate::synopsis::description::{Covers, Noise, NoiseBand};
 use crate::synopsis::noise::{pointwise, unit_noise};
-use crate::synopsis::predict::deviation;
 use crate::targets::{Basis, Shape};
 
 const LEVEL: f64 = 0.95;
@@ -83,7 +82,7 @@ impl Band {
     /// between them is simulated (the tests of this module), not proved.
     #[must_use]
     pub fn of_sums(self, law: NoiseDistribution, values: usize, normal: &Band) -> Band {
-        let unit = deviation(law, values);
+        let unit = law.deviation(values);
         Band {
             half_width: self.half_width.max(unit * normal.half_width),
             pointwise: self.pointwise.max(unit * normal.pointwise),

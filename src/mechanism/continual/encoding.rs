@@ -1,0 +1,83 @@
+//! The bytes of a series' state.
+
+use sha2::{Digest as _, Sha256};
+
+use super::correlation::Memory;
+use super::error::Error;
+use super::series::Series;
+use super::state::State;
+
+const VERSION: u8 = 1;
+const DIGEST: usize = 16;
+/// Version, series, step, values.
+const HEAD: usize = 1 + DIGEST + 8 + 8;
+const NUMBER: usize = size_of::<i128>();
+
+impl State {
+    /// Always of [`Series::state_bytes`], whatever the values. Not encrypted.
+    pub fn to_bytes(&self, series: &Series) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(series.state_bytes(self.values));
+        bytes.push(VERSION);
+        bytes.extend(fingerprint(series));
+        bytes.extend(self.step().to_le_bytes());
+        bytes.extend((self.values as u64).to_le_bytes());
+        let numbers = self.memory.noise.iter().chain(&self.published).flatten();
+        bytes.extend(numbers.flat_map(|number| number.to_le_bytes()));
+        bytes.extend(digest(&bytes));
+        bytes
+    }
+
+    /// Refuses what is not whole, and what another series wrote: other noise, panes or correlation.
+    pub fn from_bytes(series: &Series, bytes: &[u8]) -> Result<State, Error> {
+        match bytes.first() {
+            Some(&VERSION) => {}
+            Some(&version) => return Err(Error::StateVersion { version }),
+            None => return Err(Error::StateDamaged),
+        }
+        let (written, sum) = bytes.split_last_chunk::<DIGEST>().ok_or(Error::StateDamaged)?;
+        if digest(written) != *sum || written.len() < HEAD {
+            return Err(Error::StateDamaged);
+        }
+        let (head, body) = written.split_at(HEAD);
+        if head[1..=DIGEST] != fingerprint(series) {
+            return Err(Error::StateForeign);
+        }
+        let number = |at: usize| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&head[at..at + 8]);
+            u64::from_le_bytes(eight)
+        };
+        let step = number(1 + DIGEST);
+        let values = usize::try_from(number(1 + DIGEST + 8)).map_err(|_| Error::StateDamaged)?;
+        let of_memory = series.correlation.vectors();
+        let vectors = of_memory + series.kept();
+        if values.checked_mul(vectors).and_then(|n| n.checked_mul(NUMBER)) != Some(body.len()) {
+            return Err(Error::StateDamaged);
+        }
+        let (numbers, _) = body.as_chunks::<NUMBER>();
+        let mut numbers = numbers.iter().map(|number| i128::from_le_bytes(*number));
+        let mut read: Vec<Vec<i128>> = (0..vectors).map(|_| numbers.by_ref().take(values).collect()).collect();
+        let published = read.split_off(of_memory);
+        Ok(State { memory: Memory { step, noise: read }, published, values })
+    }
+}
+
+impl Series {
+    /// What [`State::to_bytes`] takes, and in memory about as much: 16 bytes a number.
+    pub fn state_bytes(&self, values: usize) -> usize {
+        HEAD + (self.correlation.vectors() + self.kept()) * values * NUMBER + DIGEST
+    }
+}
+
+/// What tells series apart, but for the number of values.
+fn fingerprint(series: &Series) -> [u8; DIGEST] {
+    let bytes: Vec<u8> = series.numbers().iter().flat_map(|number| number.to_le_bytes()).collect();
+    digest(&[b"bernstream series 1\n", bytes.as_slice()].concat())
+}
+
+fn digest(bytes: &[u8]) -> [u8; DIGEST] {
+    let whole: [u8; 32] = Sha256::digest(bytes).into();
+    let mut first = [0; DIGEST];
+    first.copy_from_slice(&whole[..DIGEST]);
+    first
+}

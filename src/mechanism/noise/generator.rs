@@ -1,0 +1,30 @@
+//! Where the randomness comes from.
+
+use rand::rngs::{ChaCha20Rng, SysRng};
+use rand::{Rng, SeedableRng};
+
+use crate::mechanism::error::Error;
+
+/// A source of secret random words. One fresh generator a window release; a word is never used twice.
+///
+/// ChaCha20 with a 256-bit key. So a guarantee that rests on this noise is computational, like all that rest on a
+/// pseudo-random generator.
+pub struct Generator(ChaCha20Rng);
+
+impl Generator {
+    /// Keyed by the operating system; an error where it has no entropy to give.
+    pub fn from_entropy() -> Result<Self, Error> {
+        Ok(Generator(ChaCha20Rng::try_from_rng(&mut SysRng)?))
+    }
+
+    /// Keyed by `seed`, for tests that replay. Whoever knows the seed can subtract the noise: such a release is not
+    /// private.
+    pub fn frozen(seed: [u8; 32]) -> Self {
+        Generator(ChaCha20Rng::from_seed(seed))
+    }
+
+    /// 64 uniform bits.
+    pub fn word(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+}
