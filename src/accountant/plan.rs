@@ -13,7 +13,7 @@
 
 use super::concentrated::round_up;
 use super::gaussian::{Drawn, round_up_delta};
-use super::loss::{Law, Losses};
+use super::loss::{Losses, PrivacyLoss};
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
 use crate::targets::Sensitivity;
 
@@ -110,12 +110,12 @@ impl Plan {
     fn losses(&self) -> Losses {
         const UP: f64 = 1.0 + 4.0 * f64::EPSILON;
         let parts = self.0.iter().map(|&(class, count)| match class {
-            Class::Laplace { change: Sensitivity(0), .. } => (Law::Laplace(0.0), count),
+            Class::Laplace { change: Sensitivity(0), .. } => (PrivacyLoss::Laplace(0.0), count),
             Class::Laplace { change, scale } => {
-                (Law::Laplace((change.0 as f64 + 2.0) / scale.units() as f64 * UP), count)
+                (PrivacyLoss::Laplace((change.0 as f64 + 2.0) / scale.units() as f64 * UP), count)
             }
-            Class::Pure(epsilon) => (Law::Response(epsilon.to_f64() * UP), count),
-            Class::Gaussian { rho, .. } => (Law::Gaussian(libm::sqrt(2.0 * rho.to_f64()) * UP), count),
+            Class::Pure(epsilon) => (PrivacyLoss::Response(epsilon.to_f64() * UP), count),
+            Class::Gaussian { rho, .. } => (PrivacyLoss::Gaussian(libm::sqrt(2.0 * rho.to_f64()) * UP), count),
         });
         let apart = self.0.iter().map(|(class, count)| match class {
             Class::Gaussian { drawn, .. } => drawn.apart() * *count as f64,

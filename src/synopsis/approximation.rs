@@ -1,26 +1,14 @@
 //! How far a released function can be from the function itself, without any noise: where somebody vouches for its smoothness.
 
-use serde::{Deserialize, Serialize};
-
-use crate::synopsis::bernstein::Operator;
-use crate::synopsis::description::{Axis, Basis};
-use crate::synopsis::newton::{Newton, dot};
-use crate::synopsis::{Error, Synopsis, unit_point};
+use super::bernstein::Operator;
+use super::description::{Axis, Basis, Smoothness};
+use super::domain::unit_point;
+use super::error::Error;
+use super::newton::{Newton, dot};
+use super::released::Synopsis;
 
 /// Most lattice points for which the norm of the operator is measured.
 const MOST_MEASURED: usize = 2_000;
-
-/// What is declared of the function, never estimated from records; in natural units.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Smoothness {
-    /// Along each axis the function changes by at most so much a unit.
-    Lipschitz(Vec<f64>),
-    /// Along each axis its second derivative is at most so large.
-    Curvature(Vec<f64>),
-    /// Its norm in the space of the kernel of its form is at most this.
-    Norm(f64),
-}
 
 /// How far the exact values' function at the recommended order is from the function itself, everywhere and with certainty, if
 /// it is as smooth as declared. It says nothing of the noise: add it to a [`crate::synopsis::band::Band`].
@@ -47,20 +35,6 @@ enum Bound {
         norm: f64,
         newton: Newton,
     },
-}
-
-impl Smoothness {
-    /// Whether it speaks of these axes and this form, in proper numbers.
-    pub fn fits(&self, axes: usize, basis: &Basis) -> bool {
-        let proper = |x: &f64| x.is_finite() && *x > 0.0;
-        match (self, basis) {
-            (Smoothness::Lipschitz(bounds) | Smoothness::Curvature(bounds), Basis::Bernstein) => {
-                bounds.len() == axes && bounds.iter().all(proper)
-            }
-            (Smoothness::Norm(norm), Basis::Kernel(_)) => proper(norm),
-            _ => false,
-        }
-    }
 }
 
 impl Synopsis {

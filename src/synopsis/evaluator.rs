@@ -1,42 +1,12 @@
 //! Ways to read the values of one synopsis as a function; each is post-processing and costs no privacy.
 
-use std::fmt;
-
-use crate::synopsis::bernstein::{self, MAX_ORDER, Operator, basis};
-use crate::synopsis::description::{Axis, Basis, KernelBasis};
-use crate::synopsis::posterior::Smooth;
-use crate::synopsis::{Error, Synopsis, unit_point};
-
-/// How released values become a function. A number is the order of the Bernstein operator.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
-    /// The iterated Bernstein operator of an order from 1 to [`MAX_ORDER`]; what has no lattice is read as it was published, at
-    /// any order.
-    Bernstein(u32),
-    /// The value at the nearest lattice point: the baseline of `[AR17]`.
-    Nearest,
-    /// Interpolation by the kernel that the description names.
-    Kernel,
-    /// The mean of a Gaussian process, given the noise that is known to be on the values.
-    Posterior,
-}
-
-impl From<u32> for By {
-    fn from(order: u32) -> Self {
-        By::Bernstein(order)
-    }
-}
-
-impl fmt::Display for By {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            By::Bernstein(order) => write!(f, "the Bernstein operator of order {order}"),
-            By::Nearest => f.write_str("the nearest lattice point"),
-            By::Kernel => f.write_str("kernel interpolation"),
-            By::Posterior => f.write_str("posterior smoothing"),
-        }
-    }
-}
+use super::bernstein::{self, MAX_ORDER, Operator, basis};
+use super::by::By;
+use super::description::{Axis, Basis, KernelBasis};
+use super::domain::unit_point;
+use super::error::Error;
+use super::posterior::Smooth;
+use super::released::Synopsis;
 
 /// One reading of a synopsis, ready for many points.
 #[derive(Clone, Debug)]
@@ -86,6 +56,24 @@ impl Synopsis {
             (By::Nearest | By::Kernel | By::Posterior, _) => return Err(no()),
         };
         Ok(Evaluator { axes: about.domain.clone(), volume: about.volume(), form })
+    }
+
+    /// The function at one point, in natural units, at the recommended order. For many points use an [`Evaluator`].
+    pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
+        self.evaluator(self.description.order)?.evaluate(point)
+    }
+
+    /// The integral of the function over the domain, at the recommended order: the noisy number of records.
+    pub fn mass(&self) -> Result<f64, Error> {
+        Ok(self.evaluator(self.description.order)?.mass())
+    }
+
+    /// Half the width of the simultaneous band at a point, at the recommended order; see [`NoiseBand`](super::description::NoiseBand).
+    pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        if matches!(self.description.basis, Basis::Cosine { .. }) {
+            return Err(Error::NoFunction);
+        }
+        Ok(self.description.band.half_width_at(&unit_point(&self.description.domain, point)?))
     }
 }
 

@@ -16,12 +16,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Basis, Definition, Description};
-use crate::synopsis::{Error, Sealed, Synopsis};
+use crate::synopsis::error::Error;
+use crate::synopsis::released::Synopsis;
 
 /// The key of the schema metadata that holds the [`Description`] as JSON.
 const METADATA_KEY: &str = "bernstream";
 const CONTENT_TYPE: &str = "application/vnd.apache.arrow.stream";
 const EVENT_TYPE: &str = "bernstream.synopsis.v1";
+
+/// A finished message: exactly the bytes that will leave, and where they go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Kafka message key: pipeline and group key, so that compaction keeps the newest.
+    pub key: String,
+    /// CloudEvents and our own headers, in order.
+    pub headers: Vec<(String, String)>,
+    /// The Arrow IPC stream.
+    pub bytes: Vec<u8>,
+}
 
 impl Synopsis {
     /// The finished message.

@@ -5,10 +5,11 @@ use rand::{RngExt, SeedableRng};
 
 use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
+use crate::synopsis::by::By;
 use crate::synopsis::description::Description;
 use crate::synopsis::description::NoiseDistribution;
 use crate::synopsis::noise::unit_noise;
-use crate::synopsis::{By, Synopsis};
+use crate::synopsis::released::Synopsis;
 use crate::targets::whitened::Points;
 use crate::targets::{Basis, Shape};
 

@@ -1,7 +1,8 @@
 //! Densities that are densities, and distribution functions that never fall: post-processing of a reading, at no price.
 
+use crate::synopsis::domain::unit_point;
+use crate::synopsis::error::Error;
 use crate::synopsis::evaluator::{Evaluator, midpoints};
-use crate::synopsis::{Error, unit_point};
 
 /// Steps of a distribution function.
 const STEPS: u32 = 1_000;

@@ -1,15 +1,14 @@
 //! Open windows: every record goes where the public rules say, once, and nothing else decides.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
-use std::ops::Range;
 
-use arrow::array::{Array, Float64Array};
-
+use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::counts::{RecordCounts, Refusal};
+use super::grid::Span;
+use super::router::{Assignment, RecordRouter};
+use super::rules::{Cap, Form, Rules};
 use crate::clock::Timestamp;
 use crate::source::Batch;
-use crate::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record, whole_label};
-use crate::window::grid::Span;
-use crate::window::{Cap, Form, Label, Rules};
 
 /// All windows that are open, from the first that is not closed yet.
 ///
@@ -83,53 +82,6 @@ pub struct Group {
     pub state: Accumulator,
 }
 
-/// What became of records: exact counts, for the `operator` level of detail only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RecordCounts {
-    /// Taken into a window, by one form at least (under a cap they may still lose their place to the unit's own earlier rows).
-    pub taken: u64,
-    /// For a window that is closed already, or before the first or after the last.
-    pub closed: u64,
-    /// The message came at or after the window's cutoff.
-    pub late: u64,
-    /// Event time too far ahead of the message timestamp.
-    pub ahead: u64,
-    /// The key is missing or not declared.
-    pub unknown_key: u64,
-    /// Null or not-a-number where a time, a unit or a value is needed.
-    pub missing: u64,
-    /// Outside a domain that drops.
-    pub outside: u64,
-}
-
-impl RecordCounts {
-    fn count(&mut self, fate: Result<(), Refusal>) {
-        let count = match fate {
-            Ok(()) => &mut self.taken,
-            Err(Refusal::Closed) => &mut self.closed,
-            Err(Refusal::Late) => &mut self.late,
-            Err(Refusal::Ahead) => &mut self.ahead,
-            Err(Refusal::UnknownKey) => &mut self.unknown_key,
-            Err(Refusal::Missing) => &mut self.missing,
-            Err(Refusal::Outside) => &mut self.outside,
-        };
-        *count += 1;
-    }
-
-    /// Every count with its name in the metrics.
-    pub fn by_name(&self) -> [(&'static str, u64); 7] {
-        [
-            ("taken", self.taken),
-            ("closed", self.closed),
-            ("late", self.late),
-            ("ahead", self.ahead),
-            ("unknown_key", self.unknown_key),
-            ("missing", self.missing),
-            ("outside", self.outside),
-        ]
-    }
-}
-
 impl Windows {
     /// `first` is where the ledger begins, `next` the first window that may be closed; `backfill_until` is from the ledger.
     pub fn new(
@@ -179,7 +131,7 @@ impl Windows {
     pub fn absorb(&mut self, batch: &Batch) -> RecordCounts {
         let oldest = self.oldest(self.next);
         let Windows { rules, forms, keys, backfill_until, next, refilled, open, .. } = self;
-        let judge = RecordRouter {
+        let router = RecordRouter {
             rules,
             keys: keys.as_deref(),
             backfill_until: *backfill_until,
@@ -191,15 +143,15 @@ impl Windows {
                 .message_time
                 .map_or(Timestamp::from_micros(i64::MAX), |message| message.plus(rules.max_future_skew)),
         };
-        let mut fates = RecordCounts::default();
-        let mut at = judge.at(next.start);
+        let mut counts = RecordCounts::default();
+        let mut at = router.destination(next.start);
         // The window that the row before went to: most often this one's too.
         let mut current: Option<(Timestamp, &mut Vec<Open>)> = None;
         for row in 0..batch.times.len() {
-            let deposit = match judge.place(batch, row, &mut at) {
-                Ok(deposit) => deposit,
+            let assignment = match router.assign(batch, row, &mut at) {
+                Ok(assignment) => assignment,
                 Err(refusal) => {
-                    fates.count(Err(refusal));
+                    counts.count(Err(refusal));
                     continue;
                 }
             };
@@ -209,15 +161,15 @@ impl Windows {
                     .entry(at.span.start)
                     .or_insert_with(|| forms.iter().map(|form| Open::new(rules, &form.keep)).collect()),
             };
-            // The forms judge a row's values apart: what one has no use for another may take.
+            // The forms check a row's values apart: what one has no use for another may take.
             let mut fate = Err(Refusal::Missing);
             for (form, open) in forms.iter().zip(window.iter_mut()) {
                 match form.record(batch, row) {
                     Ok(record) => {
-                        let waiting = || Waiting::new(batch, row, &deposit, record);
-                        match (&rules.cap, deposit.user) {
+                        let waiting = || Waiting::new(batch, row, &assignment, record);
+                        match (&rules.cap, assignment.user) {
                             (Some(cap), Some(user)) => open.wait(cap, user, waiting()),
-                            _ => open.add(&form.keep, deposit.group, record, waiting),
+                            _ => open.add(&form.keep, assignment.group, record, waiting),
                         }
                         fate = Ok(());
                     }
@@ -226,9 +178,9 @@ impl Windows {
                 }
             }
             current = Some((at.span.start, window));
-            fates.count(fate);
+            counts.count(fate);
         }
-        fates
+        counts
     }
 
     /// Closes the next window and moves on to the one after it.
@@ -356,136 +308,8 @@ impl Held {
 }
 
 impl Waiting {
-    fn new(batch: &Batch, row: usize, deposit: &Assignment<'_>, record: Record) -> Self {
-        let Assignment { time, group, .. } = *deposit;
+    fn new(batch: &Batch, row: usize, assignment: &Assignment<'_>, record: Record) -> Self {
+        let Assignment { time, group, .. } = *assignment;
         Waiting { time, partition: batch.partition, offset: batch.offset, row, group, record }
     }
-}
-
-/// Where a row belongs in its window, and the user whose cap it falls under.
-struct Assignment<'a> {
-    time: Timestamp,
-    group: usize,
-    user: Option<&'a [u8]>,
-}
-
-/// The public rules, ready to judge rows; it knows nothing of any other row.
-struct RecordRouter<'a> {
-    rules: &'a Rules,
-    keys: Option<&'a [(Vec<u8>, usize)]>,
-    backfill_until: Option<Timestamp>,
-    /// The start of the first window that is of use.
-    oldest: Timestamp,
-    /// The starts of the windows that are closed for good.
-    closed: Range<Timestamp>,
-    /// The message timestamp of the rows, and the latest event time that it allows.
-    message: Option<Timestamp>,
-    latest: Timestamp,
-}
-
-/// A window, and what it means for all rows of the message that is being judged.
-struct At {
-    span: Span,
-    is_closed: bool,
-    is_late: bool,
-}
-
-impl RecordRouter<'_> {
-    fn at(&self, time: Timestamp) -> At {
-        let span = self.rules.grid.span_of(time);
-        let cutoff = self.rules.cutoff(span, self.backfill_until);
-        At {
-            span,
-            is_closed: span.start < self.oldest
-                || self.closed.contains(&span.start)
-                || self.rules.end.is_some_and(|end| span.end > end),
-            is_late: self.message.is_some_and(|message| message >= cutoff),
-        }
-    }
-
-    /// Where a row belongs. `at` is the last row's window, and becomes this one's.
-    #[inline]
-    fn place<'a>(&self, batch: &'a Batch, row: usize, at: &mut At) -> Result<Assignment<'a>, Refusal> {
-        if batch.times.is_null(row) {
-            return Err(Refusal::Missing);
-        }
-        let time = Timestamp::from_micros(batch.times.value(row));
-        if !at.span.contains(time) {
-            *at = self.at(time);
-        }
-        if at.is_closed {
-            return Err(Refusal::Closed);
-        }
-        if time > self.latest {
-            return Err(Refusal::Ahead);
-        }
-        if at.is_late {
-            return Err(Refusal::Late);
-        }
-        let group = self.group(batch, row)?;
-        let user = match self.rules.cap {
-            Some(_) => Some(batch.units.as_ref().and_then(|units| units.get(row)).ok_or(Refusal::Missing)?),
-            None => None,
-        };
-        Ok(Assignment { time, group, user })
-    }
-
-    #[inline]
-    fn group(&self, batch: &Batch, row: usize) -> Result<usize, Refusal> {
-        let Some(keys) = self.keys else { return Ok(0) };
-        let key = batch.keys.as_ref().and_then(|column| column.get(row)).ok_or(Refusal::UnknownKey)?;
-        let found = keys.binary_search_by(|(known, _)| known.as_slice().cmp(key)).map_err(|_| Refusal::UnknownKey)?;
-        keys.get(found).map(|(_, group)| *group).ok_or(Refusal::UnknownKey)
-    }
-}
-
-impl Form {
-    /// The row as this form keeps it.
-    #[inline]
-    fn record(&self, batch: &Batch, row: usize) -> Result<Record, Refusal> {
-        let mut point = [0.0; 3];
-        let mut columns = self.columns.iter().filter_map(|column| batch.values.get(*column));
-        for (axis, unit) in self.axes.iter().zip(&mut point) {
-            let values = columns.next().ok_or(Refusal::Missing)?;
-            *unit = axis.unit(number(values, row)?).ok_or(Refusal::Outside)?;
-        }
-        let label = match &self.label {
-            None => 0,
-            Some(label) => {
-                let values = columns.next().ok_or(Refusal::Missing)?;
-                label.whole(number(values, row)?).ok_or(Refusal::Outside)?
-            }
-        };
-        Ok(Record { place: self.keep.place(&point), label })
-    }
-}
-
-/// A value that is there and is a number.
-#[inline]
-fn number(values: &Float64Array, row: usize) -> Result<f64, Refusal> {
-    match values.is_null(row) || values.value(row).is_nan() {
-        true => Err(Refusal::Missing),
-        false => Ok(values.value(row)),
-    }
-}
-
-impl Label {
-    /// The label as a record keeps it; `None` where the record is dropped.
-    #[inline]
-    fn whole(&self, value: f64) -> Option<i32> {
-        match self {
-            Label::Number(axis) => axis.unit(value).map(|unit| whole_label(2.0 * unit - 1.0)),
-            Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
-        }
-    }
-}
-
-/// Why a row is in no window.
-enum Refusal {
-    Closed,
-    Late,
-    Ahead,
-    UnknownKey,
-    Missing,
-    Outside,
 }

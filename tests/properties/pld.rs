@@ -3,7 +3,7 @@
 use std::fs;
 
 use bernstream::accountant::gaussian::Drawn;
-use bernstream::accountant::loss::{Law, Losses};
+use bernstream::accountant::loss::{Losses, PrivacyLoss};
 use bernstream::accountant::plan::{Class, Plan, longest};
 use bernstream::accountant::{concentrated, gaussian};
 use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
@@ -167,7 +167,7 @@ fn the_epsilon_of_gaussian_releases_is_that_of_one() {
             let book = gaussian::delta_of(rho(mu * mu / 2.0), fine(), epsilon(exact));
             assert!((book.to_f64() / of - 1.0).abs() < 1e-5, "{mu} {of}: {book}");
         }
-        let found = Losses::new([(Law::Gaussian(1.0 / sigma), count)]).epsilon(of);
+        let found = Losses::new([(PrivacyLoss::Gaussian(1.0 / sigma), count)]).epsilon(of);
         is_just_above(found, exact, &format!("Gaussian law {mu}, delta {of}"));
     }
 }
@@ -205,7 +205,7 @@ fn rho_converts_as_in_the_paper_and_gaussian_books_do_better() {
 #[test]
 fn tiny_deltas_are_exact_and_their_error_term_is_above_the_error() {
     for Steps { t, count, epsilon, delta: exact } in vectors().response {
-        let found = Losses::new([(Law::Response(t), count)]).delta(epsilon);
+        let found = Losses::new([(PrivacyLoss::Response(t), count)]).delta(epsilon);
         println!("{t}, {count} times, at {epsilon}: {:.1e} above {exact:e}", found / exact - 1.0);
         assert!(found >= exact && found <= exact * (1.0 + 1e-6), "{t} {count} {epsilon}: {found:e} {exact:e}");
     }
@@ -219,7 +219,7 @@ fn a_shift_of_30_percent_less_is_found_out() {
         assert!(found < 0.8 * epsilon, "{t} {count} {of}: {found} {epsilon}");
     }
     for Normal { sigma, count, delta: of, epsilon, .. } in vectors().gaussian {
-        let found = Losses::new([(Law::Gaussian(0.7 / sigma), count)]).epsilon(of);
+        let found = Losses::new([(PrivacyLoss::Gaussian(0.7 / sigma), count)]).epsilon(of);
         assert!(found < 0.8 * epsilon, "{sigma} {count} {of}: {found} {epsilon}");
     }
 }
@@ -228,14 +228,14 @@ fn a_shift_of_30_percent_less_is_found_out() {
 #[test]
 fn a_choice_of_parameters_after_an_answer_is_no_plan() {
     let Adaptive { response, epsilon: at, claimed, t, mu, delta: truth } = vectors().adaptive;
-    for law in [Law::Laplace(t), Law::Gaussian(mu)] {
-        let fixed = Losses::new([(Law::Response(response), 1), (law, 1)]).delta(at);
+    for law in [PrivacyLoss::Laplace(t), PrivacyLoss::Gaussian(mu)] {
+        let fixed = Losses::new([(PrivacyLoss::Response(response), 1), (law, 1)]).delta(at);
         assert!(fixed >= claimed * (1.0 - 1e-9) && fixed < claimed * (1.0 + 1e-3), "{law:?}: {fixed}");
     }
     // What is lost first leaves the rest of epsilon to the second.
     let yes = 1.0 / (1.0 + (-response).exp());
     let second = |at: f64| {
-        [Law::Laplace(t), Law::Gaussian(mu)]
+        [PrivacyLoss::Laplace(t), PrivacyLoss::Gaussian(mu)]
             .map(|law| Losses::new([(law, 1)]).delta(at))
             .into_iter()
             .fold(0.0, f64::max)
@@ -271,6 +271,6 @@ fn what_promises_nothing_says_so() {
     assert_eq!(Plan::new([(laplace(1.0), u64::MAX)]).delta(epsilon(1.0)), one);
     assert_eq!(Plan::new([(Class::Pure(epsilon(100.0)), 3)]).delta(epsilon(200.0)), one);
     assert!(Plan::new([(Class::Pure(epsilon(100.0)), 3)]).is_within(epsilon(300.0), Delta::ZERO));
-    assert_eq!(Losses::new([(Law::Laplace(f64::NAN), 1)]).delta(1.0), 1.0);
-    assert_eq!(Losses::new([(Law::Gaussian(f64::NAN), 1)]).delta(1.0), 1.0);
+    assert_eq!(Losses::new([(PrivacyLoss::Laplace(f64::NAN), 1)]).delta(1.0), 1.0);
+    assert_eq!(Losses::new([(PrivacyLoss::Gaussian(f64::NAN), 1)]).delta(1.0), 1.0);
 }

@@ -3,8 +3,8 @@
 use realfft::RealFftPlanner;
 use realfft::num_complex::Complex;
 
-use super::Law;
 use super::grid::{Grid, MOST_POINTS, Pmf, RELATIVE, TAIL, bounds};
+use super::privacy_loss::PrivacyLoss;
 
 /// The sum of many losses, its law tilted by `exp(tilt L)`: what matters is then of the size of 1, and rounding too.
 ///
@@ -39,7 +39,7 @@ impl Composed {
         clippy::cast_possible_truncation,
         reason = "counts and points, far below 2^53"
     )]
-    pub fn new(parts: &[(Law, u64)], grid: Grid, tilt: f64, least: f64) -> Option<Self> {
+    pub fn new(parts: &[(PrivacyLoss, u64)], grid: Grid, tilt: f64, least: f64) -> Option<Self> {
         let step = grid.step;
         let losses: Vec<(Pmf, u64)> = parts.iter().map(|&(law, count)| (Pmf::new(law, grid), count)).collect();
         let moments: Vec<f64> = losses.iter().map(|(pmf, _)| pmf.log_moment(tilt, step)).collect();
@@ -198,7 +198,7 @@ mod tests {
     fn the_error_term_is_above_the_error_of_the_transform() {
         for (t, count, tilt) in [(0.0625, 1000, 0.5), (0.5, 100, 2.0), (0.015_625, 4096, 5.0), (0.1, 100_000, 0.2)] {
             let grid = Grid { step: t };
-            let parts = [(Law::Response(t), count as u64)];
+            let parts = [(PrivacyLoss::Response(t), count as u64)];
             let composed = Composed::new(&parts, grid, tilt, f64::INFINITY).unwrap();
             let chance = 1.0 / (1.0 + (-2.0 * t * (tilt + 0.5)).exp());
             let exact = binomial(count, chance);

@@ -4,7 +4,7 @@
 //! a mass at `l` leaves `expm1(b - l) / expm1(h)` of itself at `a`. As delta is convex in `exp(epsilon)`, and the same at the
 //! points of the grid, it is nowhere less.
 
-use super::{Law, log_moment, spread};
+use super::privacy_loss::{PrivacyLoss, log_moment, spread};
 
 /// Masses are at least what they should be, up to this part of themselves.
 pub(super) const RELATIVE: f64 = 1.0 / (1_u64 << 46) as f64;
@@ -31,18 +31,18 @@ impl Grid {
     /// Fine enough that the grid adds about `10^-5` to `epsilon`, where the memory allows; one of the laws has its largest loss
     /// on a point. Any grid is safe.
     #[expect(clippy::cast_precision_loss, reason = "a guide")]
-    pub fn new(parts: &[(Law, u64)], tilt: f64, epsilon: f64) -> Option<Self> {
+    pub fn new(parts: &[(PrivacyLoss, u64)], tilt: f64, epsilon: f64) -> Option<Self> {
         const ADDED: f64 = 1e-5;
-        let is_gaussian = |law: Law| matches!(law, Law::Gaussian(_));
+        let is_gaussian = |law: PrivacyLoss| matches!(law, PrivacyLoss::Gaussian(_));
         // The law of which there are most is aligned: the mass between points is what costs.
         let anchor = parts.iter().filter(|(law, _)| !is_gaussian(*law)).max_by_key(|(_, count)| *count).copied();
         let between: f64 = parts
             .iter()
             .map(|&(law, count)| {
                 let spread_out = match law {
-                    Law::Laplace(t) => (t / 2.0).min(1.0),
-                    Law::Response(_) => 0.0,
-                    Law::Gaussian(_) => 2.0,
+                    PrivacyLoss::Laplace(t) => (t / 2.0).min(1.0),
+                    PrivacyLoss::Response(_) => 0.0,
+                    PrivacyLoss::Gaussian(_) => 2.0,
                 };
                 let atoms = if is_gaussian(law) || Some((law, count)) == anchor { 0.0 } else { 1.5 };
                 (spread_out + atoms) * count as f64
@@ -75,13 +75,13 @@ pub(super) const TAIL: f64 = 1e-20;
 
 /// Where the tilted sum lies but for [`TAIL`] on each side, by Chernoff's bound; `growth(s)` is how much the log moment grows
 /// from the tilt to `tilt + s`.
-pub(super) fn bounds(parts: &[(Law, u64)], tilt: f64, growth: impl Fn(f64) -> f64) -> (f64, f64) {
+pub(super) fn bounds(parts: &[(PrivacyLoss, u64)], tilt: f64, growth: impl Fn(f64) -> f64) -> (f64, f64) {
     let (down, up) = best_shifts(parts, tilt);
     ((growth(-down) - TAIL.ln()) / -down, (growth(up) - TAIL.ln()) / up)
 }
 
 /// The shifts of the tilt with about the narrowest bounds below and above. Any are correct.
-fn best_shifts(parts: &[(Law, u64)], tilt: f64) -> (f64, f64) {
+fn best_shifts(parts: &[(PrivacyLoss, u64)], tilt: f64) -> (f64, f64) {
     let here = log_moment(parts, tilt);
     let best = |sign: f64| {
         let width = |s: f64| (log_moment(parts, tilt + sign * s) - here - TAIL.ln()) / s;
@@ -103,15 +103,15 @@ pub(super) struct Pmf {
 }
 
 impl Pmf {
-    pub fn new(law: Law, grid: Grid) -> Pmf {
+    pub fn new(law: PrivacyLoss, grid: Grid) -> Pmf {
         let Grid { step } = grid;
         match law {
-            Law::Gaussian(mu) => gaussian(mu, step),
-            Law::Laplace(t) | Law::Response(t) if t > LARGEST_LOSS => {
+            PrivacyLoss::Gaussian(mu) => gaussian(mu, step),
+            PrivacyLoss::Laplace(t) | PrivacyLoss::Response(t) if t > LARGEST_LOSS => {
                 Pmf { lowest: point_above(t, step) as i64, masses: vec![1.0], beyond: 0.0 }
             }
-            Law::Laplace(t) => mirrored(&laplace(t, step), step),
-            Law::Response(t) => {
+            PrivacyLoss::Laplace(t) => mirrored(&laplace(t, step), step),
+            PrivacyLoss::Response(t) => {
                 let mut upper = vec![0.0; point_above(t, step) + 1];
                 split(&mut upper, t, 1.0 / (1.0 + libm::exp(-t)), step);
                 mirrored(&upper, step)
@@ -233,12 +233,12 @@ mod tests {
     fn at_its_points_a_grid_has_the_delta_of_the_law() {
         for t in [0.003, 0.1, 0.77, 3.0] {
             for step in [t, t / 2.0, t / 7.0, t / 6.3, t / 40.7, t * 1.3] {
-                for (epsilon, found) in deltas(&Pmf::new(Law::Laplace(t), Grid { step }), step) {
+                for (epsilon, found) in deltas(&Pmf::new(PrivacyLoss::Laplace(t), Grid { step }), step) {
                     let exact =
                         if epsilon.abs() <= t { -((epsilon - t) / 2.0).exp_m1() } else { (-epsilon.exp_m1()).max(0.0) };
                     assert!((found - exact).abs() < 1e-14, "{t} {step} {epsilon}: {found} {exact}");
                 }
-                for (epsilon, found) in deltas(&Pmf::new(Law::Response(t), Grid { step }), step) {
+                for (epsilon, found) in deltas(&Pmf::new(PrivacyLoss::Response(t), Grid { step }), step) {
                     let yes = 1.0 / (1.0 + (-t).exp());
                     let terms = [(yes, t), (1.0 - yes, -t)].map(|(mass, l)| mass * (-(epsilon - l).exp_m1()).max(0.0));
                     assert!((found - terms[0] - terms[1]).abs() < 1e-14, "{t} {step} {epsilon}: {found} {terms:?}");
@@ -247,7 +247,7 @@ mod tests {
         }
         for mu in [0.01, 0.5, 3.0, 40.0] {
             for step in [mu / 8.0, mu / 40.3] {
-                for (epsilon, found) in deltas(&Pmf::new(Law::Gaussian(mu), Grid { step }), step) {
+                for (epsilon, found) in deltas(&Pmf::new(PrivacyLoss::Gaussian(mu), Grid { step }), step) {
                     let tail = |x: f64| libm::erfc(x / 2_f64.sqrt()) / 2.0;
                     let (near, far) = (epsilon / mu - mu / 2.0, epsilon / mu + mu / 2.0);
                     let exact = tail(near) - if far < 35.0 { epsilon.exp() * tail(far) } else { 0.0 };
@@ -263,8 +263,13 @@ mod tests {
 
     #[test]
     fn no_mass_is_lost() {
-        let laws =
-            [Law::Laplace(0.1), Law::Laplace(60.0), Law::Response(0.7), Law::Gaussian(0.01), Law::Gaussian(30.0)];
+        let laws = [
+            PrivacyLoss::Laplace(0.1),
+            PrivacyLoss::Laplace(60.0),
+            PrivacyLoss::Response(0.7),
+            PrivacyLoss::Gaussian(0.01),
+            PrivacyLoss::Gaussian(30.0),
+        ];
         for law in laws {
             for step in [0.000_3, 0.001, 0.002_2] {
                 let pmf = Pmf::new(law, Grid { step });

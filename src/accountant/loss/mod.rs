@@ -9,61 +9,18 @@
 
 mod compose;
 mod grid;
+mod privacy_loss;
 
 use compose::Composed;
 use grid::Grid;
-
-/// The loss of one release.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Law {
-    /// One value with Laplace noise, `t` its change over the scale: `t` with probability 1/2, `-t` with `exp(-t)/2`, and
-    /// density `exp((l - t)/2)/4` between.
-    Laplace(f64),
-    /// Randomised response, which dominates every mechanism of pure differential privacy with this epsilon [KOV15].
-    Response(f64),
-    /// Gaussian noise, `mu` the change over the deviation: normal with mean `mu^2/2` and variance `mu^2`.
-    Gaussian(f64),
-}
-
-impl Law {
-    /// A larger parameter loses more: this pays for the places on the grid, which are rounded.
-    fn widened(self) -> Law {
-        const UP: f64 = 1.0 + 4.0 * f64::EPSILON;
-        match self {
-            Law::Laplace(t) => Law::Laplace(t * UP),
-            Law::Response(t) => Law::Response(t * UP),
-            Law::Gaussian(mu) => Law::Gaussian(mu * UP),
-        }
-    }
-
-    fn parameter(self) -> f64 {
-        match self {
-            Law::Laplace(t) | Law::Response(t) | Law::Gaussian(t) => t,
-        }
-    }
-
-    /// About `ln` of the mean of `exp(tilt L)`: guides the choice of grid and tilt, and nothing depends on it. All three laws
-    /// are symmetric in `tilt + 1/2`.
-    fn log_moment(self, tilt: f64) -> f64 {
-        let centred = (tilt + 0.5).abs();
-        let x = centred * self.parameter();
-        match self {
-            Law::Laplace(t) => {
-                let decay = (-2.0 * x).exp();
-                let between = if x < 1e-9 { 1.0 } else { (1.0 - decay) / (2.0 * x) };
-                x - t / 2.0 + ((1.0 + decay) / 2.0 + t / 2.0 * between).ln()
-            }
-            Law::Response(t) => x - t / 2.0 + (-2.0 * x).exp().ln_1p() - (-t).exp().ln_1p(),
-            Law::Gaussian(mu) => (centred * centred - 0.25) * mu * mu / 2.0,
-        }
-    }
-}
+pub use privacy_loss::PrivacyLoss;
+use privacy_loss::{log_moment, spread};
 
 /// The losses of independent releases together.
 #[derive(Clone, Debug, Default)]
 pub struct Losses {
     /// Each with how many there are; at most one Gaussian, and none that loses nothing.
-    parts: Vec<(Law, u64)>,
+    parts: Vec<(PrivacyLoss, u64)>,
     /// A total variation that separates these laws from what is meant.
     apart: f64,
 }
@@ -74,19 +31,19 @@ const MOST: u64 = 1 << 40;
 impl Losses {
     /// `parts` are laws and how many releases have each. Gaussian ones are one: `mu^2` adds up.
     #[expect(clippy::cast_precision_loss, reason = "rounded up")]
-    pub fn new(parts: impl IntoIterator<Item = (Law, u64)>) -> Self {
+    pub fn new(parts: impl IntoIterator<Item = (PrivacyLoss, u64)>) -> Self {
         let mut losses = Losses::default();
         let mut square = 0.0;
         for (law, count) in parts {
             match law {
                 // What is no number is kept, and refused later.
                 _ if count == 0 || law.parameter() == 0.0 => {}
-                Law::Gaussian(mu) => square += mu * mu * count as f64 * (1.0 + 1e-15),
+                PrivacyLoss::Gaussian(mu) => square += mu * mu * count as f64 * (1.0 + 1e-15),
                 _ => losses.parts.push((law.widened(), count)),
             }
         }
         if square != 0.0 {
-            losses.parts.push((Law::Gaussian(square.sqrt() * (1.0 + 1e-12)), 1));
+            losses.parts.push((PrivacyLoss::Gaussian(square.sqrt() * (1.0 + 1e-12)), 1));
         }
         losses
     }
@@ -158,7 +115,7 @@ impl Losses {
     /// Whether the bounds on the errors hold for these numbers.
     fn is_usable(&self) -> bool {
         self.parts.iter().all(|(law, count)| {
-            let most = if matches!(law, Law::Gaussian(_)) { grid::LARGEST_MU } else { f64::from(1 << 20) };
+            let most = if matches!(law, PrivacyLoss::Gaussian(_)) { grid::LARGEST_MU } else { f64::from(1 << 20) };
             law.parameter() > 1e-9 && law.parameter() < most && *count <= MOST
         })
     }
@@ -175,7 +132,8 @@ impl Losses {
     /// The largest loss.
     #[expect(clippy::cast_precision_loss, reason = "a guide")]
     fn worst(&self) -> f64 {
-        let of = |law: Law| if matches!(law, Law::Gaussian(_)) { f64::INFINITY } else { law.parameter() };
+        let of =
+            |law: PrivacyLoss| if matches!(law, PrivacyLoss::Gaussian(_)) { f64::INFINITY } else { law.parameter() };
         self.parts.iter().map(|(law, count)| of(*law) * *count as f64).sum()
     }
 
@@ -188,16 +146,6 @@ impl Losses {
 
 /// A tilt above this over epsilon tells more about the last step of the loss than about its sum.
 const LARGEST_TILT: f64 = 200.0;
-
-#[expect(clippy::cast_precision_loss, reason = "a guide")]
-fn log_moment(parts: &[(Law, u64)], tilt: f64) -> f64 {
-    parts.iter().map(|(law, count)| law.log_moment(tilt) * *count as f64).sum()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a guide")]
-fn spread(parts: &[(Law, u64)]) -> f64 {
-    parts.iter().map(|(law, count)| law.parameter().powi(2) * *count as f64).sum::<f64>().sqrt()
-}
 
 /// Where between `exp(low)` and `exp(high)` a function with one valley is least, about; by golden section.
 fn golden(of: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {

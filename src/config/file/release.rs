@@ -10,7 +10,7 @@ use toml::Spanned;
 use crate::config::settings::NoiseKind;
 use crate::config::targets::{bayes, density, expression, logistic, machine, moments, regression};
 use crate::config::text::Field;
-use crate::synopsis::approximation::Smoothness;
+use crate::synopsis::description::Smoothness;
 use crate::targets::sampler::PriorDistribution;
 
 /// `[release]`, or several `[[release]]`.

@@ -9,7 +9,7 @@ use crate::config::file;
 use crate::config::settings::{
     Calibration, Function, NoiseKind, Payment, PrivateBandwidths, PrivateOrder, Release, Selection, WindowKind,
 };
-use crate::synopsis::approximation::Smoothness;
+use crate::synopsis::description::Smoothness;
 use crate::window::{Axis, Label};
 
 /// `[release]`

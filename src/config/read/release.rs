@@ -16,7 +16,7 @@ use crate::config::targets::{FrequencyPlan, ReadTarget, TargetContext, moments};
 use crate::config::text::{Checked, Document, Reported, values};
 use crate::mechanism::Mechanism;
 use crate::mechanism::price::Price;
-use crate::synopsis::approximation::Smoothness;
+use crate::synopsis::description::Smoothness;
 use crate::targets::Basis;
 use crate::window::Axis;
 

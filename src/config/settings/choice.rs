@@ -4,7 +4,7 @@ use crate::config::settings::error::Error;
 use crate::config::settings::function::Function;
 use crate::config::settings::privacy::Protected;
 use crate::mechanism::calibrate::Epsilon;
-use crate::mechanism::choice::{Bandwidth, Candidates, TargetChange, Order, Remainder};
+use crate::mechanism::choice::{Bandwidth, Candidates, Order, Remainder, TargetChange};
 use crate::mechanism::{self, Mechanism};
 use crate::synopsis::bernstein::Operator;
 use crate::synopsis::predict;

@@ -10,7 +10,7 @@ use crate::config::settings::selection::Selection;
 use crate::config::settings::windowing::WindowKind;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
-use crate::synopsis::approximation::Smoothness;
+use crate::synopsis::description::Smoothness;
 use crate::targets::Shape;
 use crate::window::{Axis, Label};
 

@@ -7,15 +7,15 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// A privacy price or budget in nats, a whole number of 10^-12.
-pub type Epsilon = Amount<kind::Epsilon>;
+pub type Epsilon = Amount<EpsilonKind>;
 
 /// A price or budget in zero-concentrated differential privacy (`[BS16]`), a whole number of 10^-12: the Renyi divergence of
 /// every order `a > 1` is at most `a rho`.
-pub type Rho = Amount<kind::Rho>;
+pub type Rho = Amount<RhoKind>;
 
 /// The `delta` of (epsilon, delta)-differential privacy, a whole number of 10^-18: the promise of `epsilon` may fail with at most
 /// this probability, and 1 or more promises nothing.
-pub type Delta = Amount<kind::Delta>;
+pub type Delta = Amount<DeltaKind>;
 
 /// An exact decimal amount of one kind.
 ///
@@ -38,36 +38,37 @@ pub trait Kind: Copy + 'static {
     const EXAMPLE: &str;
 }
 
-mod kind {
-    use super::Kind;
+/// Marks an [`Epsilon`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EpsilonKind {}
 
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Epsilon {}
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Rho {}
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-    pub enum Delta {}
+/// Marks a [`Rho`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RhoKind {}
 
-    impl Kind for Epsilon {
-        const NAME: &str = "Epsilon";
-        const PLACES: usize = 12;
-        const UNITS: f64 = 1e12;
-        const EXAMPLE: &str = "0.5";
-    }
+/// Marks a [`Delta`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeltaKind {}
 
-    impl Kind for Rho {
-        const NAME: &str = "Rho";
-        const PLACES: usize = 12;
-        const UNITS: f64 = 1e12;
-        const EXAMPLE: &str = "0.5";
-    }
+impl Kind for EpsilonKind {
+    const NAME: &str = "Epsilon";
+    const PLACES: usize = 12;
+    const UNITS: f64 = 1e12;
+    const EXAMPLE: &str = "0.5";
+}
 
-    impl Kind for Delta {
-        const NAME: &str = "Delta";
-        const PLACES: usize = 18;
-        const UNITS: f64 = 1e18;
-        const EXAMPLE: &str = "0.000001";
-    }
+impl Kind for RhoKind {
+    const NAME: &str = "Rho";
+    const PLACES: usize = 12;
+    const UNITS: f64 = 1e12;
+    const EXAMPLE: &str = "0.5";
+}
+
+impl Kind for DeltaKind {
+    const NAME: &str = "Delta";
+    const PLACES: usize = 18;
+    const UNITS: f64 = 1e18;
+    const EXAMPLE: &str = "0.000001";
 }
 
 impl<K: Kind> Amount<K> {

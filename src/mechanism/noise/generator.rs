@@ -9,7 +9,7 @@ use crate::mechanism::error::Error;
 ///
 /// ChaCha20 with a 256-bit key. So a guarantee that rests on this noise is computational, like all that rest on a
 /// pseudo-random generator.
-pub struct Generator(ChaCha20Rng);
+pub struct Generator(pub(super) ChaCha20Rng);
 
 impl Generator {
     /// Keyed by the operating system; an error where it has no entropy to give.

@@ -27,8 +27,9 @@ pub use self::generator::Generator;
 pub use self::laplace::DiscreteLaplace;
 use super::calibrate::Scale;
 use super::error::Error;
+use super::gaussian::scale as gaussian_scale;
+use super::laplace::scale as laplace_scale;
 use super::price::Price;
-use super::{gaussian as gaussian_scale, laplace as laplace_scale};
 use crate::targets::{self, Adjacency, Sensitivity, Target};
 
 /// The distribution of the noise on an exact vector, `s` its scale. Each is made for a change in one norm.
@@ -88,7 +89,7 @@ impl NoiseDistribution {
                 norm: Norm::One,
                 is_pure: true,
                 variance: |_| 2.0,
-                scale: laplace_scale::scale,
+                scale: laplace_scale,
                 fill: |scale, generator, values| DiscreteLaplace::new(scale).fill(generator, values),
                 number: 0,
             },
@@ -115,7 +116,7 @@ impl NoiseDistribution {
                 norm: Norm::Two,
                 is_pure: false,
                 variance: |_| 1.0,
-                scale: gaussian_scale::scale,
+                scale: gaussian_scale,
                 fill: |scale, generator, values| DiscreteGaussian::new(scale).fill(generator, values),
                 number: 3,
             },

@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
-use super::{MAX_DRAWS, MIN_DRAWS, Sup, WORK};
+use super::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK};
 use crate::mechanism::NoiseDistribution;
 use crate::synopsis::bernstein::nodes;
 use crate::synopsis::newton::{Newton, dot};

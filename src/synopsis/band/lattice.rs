@@ -3,7 +3,7 @@
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
-use super::{MAX_DRAWS, MIN_DRAWS, Sup, WORK, weight};
+use super::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK, weight};
 use crate::mechanism::NoiseDistribution;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
 use crate::synopsis::noise::unit_noise;

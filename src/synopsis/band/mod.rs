@@ -2,26 +2,19 @@
 
 mod kernel;
 mod lattice;
-
-use std::num::NonZero;
-use std::panic::resume_unwind;
-use std::thread;
+mod sup;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 
+use self::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK, sups, threads, weight};
 use crate::mechanism::NoiseDistribution;
-use crate::synopsis::bernstein::basis;
 use crate::synopsis::description::{Covers, Noise, NoiseBand};
 use crate::synopsis::noise::{pointwise, unit_noise};
 use crate::targets::{Basis, Shape};
 
 const LEVEL: f64 = 0.95;
-const MAX_DRAWS: u32 = 20_000;
-const MIN_DRAWS: u32 = 1_000;
-/// Multiplications of a simulation that has more than [`MIN_DRAWS`], counted as if no row were left out.
-const WORK: usize = 8_000_000_000;
 const SEED: u64 = 0x6265_726e_7374_7265;
 
 /// A simultaneous band for the noise of one plan, in units of the noise's scale.
@@ -184,46 +177,11 @@ impl NoiseBand {
     }
 }
 
-/// `s(x)`.
-fn weight(weights: &[f64], x: f64) -> f64 {
-    let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
-    basis(degree, x).iter().zip(weights).map(|(b, w)| b * w).sum()
-}
-
 /// The order statistic, from 1, that exceeds the quantile at [`LEVEL`] with confidence 99.9 %.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of draws")]
 fn rank(draws: u32) -> usize {
     let expected = f64::from(draws) * LEVEL;
     (expected + 3.09 * (expected * (1.0 - LEVEL)).sqrt()).ceil().min(f64::from(draws)) as usize
-}
-
-/// Largest noise of one draw over the cube.
-struct Sup {
-    /// Of noise times the weights, corrected to hold between the points looked at.
-    weighted: f64,
-    /// Of the noise itself, at those points.
-    plain: f64,
-}
-
-impl Sup {
-    fn or(self, other: &Sup) -> Sup {
-        Sup { weighted: self.weighted.max(other.weighted), plain: self.plain.max(other.plain) }
-    }
-}
-
-fn threads() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
-}
-
-/// The sups of `draws` draws, in any order.
-fn sups(draws: u32, threads: usize, sup: impl Fn(u32) -> Sup + Sync) -> Vec<Sup> {
-    let sup = &sup;
-    thread::scope(|scope| {
-        let every = |first: u32| move || (first..draws).step_by(threads).map(sup).collect::<Vec<Sup>>();
-        let workers: Vec<thread::ScopedJoinHandle<Vec<Sup>>> =
-            (0..draws).take(threads).map(|first| scope.spawn(every(first))).collect();
-        workers.into_iter().flat_map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
-    })
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use std::f64::consts::FRAC_PI_2;
 use serde::Serialize;
 
 use super::coefficients::{Tensor, even_angles, place as place_of, resolution};
-use super::{Query, place};
-use crate::synopsis::Error;
+use super::function::{Query, place};
 use crate::synopsis::description::Axis;
+use crate::synopsis::error::Error;
 
 /// What an answer misses because the moments end.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

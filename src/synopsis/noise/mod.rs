@@ -1,14 +1,28 @@
 //! The laws of noise at scale 1, the grid so fine that it is not seen; for public simulation and for what a client may know of
 //! the noise.
 
+mod inversion;
+
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, Gamma, StandardNormal};
 
+use self::inversion::{LEVEL, Symmetric, gamma_law, sinc};
 use crate::mechanism::NoiseDistribution;
 
 const DRAWS: usize = 100_000;
 const SEED: u64 = 0x706f_696e_7477_6973;
+/// Weights below this part of the largest are left out of the shape of the law, not of its width.
+const SMALLEST: f64 = 1e-6;
+
+/// The noise of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+pub struct NoiseError {
+    pub deviation: f64,
+    /// With this probability the noise is at most this large, either sign.
+    pub level: f64,
+    pub half_width: f64,
+}
 
 /// Noise of a law with scale 1 on `count` values.
 pub(super) fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
@@ -62,6 +76,53 @@ pub(super) fn pointwise(law: NoiseDistribution, count: usize) -> f64 {
             gamma(n, rng) * along / (along * along + across).sqrt()
         }),
     }
+}
+
+/// The noise of `sum_i w_i z_i`, `z` noise of `law` with this scale on as many values as there are weights.
+///
+/// The quantile is that of the continuous law, its characteristic function inverted to better than a part in a thousand,
+/// which is added: the noise itself is on a grid that is billions of times finer.
+pub(super) fn weighted(law: NoiseDistribution, scale: f64, weights: &[f64]) -> NoiseError {
+    let length = weights.iter().map(|w| w * w).sum::<f64>().sqrt();
+    if length == 0.0 {
+        return NoiseError { deviation: 0.0, level: LEVEL, half_width: 0.0 };
+    }
+    let largest = weights.iter().fold(0.0_f64, |most, w| most.max(w.abs()));
+    let few: Vec<f64> = weights.iter().map(|w| w.abs()).filter(|w| *w >= SMALLEST * largest).collect();
+    let count = weights.len() as f64;
+    let (deviation, quantile) = match law {
+        // `1 / (1 + w^2 u^2)` is the characteristic function of one value, and its own envelope.
+        NoiseDistribution::DiscreteLaplace => {
+            let deviation = 2.0_f64.sqrt() * length;
+            let log = |u: f64| few.iter().map(|w| (w * u / deviation).powi(2).ln_1p()).sum::<f64>();
+            let sum = Symmetric::new(|u| (-log(u)).exp(), |u| (-log(u)).exp());
+            (deviation, inversion::quantile(|x| sum.exceeds(x)))
+        }
+        // Uniform in a cube whose radius has the Gamma law of `N + 1`.
+        NoiseDistribution::DiscreteCube => {
+            let uniform = length / 3.0_f64.sqrt();
+            let law = |u: f64| few.iter().map(|w| sinc(w * u / uniform)).product::<f64>();
+            let envelope = |u: f64| few.iter().map(|w| (uniform / (w * u)).min(1.0)).product::<f64>();
+            let sum = Symmetric::new(law, envelope);
+            let radius = ((count + 1.0) * (count + 2.0)).sqrt();
+            let radii = gamma_law(count + 1.0);
+            let exceeds = |x: f64| radii.iter().map(|(r, p)| p * sum.exceeds(x * radius / r)).sum();
+            (uniform * radius, inversion::quantile(exceeds))
+        }
+        NoiseDistribution::DiscreteGaussian => {
+            let law = |u: f64| (-u * u / 2.0).exp();
+            let sum = Symmetric::new(law, law);
+            (length, inversion::quantile(|x| sum.exceeds(x)))
+        }
+        // Uniform on a sphere whose radius has the Gamma law of `N`: one direction is like any other.
+        NoiseDistribution::Ball => {
+            let deviation = (count + 1.0).sqrt() * length;
+            let law = |u: f64| (-(count + 1.0) / 2.0 * (u * u / (count + 1.0)).ln_1p()).exp();
+            let sum = Symmetric::new(law, law);
+            (deviation, inversion::quantile(|x| sum.exceeds(x)))
+        }
+    };
+    NoiseError { deviation: scale * deviation, level: LEVEL, half_width: scale * deviation * quantile * 1.001 }
 }
 
 /// The 95 % quantile of the size of what is drawn.
@@ -152,5 +213,52 @@ mod tests {
                 assert!(louder < 18_900, "{law:?} {influences:?}: {louder}");
             }
         }
+    }
+
+    /// Weights of one value, of a few that fall off, and of many alike.
+    fn cases() -> Vec<Vec<f64>> {
+        let falling = (0..8).map(|m| 0.5_f64.powi(m)).collect();
+        vec![vec![1.0], vec![1.0, 1e-9, 0.0], falling, vec![1.0, -1.0, 1.0], vec![0.1; 60]]
+    }
+
+    /// How often drawn noise is larger than the half-width times `factor`, and its variance over what is claimed.
+    fn drawn(law: NoiseDistribution, weights: &[f64], factor: f64) -> [f64; 2] {
+        const DRAWS: usize = 40_000;
+        let claimed = weighted(law, 3.0, weights);
+        let mut rng = ChaCha12Rng::seed_from_u64(3);
+        let draws: Vec<f64> = (0..DRAWS)
+            .map(|_| {
+                3.0 * unit_noise(law, weights.len(), &mut rng).iter().zip(weights).map(|(z, w)| z * w).sum::<f64>()
+            })
+            .collect();
+        let above = draws.iter().filter(|x| x.abs() > factor * claimed.half_width).count();
+        let variance = draws.iter().map(|x| x * x).sum::<f64>() / DRAWS as f64;
+        [above as f64 / DRAWS as f64, variance / claimed.deviation.powi(2)]
+    }
+
+    #[test]
+    fn noise_is_as_large_as_claimed_and_within_its_half_width_as_often() {
+        for law in LAWS {
+            for weights in cases() {
+                let [above, variance] = drawn(law, &weights, 1.0);
+                // Four deviations of a count of 2,000, and of a variance with heavy tails.
+                assert!((above - 0.05).abs() < 0.0044, "{law:?} {weights:?}: {above}");
+                assert!((variance - 1.0).abs() < 0.08, "{law:?} {weights:?}: {variance}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_half_width_30_percent_too_small_is_noticed() {
+        for law in LAWS {
+            assert!(cases().iter().all(|weights| drawn(law, weights, 0.7)[0] > 0.08));
+        }
+    }
+
+    #[test]
+    fn one_value_has_the_quantile_of_its_law() {
+        let laplace = weighted(NoiseDistribution::DiscreteLaplace, 2.0, &[0.0, -1.5]);
+        assert!((laplace.half_width / (3.0 * 20.0_f64.ln()) - 1.001).abs() < 1e-4, "{laplace:?}");
+        assert_eq!(weighted(NoiseDistribution::DiscreteLaplace, 1.0, &[0.0; 3]).half_width, 0.0);
     }
 }

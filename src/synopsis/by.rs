@@ -1,0 +1,34 @@
+//! The ways to read released values as a function.
+
+use std::fmt;
+
+/// How released values become a function. A number is the order of the Bernstein operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The iterated Bernstein operator of an order from 1 to [`MAX_ORDER`](super::bernstein::MAX_ORDER); what has no lattice is read as it was published, at
+    /// any order.
+    Bernstein(u32),
+    /// The value at the nearest lattice point: the baseline of `[AR17]`.
+    Nearest,
+    /// Interpolation by the kernel that the description names.
+    Kernel,
+    /// The mean of a Gaussian process, given the noise that is known to be on the values.
+    Posterior,
+}
+
+impl From<u32> for By {
+    fn from(order: u32) -> Self {
+        By::Bernstein(order)
+    }
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            By::Bernstein(order) => write!(f, "the Bernstein operator of order {order}"),
+            By::Nearest => f.write_str("the nearest lattice point"),
+            By::Kernel => f.write_str("kernel interpolation"),
+            By::Posterior => f.write_str("posterior smoothing"),
+        }
+    }
+}

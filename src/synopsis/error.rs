@@ -1,0 +1,36 @@
+//! What is wrong with a synopsis, or with a question to it.
+
+use arrow::error::ArrowError;
+
+use super::bernstein::MAX_ORDER;
+use super::by::By;
+use crate::targets::expression::Error as ExpressionError;
+
+/// What is wrong with a synopsis, or with a question to it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("not a synopsis: {0}")]
+    Damaged(String),
+    #[error("cannot encode the synopsis")]
+    Encode(#[source] ArrowError),
+    #[error("a point of this synopsis has {expected} coordinates, not {given}")]
+    Dimensions { given: usize, expected: usize },
+    #[error("{column} = {value} is outside the domain {min} to {max}")]
+    OutsideDomain { column: String, value: f64, min: f64, max: f64 },
+    #[error("it holds moments of the records, not a function of a point: put a question to it with `bernstream query`")]
+    NoFunction,
+    #[error("it holds a function of a point, not moments of the records: use `bernstream evaluate`")]
+    NoMoments,
+    #[error("the question has no finite answer at {at:?}: it must be a number everywhere in the domain")]
+    NotANumber { at: Vec<f64> },
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    #[error("order {order} is not from 1 to {MAX_ORDER}")]
+    Order { order: u32 },
+    #[error("the values of this synopsis cannot be read by {by}")]
+    Reading { by: By },
+    #[error("the released mass is {mass}, not positive: noise outweighs the records, and there is no density to show")]
+    NoMass { mass: f64 },
+    #[error("a distribution function needs one axis, not {axes}")]
+    NotOneAxis { axes: usize },
+}

@@ -1,0 +1,39 @@
+//! A released function: its description and its noisy values.
+
+use super::description::Description;
+use super::error::Error;
+
+/// A released function: what it is, and its noisy lattice values.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Synopsis {
+    pub(super) description: Description,
+    pub(super) values: Vec<f64>,
+}
+
+impl Synopsis {
+    /// `values` are the noisy values, in the order of the [`Basis`](super::description::Basis) and in natural units: a density's are records per unit
+    /// volume of the domain (see [`Density::divide_by`](super::description::Density::divide_by)).
+    ///
+    /// An error where the numbers of the description are not proper, or the values not finite or not as many as its
+    /// [`Description::shape`] asks for.
+    pub fn new(description: Description, values: Vec<f64>) -> Result<Self, Error> {
+        description.check().map_err(Error::Damaged)?;
+        let expected = description.shape().values();
+        if expected != values.len() {
+            return Err(Error::Damaged(format!("it has {} values, its description asks for {expected}", values.len())));
+        }
+        if !values.iter().all(|value| value.is_finite()) {
+            return Err(Error::Damaged("a lattice value is not a number".to_owned()));
+        }
+        Ok(Synopsis { description, values })
+    }
+
+    pub fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// Noisy lattice values, as in [`Synopsis::new`].
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+}

@@ -1,0 +1,59 @@
+//! What became of records.
+
+/// Why a row is in no window.
+#[derive(Clone, Copy)]
+pub(super) enum Refusal {
+    Closed,
+    Late,
+    Ahead,
+    UnknownKey,
+    Missing,
+    Outside,
+}
+
+/// What became of records: exact counts, for the `operator` level of detail only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordCounts {
+    /// Taken into a window, by one form at least (under a cap they may still lose their place to the unit's own earlier rows).
+    pub taken: u64,
+    /// For a window that is closed already, or before the first or after the last.
+    pub closed: u64,
+    /// The message came at or after the window's cutoff.
+    pub late: u64,
+    /// Event time too far ahead of the message timestamp.
+    pub ahead: u64,
+    /// The key is missing or not declared.
+    pub unknown_key: u64,
+    /// Null or not-a-number where a time, a unit or a value is needed.
+    pub missing: u64,
+    /// Outside a domain that drops.
+    pub outside: u64,
+}
+
+impl RecordCounts {
+    pub(super) fn count(&mut self, fate: Result<(), Refusal>) {
+        let count = match fate {
+            Ok(()) => &mut self.taken,
+            Err(Refusal::Closed) => &mut self.closed,
+            Err(Refusal::Late) => &mut self.late,
+            Err(Refusal::Ahead) => &mut self.ahead,
+            Err(Refusal::UnknownKey) => &mut self.unknown_key,
+            Err(Refusal::Missing) => &mut self.missing,
+            Err(Refusal::Outside) => &mut self.outside,
+        };
+        *count += 1;
+    }
+
+    /// Every count with its name in the metrics.
+    pub fn by_name(&self) -> [(&'static str, u64); 7] {
+        [
+            ("taken", self.taken),
+            ("closed", self.closed),
+            ("late", self.late),
+            ("ahead", self.ahead),
+            ("unknown_key", self.unknown_key),
+            ("missing", self.missing),
+            ("outside", self.outside),
+        ]
+    }
+}

@@ -1,0 +1,139 @@
+//! The public rules: windows, domains, keys and caps.
+
+use std::time::Duration;
+
+use arrow::array::{Array, Float64Array};
+
+use super::accumulator::{AccumulatorSpec, LABEL, Record, whole_label};
+use super::counts::Refusal;
+use super::grid::{Blocks, Grid, Span};
+use crate::clock::Timestamp;
+use crate::source::Batch;
+
+/// The public rules that decide a record's fate; no rule looks at any other record.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// The windows.
+    pub grid: Grid,
+    /// Where the grid ends, a window's end.
+    pub end: Option<Timestamp>,
+    /// How long after its end a window still takes records.
+    pub allowed_lateness: Duration,
+    /// How far a record's event time may be ahead of its message timestamp.
+    pub max_future_skew: Duration,
+    /// The declared group keys; without them a window has one group.
+    pub keys: Option<Vec<String>>,
+    /// How much a user may contribute; without it every record is a unit of its own.
+    pub cap: Option<Cap>,
+}
+
+impl Rules {
+    /// When `window` stops taking records: message timestamps before the cutoff are in, all others are out.
+    pub fn cutoff(&self, window: Span, backfill_until: Option<Timestamp>) -> Timestamp {
+        let cutoff = window.end.plus(self.allowed_lateness);
+        backfill_until.map_or(cutoff, |until| cutoff.max(until))
+    }
+
+    /// The oldest message timestamp that a record of `window` can have.
+    pub fn oldest_message(&self, window: Span) -> Timestamp {
+        window.start.minus(self.max_future_skew)
+    }
+}
+
+/// What one release takes of the records of a window.
+#[derive(Clone, Debug)]
+pub struct Form {
+    /// The domain, 1 to 3 axes.
+    pub axes: Vec<Axis>,
+    /// The label of a record, where the function has one.
+    pub label: Option<Label>,
+    /// Where its values stand in a batch: one an axis, and that of the label.
+    pub columns: Vec<usize>,
+    pub keep: AccumulatorSpec,
+    /// How many windows it is evaluated on together: the one that closes, and those before it.
+    pub panes: u32,
+}
+
+/// One axis of the domain, in natural units; mapped to `[0, 1]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    pub min: f64,
+    pub max: f64,
+    pub outside: Outside,
+}
+
+impl Axis {
+    /// The place of `value` in `[0, 1]`; `None` where the record is dropped.
+    #[inline]
+    pub fn unit(&self, value: f64) -> Option<f64> {
+        let inside = value >= self.min && value <= self.max;
+        if !inside && (self.outside == Outside::Drop || value.is_nan()) {
+            return None;
+        }
+        Some(((value.clamp(self.min, self.max) - self.min) / (self.max - self.min)).clamp(0.0, 1.0))
+    }
+}
+
+/// What a record says about its place, for regressions and classifiers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Label {
+    /// A number: `min` becomes -1, `max` becomes 1.
+    Number(Axis),
+    /// A class: 1 above the threshold, -1 at or below it.
+    Above(f64),
+}
+
+/// What happens to a record whose value lies outside the domain (null and NaN are always dropped).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outside {
+    Clamp,
+    Drop,
+}
+
+/// At most `records` of a user's records a window and period.
+#[derive(Clone, Debug)]
+pub struct Cap {
+    pub period: Blocks,
+    pub records: u32,
+}
+
+impl Form {
+    /// The row as this form keeps it.
+    #[inline]
+    pub(super) fn record(&self, batch: &Batch, row: usize) -> Result<Record, Refusal> {
+        let mut point = [0.0; 3];
+        let mut columns = self.columns.iter().filter_map(|column| batch.values.get(*column));
+        for (axis, unit) in self.axes.iter().zip(&mut point) {
+            let values = columns.next().ok_or(Refusal::Missing)?;
+            *unit = axis.unit(number(values, row)?).ok_or(Refusal::Outside)?;
+        }
+        let label = match &self.label {
+            None => 0,
+            Some(label) => {
+                let values = columns.next().ok_or(Refusal::Missing)?;
+                label.whole(number(values, row)?).ok_or(Refusal::Outside)?
+            }
+        };
+        Ok(Record { place: self.keep.place(&point), label })
+    }
+}
+
+/// A value that is there and is a number.
+#[inline]
+fn number(values: &Float64Array, row: usize) -> Result<f64, Refusal> {
+    match values.is_null(row) || values.value(row).is_nan() {
+        true => Err(Refusal::Missing),
+        false => Ok(values.value(row)),
+    }
+}
+
+impl Label {
+    /// The label as a record keeps it; `None` where the record is dropped.
+    #[inline]
+    fn whole(&self, value: f64) -> Option<i32> {
+        match self {
+            Label::Number(axis) => axis.unit(value).map(|unit| whole_label(2.0 * unit - 1.0)),
+            Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
+        }
+    }
+}
