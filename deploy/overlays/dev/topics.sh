@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the topics of the worker where they are missing, once the broker answers.
+# Creates the worker's topics if they are missing, once the broker answers.
 set -eu
 topic() {
     /opt/kafka/bin/kafka-topics.sh --bootstrap-server kafka:9092 --create --if-not-exists --partitions 1 --replication-factor 1 "$@"
