@@ -1,21 +1,21 @@
-/** Reads a bernstream synopsis and evaluates it. All of it is post-processing and costs no privacy. */
+/** Reads a bernstream synopsis and evaluates it. All of this is post-processing and costs no privacy. */
 
 /** The version of the format that this module reads. */
 export const FORMAT: 1;
 /** The largest order of the Bernstein operator that is evaluated. */
 export const MAX_ORDER: 1000;
 
-/** What is wrong with a synopsis, or with a question to it. */
+/** What is wrong with a synopsis or a query. */
 export class SynopsisError extends Error {}
 
-/** Reads a synopsis: its JSON, or the object that JSON stands for. It may be hostile. Throws a SynopsisError. */
+/** Reads a synopsis: its JSON, or the parsed object. The input may be hostile. Throws a SynopsisError. */
 export function parse(textOrObject: string | object): Synopsis;
 
-/** A point in natural units; a number is a point of one axis. */
+/** A point in natural units; a number is a point on one axis. */
 export type Point = number | readonly number[] | Float64Array;
-/** Coordinates of a product grid, a list an axis. */
+/** Coordinates of a product grid, one list per axis. */
 export type Axes = readonly (readonly number[] | Float64Array)[];
-/** `[low, high]` an axis. */
+/** `[low, high]` per axis. */
 export type Box = readonly (readonly [number, number])[] | readonly [number, number];
 /** How values become a function; a number is an order of the Bernstein operator. */
 export type By = number | "nearest" | "kernel" | "posterior";
@@ -23,28 +23,28 @@ export type By = number | "nearest" | "kernel" | "posterior";
 /** A released function: what it is, and its noisy values. */
 export class Synopsis {
   private constructor();
-  /** What the synopsis says of itself; frozen. */
+  /** The description of the synopsis; frozen. */
   readonly meta: Description;
   /** Row-major, the last axis fastest. */
   readonly values: Float64Array;
-  /** The function by a reading that the values allow; `meta.order` where none is named. */
+  /** The function by a reading that the values allow; by default `meta.order`. */
   evaluator(by?: By): Evaluator;
   evaluate(point: Point, by?: By): number;
-  /** The integral over the domain, at the recommended order: of a density the noisy number of records. */
+  /** The integral over the domain, at the recommended order: for a density the noisy number of records. */
   mass(): number;
-  /** Half the width of the simultaneous band at a point, at the recommended order: of the noise, not the approximation. */
+  /** The half-width of the simultaneous band at a point, at the recommended order: the noise, not the approximation error. */
   halfWidth(point: Point): number;
   /** The same on a product grid, row-major, the last axis fastest. */
   halfWidths(axes: Axes): Float64Array;
-  /** The band for one point alone. */
+  /** The pointwise band. */
   pointwise(order?: number): Pointwise;
   /** A score or a probability with its band, and which side of 0 or 1/2 it is on. */
   classify(point: Point): Classified;
-  /** Synopses with simulated noise of the same law taken off: what the function may have been without the noise. */
+  /** Synopses minus simulated noise from the same distribution: plausible functions without the noise. */
   sample(count: number, random?: () => number): Synopsis[];
-  /** What a function is to the moments of this and every synopsis of the same domain and frequencies. */
+  /** The weights of a query on this and every synopsis with the same domain and frequencies. */
   weights(f: (...point: number[]) => number, options?: QueryOptions): Weights;
-  /** What a function adds up to over the records; only of moments. `f` takes a number an axis, in natural units. */
+  /** The sum of a function over the records; only for moments. `f` takes one number per axis, in natural units. */
   query(query: ((...point: number[]) => number) | Weights, options?: QueryOptions): Answer;
 }
 
@@ -54,7 +54,7 @@ export class Evaluator {
   evaluate(point: Point): number;
   /** On a product grid, row-major, the last axis fastest. */
   on(axes: Axes): Float64Array;
-  /** The posterior standard deviation, of noise and approximation as the prior has it; null but for "posterior". */
+  /** The posterior standard deviation, of noise and approximation under the prior; null except for "posterior". */
   deviation(point: Point): number | null;
   /** The integral over the domain. */
   mass(): number;
@@ -62,14 +62,14 @@ export class Evaluator {
   integrate(box: Box): number;
   /** A density that is nowhere negative and integrates to 1. */
   proper(): { readonly mass: number; evaluate(point: Point): number; on(axes: Axes): Float64Array };
-  /** A distribution function, from 0 to 1 and never falling; one axis only. */
+  /** A distribution function, nondecreasing from 0 to 1; one axis only. */
   cumulative(): { evaluate(point: Point): number };
 }
 
-/** How far the noise can move a function at one point alone. */
+/** How far the noise can move a function at a single point. */
 export class Pointwise {
   private constructor();
-  /** The noise is within it with 95 % probability. */
+  /** The noise is within this with 95 % probability. */
   halfWidth(point: Point): number;
   /** The standard deviation of the noise. */
   deviation(point: Point): number;
@@ -85,13 +85,13 @@ export interface Classified {
 }
 
 export interface QueryOptions {
-  /** The paper's approximation by a Jackson kernel of this smoothness, 1 to 32, in place of Chebyshev's. */
+  /** The paper's approximation by a Jackson kernel of this smoothness, 1 to 32, instead of Chebyshev's. */
   jackson?: number | null;
 }
 
 export interface Weights {
   weights: ArrayLike<number> & Iterable<number>;
-  /** The largest error of a record that was seen on a fine grid: an estimate, not a proof. */
+  /** The largest error per record found on a fine grid: an estimate, not a proof. */
   perRecord?: number | null;
 }
 
@@ -105,9 +105,9 @@ export interface NoiseError {
 export interface Answer {
   sum: number;
   noise: NoiseError;
-  /** What the moments do not hold; null where it was not given. Never proved here. */
+  /** The error of ending the cosine expansion; null if `perRecord` was not given. Never proved here. */
   truncation: { perRecord: number; isProved: false; records: number; error: number } | null;
-  /** Null where the released number of records is not three times its own noise. Its truncation error is `perRecord`. */
+  /** Null if the released number of records is below three times its own noise. Its truncation error is `perRecord`. */
   mean: { value: number; noise: NoiseError } | null;
 }
 
@@ -118,7 +118,7 @@ export interface Span {
   readonly end: Time;
 }
 
-/** The facts of a synopsis: see the format's own page. Fields that a later version adds are kept. */
+/** The description of a synopsis: see FORMAT.md. Fields that a later version adds are kept. */
 export interface Description {
   readonly format: 1;
   readonly pipeline: string;
@@ -204,7 +204,7 @@ export interface Privacy {
   readonly blocks: readonly { readonly start: Time; readonly end: Time; readonly spent: Price; readonly total: Price }[];
 }
 
-/** With probability `level` the noise at `x` is within `half_width` over the product of `s(x_i)`, everywhere at once. */
+/** With probability `level` the noise is within `half_width` divided by the product of `s(x_i)`, at all `x` simultaneously. */
 export interface Band {
   readonly covers: "the noise, not the approximation";
   readonly level: number;

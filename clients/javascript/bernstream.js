@@ -5,21 +5,21 @@
 //   synopsis.evaluate(75);                         // the function, in natural units
 //   synopsis.halfWidth(75);                        // how far the noise can have moved it
 //
-// All of it is post-processing of released values and costs no privacy. It is the evaluator of the Rust crate, line by line
-// where numbers are at stake (`src/synopsis` there), and gives the same to about 1e-12.
+// All of this is post-processing of released values and costs no privacy. It follows the evaluator of the Rust crate
+// (`src/synopsis` there), line by line where numerics matter, and agrees with it to about 1e-12.
 
 /** The version of the format that this module reads. */
 export const FORMAT = 1;
 /** The largest order of the Bernstein operator that is evaluated. */
 export const MAX_ORDER = 1000;
 const MAX_DEGREE = 5000;
-/** The most cosine frequencies of an axis, where there are one, two or three. */
+/** The most cosine frequencies per axis, on one, two and three axes. */
 const MOST_FREQUENCIES = [1024, 258, 19];
-/** The most kernel points that a release has; what is made of more takes too long. */
+/** The most kernel points that a release has; evaluating more would take too long. */
 const MOST_POINTS = 1024;
 const LEVEL = 0.95;
 
-/** What is wrong with a synopsis, or with a question to it. */
+/** What is wrong with a synopsis or a query. */
 export class SynopsisError extends Error {
   constructor(message) {
     super(message);
@@ -28,8 +28,8 @@ export class SynopsisError extends Error {
 }
 
 /**
- * Reads a synopsis: its JSON, or the object that JSON stands for. It may be hostile: the answer is a synopsis whose numbers
- * agree with each other, or a SynopsisError.
+ * Reads a synopsis: its JSON, or the parsed object. The input may be hostile: returns a synopsis that is consistent in
+ * itself, or throws a SynopsisError.
  */
 export function parse(textOrObject) {
   let document = textOrObject;
@@ -55,7 +55,7 @@ export function parse(textOrObject) {
   return new Synopsis(meta, Float64Array.from(values));
 }
 
-// ---- What a synopsis must say before it is believed -----------------------------------------------------------------
+// ---- What a synopsis must satisfy before it is used ------------------------------------------------------------------
 
 const damaged = (why) => new SynopsisError(`not a synopsis: ${why}`);
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -66,7 +66,7 @@ const isFlag = (x) => typeof x === "boolean";
 const isList = (of) => (list) => Array.isArray(list) && list.every(of);
 const isPositives = (length) => (list) => Array.isArray(list) && list.length === length && list.every(isPositive);
 
-/** A frozen copy. Nothing of it can reach a prototype, and no number of it is infinite. */
+/** A frozen copy. It cannot reach a prototype, and none of its numbers is infinite. */
 function copied(value, depth) {
   if (depth > 50) throw damaged("it is nested too deep");
   if (Array.isArray(value)) return Object.freeze(value.map((item) => copied(item, depth + 1)));
@@ -82,7 +82,7 @@ function copied(value, depth) {
   throw damaged(`it holds something that JSON does not have: ${typeof value}`);
 }
 
-/** A field, only where it is the object's own. */
+/** A field, only if it is the object's own. */
 const field = (of, name) => (isObject(of) && Object.hasOwn(of, name) ? of[name] : undefined);
 
 function need(of, name, isRight, what) {
@@ -91,7 +91,7 @@ function need(of, name, isRight, what) {
   return value;
 }
 
-/** One of several forms, written as its name alone or as an object with that one field. */
+/** One of several variants, written as its name alone or as an object with that one field. */
 function variant(value, what) {
   if (isText(value)) return { name: value, content: undefined };
   const names = isObject(value) ? Object.keys(value) : [];
@@ -101,7 +101,7 @@ function variant(value, what) {
 
 const unknown = (what, name) => damaged(`its ${what} '${name}' is not one that this module knows`);
 
-/** Says what is wrong with what evaluation relies on, and with what people are shown. */
+/** Checks everything that evaluation relies on, and everything that people are shown. */
 function check(meta) {
   const format = field(meta, "format");
   if (format !== FORMAT) throw damaged(`it has format ${format}, this module reads format ${FORMAT}`);
@@ -272,7 +272,7 @@ function checkSmoothness(smoothness, axes, basis) {
 const basisName = (meta) => (isText(meta.basis) ? meta.basis : Object.keys(meta.basis)[0]);
 const targetName = (meta) => (isText(meta.target) ? meta.target : Object.keys(meta.target)[0]);
 
-/** How many values there are. */
+/** The number of values. */
 function valueCount({ basis, degree, domain }) {
   switch (basisName({ basis })) {
     case "bernstein": return (degree + 1) ** domain.length;
@@ -295,7 +295,7 @@ export class Synopsis {
 
   /**
    * The function by a reading that its values allow: an order of the Bernstein operator, "nearest" lattice point, "kernel"
-   * interpolation, or "posterior" smoothing by the noise that is known to be on it.
+   * interpolation, or "posterior" smoothing with the known noise.
    */
   evaluator(by = this.meta.order) {
     const { meta, values } = this;
@@ -331,14 +331,14 @@ export class Synopsis {
     return this.#evaluators.get(by).evaluate(point);
   }
 
-  /** The integral over the domain, at the recommended order: of a density the noisy number of records. */
+  /** The integral over the domain, at the recommended order: for a density the noisy number of records. */
   mass() {
     return this.evaluator().mass();
   }
 
   /**
-   * Half the width of the simultaneous band at a point, at the recommended order: with 95 % probability the noise is within
-   * it at all points at once. It covers the noise, not the approximation.
+   * The half-width of the simultaneous band at a point, at the recommended order: with 95 % probability the noise is within
+   * it at all points simultaneously. It covers the noise, not the approximation error.
    */
   halfWidth(point) {
     const { meta } = this;
@@ -355,26 +355,26 @@ export class Synopsis {
     return productOf(weights).map((weight) => meta.band.half_width / weight);
   }
 
-  /** The band for one point alone, of an order. */
+  /** The pointwise band, for an order. */
   pointwise(order = this.meta.order) {
     return new Pointwise(this.meta, order);
   }
 
   /**
-   * A score with its band, and which side it is on, of a classifier (above 0) or a probability (above 1/2).
+   * A score with its band, and its side: of a classifier (above 0) or a probability (above 1/2).
    */
   classify(point) {
-    const cut = new Map([["classifier", 0], ["probability", 0.5]]).get(targetName(this.meta));
-    if (cut === undefined) throw new SynopsisError("it is no classifier: there are no classes to tell apart");
+    const threshold = new Map([["classifier", 0], ["probability", 0.5]]).get(targetName(this.meta));
+    if (threshold === undefined) throw new SynopsisError("it is no classifier: it has no classes");
     const [score, halfWidth] = [this.evaluate(point), this.halfWidth(point)];
     const [lower, upper] = [score - halfWidth, score + halfWidth];
-    const says = lower > cut ? "above" : upper < cut ? "below" : "too close to call";
+    const says = lower > threshold ? "above" : upper < threshold ? "below" : "too close to call";
     return { score, lower, upper, says };
   }
 
   /**
-   * What the function may have been without the noise, as far as the noise tells: `count` synopses, each with simulated
-   * noise of the same law taken off. `random` is as Math.random.
+   * Plausible functions without the noise: `count` synopses, each minus simulated noise from the same distribution. `random` is
+   * like Math.random.
    */
   sample(count, random = Math.random) {
     if (!isWhole(count, 0, 1e6)) throw new SynopsisError(`${count} is no number of samples`);
@@ -390,16 +390,16 @@ export class Synopsis {
   }
 
   /**
-   * The weights of a query: what it asks for is the sum of their products with `values`, here and in every synopsis of the
-   * same domain and frequencies. `perRecord` is the largest error of a record that was seen on a fine grid: not a proof.
+   * The weights of a query: its answer is the sum of their products with `values`, here and in every synopsis of the
+   * same domain and frequencies. `perRecord` is the largest error per record found on a fine grid: an estimate, not a proof.
    */
   weights(f, options = {}) {
     return queryWeights(this.meta, f, options);
   }
 
   /**
-   * What a function adds up to over the records of a synopsis of moments. `f` takes one number an axis, in natural units; or
-   * give what `weights` has found.
+   * The sum of a function over the records of a synopsis of moments. `f` takes one number per axis, in natural units; or
+   * pass the result of `weights`.
    */
   query(query, options = {}) {
     return answer(this, typeof query === "function" ? this.weights(query, options) : query);
@@ -463,7 +463,7 @@ export class Evaluator {
     this.#form = form;
   }
 
-  /** The function at a point of the domain, in natural units; a number is a point of one axis. */
+  /** The function at a point of the domain, in natural units; a number is a point on one axis. */
   evaluate(point) {
     return this.#form.at(unitPoint(this.#domain, point));
   }
@@ -473,18 +473,18 @@ export class Evaluator {
     return this.#form.on(unitAxes(this.#domain, axes));
   }
 
-  /** The posterior standard deviation at a point, of noise and approximation as the prior has it; null but for "posterior". */
+  /** The posterior standard deviation at a point, of noise and approximation under the prior; null except for "posterior". */
   deviation(point) {
     const unit = unitPoint(this.#domain, point);
     return this.#form.deviation ? this.#form.deviation(unit) : null;
   }
 
-  /** The integral over the domain: exact for polynomials, else by the midpoint rule. */
+  /** The integral over the domain: exact for polynomials, otherwise by the midpoint rule. */
   mass() {
     return volumeOf(this.#domain) * (this.#form.mean?.() ?? meanOf(this.#form.on(wholeCube(this.#domain))));
   }
 
-  /** The integral over a box, `[low, high]` an axis: exact but for kernels, those by the midpoint rule. */
+  /** The integral over a box, `[low, high]` per axis: exact, except for kernels, which use the midpoint rule. */
   integrate(box) {
     const domain = this.#domain;
     const sides = domain.length === 1 && typeof box?.[0] === "number" ? [box] : box;
@@ -492,7 +492,7 @@ export class Evaluator {
       throw new SynopsisError(`a box of this synopsis has ${domain.length} pairs of bounds`);
     }
     const unit = domain.map((axis, i) => sides[i].map((bound) => toUnit(axis, bound)));
-    if (unit.some(([low, high]) => low > high)) throw new SynopsisError("a box begins before it ends");
+    if (unit.some(([low, high]) => low > high)) throw new SynopsisError("a box ends before it begins");
     if (this.#form.integral) return volumeOf(domain) * this.#form.integral(unit);
     const volume = unit.reduce((product, [low, high]) => product * (high - low), volumeOf(domain));
     return volume * meanOf(this.#form.on(midpoints(unit)));
@@ -511,7 +511,7 @@ export class Evaluator {
   }
 
   /**
-   * A distribution function on one axis, from 0 to 1 and never falling: the nearest to the running integral in least squares
+   * A distribution function on one axis, nondecreasing from 0 to 1: the nearest to the running integral in least squares
    * (pool adjacent violators).
    */
   cumulative() {
@@ -533,7 +533,7 @@ export class Evaluator {
 }
 
 const noMass = (mass) =>
-  new SynopsisError(`the released mass is ${mass}, not positive: noise outweighs the records, there is no density to show`);
+  new SynopsisError(`the released mass is ${mass}, not positive: noise outweighs the records, and there is no density to show`);
 const volumeOf = (domain) => domain.reduce((product, { min, max }) => product * (max - min), 1);
 
 function meanOf(values) {
@@ -547,7 +547,7 @@ const midpointsOf = ([low, high], count) =>
 const midpoints = (sides) => sides.map((side) => midpointsOf(side, [500, 80, 30][sides.length - 1]));
 const wholeCube = (domain) => midpoints(domain.map(() => [0, 1]));
 
-/** The rising sequence nearest to `values` in least squares. */
+/** The nondecreasing sequence nearest to `values` in least squares. */
 function isotonic(values) {
   const blocks = [];
   for (const value of values) {
@@ -610,7 +610,7 @@ class Nearest {
     return Float64Array.from(pointsOf(axes), (point) => this.at(point));
   }
 
-  /** Each value counts where its cell and the box overlap. */
+  /** Each value is weighted by the overlap of its cell with the box. */
   integral(box) {
     const { degree } = this;
     const overlap = ([low, high], j) => Math.max(Math.min((j + 0.5) / degree, high) - Math.max((j - 0.5) / degree, low), 0);
@@ -654,7 +654,7 @@ class KernelSum {
     return this.offset + sum;
   }
 
-  /** A kernel that is a product over the axes is evaluated on each of them alone. */
+  /** A kernel that is a product over the axes is evaluated on each axis separately. */
   on(axes) {
     const { along } = this.kernel;
     if (!along) return Float64Array.from(pointsOf(axes), (point) => this.at(point));
@@ -676,8 +676,8 @@ class KernelSum {
 // ---- Bernstein polynomials ------------------------------------------------------------------------------------------
 
 /**
- * The Bernstein basis of a degree at `x` in [0, 1]: from its mode outwards and divided by the sum, because a recurrence that
- * starts at an end underflows.
+ * The Bernstein basis of a degree at `x` in [0, 1]: computed from its mode outwards and divided by the sum, because a recurrence
+ * that starts at an end underflows.
  */
 function bernstein(degree, x) {
   const basis = new Float64Array(degree + 1);
@@ -699,7 +699,7 @@ function bernstein(degree, x) {
   return basis;
 }
 
-/** The bases at several points: a matrix with a column a point, stored by rows. */
+/** The bases at several points: a matrix with one column per point, stored by rows. */
 function bernsteinColumns(degree, points) {
   const columns = points.length;
   const entries = new Float64Array((degree + 1) * columns);
@@ -729,7 +729,7 @@ function product(tensor, vectors) {
 /** A tensor times one matrix on each axis. */
 const onGrid = (tensor, matrices) => matrices.reduce(turned, tensor);
 
-/** Contracts the first axis and puts the result last, so that one call an axis restores their order. */
+/** Contracts the first axis and puts the result last, so that one call per axis restores their order. */
 function turned(tensor, { columns, entries }) {
   if (!columns) return new Float64Array(0);
   const rows = entries.length / columns;
@@ -758,7 +758,7 @@ function turned(tensor, { columns, entries }) {
 
 /**
  * The iterated Bernstein operator on the lattice: `c_1 = v`, `c_{j+1} = c_j + (v - A c_j)`, `A` from lattice values of a
- * function to those of its Bernstein polynomial. The alternating binomial sum is the same and loses all digits.
+ * function to those of its Bernstein polynomial. The alternating binomial sum is equal, but loses all digits.
  */
 class Operator {
   constructor(degree) {
@@ -769,12 +769,12 @@ class Operator {
     this.transposed = { columns: width, entries };
   }
 
-  /** The coefficients of an order, given the lattice values. */
+  /** The coefficients for an order, given the lattice values. */
   coefficients(values, dimensions, order) {
     return corrected(values, new Array(dimensions).fill(this.lattice), order);
   }
 
-  /** How noise on each lattice value enters the value at a point with these bases. */
+  /** The influence of noise on each lattice value on the value at a point with these bases. */
   influence(bases, order) {
     return corrected(productOf(bases), bases.map(() => this.transposed), order);
   }
@@ -790,7 +790,7 @@ function corrected(start, matrices, order) {
   return result;
 }
 
-/** The operator of the degree that was asked for last: one release has one. */
+/** The operator of the most recent degree: a release has one. */
 let lastOperator = null;
 function operatorOf(degree) {
   if (lastOperator?.degree !== degree) lastOperator = new Operator(degree);
@@ -853,7 +853,7 @@ function whole(base, power) {
   }
 }
 
-/** A point is no longer told apart from those before it where this part of `K(y, y)` is left. */
+/** A point counts as indistinguishable from earlier ones if at most this fraction of `K(y, y)` is left. */
 const REST = 1e-10;
 
 /**
@@ -974,13 +974,13 @@ function backward(factor, x) {
   return solved;
 }
 
-// ---- Posterior smoothing: what a Gaussian process makes of the values, given their noise ----------------------------
+// ---- Posterior smoothing: a Gaussian process given the values and their noise distribution ----------------------------
 
-/** Most coordinates of a smooth function. */
+/** The most coordinates of a smooth function. */
 const MOST_COORDINATES = 512;
-/** Length scales to choose from where the description has none, in widths of the domain. */
+/** Candidate length scales if the description has none, in widths of the domain. */
 const LENGTHS = [0.05, 0.1, 0.2, 0.4, 0.8];
-/** Prior over noise of an interpolation: rounding is kept in check. */
+/** Ratio of prior to noise variance for interpolation: just keeps rounding in check. */
 const INTERPOLATION = 1e4;
 
 function posterior(meta, values) {
@@ -1015,7 +1015,7 @@ function deviationOf(newton, { ratio, factor, ones, onesLeft }, noise, y) {
   return Math.sqrt(noise * (ratio * (dot(solved, solved) + left) + ofMean));
 }
 
-/** `v = m u + F g + noise`, `g` the coordinates in Newton's basis of the prior: the sums of it that are needed. */
+/** `v = m u + F g + noise`, `g` the coordinates in Newton's basis of the prior: the sums needed to fit it. */
 function modelOf(meta, values, kernel) {
   const isLattice = basisName(meta) === "bernstein";
   const points = isLattice ? latticeOf(meta) : meta.basis.kernel.points;
@@ -1034,7 +1034,7 @@ function modelOf(meta, values, kernel) {
   };
 }
 
-/** The posterior for one `ratio`, prior over noise. */
+/** The posterior for one `ratio` of prior to noise variance. */
 function fitOf({ gram, along, squares: [vv, uv, uu] }, ratio, noise) {
   const factor = cholesky(gram.map((row, i) => row.map((g, j) => (i === j ? 1 : 0) + ratio * g)));
   const [values, ones] = along.map((x) => forward(factor, x));
@@ -1048,7 +1048,7 @@ function fitOf({ gram, along, squares: [vv, uv, uu] }, ratio, noise) {
   return { ratio, mean, coordinates: backward(factor, rest), factor, ones, onesLeft, evidence };
 }
 
-/** The fit of the largest marginal likelihood: over 15 powers of ten, then a tenth of one. */
+/** The fit with the largest marginal likelihood: over 15 powers of ten, then refined to a tenth of one. */
 function likeliest(model, noise) {
   const best = (exponents) =>
     exponents
@@ -1096,7 +1096,7 @@ function latticeOf({ degree, domain }) {
 
 // ---- The noise ------------------------------------------------------------------------------------------------------
 
-/** The variance of one of `count` values under noise of scale 1. */
+/** The variance of each of `count` values under noise of scale 1. */
 function variance(law, count) {
   switch (law) {
     case "discrete laplace": return 2;
@@ -1111,12 +1111,12 @@ function unitNoise(law, count, random) {
   const each = (draw) => Float64Array.from({ length: count }, draw);
   switch (law) {
     case "discrete laplace": return each(() => (random() < 0.5 ? 1 : -1) * exponential(random));
-    // Uniform in a cube whose radius has the Gamma law of N + 1.
+    // Uniform in a cube whose radius has a Gamma distribution of shape N + 1.
     case "discrete cube": {
       const radius = gamma(count + 1, random);
       return each(() => radius * (2 * random() - 1));
     }
-    // On a sphere whose radius has the Gamma law of N.
+    // On a sphere whose radius has a Gamma distribution of shape N.
     case "rounded ball": {
       const noise = each(() => normal(random));
       const factor = gamma(count, random) / Math.sqrt(dot(noise, noise));
@@ -1129,7 +1129,7 @@ function unitNoise(law, count, random) {
 const exponential = (random) => -Math.log(1 - random());
 const normal = (random) => Math.sqrt(2 * exponential(random)) * Math.cos(2 * Math.PI * random());
 
-/** Of a shape of at least 1; Marsaglia and Tsang 2000. */
+/** A Gamma variate of a shape of at least 1; Marsaglia and Tsang 2000. */
 function gamma(shape, random) {
   const d = shape - 1 / 3;
   for (let tries = 0; tries < 10_000; tries++) {
@@ -1137,10 +1137,10 @@ function gamma(shape, random) {
     const v = (1 + x / Math.sqrt(9 * d)) ** 3;
     if (v > 0 && Math.log(1 - random()) < (x * x) / 2 + d - d * v + d * Math.log(v)) return d * v;
   }
-  throw new SynopsisError("the generator of random numbers is not random");
+  throw new SynopsisError("the random number generator is not random");
 }
 
-/** How far the noise can move a function at one point alone. Made by `Synopsis.pointwise`. */
+/** How far the noise can move a function at a single point. Made by `Synopsis.pointwise`. */
 export class Pointwise {
   #meta;
   #order;
@@ -1160,7 +1160,7 @@ export class Pointwise {
     this.#deviation = meta.noise.scale * Math.sqrt(variance(meta.noise.law, count));
   }
 
-  /** At this point the noise is within it with 95 % probability. */
+  /** At a point, the noise is within this with 95 % probability. */
   halfWidth(point) {
     return this.#factor * this.#length(unitPoint(this.#meta.domain, point));
   }
@@ -1179,7 +1179,7 @@ export class Pointwise {
     return this.#lengths(unitAxes(this.#meta.domain, axes)).map((length) => this.#deviation * length);
   }
 
-  /** Of the influences of the values on the function. */
+  /** The length of the influences of the values on the function. */
   #length(point) {
     const { basis, degree } = this.#meta;
     let influences;
@@ -1196,10 +1196,10 @@ export class Pointwise {
   }
 }
 
-/** Products of inner products that are kept at once. */
+/** The most products of inner products to keep at once. */
 const MOST_EXPANDED = 2 ** 22;
 
-/** Whether a grid is cheaper by `expandedLengths` than a point after the other. */
+/** Whether `expandedLengths` is cheaper for a grid than point by point. */
 function isExpanded(degree, order, axes) {
   const [width, pairs] = [degree + 1, order ** 2];
   let [points, expanded] = [1, 0];
@@ -1221,7 +1221,7 @@ function expandedLengths(degree, order, axes) {
   const sides = axes.map(() => order);
   const blend = blendOf(order, axes.length);
   const pairs = new Float64Array(blend.length ** 2);
-  // The two indices of an axis beside each other.
+  // The two indices of an axis next to each other.
   for (let one = 0; one < blend.length; one++) {
     const first = placeOf(one, sides);
     for (let other = 0; other < blend.length; other++) {
@@ -1248,13 +1248,13 @@ function placeOf(flat, sides) {
 function blendOf(order, dimensions) {
   const binomialsOf = (degree) => Array.from({ length: degree + 1 }, (_, a) => choose(degree, a));
   const ones = (degree) => productOf(new Array(dimensions).fill(binomialsOf(degree)));
-  // Times their binomials, in which a product is a convolution.
+  // Times their binomials, where a product is a convolution.
   let scaled = Float64Array.of(1);
   for (let side = 1; side < order; side++) {
     const next = ones(side);
     for (let flat = 0; flat < scaled.length; flat++) {
       const place = placeOf(flat, new Array(dimensions).fill(side));
-      // 1 - t_1 t_2 t_3 is 1 in every corner but the last.
+      // 1 - t_1 t_2 t_3 is 1 in every corner except the last.
       for (let corner = 0; corner < 2 ** dimensions - 1; corner++) {
         next[place.reduce((at, a, axis) => at * (side + 1) + a + ((corner >> axis) & 1), 0)] += scaled[flat];
       }
@@ -1265,7 +1265,7 @@ function blendOf(order, dimensions) {
   return scaled.map((c, i) => c / binomials[i]);
 }
 
-/** The inner products of `C(n,a) A^a (I - A)^(n-a) b(y)`, `a` from 0 to `n`, with each other; a column a point. */
+/** The inner products of `C(n,a) A^a (I - A)^(n-a) b(y)`, `a` from 0 to `n`, with each other; one column per point. */
 function innerProducts(degree, order, axis) {
   const { transposed } = operatorOf(degree);
   const entries = new Float64Array(order ** 2 * axis.length);
@@ -1290,7 +1290,7 @@ function choose(n, k) {
   return product;
 }
 
-// ---- What a smooth function adds up to over the records, from their cosine moments ----------------------------------
+// ---- Sums of smooth functions over the records, from their cosine moments -------------------------------------------
 
 function answer({ meta, values }, { weights, perRecord = null }) {
   if (basisName(meta) !== "cosine") throw noMoments();
@@ -1314,7 +1314,7 @@ function answer({ meta, values }, { weights, perRecord = null }) {
 
 const noMoments = () => new SynopsisError("it holds a function of a point, not moments of the records: use evaluate");
 
-/** The cosines that stand for `f`, and the largest error of them that is seen. */
+/** The cosine expansion of `f`, and its largest error found on a grid. */
 function queryWeights(meta, f, { jackson = null } = {}) {
   if (basisName(meta) !== "cosine") throw noMoments();
   const { domain, basis: { cosine: { frequencies: t } } } = meta;
@@ -1344,13 +1344,13 @@ function queryWeights(meta, f, { jackson = null } = {}) {
   return { weights, perRecord };
 }
 
-/** How many nodes of an axis are looked at. */
+/** The number of nodes per axis. */
 function resolution(dimensions, t) {
   const [least, most] = [[1024, 2048], [128, 256], [24, 48]][dimensions - 1];
   return Math.max(Math.min(Math.max(4 * t, least), most), 2 * t);
 }
 
-/** A matrix as `turned` takes it: a column for each of `rows`. */
+/** A matrix as `turned` expects it: one column for each of `rows`. */
 function matrixOf(rows, width, entry) {
   const entries = new Float64Array(rows * width);
   for (let column = 0; column < width; column++) {
@@ -1374,7 +1374,7 @@ const sampled = (angles, f) => {
   return values;
 };
 
-/** What the operator of the paper makes of each frequency, for functions of this smoothness. */
+/** The factor of the paper's operator for each frequency, for functions of this smoothness. */
 function jacksonMultipliers(t, smoothness) {
   const r = Math.ceil((smoothness + 3) / 2);
   const side = Math.floor((t - 1) / r) + 1;
@@ -1395,12 +1395,12 @@ function jacksonMultipliers(t, smoothness) {
   });
 }
 
-/** Steps of an integral, in turns over so many standard deviations, and the most of them. */
+/** Integration steps: a full turn of the phase covers this many standard deviations; and their maximum number. */
 const DEVIATIONS = 80;
 const STEP = Math.PI / DEVIATIONS;
 const MOST_STEPS = 40_000;
 
-/** The noise of `sum_i w_i z_i`: its deviation, and what it is within with 95 % probability. */
+/** The noise of `sum_i w_i z_i`: its deviation, and its 95 % half-width. */
 function weightedNoise({ law, scale }, weights) {
   const length = Math.sqrt(weights.reduce((sum, w) => sum + w * w, 0));
   if (length === 0) return { deviation: 0, level: LEVEL, halfWidth: 0 };
@@ -1409,10 +1409,10 @@ function weightedNoise({ law, scale }, weights) {
   return { deviation: scale * deviation, level: LEVEL, halfWidth };
 }
 
-/** The deviation of a weighted sum of noise of scale 1, and how likely it exceeds so many of it. */
+/** The deviation of a weighted sum of noise of scale 1, and its tail probability at multiples of that deviation. */
 function lawOfSum(law, weights, length) {
   const largest = weights.reduce((most, w) => Math.max(most, Math.abs(w)), 0);
-  // What is far below the largest is left out of the shape of the law, not of its width.
+  // Weights far below the largest are omitted from the shape of the distribution, not from its width.
   const few = Float64Array.from(weights, Math.abs).filter((w) => w >= 1e-6 * largest);
   const count = weights.length;
   switch (law) {
@@ -1421,7 +1421,7 @@ function lawOfSum(law, weights, length) {
       const one = (u) => Math.exp(-few.reduce((sum, w) => sum + Math.log1p(((w * u) / deviation) ** 2), 0));
       return { deviation, exceeds: symmetric(one, one) };
     }
-    // Uniform in a cube whose radius has the Gamma law of N + 1.
+    // Uniform in a cube whose radius has a Gamma distribution of shape N + 1.
     case "discrete cube": {
       const uniform = length / Math.sqrt(3);
       const sinc = (x) => (x === 0 ? 1 : Math.sin(x) / x);
@@ -1429,7 +1429,7 @@ function lawOfSum(law, weights, length) {
       const envelope = (u) => few.reduce((product, w) => product * Math.min(uniform / (w * u), 1), 1);
       return cubed(count, uniform, symmetric(one, envelope));
     }
-    // On a sphere whose radius has the Gamma law of N: one direction is like any other.
+    // On a sphere whose radius has a Gamma distribution of shape N: all directions are equivalent.
     case "rounded ball": {
       const one = (u) => Math.exp((-(count + 1) / 2) * Math.log1p((u * u) / (count + 1)));
       return { deviation: Math.sqrt(count + 1) * length, exceeds: symmetric(one, one) };
@@ -1440,7 +1440,7 @@ function lawOfSum(law, weights, length) {
 
 const bell = (u) => Math.exp((-u * u) / 2);
 
-/** A law for one radius, mixed over the radii of a cube of `count` values. */
+/** A distribution for one radius, mixed over the radii of a cube of `count` values. */
 function cubed(count, uniform, exceeds) {
   const radius = Math.sqrt((count + 1) * (count + 2));
   const radii = gammaParts(count + 1);
@@ -1459,7 +1459,7 @@ function quantile(exceeds) {
   return high;
 }
 
-/** How likely a symmetric law of variance 1 exceeds `x`, either sign: its characteristic function, inverted. */
+/** The two-sided tail of a symmetric distribution of variance 1 at `x`: its characteristic function, inverted. */
 function symmetric(law, envelope) {
   const parts = [];
   for (let k = 0; k < MOST_STEPS; k++) {
@@ -1469,7 +1469,7 @@ function symmetric(law, envelope) {
   }
   return (x) => {
     if (x > DEVIATIONS) return 0;
-    // The sines of even steps, each the one before it turned by a step.
+    // Sines at even steps, each the previous one rotated by one step.
     const [turn, flat] = [Math.sin(STEP * x), Math.cos(STEP * x)];
     let [sine, cosine, sum] = [Math.sin((STEP * x) / 2), Math.cos((STEP * x) / 2), 0];
     for (let k = 0; k < parts.length; k++) {
@@ -1480,7 +1480,7 @@ function symmetric(law, envelope) {
   };
 }
 
-/** The Gamma law of a shape as a hundred values with their probabilities. */
+/** The Gamma distribution of a shape as a hundred values with their probabilities. */
 function gammaParts(shape) {
   const [low, high] = [Math.max(shape - 7 * Math.sqrt(shape), 0), shape + 7 * Math.sqrt(shape) + 20];
   const mode = shape - 1;
@@ -1494,7 +1494,7 @@ function gammaParts(shape) {
 
 /**
  * Noise of scale 1 is within this times the length of the influences with 95 % probability; for synopses whose band does not
- * say it.
+ * state it.
  */
 function pointwiseFactor(law, count) {
   if (law === "discrete laplace") return Math.log(20);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Python client, its recipes and its types, in an environment of its own that later runs find again.
+# Tests the Python client, its recipes and its types, in a virtual environment that later runs reuse.
 set -eu
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 environment=${BERNSTREAM_PYTHON_ENV:-$here/.venv}
@@ -12,7 +12,7 @@ if ! cmp -s "$here/requirements-test.txt" "$environment/installed"; then
     cp "$here/requirements-test.txt" "$environment/installed"
 fi
 cd "$here"
-# Small matrices: threads would only wait for each other.
+# For small matrices threads would only wait for each other.
 export OPENBLAS_NUM_THREADS=1
 "$environment/bin/ruff" check --quiet .
 "$environment/bin/ruff" format --quiet --check .

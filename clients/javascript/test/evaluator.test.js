@@ -193,7 +193,7 @@ test("what cannot be asked is said", () => {
     [() => synopsis.evaluator("constructor"), /no reading/],
     [() => synopsis.evaluator().on([1, 2]), /lists of coordinates/],
     [() => synopsis.evaluator().on([[1, 999]]), /outside/],
-    [() => synopsis.evaluator().integrate([5, 1]), /begins before/],
+    [() => synopsis.evaluator().integrate([5, 1]), /ends before/],
     [() => synopsis.pointwise(0), /order 0/],
     [() => synopsis.query((x) => x), /not moments/],
     [() => synopsis.sample(-1), /no number of samples/],

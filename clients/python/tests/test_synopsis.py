@@ -64,7 +64,7 @@ def test_the_values_are_predicted_as_scikit_learn_has_it(document: dict[str, Any
     f = bernstream.example()
     frame = pandas.DataFrame({"other": [1.0, 2.0], "dep_delay": [0.0, 60.0]})
     assert np.array_equal(f.predict(frame), f([0.0, 60.0])) and np.array_equal(f.predict([[0.0], [60.0]]), f([0.0, 60.0]))
-    with pytest.raises(SynopsisError, match="row a point"):
+    with pytest.raises(SynopsisError, match="row per point"):
         f.predict([0.0, 60.0])
     assert np.allclose(f.score_samples([[0.0]]), np.log(f.density(proper=True)(0.0)))
     with pytest.raises(SynopsisError, match="no probabilities"):
@@ -120,7 +120,7 @@ def test_wrong_points_are_refused_with_their_place(lattice: Callable[..., Synops
         f.integrate((10.0, 0.0))
     with pytest.raises(SynopsisError, match="intervals"):
         g.integrate((0.0, 1.0))
-    with pytest.raises(SynopsisError, match="polynomial of SciPy"):
+    with pytest.raises(SynopsisError, match="SciPy polynomial"):
         g.to_bpoly()
 
 

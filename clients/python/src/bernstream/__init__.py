@@ -1,10 +1,10 @@
-"""Read synopses of bernstream: private functions of a stream, evaluated anywhere at no cost in privacy.
+"""Reads synopses of bernstream: private functions of a stream, evaluated anywhere at no cost in privacy.
 
 >>> import bernstream
 >>> f = bernstream.example()            # or bernstream.read("2013-01-01T050000Z.arrows")
->>> bool(f(15.0) > f(120.0))            # flights that left 15 minutes late were more than two hours late
+>>> bool(f(15.0) > f(120.0))            # more flights left 15 minutes late than two hours late
 True
->>> lower, upper = f.band(15.0)         # what the noise can have done, everywhere at once
+>>> lower, upper = f.band(15.0)         # bounds on the noise, at all points simultaneously
 >>> bool(lower < f(15.0) < upper)
 True
 """

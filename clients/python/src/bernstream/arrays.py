@@ -1,4 +1,4 @@
-"""Arrays of numbers, and how many at a time."""
+"""Arrays of numbers, processed in chunks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
-#: What a caller may give for the coordinates of an axis.
+#: What a caller may pass as the coordinates of an axis.
 Numbers = Union[float, npt.ArrayLike]
 
-#: Numbers that are worked on at a time: 16 MB.
+#: Numbers processed at a time: 16 MB.
 AT_ONCE = 2_000_000
 
 
 def in_parts(points: Array, numbers_a_point: int, work: Callable[[Array], Array]) -> Array:
-    """``work`` on some points at a time, so that a million of them fit into memory."""
+    """Applies ``work`` in chunks, so that a million points fit into memory."""
     step = max(1, AT_ONCE // max(1, numbers_a_point))
     if len(points) <= step:
         return work(points)
@@ -25,5 +25,5 @@ def in_parts(points: Array, numbers_a_point: int, work: Callable[[Array], Array]
 
 
 def product(axes: list[Any]) -> Array:
-    """The points with these coordinates, the last axis fastest: a row a point."""
+    """The points with these coordinates, the last axis fastest: one row per point."""
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes)).astype(np.float64)

@@ -1,4 +1,4 @@
-"""A synopsis as an Arrow IPC stream of one row, as it lies in a topic or a file. Needs pyarrow."""
+"""A synopsis as an Arrow IPC stream with one row, as in a topic or a file. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def open_stream(source: Bytes) -> tuple[dict[str, Any], Array]:
         ("sequence", pa.uint64(), False),
         ("lattice_values", pa.list_(pa.float64(), points), False),
     ]
-    # Tensors are an extension type where pyarrow knows them, and a list where it does not.
+    # Tensors are an extension type if pyarrow supports them, and otherwise a list.
     found = [(field.name, getattr(field.type, "storage_type", field.type), field.nullable) for field in schema]
     if [(name, _plain(kind, pa), nullable) for name, kind, nullable in found] != expected:
         raise SynopsisError("not a synopsis: its columns are not those of a synopsis")
@@ -71,7 +71,7 @@ def open_stream(source: Bytes) -> tuple[dict[str, Any], Array]:
 
 
 def _plain(kind: Any, pa: Any) -> Any:
-    """A list of a fixed length, whether or not it says that its items can be missing: they are looked at."""
+    """A fixed-size list regardless of whether its items are declared nullable: nulls are checked separately."""
     return pa.list_(kind.value_type, kind.list_size) if pa.types.is_fixed_size_list(kind) else kind
 
 
@@ -114,7 +114,7 @@ def _message(header: bytes) -> tuple[int, int, bool]:
     """Kind, length of the body and whether it is compressed, from the flatbuffer of a message."""
 
     def field(table: int, number: int) -> int:
-        """Where a field of a table lies; 0 where it is absent."""
+        """The position of a field of a table; 0 if it is absent."""
         vtable = table - _at(header, "<i", table)
         size = _at(header, "<H", vtable)
         offset = _at(header, "<H", vtable + 4 + 2 * number) if 4 + 2 * number < size else 0

@@ -1,4 +1,4 @@
-"""How far the noise can move a released function: everywhere at once, and at single points."""
+"""How far the noise can move a released function: simultaneous and pointwise bands."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .readings import By
 
 
 def simultaneous(about: Description, by: By, points: Array) -> Array:
-    """Half the width of the released band, which holds at every point of the domain at once."""
+    """The half-width of the released band, which holds at all points of the domain simultaneously."""
     if by == about.order or (isinstance(by, int) and not isinstance(about.basis, Lattice)) or _is_kernels(about, by):
         weights = about.band.weights
         product = np.ones(len(points))
@@ -41,18 +41,18 @@ class Pointwise:
 
     @property
     def factor(self) -> float:
-        """The band is so many times the length of the influences."""
+        """The half-width is this factor times the length of the influences."""
         if self.about.band.pointwise is not None:
             return self.about.band.pointwise
         return self.about.noise.scale * noise.pointwise(self.about.noise.law, self.count)
 
     @property
     def deviation(self) -> float:
-        """Of the noise on one value."""
+        """The standard deviation of the noise on one value."""
         return self.about.noise.scale * math.sqrt(noise.variance(self.about.noise.law, self.count))
 
     def lengths(self, points: Array) -> Array:
-        """Of the influences of the values on the function at each point."""
+        """The length of the influences of the values on the function at each point."""
         return in_parts(points, 2 * self.count, self._some)
 
     def _some(self, points: Array) -> Array:

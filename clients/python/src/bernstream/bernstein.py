@@ -1,4 +1,4 @@
-"""Bernstein polynomials on the unit cube, and the iterated operator that sharpens them."""
+"""Bernstein polynomials on the unit cube, and the iterated Bernstein operator."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import numpy as np
 
 from .arrays import Array
 
-#: The largest degree and the largest order that are read.
+#: The largest degree and order that are accepted.
 MAX_DEGREE = 5_000
 MAX_ORDER = 1_000
 
 
 def basis(degree: int, x: Array) -> Array:
-    """``C(k,j) x^j (1-x)^(k-j)`` for ``j = 0..k`` at points of ``[0, 1]``: a row a point.
+    """``C(k,j) x^j (1-x)^(k-j)`` for ``j = 0..k`` at points of ``[0, 1]``: one row per point.
 
-    From the mode outwards and divided by the sum: a recurrence from ``j = 0`` underflows from degree 148 on.
+    Computed from the mode outwards and divided by the sum: a recurrence from ``j = 0`` underflows from degree 148 on.
     """
     j = np.arange(degree)
     mode = np.minimum((degree + 1.0) * x, degree).astype(np.int64)[:, None]
@@ -28,7 +28,7 @@ def basis(degree: int, x: Array) -> Array:
 
 
 def evaluate(coefficients: Array, bases: list[Array]) -> Array:
-    """A polynomial at several points: one matrix of bases an axis, a row a point."""
+    """A polynomial at several points: one matrix of bases per axis, one row per point."""
     count, side = bases[0].shape
     values: Array = bases[0] @ coefficients.reshape(side, -1)
     for along in bases[1:]:
@@ -37,7 +37,7 @@ def evaluate(coefficients: Array, bases: list[Array]) -> Array:
 
 
 def integrals(degree: int, low: float, high: float) -> Array:
-    """The integral of each function of the basis from ``low`` to ``high``."""
+    """The integral of each basis function from ``low`` to ``high``."""
     below = basis(degree + 1, np.array([low, high]))[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
     return np.asarray((below[1] - below[0]) / (degree + 1))
 
@@ -45,7 +45,7 @@ def integrals(degree: int, low: float, high: float) -> Array:
 class Operator:
     """The iterated Bernstein operator on the lattice ``{0, 1/k, ..., 1}^l``.
 
-    ``B^(h) v = B c_h`` with ``c_1 = v`` and ``c_{j+1} = c_j + (v - A c_j)``, where ``A`` takes lattice values of ``f`` to
+    ``B^(h) v = B c_h`` with ``c_1 = v`` and ``c_{j+1} = c_j + (v - A c_j)``, where ``A`` maps lattice values of ``f`` to
     lattice values of ``B f`` along each axis in turn. The alternating binomial sum is the same operator but loses every
     digit near order 64.
     """
@@ -62,7 +62,7 @@ class Operator:
         return sharpened
 
     def influences(self, bases: list[Array], order: int) -> Array:
-        """How much noise on each lattice value moves the value at each point: a row a point."""
+        """The influence of noise on each lattice value on the value at each point: one row per point."""
         direct = bases[0]
         for along in bases[1:]:
             direct = np.einsum("n...,nj->n...j", direct, along)
@@ -76,7 +76,7 @@ class Operator:
 
 
 def turn(tensor: Array, matrix: Array) -> Array:
-    """One matrix applied along each axis in turn: its columns are as many as the axis has entries."""
+    """One matrix applied along each axis in turn: it has as many columns as the axis has entries."""
     for _ in range(tensor.ndim):
         tensor = np.tensordot(tensor, matrix, axes=([0], [1]))
     return tensor

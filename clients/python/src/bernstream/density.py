@@ -1,4 +1,4 @@
-"""Densities, and distribution functions that never fall: post-processing of a reading, at no cost in privacy."""
+"""Densities and nondecreasing distribution functions: post-processing of a reading, at no cost in privacy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import SynopsisError
 if TYPE_CHECKING:
     from .synopsis import Synopsis
 
-#: Steps of a distribution function.
+#: The number of steps of a distribution function.
 STEPS = 1_000
 
 
@@ -24,7 +24,7 @@ class Bounds(NamedTuple):
 
 
 class Density:
-    """A density on the domain of a synopsis, to be called like one."""
+    """A density on the domain of a synopsis, callable like one."""
 
     def __init__(self, of: Synopsis, divisor: float, proper: bool) -> None:
         self._of, self.divisor, self.proper = of, divisor, proper
@@ -34,7 +34,7 @@ class Density:
         return self._possible(self._of(*coordinates))
 
     def band(self, *coordinates: Numbers, pointwise: bool = False) -> Bounds:
-        """The band of the synopsis, divided alike; the noise of the divisor is not part of it."""
+        """The band of the synopsis, divided likewise; without the noise of the divisor."""
         return Bounds(*(self._possible(end) for end in self._of.band(*coordinates, pointwise=pointwise)))
 
     def _possible(self, values: Any) -> Any:
@@ -60,7 +60,7 @@ class Cumulative:
         self._places = np.linspace(axis.min, axis.max, STEPS + 1)
 
     def __call__(self, x: Numbers) -> Any:
-        """The part of the mass at or below points of the domain."""
+        """The fraction of the mass at or below points of the domain."""
         at = np.asarray(x, dtype=np.float64)
         if not np.all((at >= self._axis.min) & (at <= self._axis.max)):
             raise SynopsisError(f"{self._axis.column} is outside the domain {self._axis.min} to {self._axis.max}")
@@ -74,7 +74,7 @@ def no_mass(mass: float) -> SynopsisError:
 
 
 def _isotonic(values: Array) -> Array:
-    """The rising sequence nearest in least squares: neighbours that fall are pooled."""
+    """The nondecreasing sequence nearest in least squares: decreasing neighbours are pooled."""
     blocks: list[tuple[float, int]] = []
     for value in values.tolist():
         total, count = value, 1

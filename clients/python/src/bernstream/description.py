@@ -1,4 +1,4 @@
-"""What a synopsis says about itself: checked, because it may come from anybody."""
+"""The description of a synopsis: checked, because it may come from an untrusted source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .kernels import Gaussian, Kernel, Laplacian, Polynomial, backward, cholesky
 
 #: The version of the format that this package reads.
 FORMAT = 1
-#: Most cosines an axis, on one to three axes.
+#: The most cosines per axis, on one to three axes.
 MOST_FREQUENCIES = (1024, 258, 19)
 _SUM, _MOMENTS = "sum", "moments"
 
@@ -91,7 +91,7 @@ class Band:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What evaluation needs of a description, proper."""
+    """The checked part of a description that evaluation needs."""
 
     axes: tuple[Axis, ...]
     basis: Basis
@@ -102,7 +102,7 @@ class Description:
     #: ``density``, ``regression``, ``classifier``, ``probability``, ``sum`` or ``moments``.
     kind: str
     target: Mapping[str, Any]
-    #: The kernel of the posterior, where the description names one.
+    #: The kernel of the posterior, if the description names one.
     prior: Optional[Kernel]
     window: tuple[datetime, datetime]
     key: Optional[str]
@@ -117,7 +117,7 @@ class Description:
 
 
 class _Fields:
-    """An object of the document, and where it stands."""
+    """An object of the document, and its path."""
 
     def __init__(self, found: Any, place: str = "") -> None:
         if not isinstance(found, Mapping):
@@ -202,7 +202,7 @@ class _Fields:
 
 
 def time(text: str) -> Optional[datetime]:
-    """A time as RFC 3339 writes it, to the microsecond."""
+    """A time in RFC 3339, to the microsecond."""
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", text)
     if found is None:
         return None
@@ -215,7 +215,7 @@ def time(text: str) -> Optional[datetime]:
 
 
 def check(document: Mapping[str, Any]) -> Description:
-    """What evaluation needs of a description. An error in words where something of it is not proper."""
+    """The part of a description that evaluation needs. Raises an error that says what is invalid."""
     fields = _Fields(document)
     if (found := fields.any("format")) != FORMAT or type(found) is not int:
         raise SynopsisError(f"not a synopsis: it has format {found!r}, this package reads format {FORMAT}")
@@ -252,7 +252,7 @@ def check(document: Mapping[str, Any]) -> Description:
 
 
 def _words(fields: _Fields) -> None:
-    """What people are shown."""
+    """Checks the texts that people are shown."""
     for name in ("pipeline", "release", "meaning"):
         fields.text(name)
     fields.time("published")
@@ -348,7 +348,7 @@ def _smoothness(fields: _Fields, basis: Basis, axes: int) -> None:
 
 
 def _privacy(fields: _Fields) -> None:
-    """Every price is of the kind that the definition is paid in."""
+    """Every price is of the kind that belongs to the definition."""
     privacy = fields.object("privacy")
     privacy.text("in_words")
     privacy.text("adjacency")
@@ -381,7 +381,7 @@ def _privacy(fields: _Fields) -> None:
 
 
 def _prior(kind: str, about: _Fields, axes: tuple[Axis, ...]) -> Optional[Kernel]:
-    """What sums of a kernel's functions at places of no order have as their covariance: ``sqrt 2`` wider, if Gaussian."""
+    """The covariance of sums of a kernel's functions at independent places: ``sqrt 2`` wider, if Gaussian."""
     widths = np.array([axis.max - axis.min for axis in axes])
     if kind == "density":
         divide_by = about.found.get("divide_by")

@@ -1,4 +1,4 @@
-"""The document of a synopsis: from JSON, and as something that nobody changes by mistake."""
+"""The document of a synopsis: parsed from JSON, and frozen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Text = Union[str, bytes, bytearray, memoryview]
 
 
 def parse(source: Text | Mapping[str, Any]) -> dict[str, Any]:
-    """A document from its text, or a copy of one."""
+    """Parses a document from its text, or copies one."""
     try:
         found = thaw(source) if isinstance(source, Mapping) else json.loads(_text(source), parse_constant=_no_number)
     except RecursionError:
@@ -30,7 +30,7 @@ def _text(source: Text) -> str:
         return source
     if isinstance(source, (bytes, bytearray, memoryview)):
         return bytes(source).decode("utf-8")
-    raise TypeError(f"a synopsis as JSON is a text, bytes or a mapping, not {type(source).__name__}")
+    raise TypeError(f"a synopsis as JSON is a str, bytes or a mapping, not {type(source).__name__}")
 
 
 def _no_number(word: str) -> float:
@@ -45,7 +45,7 @@ def thaw(found: Any) -> Any:
 
 
 def freeze(found: Any) -> Any:
-    """The same, read-only."""
+    """A read-only copy."""
     if isinstance(found, dict):
         return MappingProxyType({name: freeze(value) for name, value in found.items()})
     return tuple(freeze(value) for value in found) if isinstance(found, list) else found

@@ -1,5 +1,5 @@
-"""What is wrong with a synopsis, or with a question to it, in words."""
+"""The error of this package."""
 
 
 class SynopsisError(ValueError):
-    """What is wrong with a synopsis, or with a question to it."""
+    """Says what is wrong with a synopsis or a query."""

@@ -1,4 +1,4 @@
-"""Kernels on the unit cube, and Newton's basis of the functions that they make at public points."""
+"""Kernels on the unit cube, and Newton's basis of the kernel functions at public points."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from .arrays import Array
 
-#: Points are no longer told apart where the power function's square is this part of ``K(y, y)``.
+#: Points count as indistinguishable if the squared power function is at most this fraction of ``K(y, y)``.
 REST = 1e-10
 
 
@@ -75,7 +75,7 @@ class Laplacian:
 
 @dataclass(frozen=True)
 class Polynomial:
-    """``((1 + <t, u>) / (1 + l))^power`` with ``t = 2 x - 1``; the linear kernel is that of power 1."""
+    """``((1 + <t, u>) / (1 + l))^power`` with ``t = 2 x - 1``; the linear kernel has power 1."""
 
     power: int
 
@@ -92,7 +92,7 @@ class Polynomial:
 
 
 def quadrature(kernel: Kernel, points: Array, low: Array, high: Array, width: float) -> Array:
-    """By Gauss's rule of 12 nodes on parts of about a width of the kernel."""
+    """By 12-point Gauss quadrature on pieces about as wide as the kernel."""
     nodes, weights = np.polynomial.legendre.leggauss(12)
     most = [400, 24, 6][len(low) - 1]
     axes, factors = [], []
@@ -103,7 +103,7 @@ def quadrature(kernel: Kernel, points: Array, low: Array, high: Array, width: fl
         axes.append(((ends[:-1, None] + half) + half * nodes).ravel())
         factors.append(np.tile(half * weights, parts))
     sums = np.zeros(len(points))
-    # The first axis a node at a time: three axes have many.
+    # Node by node on the first axis: three axes have many nodes.
     rest = np.stack(np.meshgrid(*axes[1:], indexing="ij"), axis=-1).reshape(-1, len(axes) - 1)
     weight = np.ones(1)
     for factor in factors[1:]:
@@ -126,12 +126,12 @@ class Newton:
 
     @staticmethod
     def on(kernel: Kernel, points: Array) -> Newton:
-        """On these points, in their order. Points that the kernel cannot tell apart get a pivot of :data:`REST`."""
+        """On these points, in their order. Points that the kernel cannot distinguish get a pivot of :data:`REST`."""
         return Newton(kernel, points, cholesky(kernel.between(points, points)))
 
     @staticmethod
     def among(kernel: Kernel, candidates: Array, most: int) -> Newton:
-        """On at most ``most`` of the candidates, each next one where the power function is largest."""
+        """On at most ``most`` of the candidates, greedily where the power function is largest."""
         rests = kernel.diagonal(candidates)
         columns = np.zeros((min(most, len(candidates)), len(candidates)))
         least = REST * rests.max()
@@ -151,11 +151,11 @@ class Newton:
         return Newton(kernel, candidates[chosen], np.tril(columns[: len(chosen), chosen].T))
 
     def at(self, y: Array) -> Array:
-        """``n(y)`` for several points: a column a point."""
+        """``n(y)`` for several points: one column per point."""
         return forward(self.factor, self.kernel.between(self.points, y))
 
     def whiten(self, values: Array) -> Array:
-        """The coordinates of functions with these values at the points: a column a function."""
+        """The coordinates of functions with these values at the points: one column per function."""
         return forward(self.factor, values)
 
     def coordinates(self, coefficients: Array) -> Array:
@@ -168,7 +168,7 @@ class Newton:
 
 
 def in_fours(a: Array, columns: Array) -> Array:
-    """``a`` times each column, in four sums as the Rust evaluator has it: rounding decides between equally good points."""
+    """``a`` times each column, in four sums like the Rust evaluator: rounding decides between equally good points."""
     whole = len(a) // 4 * 4
     products = columns * a[:, None]
     fours = products[:whole].reshape(-1, 4, columns.shape[1]).sum(axis=0)
@@ -192,7 +192,7 @@ def cholesky(matrix: Array) -> Array:
 
 
 def forward(factor: Array, x: Array) -> Array:
-    """``L^-1 x``, of one or of several columns."""
+    """``L^-1 x``, for one or several columns."""
     solved = np.array(x, dtype=np.float64)
     for i, row in enumerate(factor):
         solved[i] = (solved[i] - row[:i] @ solved[:i]) / row[i]
@@ -200,7 +200,7 @@ def forward(factor: Array, x: Array) -> Array:
 
 
 def backward(factor: Array, x: Array) -> Array:
-    """``L'^-1 x``, of one or of several columns."""
+    """``L'^-1 x``, for one or several columns."""
     solved = np.array(x, dtype=np.float64)
     for i in range(len(factor) - 1, -1, -1):
         solved[i] = (solved[i] - factor[i + 1 :, i] @ solved[i + 1 :]) / factor[i, i]

@@ -1,4 +1,4 @@
-"""The laws of noise at scale 1, the grid so fine that it is not seen: what a client may know of the noise."""
+"""The noise distributions at scale 1, ignoring their very fine grid."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ SEED = 0x706F696E74776973
 
 
 def draw(law: str, count: int, draws: int, rng: np.random.Generator) -> Array:
-    """Noise of a law with scale 1 on ``count`` values: a row a draw."""
+    """Noise of scale 1 on ``count`` values: one row per draw."""
     if law == "discrete laplace":
         return rng.laplace(size=(draws, count))
     if law == "discrete cube":
-        # Uniform in a cube whose radius has the Gamma law of N + 1.
+        # Uniform in a cube whose radius has a Gamma distribution of shape N + 1.
         return np.asarray(rng.gamma(count + 1.0, size=(draws, 1)) * rng.uniform(-1.0, 1.0, size=(draws, count)))
     noise = rng.standard_normal((draws, count))
     if law == "rounded ball":
-        # On a sphere whose radius has the Gamma law of N.
+        # On a sphere whose radius has a Gamma distribution of shape N.
         noise *= rng.gamma(float(count), size=(draws, 1)) / np.linalg.norm(noise, axis=1, keepdims=True)
     return noise
 
 
 def variance(law: str, count: int) -> float:
-    """Of one of ``count`` values under noise of scale 1. Under every law they are uncorrelated and have the same."""
+    """The variance of each of ``count`` values under noise of scale 1. All are equal and uncorrelated."""
     return {
         "discrete laplace": 2.0,
         "discrete cube": (count + 1.0) * (count + 2.0) / 3.0,
@@ -43,7 +43,7 @@ def variance(law: str, count: int) -> float:
 def pointwise(law: str, count: int) -> float:
     """``q`` such that noise of scale 1 stays within ``q |a|_2`` at a point with 95 % probability, ``a`` the influences.
 
-    For synopses that do not say it themselves. Simulated for the cube and the ball, as the Rust evaluator does.
+    For synopses that do not state it. Simulated for the cube and the ball, as in the Rust evaluator.
     """
     if law == "discrete laplace":
         return math.log(20.0)
@@ -56,7 +56,7 @@ def pointwise(law: str, count: int) -> float:
         along = rng.standard_normal(DRAWS)
         across = rng.chisquare(count - 1, size=DRAWS) if count > 1 else np.zeros(DRAWS)
         sizes = rng.gamma(float(count), size=DRAWS) * np.abs(along) / np.sqrt(along**2 + across)
-    # Three deviations of the count above the quantile.
+    # Three standard deviations of the count above the quantile.
     return float(np.sort(sizes)[DRAWS * 95 // 100 + 207])
 
 
@@ -69,22 +69,22 @@ class NoiseError:
     half_width: float
 
 
-# Weights below this part of the largest are left out of the shape of the law, not of its width.
+# Weights below this fraction of the largest are omitted from the shape of the distribution, not from its width.
 _SMALLEST = 1e-6
-# Steps of an integral, in turns over so many standard deviations, and the most of them.
+# Integration steps: a full turn of the phase covers this many standard deviations; and their maximum number.
 _DEVIATIONS = 80.0
 _MOST_STEPS = 40_000
 _STEP = math.pi / _DEVIATIONS
 _BLOCK = 200
-# Where what is left of a characteristic function is left out.
+# The tail of a characteristic function below this is ignored.
 _NEGLIGIBLE = 1e-8
 
 
 def of_sum(law: str, scale: float, weights: Array) -> NoiseError:
     """The noise of ``sum_i w_i z_i``, ``z`` noise of ``law`` with this scale on as many values as there are weights.
 
-    The quantile inverts the characteristic function of the continuous law to better than a part in a thousand, which is
-    added.
+    The quantile inverts the characteristic function of the continuous distribution with a relative error below one
+    thousandth, which is added.
     """
     length = float(np.linalg.norm(weights))
     if length == 0.0:
@@ -144,10 +144,10 @@ def _quantile(exceeds: Callable[[Array], Array]) -> float:
 
 
 def _symmetric(law: Callable[[Array], Array], envelope: Callable[[Array], Array], weights: int) -> Callable[[Array], Array]:
-    """``P[|X| > x]`` of a symmetric law of variance 1, from its characteristic function.
+    """``P[|X| > x]`` of a symmetric distribution of variance 1, from its characteristic function.
 
-    It is ``1 - (2 / pi) integral phi(u) sin(u x) / u du``. Even steps of ``h`` fold the law into ``2 pi / h``, 160
-    deviations: beyond half of that there is nothing.
+    It is ``1 - (2 / pi) integral phi(u) sin(u x) / u du``. Even steps of ``h`` wrap the distribution at ``2 pi / h``, 160
+    deviations: there is nothing beyond half of that.
     """
     u = (np.arange(_MOST_STEPS) + 0.5) * _STEP
     parts = []
@@ -162,7 +162,7 @@ def _symmetric(law: Callable[[Array], Array], envelope: Callable[[Array], Array]
     terms = np.append(terms, np.zeros(-len(terms) % _BLOCK)).reshape(-1, _BLOCK)
 
     def exceeds(x: Array) -> Array:
-        # Sines of sums: those of blocks and those within a block are far fewer.
+        # By the addition theorem: sines of block starts and within a block are far fewer.
         start = np.outer(x, np.arange(len(terms)) * (_BLOCK * _STEP))
         within = np.outer((np.arange(_BLOCK) + 0.5) * _STEP, x)
         sums = np.sum(np.sin(start) * (terms @ np.cos(within)).T + np.cos(start) * (terms @ np.sin(within)).T, axis=1)

@@ -1,8 +1,8 @@
-"""Posterior smoothing: what a Gaussian process makes of released values, given the noise that is known to be on them.
+"""Posterior smoothing: a Gaussian process given released values and their known noise distribution.
 
 The function is ``m + A g``, ``g`` a Gaussian process of a public kernel; the released values are its values on the lattice (or
-its whitened coordinates) plus uncorrelated noise of public variance, counted as if it were Gaussian. ``A`` is that of the
-largest marginal likelihood, ``m`` has a flat prior. All of it follows from released values alone and costs no privacy.
+its whitened coordinates) plus uncorrelated noise of public variance, treated as Gaussian. ``A`` maximizes the marginal
+likelihood, ``m`` has a flat prior. All of this follows from released values alone and costs no privacy.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from .arrays import Array, in_parts, product
 from .description import Description, Kernels, Lattice
 from .kernels import Kernel, Newton, backward, cholesky, forward
 
-#: Most coordinates: a rougher function is smoothed on so many points.
+#: The most coordinates: rougher functions are smoothed on this many points.
 MOST = 512
-#: Length scales to choose from where the description has none, in widths of the domain.
+#: Candidate length scales if the description has none, in widths of the domain.
 LENGTHS = (0.05, 0.1, 0.2, 0.4, 0.8)
-#: ``A^2`` over the variance of the noise: kernel interpolation that only keeps rounding in check.
+#: ``A^2`` over the noise variance for kernel interpolation: just keeps rounding in check.
 INTERPOLATION = 1e4
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """The posterior for one ratio ``A^2`` over the variance of the noise."""
+    """The posterior for one ratio of ``A^2`` to the noise variance."""
 
     ratio: float
     mean: float
@@ -38,7 +38,7 @@ class _Fit:
 
 
 class _Model:
-    """``v = m u + F g + noise``, ``g`` the coordinates in Newton's basis of the prior, by the sums that are needed."""
+    """``v = m u + F g + noise``, ``g`` the coordinates in Newton's basis of the prior: the sums needed to fit it."""
 
     def __init__(self, basis: Lattice | Kernels, axes: int, kernel: Kernel, values: Array) -> None:
         if isinstance(basis, Lattice):
@@ -68,7 +68,7 @@ class _Model:
         return _Fit(ratio, mean, rest, factor, ones, ones_left, evidence)
 
     def likeliest(self, variance: float) -> _Fit:
-        """Of the largest marginal likelihood: over 15 powers of ten, then a tenth of one."""
+        """The fit with the largest marginal likelihood: over 15 powers of ten, then refined to a tenth of one."""
 
         def best(exponents: list[float]) -> tuple[float, _Fit]:
             fits = [(exponent, self.fit(10.0**exponent, variance)) for exponent in exponents]

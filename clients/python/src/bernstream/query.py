@@ -1,7 +1,7 @@
-"""What any smooth function adds up to over the records of a synopsis that holds their cosine moments.
+"""Sums of smooth functions over the records, from a synopsis of their cosine moments.
 
-The function is taken for the sum of products of cosines that the moments hold. Two errors are told apart: that of the
-*noise* on the moments, whose law is known, and the *truncation*, what the function differs from those cosines.
+The function is expanded in the products of cosines whose moments were released. There are two separate errors: the
+*noise* on the moments, whose distribution is known, and the *truncation* error of the expansion.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .description import Description, Moments
 from .errors import SynopsisError
 from .noise import NoiseError
 
-#: Of as many arrays as there are axes, in natural units; it broadcasts as numpy does.
+#: Takes one array per axis, in natural units; broadcasts as in numpy.
 Function = Callable[..., Any]
 
 NO_MOMENTS = "it holds a function of a point, not moments of the records: call it with points"
@@ -27,22 +27,22 @@ NO_MOMENTS = "it holds a function of a point, not moments of the records: call i
 
 @dataclass(frozen=True)
 class Truncation:
-    """What an answer misses because the moments end."""
+    """The error of ending the cosine expansion."""
 
-    #: The largest difference that was seen on a fine grid: an estimate. The Rust program proves a bound for expressions.
+    #: The largest error found on a fine grid: an estimate. The Rust program proves a bound for expressions.
     per_record: float
-    #: How often it counts: the released number of records, itself noisy.
+    #: The released number of records, itself noisy.
     records: float
 
     @property
     def error(self) -> float:
-        """The most that it can change the sum."""
+        """The largest error of the sum."""
         return self.per_record * self.records
 
 
 @dataclass(frozen=True)
 class Mean:
-    """The sum over the released number of records; its truncation is that of one record."""
+    """The sum divided by the released number of records; its truncation error is that of one record."""
 
     value: float
     noise: NoiseError
@@ -50,17 +50,17 @@ class Mean:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a function adds up to over the records, and on average."""
+    """The sum of a function over the records, and its mean."""
 
     sum: float
     noise: NoiseError
     truncation: Truncation
-    #: None where the released number of records is not three times its own noise.
+    #: None if the released number of records is below three times its own noise.
     mean: Optional[Mean]
 
 
 def coefficients(about: Description, function: Function) -> Array:
-    """The coefficients of the cosines: the answer is the sum of their products with the values."""
+    """The coefficients of the cosine expansion: the answer is the sum of their products with the values."""
     basis = _moments(about)
     count = _resolution(len(about.axes), basis.frequencies)
     angles = np.pi * (np.arange(count) + 0.5) / count
@@ -82,7 +82,7 @@ def answer(about: Description, values: Array, function: Function) -> Answer:
     alone[0] = 1.0
     mean = None
     if records > 3.0 * noise_of(alone).half_width:
-        # Of sum and number together, to first order.
+        # Of the ratio of sum and count, to first order.
         mean = Mean(total / records, noise_of((weights - alone * (total / records)) / records))
     return Answer(total, noise_of(weights), truncation, mean)
 
@@ -94,13 +94,13 @@ def _moments(about: Description) -> Moments:
 
 
 def _resolution(axes: int, frequencies: int) -> int:
-    """How many nodes of an axis are looked at: what a moment has the patience for."""
+    """The number of nodes per axis: as many as take only a moment."""
     low, high = ((1024, 2048), (128, 256), (24, 48))[axes - 1]
     return max(min(max(4 * frequencies, low), high), 2 * frequencies)
 
 
 def _sample(about: Description, function: Function, angles: Array) -> Array:
-    """The function at these angles of each axis; an error where it is not a number."""
+    """The function at these angles of each axis; an error if a value is not finite."""
     axes = [np.clip(a.min + (np.cos(angles) + 1.0) / 2.0 * (a.max - a.min), a.min, a.max) for a in about.axes]
     mesh = np.meshgrid(*axes, indexing="ij")
     values = np.broadcast_to(np.asarray(function(*mesh), dtype=np.float64), mesh[0].shape)
@@ -112,7 +112,7 @@ def _sample(about: Description, function: Function, angles: Array) -> Array:
 
 
 def _largest_miss(about: Description, function: Function, weights: Array) -> float:
-    """``sup |f - p|`` as seen at even angles, two to four a frequency."""
+    """``sup |f - p|`` found at even angles, two to four per frequency."""
     frequencies, axes = _moments(about).frequencies, len(about.axes)
     angles = np.pi * np.arange(_resolution(axes, frequencies) + 1) / _resolution(axes, frequencies)
     cosines = np.cos(np.outer(angles, np.arange(frequencies)))

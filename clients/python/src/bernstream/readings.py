@@ -1,4 +1,4 @@
-"""Ways to read the values of one synopsis as a function of the unit cube; each is free of any cost in privacy."""
+"""Ways to read the values of one synopsis as a function on the unit cube; none costs privacy."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Reading(Protocol):
     def values(self, points: Array) -> Array: ...
 
     def mean(self) -> float:
-        """Over the cube, as the Rust evaluator has it: exact for polynomials, else by the midpoint rule."""
+        """The mean over the cube, as in the Rust evaluator: exact for polynomials, otherwise by the midpoint rule."""
 
     def integral(self, low: Array, high: Array) -> float:
-        """Over a box of the cube."""
+        """The integral over a box of the cube."""
 
 
 class Polynomial:
@@ -140,7 +140,7 @@ def _mean(reading: Reading, axes: int) -> float:
 
 
 def proper(by: object) -> By:
-    """A reading that exists, if the synopsis has it."""
+    """Checks the name of a reading; not every synopsis has all of them."""
     if isinstance(by, str) and by in ("nearest", "kernel", "posterior"):
         return by
     if isinstance(by, (int, np.integer)) and not isinstance(by, bool):

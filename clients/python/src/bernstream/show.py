@@ -1,4 +1,4 @@
-"""A synopsis in a line, and as a table with its curve for notebooks."""
+"""A synopsis in one line, and as a table with its curve for notebooks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def html(synopsis: Synopsis) -> str:
 
 
 def _curve(synopsis: Synopsis) -> str:
-    """The curve of one axis and its released band."""
+    """The curve on one axis with its released band."""
     if len(synopsis.axes) != 1 or synopsis.kind == "moments":
         return ""
     axis = synopsis.axes[0]

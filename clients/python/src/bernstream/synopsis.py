@@ -1,4 +1,4 @@
-"""A released function: what it is, its noisy values, and what can be asked of it."""
+"""A released function: its description, its noisy values, and methods to evaluate it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from .readings import By
 if TYPE_CHECKING:
     from scipy.interpolate import BPoly
 
-#: The 97.5 % quantile of the normal law, as the Rust evaluator has it.
+#: The 97.5 % quantile of the normal distribution, as in the Rust evaluator.
 _NORMAL = 1.96
 
 
 class Synopsis:
-    """A released function of the records of a window, to be called with points in natural units.
+    """A released function of the records of a window, callable with points in natural units.
 
-    Everything here is computed from what was released: it costs no privacy, however often it is asked.
+    Everything here is post-processing of a release: it costs no privacy, however often it is used.
 
     >>> from bernstream import example
     >>> f = example()
@@ -84,18 +84,18 @@ class Synopsis:
         return cls(*arrow.open_stream(source))
 
     def to_json(self) -> str:
-        """The JSON form: every number with as many digits as tell it apart."""
+        """The JSON form: every number with enough digits to round-trip."""
         return json.dumps({**self._document, "values": self._values.tolist()})
 
     @cached_property
     def meta(self) -> Mapping[str, Any]:
-        """All that the synopsis says about itself, read-only."""
+        """The whole description, read-only."""
         found: Mapping[str, Any] = freeze(self._document)
         return found
 
     @property
     def values(self) -> Array:
-        """The released noisy values, read-only: of a lattice row by row, the last axis fastest."""
+        """The released noisy values, read-only: a lattice in row-major order, the last axis fastest."""
         return self._values
 
     @property
@@ -114,12 +114,12 @@ class Synopsis:
 
     @property
     def key(self) -> Optional[str]:
-        """The group that was released; None where the release has no groups."""
+        """The released group; None if the release has no groups."""
         return self._about.key
 
     @property
     def window(self) -> tuple[datetime, datetime]:
-        """Event time that it speaks of, start included, end excluded."""
+        """The window in event time, start included, end excluded."""
         return self._about.window
 
     @property
@@ -134,7 +134,7 @@ class Synopsis:
 
     @property
     def price(self) -> str:
-        """What this window cost, such as ``epsilon 0.5``."""
+        """The price of this window, such as ``epsilon 0.5``."""
         return show.price(self._document["privacy"]["price"])
 
     @property
@@ -153,13 +153,13 @@ class Synopsis:
         return self._by
 
     def by(self, reading: By) -> Synopsis:
-        """The same synopsis by another reading: an order, ``"nearest"``, ``"kernel"`` or ``"posterior"``."""
+        """The same synopsis with another reading: an order, ``"nearest"``, ``"kernel"`` or ``"posterior"``."""
         other = self._like(self._values, readings.proper(reading))
         _ = other._function
         return other
 
     def __call__(self, *coordinates: Numbers, by: Optional[By] = None) -> Any:
-        """The function at points in natural units: one argument an axis, which broadcast as numpy does."""
+        """The function at points in natural units: one argument per axis, which broadcast as in numpy."""
         if by is not None:
             return self.by(by)(*coordinates)
         function = self._function
@@ -167,11 +167,11 @@ class Synopsis:
         return _shaped(function.values(points), shape)
 
     def predict(self, X: Any) -> Array:
-        """As scikit-learn has it: ``X`` has a row a point and a column an axis, or is a frame with the axes' columns.
+        """As in scikit-learn: ``X`` has one row per point and one column per axis, or is a frame with the axes' columns.
 
-        A classifier's or a probability's class: 1 for a label above ``meta["target"][...]["above"]``, else 0; where the band
-        of a score holds 0 the noise leaves it too close to call. Of everything else the value, as calling it has it: a
-        density's is records per unit.
+        For a classifier or a probability, the class: 1 for a label above ``meta["target"][...]["above"]``, else 0; if the
+        band of a score contains 0, it is too close to call. For everything else, the value, as when called: for a
+        density, records per unit.
         """
         values = self._rows(X)
         if self.kind == "classifier":
@@ -179,7 +179,7 @@ class Synopsis:
         return np.asarray(values > 0.5, dtype=np.int64) if self.kind == "probability" else values
 
     def predict_proba(self, X: Any) -> Array:
-        """The probabilities of the classes 0 and 1, from 0 to 1, a row a point."""
+        """The probabilities of the classes 0 and 1, from 0 to 1, one row per point."""
         if self.kind != "probability":
             raise SynopsisError(f"a {self.kind} has no probabilities: only a target 'probability' has")
         above = np.clip(self._rows(X), 0.0, 1.0)
@@ -192,28 +192,28 @@ class Synopsis:
         return self._rows(X)
 
     def score_samples(self, X: Any) -> Array:
-        """The logarithm of the proper density; minus infinity where noise has pushed it below 0."""
+        """The logarithm of the proper density; minus infinity where noise pushed it below 0."""
         divisor = self.density(proper=True).divisor
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(self._rows(X), 0.0) / divisor))
 
     def band(self, *coordinates: Numbers, pointwise: bool = False) -> Bounds:
-        """Lower and upper bounds: the noise, not the approximation, is within them with probability :attr:`level`.
+        """Lower and upper bounds: they cover the noise, not the approximation error, with probability :attr:`level`.
 
-        Everywhere at once; with ``pointwise`` at any one point, which is narrower. By ``"posterior"`` there are only
-        pointwise bounds, and they hold the function itself with 95 % probability where it is as smooth as its kernel.
+        At all points simultaneously; with ``pointwise`` at a single point, which is narrower. ``"posterior"`` has only
+        pointwise bounds; they cover the function itself with 95 % probability if it is as smooth as its kernel.
         """
         points, shape = self._points(coordinates)
         values, half_widths = self._function.values(points), self._half_widths(points, pointwise)
         return Bounds(_shaped(values - half_widths, shape), _shaped(values + half_widths, shape))
 
     def half_width(self, *coordinates: Numbers, pointwise: bool = False) -> Any:
-        """Half the width of :meth:`band`."""
+        """The half-width of :meth:`band`."""
         points, shape = self._points(coordinates)
         return _shaped(self._half_widths(points, pointwise), shape)
 
     def deviation(self, *coordinates: Numbers) -> Any:
-        """The standard deviation of the noise at points; by ``"posterior"`` that of noise and approximation together."""
+        """The standard deviation of the noise at points; for ``"posterior"``, of noise and approximation together."""
         points, shape = self._points(coordinates)
         function = self._function
         if isinstance(function, readings.Smooth) and function.uncertain:
@@ -222,16 +222,16 @@ class Synopsis:
 
     @property
     def mass(self) -> float:
-        """The integral over the domain, of a density the noisy number of records.
+        """The integral over the domain, for a density the noisy number of records.
 
-        As the Rust evaluator has it: by kernels, posterior and nearest point by the midpoint rule, to about 1e-4.
+        As in the Rust evaluator: for kernels, posterior and nearest point by the midpoint rule, to about 1e-4.
         """
         return float(np.prod(self._about.widths)) * self._function.mean()
 
     def integrate(self, box: Optional[Any] = None) -> float:
-        """The integral over a box ``[(low, high), ...]``, an interval an axis, or over the domain.
+        """The integral over a box ``[(low, high), ...]``, one interval per axis, or over the domain.
 
-        Exact but for kernels that are correlated or polynomial, which Gauss's rule integrates to about 1e-12.
+        Exact except for correlated or polynomial kernels, which Gauss quadrature integrates to about 1e-12.
         """
         ends = np.array([(a.min, a.max) for a in self.axes] if box is None else box, dtype=np.float64)
         if ends.shape == (2,) and len(self.axes) == 1:
@@ -245,9 +245,9 @@ class Synopsis:
         return float(np.prod(self._about.widths)) * function.integral(low, high)
 
     def density(self, proper: bool = False) -> Density:
-        """A density in place of records per unit: divided by the public number of records, or by the released mass.
+        """A density instead of records per unit: divided by the public number of records, or by the released mass.
 
-        With ``proper`` clipped at 0 where noise has pushed it below, and divided by what is left.
+        With ``proper`` it is clipped at 0 and divided by the remaining mass.
         """
         self._is_density()
         divide_by = self._about.target.get("divide_by")
@@ -261,14 +261,14 @@ class Synopsis:
         return Density(self, divisor, proper)
 
     def cumulative(self) -> Cumulative:
-        """The part of the mass at or below a point, made to rise from 0 to 1: of a density on one axis."""
+        """The fraction of the mass at or below a point, nondecreasing from 0 to 1: for a density on one axis."""
         self._is_density()
         return Cumulative(self)
 
     def sample(self, n: int, rng: Union[int, np.random.Generator, None] = None) -> list[Synopsis]:
-        """``n`` plausible synopses: the values minus simulated noise of the known law, what the noise could have hidden.
+        """``n`` plausible synopses: the values minus simulated noise from the known distribution.
 
-        They show how much of a curve is noise; they are not more data, and have no band of their own.
+        They show how much of a curve may be noise; they are not more data, and have no valid band.
         """
         about, count = self._about, len(self._values)
         drawn = about.noise.scale * noise.draw(about.noise.law, count, n, np.random.default_rng(rng))
@@ -278,26 +278,26 @@ class Synopsis:
         return [self._like(self._values - one, self._by) for one in drawn]
 
     def query(self, function: Function) -> Answer:
-        """What a function adds up to over the records, and its mean, with both their errors; of moments only.
+        """The sum of a function over the records, and its mean, each with noise and truncation error; for moments only.
 
-        ``function`` takes an array an axis, in natural units, and broadcasts as numpy does: ``lambda x: np.exp(-x**2)``.
+        ``function`` takes one array per axis, in natural units, and broadcasts as in numpy: ``lambda x: np.exp(-x**2)``.
         """
         return answer(self._about, self._values, function)
 
     def weights(self, function: Function) -> Array:
-        """The coefficients of a query: its sum is that of their products with :attr:`values`."""
+        """The coefficients of a query: its answer is the sum of their products with :attr:`values`."""
         return coefficients(self._about, function)
 
     def to_bpoly(self) -> BPoly:
-        """The same polynomial as a ``scipy.interpolate.BPoly``: one axis, a lattice, read by an order. Needs SciPy."""
+        """The polynomial as a ``scipy.interpolate.BPoly``: for a lattice on one axis, read by an order. Needs SciPy."""
         if not isinstance(self._function, readings.Polynomial) or len(self.axes) != 1:
-            raise SynopsisError("only a lattice of one axis, read by an order, is a polynomial of SciPy's")
+            raise SynopsisError("only a lattice on one axis, read by an order, can become a SciPy polynomial")
         from scipy.interpolate import BPoly
 
         return BPoly(self._function.coefficients[:, None], [self.axes[0].min, self.axes[0].max])
 
     def _like(self, values: Array, by: By) -> Synopsis:
-        """The same description, checked before."""
+        """A synopsis with the same, already checked description."""
         other = object.__new__(Synopsis)
         other._document, other._about, other._values, other._by = self._document, self._about, values, by
         values.flags.writeable = False
@@ -324,7 +324,7 @@ class Synopsis:
         return self._pointwise.factor * self._pointwise.lengths(points)
 
     def _points(self, coordinates: tuple[Numbers, ...]) -> tuple[Array, tuple[int, ...]]:
-        """Points of the unit cube, a row a point, and the shape of what was asked."""
+        """Points of the unit cube, one row per point, and the shape of the request."""
         about = self._about
         if len(coordinates) != len(about.axes):
             raise SynopsisError(f"a point of this synopsis has {len(about.axes)} coordinates, not {len(coordinates)}")
@@ -346,7 +346,7 @@ class Synopsis:
         rows = np.asarray(X, dtype=np.float64)
         if rows.ndim != 2 or rows.shape[1] != len(columns):
             raise SynopsisError(
-                f"X has a row a point and {len(columns)} columns, {', '.join(columns)}; its shape is {rows.shape}"
+                f"X needs one row per point and {len(columns)} columns, {', '.join(columns)}; its shape is {rows.shape}"
             )
         return np.asarray(self(*rows.T))
 
@@ -367,7 +367,7 @@ def read(path: Union[str, os.PathLike[str]]) -> Synopsis:
 
 
 def example() -> Synopsis:
-    """A synopsis to try things with: departure delays at one airport on one day of 2013, released with epsilon = 1."""
+    """A synopsis for experiments: departure delays at one airport on one day of 2013, released with epsilon = 1."""
     return read(Path(__file__).with_name("example.json"))
 
 

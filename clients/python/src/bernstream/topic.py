@@ -21,10 +21,10 @@ def newest(
     config: Optional[Mapping[str, Any]] = None,
     patience: float = 10.0,
 ) -> Synopsis:
-    """The synopsis of the newest window that matches, and of its copies the last.
+    """The synopsis of the newest window that matches; of duplicates, the last one.
 
-    Reads what the topic holds now from its beginning, committed messages only, outside any consumer group. ``window`` is
-    the start of a window, such as ``2013-01-01T05:00:00Z``; ``config`` is more of librdkafka's configuration, as for TLS;
+    Reads the topic from its beginning to its current end, committed messages only, without a consumer group. ``window`` is
+    the start of a window, such as ``2013-01-01T05:00:00Z``; ``config`` has further librdkafka settings, such as for TLS;
     ``patience`` is how many seconds a broker may be silent.
     """
     try:
@@ -36,11 +36,11 @@ def newest(
         raise SynopsisError(f"'{window}' is not a time such as 2013-01-01T00:00:00Z")
     consumer = Consumer(
         {
-            # What is wrong is told once, by the error.
+            # The exception reports errors, so librdkafka need not log them.
             "log_level": 2,
             **(config or {}),
             "bootstrap.servers": brokers,
-            # librdkafka wants a name to assign partitions by hand; nothing joins or commits.
+            # librdkafka needs a group name even for manual assignment; nothing joins or commits.
             "group.id": "bernstream-python",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -81,7 +81,7 @@ def newest(
                 if matches and (best is None or _age(found) >= _age(best)):
                     best = found
                 continue
-            # Positions pass the marks of transactions, which are never delivered.
+            # Positions also move past transaction markers, which are never delivered.
             for place in consumer.position([TopicPartition(topic, number) for number in ends]):
                 if place.offset >= ends[place.partition]:
                     del ends[place.partition]
