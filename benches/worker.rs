@@ -208,7 +208,7 @@ fn worker(servers: &str, topic: &str, axes: usize, has_keys: bool, sent: Timesta
     let settings = Settings::parse(&text, "bench").expect("a sound configuration");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
     let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: Some(sent) };
-    let mut witness = components::open_witness(&settings.output).expect("a witness");
+    let mut witness = settings.output.open_witness().expect("a witness");
     let genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");

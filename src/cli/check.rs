@@ -8,12 +8,11 @@ use crate::cli::failure::Failure;
 use crate::cli::print::{note, report, section};
 use crate::cli::progress::during;
 use crate::clock::micros;
-use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
-use crate::kafka::Broker;
-use crate::kafka::topic::{self, Topic};
-use crate::ledger::witness;
+use crate::config::{Input, Release, Settings, guarantee, synopsis_bytes};
+use crate::kafka::check::{Check, check_topic, setting};
+use crate::kafka::topic::Topic;
+use crate::source;
 use crate::source::files::Files;
-use crate::{kafka, source};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -175,26 +174,6 @@ fn bytes(count: u64) -> String {
     }
 }
 
-/// One line of the list: what must hold, and where it does not, why and what to do.
-struct Check {
-    what: String,
-    fault: Option<(String, String)>,
-    /// The broker did not say: it may be away, or have no such topic.
-    is_unanswered: bool,
-}
-
-impl Check {
-    fn passed(what: String) -> Self {
-        Check { what, fault: None, is_unanswered: false }
-    }
-
-    /// `must` holds, or `why` it does not and what to do.
-    fn new(what: String, must: bool, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let fault = (!must).then(|| (why.into(), remedy.into()));
-        Check { what, fault, is_unanswered: false }
-    }
-}
-
 fn list(checks: &[Check]) -> String {
     let mut text = String::from("Brokers\n");
     for check in checks {
@@ -218,62 +197,15 @@ fn online(settings: &Settings) -> Vec<Check> {
     }
     if let Input::Kafka(kafka) = &settings.input {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
-        let answers = about(&mut checks, &kafka.broker, &kafka.topic, make, |topic| input_checks(kafka, topic));
+        let answers = check_topic(&mut checks, &kafka.broker, &kafka.topic, make, |topic| input_checks(kafka, topic));
         // A broker that is down is waited for once.
-        if !answers && matches!(&settings.output, Output::Kafka { sink, .. } if sink.broker == kafka.broker) {
+        if !answers && settings.output.broker() == Some(&kafka.broker) {
             return checks;
         }
     }
-    if let Output::Kafka { sink, witness } = &settings.output {
-        let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
-        let make = "`bernstream ledger init` makes it";
-        if about(&mut checks, &sink.broker, &sink.topic, make, |topic| output_checks(&sink.topic, topic, bytes)) {
-            about(&mut checks, &witness.broker, &witness.topic, make, |topic| witness_checks(witness, topic));
-        }
-    }
+    let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
+    checks.extend(settings.output.checks(bytes));
     checks
-}
-
-/// Asks about one topic; `make` says where it comes from. False where the broker did not answer.
-fn about(
-    checks: &mut Vec<Check>,
-    broker: &Broker,
-    name: &str,
-    make: &str,
-    ask: impl FnOnce(&Topic) -> Vec<Check>,
-) -> bool {
-    let what = format!("topic {name} at {}", broker.servers);
-    let mut fault = |why: String, remedy: &str, is_unanswered| {
-        checks.push(Check { what: what.clone(), fault: Some((why, remedy.to_owned())), is_unanswered });
-    };
-    match topic::describe(broker, name) {
-        Ok(topic) => {
-            let partitions = topic.partitions.len();
-            let noun = if partitions == 1 { "partition" } else { "partitions" };
-            checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
-            if !broker.is_mock {
-                checks.extend(ask(&topic));
-            }
-        }
-        Err(kafka::Error::NoTopic { .. }) => {
-            fault("there is none".into(), &format!("{make}; or correct its name"), true)
-        }
-        Err(error) => {
-            let is_security = matches!(error, kafka::Error::Setup { .. } | kafka::Error::Denied { .. });
-            let remedy = match is_security {
-                true => "correct `tls` or `sasl`, or the files that they name",
-                false => "start the broker, or correct `brokers`",
-            };
-            fault(error.to_string(), remedy, !is_security);
-            // Nor is there more to learn from who turned us away.
-            return matches!(error, kafka::Error::Refused { .. });
-        }
-    }
-    true
-}
-
-fn setting<'t>(topic: &'t Topic, key: &str) -> &'t str {
-    topic.settings.get(key).map_or("", String::as_str)
 }
 
 fn input_checks(kafka: &source::kafka::Params, topic: &Topic) -> Vec<Check> {
@@ -288,49 +220,6 @@ fn input_checks(kafka: &source::kafka::Params, topic: &Topic) -> Vec<Check> {
         format!("message.timestamp.type is {kind}"),
         "set it to LogAppendTime before records are written, or trust_producer_time = true",
     )]
-}
-
-fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
-    let limit = setting(topic, "max.message.bytes");
-    vec![Check::new(
-        format!("{name} takes messages of {bytes} bytes"),
-        limit.parse().is_ok_and(|limit: usize| bytes <= limit),
-        format!("max.message.bytes is {limit}"),
-        "raise it, or take a smaller degree",
-    )]
-}
-
-fn witness_checks(witness: &witness::kafka::Params, topic: &Topic) -> Vec<Check> {
-    let name = &witness.topic;
-    let partitions = topic.partitions.len();
-    let is = |key: &str, value: &str| {
-        Check::new(
-            format!("{name} has {key} = {value}"),
-            setting(topic, key) == value,
-            format!("it is {}", setting(topic, key)),
-            format!("set {key}={value}"),
-        )
-    };
-    let replicas = setting(topic, "min.insync.replicas");
-    let needed = witness.min_insync_replicas;
-    vec![
-        Check::new(
-            format!("{name} has one partition"),
-            partitions == 1,
-            format!("it has {partitions}"),
-            "create a topic of one partition: only there are claims in one order",
-        ),
-        is("cleanup.policy", "delete"),
-        is("retention.ms", "-1"),
-        is("retention.bytes", "-1"),
-        is("unclean.leader.election.enable", "false"),
-        Check::new(
-            format!("{name} has min.insync.replicas of at least {needed}"),
-            replicas.parse().is_ok_and(|count: u32| count >= needed),
-            format!("it is {replicas}"),
-            format!("set min.insync.replicas={needed}, or witness_min_insync_replicas = 1 for a demonstration"),
-        ),
-    ]
 }
 
 #[cfg(test)]
@@ -415,27 +304,6 @@ mod tests {
     }
 
     #[test]
-    fn every_setting_of_the_witness_is_asked_for() {
-        let settings = settings(FLIGHTS);
-        let Output::Kafka { witness, .. } = &settings.output else { panic!() };
-        let sound = [
-            ("cleanup.policy", "delete"),
-            ("retention.ms", "-1"),
-            ("retention.bytes", "-1"),
-            ("unclean.leader.election.enable", "false"),
-            ("min.insync.replicas", "2"),
-        ];
-        assert_eq!(faults(&witness_checks(witness, &topic(1, &sound))), 0);
-        assert_eq!(faults(&witness_checks(witness, &topic(2, &sound))), 1);
-        for wrong in 0..sound.len() {
-            let mut settings = sound;
-            settings[wrong].1 = "0";
-            assert_eq!(faults(&witness_checks(witness, &topic(1, &settings))), 1, "{}", settings[wrong].0);
-        }
-        assert_eq!(faults(&witness_checks(witness, &topic(1, &[]))), sound.len());
-    }
-
-    #[test]
     fn the_input_must_have_the_brokers_time_unless_producers_are_trusted() {
         let settings = settings(FLIGHTS);
         let Input::Kafka(mut kafka) = settings.input else { panic!() };
@@ -445,12 +313,5 @@ mod tests {
         assert_eq!(faults(&input_checks(&kafka, &create)), 1);
         kafka.trust_producer_time = true;
         assert_eq!(faults(&input_checks(&kafka, &create)), 0);
-    }
-
-    #[test]
-    fn a_message_must_fit_its_topic() {
-        let small = topic(1, &[("max.message.bytes", "3000")]);
-        assert_eq!(faults(&output_checks("t", &small, 3001)), 1);
-        assert_eq!(faults(&output_checks("t", &small, 3000)), 0);
     }
 }

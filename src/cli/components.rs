@@ -4,16 +4,13 @@ use tracing::{info, warn};
 
 use crate::cli::failure::Failure;
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings, canonical, diff};
+use crate::config::{Input, Settings, canonical, diff};
 use crate::kafka::{self, topic};
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
-use crate::ledger::witness::file::FileWitness;
-use crate::ledger::witness::kafka::KafkaWitness;
 use crate::ledger::witness::{self, Witness};
 use crate::ledger::{self, Configuration, Genesis, Ledger};
-use crate::sink::files::FolderSink;
-use crate::sink::kafka::KafkaSink;
-use crate::sink::{self, Sink};
+use crate::sink::Sink;
+use crate::sink::output;
 use crate::source::files::Files;
 use crate::source::kafka::Kafka;
 use crate::source::{self, Source};
@@ -45,8 +42,8 @@ impl Components {
             false => None,
         };
         let source = open_source(settings)?;
-        let sink = open_sink(&settings.output)?;
-        let mut witness = open_witness(&settings.output)?;
+        let sink = settings.output.open_sink()?;
+        let mut witness = settings.output.open_witness()?;
         let mut ledger = match existing {
             Some(ledger) => ledger,
             None => {
@@ -73,10 +70,7 @@ pub fn genesis(
     now: Timestamp,
 ) -> Result<Genesis, OpenError> {
     let claim = witness.read()?;
-    let is_output_untouched = match &settings.output {
-        Output::Kafka { sink, .. } => sink::kafka::is_untouched(sink)?,
-        Output::Files(params) => sink::files::is_untouched(params)?,
-    };
+    let is_output_untouched = settings.output.is_untouched()?;
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
     let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, now)
         .map_err(|error| refused(error.to_string()))?;
@@ -92,27 +86,6 @@ pub fn genesis(
         previous: start.previous,
         reach: settings.reach(),
     })
-}
-
-/// The witness that `output` names; a file is made where nothing was ever published beside it.
-pub fn open_witness(output: &Output) -> Result<Box<dyn Witness + Send>, OpenError> {
-    match output {
-        Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
-        Output::Files(params) => {
-            let path = params.witness();
-            if !path.exists() && sink::files::is_untouched(params)? {
-                FileWitness::create(&path)?;
-            }
-            Ok(Box::new(FileWitness::open(&path)?))
-        }
-    }
-}
-
-pub fn open_sink(output: &Output) -> Result<Box<dyn Sink + Send>, OpenError> {
-    match output {
-        Output::Kafka { sink, .. } => Ok(Box::new(KafkaSink::open(sink)?)),
-        Output::Files(params) => Ok(Box::new(FolderSink::new(params))),
-    }
 }
 
 fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, OpenError> {
@@ -140,7 +113,7 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
             "the ledger in {} speaks of {theirs}, the configuration of {}: they do not add up, so each has a ledger of its own: {}",
             settings.ledger.path.display(),
             settings.privacy.definition,
-            anew(settings),
+            settings.output.new_ledger_advice(),
         )));
     }
     let for_ever = diff::of_ledger(ledger.settings(), &settings.normalised);
@@ -148,31 +121,17 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
         return Err(refused(format!(
             "the ledger in {} was made for another promise: take back the change, or {}\n  {}",
             settings.ledger.path.display(),
-            anew(settings),
+            settings.output.new_ledger_advice(),
             for_ever.join("\n  "),
         )));
     }
     if input_id(settings)? != genesis.input {
         return Err(refused(format!(
             "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; {}",
-            anew(settings),
+            settings.output.new_ledger_advice(),
         )));
     }
     Ok(())
-}
-
-/// How a ledger can begin that this one is not gone on with.
-fn anew(settings: &Settings) -> &'static str {
-    match settings.output {
-        Output::Kafka { .. } => {
-            "begin a new ledger in another folder (ledger.path) with `bernstream ledger init`, which starts at the next block"
-        }
-        // Files are history: no later block begins.
-        Output::Files(_) => {
-            "give it another ledger.path and another output.files.path; what both publish of one record adds up, and nobody \
-             counts it"
-        }
-    }
 }
 
 /// Writes changed settings into the ledger: they hold from the first window on that was not closed under the old ones, and
@@ -224,13 +183,9 @@ impl From<witness::Error> for OpenError {
     }
 }
 
-impl From<sink::Error> for OpenError {
-    fn from(error: sink::Error) -> Self {
-        match error {
-            // Nothing was to be published yet.
-            sink::Error::Broker(error) => error.into(),
-            error => OpenError { is_transient: error.is_transient(), failure: error.into() },
-        }
+impl From<output::Error> for OpenError {
+    fn from(error: output::Error) -> Self {
+        OpenError { is_transient: error.is_transient(), failure: error.into() }
     }
 }
 

@@ -14,10 +14,10 @@ use crate::cli::failure::Failure;
 use crate::cli::print::line;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::clock::Timestamp;
-use crate::config::Output;
 use crate::feed::topic::{self, History};
 use crate::feed::{self, Feed, FeedReader, Origin};
 use crate::pipeline::Stop;
+use crate::sink::{Location, Output};
 use crate::{kafka, serve, telemetry};
 
 /// Where the page is, if nobody says otherwise.
@@ -100,11 +100,11 @@ pub fn url(listener: &TcpListener) -> Result<String, Failure> {
 
 /// What a worker has published.
 pub fn origin(output: &Output) -> Origin {
-    match output {
-        Output::Kafka { sink, .. } => {
-            Origin::Topic(topic::Params { broker: sink.broker.clone(), topic: sink.topic.clone(), history: HISTORY })
+    match output.location() {
+        Location::Topic { broker, topic } => {
+            Origin::Topic(topic::Params { broker: broker.clone(), topic: topic.to_owned(), history: HISTORY })
         }
-        Output::Files(sink) => Origin::Folder(sink.path.clone()),
+        Location::Folder(path) => Origin::Folder(path.to_owned()),
     }
 }
 

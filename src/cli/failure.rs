@@ -1,7 +1,7 @@
 //! Why a command fails, and the exit code that says so.
 
 use crate::ledger::witness;
-use crate::sink::{self, deliver};
+use crate::sink::{self, deliver, output};
 use crate::{config, kafka, ledger, pipeline, source};
 
 /// Why a command failed, by what the caller should do about it.
@@ -100,5 +100,15 @@ impl From<witness::Error> for Failure {
 impl From<sink::Error> for Failure {
     fn from(error: sink::Error) -> Self {
         Failure::Unavailable(error.to_string())
+    }
+}
+
+impl From<output::Error> for Failure {
+    fn from(error: output::Error) -> Self {
+        match error {
+            output::Error::Broker(error) => error.into(),
+            output::Error::Witness(error) => error.into(),
+            output::Error::Sink(error) => error.into(),
+        }
     }
 }

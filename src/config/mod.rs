@@ -35,10 +35,12 @@ use std::path::Path;
 pub use file::{KEYS, schema};
 pub use read::sampled::Study;
 pub use settings::{
-    Calibration, Candidate, Coordinates, Error, Function, Input, NoiseKind, Output, Payment, Period, Privacy,
+    Calibration, Candidate, Coordinates, Error, Function, Input, NoiseKind, Payment, Period, Privacy,
     PrivateBandwidths, PrivateOrder, Protected, Release, Selection, Settings, Unit, WindowKind, synopsis_bytes,
 };
 pub use text::Faults;
+
+pub use crate::sink::Output;
 
 use crate::config::file::{File, known_keys};
 use crate::config::text::Document;

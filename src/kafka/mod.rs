@@ -4,6 +4,7 @@
 //! Sources, sinks and witnesses stay in their own rooms and use this one.
 
 pub mod broker;
+pub mod check;
 pub mod error;
 pub mod error_context;
 pub mod producer;

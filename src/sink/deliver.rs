@@ -1,10 +1,11 @@
 //! The step that the worker repeats: read the witness, publish what it has accepted, claim the rest.
 
-use super::Sink;
+use super::error::Error as SinkError;
+use super::publish::Sink;
 use crate::clock::Timestamp;
+use crate::ledger;
 use crate::ledger::witness::{self, Witness};
 use crate::ledger::{Head, Ledger, Paid};
-use crate::{ledger, sink};
 
 /// Messages that one step publishes at most: so many are published again after a crash.
 const BATCH: usize = 64;
@@ -82,7 +83,7 @@ pub enum Error {
     #[error(transparent)]
     Witness(#[from] witness::Error),
     #[error(transparent)]
-    Sink(#[from] sink::Error),
+    Sink(#[from] SinkError),
 }
 
 impl Error {

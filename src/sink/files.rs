@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Error, Sink};
+use super::error::Error;
+use super::publish::Sink;
 use crate::ledger::Paid;
 use crate::synopsis::Sealed;
 

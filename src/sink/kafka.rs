@@ -5,7 +5,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::{Error, Sink};
+use super::error::Error;
+use super::publish::Sink;
 use crate::kafka;
 use crate::kafka::Broker;
 use crate::kafka::broker::REQUEST_TIMEOUT;

@@ -1,50 +1,15 @@
-//! Where synopses go: accepts only what was paid for.
+//! Where synopses go: a sink accepts only what was paid for.
 
+mod check;
 pub mod deliver;
+mod error;
 pub mod files;
 pub mod kafka;
+pub mod output;
+mod published;
+mod publish;
 
-use std::path::PathBuf;
-
-use crate::ledger::Paid;
-
-/// A place that synopses are published to.
-pub trait Sink {
-    /// Returns once the bytes are durable there; may be called again with the same bytes.
-    ///
-    /// # Errors
-    ///
-    /// After an error nobody knows whether they are; the caller repeats with the same bytes where it is passing.
-    fn publish(&mut self, paid: &Paid) -> Result<(), Error>;
-}
-
-/// Why publishing failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("a synopsis was not published: {0}")]
-    Broker(#[from] crate::kafka::Error),
-    #[error(
-        "the output topic '{topic}' takes no message of {bytes} bytes: raise its max.message.bytes, then start again"
-    )]
-    TooLarge { topic: String, bytes: usize },
-    #[error("a synopsis was not written to {path}: {why}")]
-    File { path: PathBuf, why: String },
-    #[error(
-        "{path} exists with other contents, and a window is published once: another pipeline or ledger wrote it; \
-         use another folder, or move the file away"
-    )]
-    Different { path: PathBuf },
-    #[error("a synopsis has no header '{0}', which names its file")]
-    Header(&'static str),
-}
-
-impl Error {
-    /// Whether to try again.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            Error::Broker(error) => error.is_transient(),
-            Error::File { .. } => true,
-            Error::TooLarge { .. } | Error::Different { .. } | Error::Header(_) => false,
-        }
-    }
-}
+pub use self::error::Error;
+pub use self::output::{Location, Output};
+pub use self::publish::Sink;
+pub use self::published::{PaidMessages, Published};

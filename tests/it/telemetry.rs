@@ -274,7 +274,7 @@ fn a_worker_with_frozen_noise() {
     settings.normalised = settings.normalised.replace(&input.broker.servers, "broker");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
     let from = StartMode::From { from: Timestamp::parse(ORIGIN).expect("a time"), backfill_until: None };
-    let mut witness = components::open_witness(&settings.output).expect("a witness");
+    let mut witness = settings.output.open_witness().expect("a witness");
     let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));

@@ -131,7 +131,7 @@ def test_1_the_job_makes_the_ledger_and_the_topics(place):
         return pod.start().ended(60)
     code, said = run()
     assert code == 0, said
-    assert "made the witness topic" in said
+    assert "created the witness topic" in said
     code, said = run()
     assert code == 74 and "there is a ledger in /var/lib/bernstream/ledger already" in said, said
 

@@ -2,10 +2,9 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{report, section};
-use crate::config::Output;
 use crate::ledger::Digest;
 use crate::ledger::audit::{Audit, Missing, Statement};
-use crate::sink;
+use crate::sink::Output;
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Unit;
 use crate::window::grid::Span;
@@ -16,16 +15,10 @@ const SHOWN: usize = 10;
 /// Reads the whole output, and nothing else.
 pub fn run(output: &Output) -> Result<(), Failure> {
     let (mut audit, mut unreadable) = (Audit::default(), Vec::new());
-    let mut add = |place: String, bytes: &[u8]| match Synopsis::open(bytes) {
-        Ok(synopsis) => audit.add(&place, Digest::of(bytes), synopsis.description()),
-        Err(error) => unreadable.push(format!("{place}: no synopsis that can be read: {error}")),
-    };
-    match output {
-        Output::Kafka { sink, .. } => {
-            sink::kafka::each_message(sink, |place, sealed| add(place, &sealed.bytes))?;
-        }
-        Output::Files(params) => sink::files::each_synopsis(params, |place, bytes| add(place, &bytes))?,
-    }
+    output.each_published(|found| match Synopsis::open(found.bytes()) {
+        Ok(synopsis) => audit.add(&found.place, Digest::of(found.bytes()), synopsis.description()),
+        Err(error) => unreadable.push(format!("{}: no synopsis that can be read: {error}", found.place)),
+    })?;
     let findings = audit.finish();
     let mut text = String::new();
     for statement in &findings.statements {

@@ -8,20 +8,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::components::{genesis, input_id, open_sink, open_witness};
+use crate::cli::components::{genesis, input_id};
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, print, report, section, unprinted};
 use crate::clock::Timestamp;
-use crate::config::{Input, Output, Settings, canonical, guarantee};
-use crate::kafka::{self, topic};
+use crate::config::{Input, Settings, canonical, guarantee};
 use crate::ledger::bootstrap::StartMode;
 use crate::ledger::witness::Witness;
-use crate::ledger::witness::file::FileWitness;
-use crate::ledger::witness::kafka::KafkaWitness;
-use crate::ledger::{self, Closed, Genesis, Head, Ledger, Message, Outcome, Paid, Row};
+use crate::ledger::{self, Closed, Genesis, Head, Ledger, Outcome, Paid, Row};
 use crate::mechanism::price::Price;
-use crate::sink;
-use crate::synopsis::{Sealed, Synopsis};
+use crate::sink::PaidMessages;
 
 /// Blocks that `show` lists, the newest.
 const SHOWN: usize = 10;
@@ -105,8 +101,11 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     }
     // Before anything is made: a ledger is of an input that is there.
     input_id(settings)?;
-    make_missing(&settings.output)?;
-    let mut witness = open_witness(&settings.output)?;
+    let mut created = Vec::new();
+    let done = settings.output.create_missing(&mut created);
+    created.iter().try_for_each(|what| line(format_args!("created the {what}")))?;
+    done?;
+    let mut witness = settings.output.open_witness()?;
     let now = Timestamp::now();
     let genesis = genesis(settings, &mut *witness, mode, now)?;
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
@@ -138,27 +137,6 @@ fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> Result<Option<Head>
     let accepted = witness.read()?.map(|claim| claim.head);
     ledger.recognise(&witness.identity()?, accepted.as_ref())?;
     Ok(accepted)
-}
-
-/// Makes the output topic and the witness where they are missing.
-fn make_missing(output: &Output) -> Result<(), Failure> {
-    match output {
-        Output::Files(params) => FileWitness::create(&params.witness())?,
-        Output::Kafka { sink, witness } => {
-            // One replica more than have to be in sync, so that one broker may be away.
-            let least = i32::try_from(witness.min_insync_replicas).unwrap_or(i32::MAX);
-            let replication = if least > 1 { least.saturating_add(1) } else { 1 };
-            if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
-                topic::create(&sink.broker, &sink.topic, 1, replication, &[])?;
-                line(format_args!("made the output topic {}", sink.topic))?;
-            }
-            if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
-                KafkaWitness::create(witness, replication)?;
-                line(format_args!("made the witness topic {}", witness.topic))?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn show(settings: &Settings) -> Result<(), Failure> {
@@ -235,41 +213,31 @@ fn meaning(total: Price) -> Vec<String> {
 /// Looking at a ledger verifies all of it; what is left is the output.
 fn verify(settings: &Settings) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
-    let (mut rows, mut paid) = (0, BTreeSet::new());
+    let (mut rows, mut paid) = (0, PaidMessages::default());
     ledger.each_row(|stored| {
         rows += 1;
         if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
-            paid.extend(messages.into_iter().map(fingerprint));
+            paid.extend(messages);
         }
         Ok::<(), Failure>(())
     })?;
     report(format_args!("the ledger is whole: {rows} rows, newest {}\n", ledger.head().digest))?;
     report(format_args!("it speaks of {}\n", promised(ledger.genesis())))?;
-    let accepted = recognised(&ledger, &mut *open_witness(&settings.output)?)?;
+    let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
     report(format_args!("the witness has accepted {accepted}\n"))?;
     let (mut ours, mut others) = (BTreeSet::new(), 0);
     let mut unpaid = Vec::new();
-    match &settings.output {
-        Output::Kafka { sink, .. } => sink::kafka::each_message(sink, |place, sealed| {
-            let message = fingerprint(Message::of(&sealed));
-            if paid.contains(&message) {
-                ours.insert(message.2);
-            } else if ledger.genesis().previous.is_some() && is_of_another(&ledger, &sealed) {
-                others += 1;
-            } else {
-                unpaid.push(place);
-            }
-        })?,
-        // A file keeps the bytes only, and a folder has one ledger for ever.
-        Output::Files(params) => {
-            let bytes: BTreeSet<_> = paid.iter().map(|(_, _, bytes)| *bytes).collect();
-            sink::files::each_synopsis(params, |place, found| match bytes.contains(&ledger::Digest::of(&found)) {
-                true => drop(ours.insert(ledger::Digest::of(&found))),
-                false => unpaid.push(place),
-            })?;
+    let genesis = ledger.genesis();
+    settings.output.each_published(|found| {
+        if paid.contains(&found) {
+            ours.insert(ledger::Digest::of(found.bytes()));
+        } else if genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger) {
+            others += 1;
+        } else {
+            unpaid.push(found.place);
         }
-    }
+    })?;
     if !unpaid.is_empty() {
         return Err(Failure::Ledger(format!(
             "the output holds what this ledger never paid for: {}",
@@ -277,7 +245,7 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
         )));
     }
     report(format_args!("every message on the output was paid for, byte for byte: {}\n", ours.len()))?;
-    let missing = paid.iter().filter(|(_, _, bytes)| !ours.contains(bytes)).count();
+    let missing = paid.missing(&ours);
     if missing > 0 {
         report(format_args!(
             "and {missing} that were paid for are not there: not published yet, or removed since; `bernstream ledger republish` \
@@ -288,14 +256,6 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
         report(format_args!("and {others} of the ledgers before this one, which it cannot speak for\n"))?;
     }
     Ok(())
-}
-
-fn fingerprint(message: Message) -> (String, ledger::Digest, ledger::Digest) {
-    (message.key, message.headers, message.bytes)
-}
-
-fn is_of_another(ledger: &Ledger, sealed: &Sealed) -> bool {
-    Synopsis::open(&sealed.bytes).is_ok_and(|synopsis| synopsis.description().ledger.id != ledger.genesis().ledger)
 }
 
 fn export(settings: &Settings) -> Result<(), Failure> {
@@ -310,9 +270,9 @@ fn export(settings: &Settings) -> Result<(), Failure> {
 /// Sends kept bytes again: only what the witness has accepted, and only from the ledger that it knows.
 fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
-    let mut witness = open_witness(&settings.output)?;
+    let mut witness = settings.output.open_witness()?;
     let accepted = recognised(&ledger, &mut *witness)?;
-    let mut sink = open_sink(&settings.output)?;
+    let mut sink = settings.output.open_sink()?;
     let mut sent = 0;
     let mut last: Option<Paid> = None;
     while let Some(accepted) = &accepted

@@ -7,12 +7,11 @@ use toml::Spanned;
 use crate::config::file;
 use crate::config::read::input::files_path;
 use crate::config::read::security;
-use crate::config::settings::Output;
 use crate::config::text::{Checked, Document, values};
 use crate::kafka::Broker;
 use crate::kafka::security::Security;
 use crate::ledger::witness;
-use crate::sink;
+use crate::sink::{self, Output};
 
 /// How many in-sync replicas the witness must have where the file does not say.
 const MIN_INSYNC_REPLICAS: u32 = 2;

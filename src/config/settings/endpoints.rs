@@ -1,20 +1,13 @@
-//! Where records come from, and where synopses go.
+//! Where records come from.
 
 use crate::kafka::Broker;
-use crate::{ledger, sink, source};
+use crate::source;
 
 #[expect(clippy::large_enum_variant, reason = "there is one in a program")]
 #[derive(Clone, Debug)]
 pub enum Input {
     Kafka(source::kafka::Params),
     Files(source::files::Params),
-}
-
-#[expect(clippy::large_enum_variant, reason = "there is one in a program")]
-#[derive(Clone, Debug)]
-pub enum Output {
-    Kafka { sink: sink::kafka::Params, witness: ledger::witness::kafka::Params },
-    Files(sink::files::Params),
 }
 
 impl Input {

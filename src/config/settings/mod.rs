@@ -21,7 +21,7 @@ mod worker;
 pub use block_count::most_blocks;
 pub use calibration::Calibration;
 pub use choice::{PrivateBandwidths, PrivateOrder};
-pub use endpoints::{Input, Output};
+pub use endpoints::Input;
 pub use error::Error;
 pub use function::Function;
 pub use gaussian_limits::{DRAWN, FINEST, MOST_DRAWN, touched};

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::settings::endpoints::{Input, Output};
+use crate::config::settings::endpoints::Input;
 use crate::config::settings::privacy::{Privacy, Protected};
 use crate::config::settings::release::Release;
 use crate::config::settings::windowing::WindowKind;
 use crate::kafka::Broker;
 use crate::metrics::Detail;
+use crate::sink::Output;
 use crate::window::grid::Blocks;
 use crate::{ledger, source, window};
 
@@ -56,9 +57,7 @@ impl Settings {
     /// What is unwise about how the clusters are reached.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
-        if let Output::Kafka { sink, .. } = &self.output {
-            warnings.extend(sink.broker.warnings());
-        }
+        warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
         warnings.dedup();
         warnings
     }

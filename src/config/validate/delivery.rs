@@ -5,9 +5,10 @@ use crate::config::read::input::InputSettings;
 use crate::config::read::output::OutputSettings;
 use crate::config::read::releases::MESSAGE_LIMIT;
 use crate::config::read::schedule::Schedule;
-use crate::config::settings::{Input, Output, synopsis_bytes};
+use crate::config::settings::{Input, synopsis_bytes};
 use crate::config::text::Document;
 use crate::kafka::Broker;
+use crate::sink::Output;
 
 pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &Schedule) {
     if let (Input::Kafka(kafka), Some(delay)) = (input, &schedule.delay)

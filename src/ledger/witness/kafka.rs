@@ -12,8 +12,8 @@ use crate::kafka::{Broker, ErrorContext};
 
 const PARTITION: i32 = 0;
 
-/// What the topic must be set to, so that it never loses a record.
-const SETTINGS: [(&str, &str); 4] = [
+/// The settings with which the topic never loses a record.
+pub const SETTINGS: [(&str, &str); 4] = [
     ("cleanup.policy", "delete"),
     ("retention.ms", "-1"),
     ("retention.bytes", "-1"),

@@ -1,0 +1,67 @@
+//! What the brokers say about a topic: whether it exists, and whether it is set up as it must be.
+
+use super::broker::Broker;
+use super::error::Error;
+use super::topic::{Topic, describe};
+
+/// One condition; where it does not hold, why and what to do.
+#[derive(Clone, Debug)]
+pub struct Check {
+    pub what: String,
+    pub fault: Option<(String, String)>,
+    /// The broker gave no answer: it may be down, or have no such topic.
+    pub is_unanswered: bool,
+}
+
+impl Check {
+    pub fn passed(what: String) -> Self {
+        Check { what, fault: None, is_unanswered: false }
+    }
+
+    /// `what` holds if `must` does; otherwise `why` not, and the `remedy`.
+    pub fn new(what: String, must: bool, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let fault = (!must).then(|| (why.into(), remedy.into()));
+        Check { what, fault, is_unanswered: false }
+    }
+}
+
+/// Asks about one topic; `origin` says how it is created. Returns false if the broker did not answer.
+pub fn check_topic(
+    checks: &mut Vec<Check>,
+    broker: &Broker,
+    name: &str,
+    origin: &str,
+    ask: impl FnOnce(&Topic) -> Vec<Check>,
+) -> bool {
+    let what = format!("topic {name} at {}", broker.servers);
+    let mut fault = |why: String, remedy: &str, is_unanswered| {
+        checks.push(Check { what: what.clone(), fault: Some((why, remedy.to_owned())), is_unanswered });
+    };
+    match describe(broker, name) {
+        Ok(topic) => {
+            let partitions = topic.partitions.len();
+            let noun = if partitions == 1 { "partition" } else { "partitions" };
+            checks.push(Check::passed(format!("{what}: {partitions} {noun}")));
+            if !broker.is_mock {
+                checks.extend(ask(&topic));
+            }
+        }
+        Err(Error::NoTopic { .. }) => fault("there is none".into(), &format!("{origin}; or correct its name"), true),
+        Err(error) => {
+            let is_security = matches!(error, Error::Setup { .. } | Error::Denied { .. });
+            let remedy = match is_security {
+                true => "correct `tls` or `sasl`, or the files that they name",
+                false => "start the broker, or correct `brokers`",
+            };
+            fault(error.to_string(), remedy, !is_security);
+            // A broker that refuses the client has answered.
+            return matches!(error, Error::Refused { .. });
+        }
+    }
+    true
+}
+
+/// The value of a setting of `topic`; empty if the broker does not name it.
+pub fn setting<'t>(topic: &'t Topic, key: &str) -> &'t str {
+    topic.settings.get(key).map_or("", String::as_str)
+}

@@ -1,0 +1,36 @@
+//! Why publishing fails.
+
+use std::path::PathBuf;
+
+use crate::kafka;
+
+/// Why publishing failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("a synopsis was not published: {0}")]
+    Broker(#[from] kafka::Error),
+    #[error(
+        "the output topic '{topic}' takes no message of {bytes} bytes: raise its max.message.bytes, then start again"
+    )]
+    TooLarge { topic: String, bytes: usize },
+    #[error("a synopsis was not written to {path}: {why}")]
+    File { path: PathBuf, why: String },
+    #[error(
+        "{path} exists with other contents, and a window is published once: another pipeline or ledger wrote it; \
+         use another folder, or move the file away"
+    )]
+    Different { path: PathBuf },
+    #[error("a synopsis has no header '{0}', which names its file")]
+    Header(&'static str),
+}
+
+impl Error {
+    /// Whether to try again.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Error::Broker(error) => error.is_transient(),
+            Error::File { .. } => true,
+            Error::TooLarge { .. } | Error::Different { .. } | Error::Header(_) => false,
+        }
+    }
+}

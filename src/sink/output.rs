@@ -1,0 +1,186 @@
+//! The kinds of output. Everything that differs between them is decided here, once for each question.
+
+use std::path::Path;
+
+use super::check;
+use super::error::Error as SinkError;
+use super::files::{self, FolderSink};
+use super::kafka::{self as topic_sink, KafkaSink};
+use super::publish::Sink;
+use super::published::Published;
+use crate::kafka::check::Check;
+use crate::kafka::{self, Broker, topic};
+use crate::ledger::witness::file::FileWitness;
+use crate::ledger::witness::kafka::KafkaWitness;
+use crate::ledger::witness::{self, Witness};
+
+/// A place for synopses, and the witness that belongs to it.
+#[expect(clippy::large_enum_variant, reason = "there is one in a program")]
+#[derive(Clone, Debug)]
+pub enum Output {
+    Kafka { sink: topic_sink::Params, witness: witness::kafka::Params },
+    Files(files::Params),
+}
+
+/// Where published synopses can be read.
+#[derive(Clone, Copy, Debug)]
+pub enum Location<'o> {
+    Topic { broker: &'o Broker, topic: &'o str },
+    Folder(&'o Path),
+}
+
+/// Why an output cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Broker(#[from] kafka::Error),
+    #[error(transparent)]
+    Witness(#[from] witness::Error),
+    #[error(transparent)]
+    Sink(SinkError),
+}
+
+impl From<SinkError> for Error {
+    fn from(error: SinkError) -> Self {
+        match error {
+            // No synopsis was to be published: the failure is that of the broker alone.
+            SinkError::Broker(error) => Error::Broker(error),
+            error => Error::Sink(error),
+        }
+    }
+}
+
+impl Error {
+    /// Whether to try again.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Error::Broker(error) => error.is_transient(),
+            Error::Witness(error) => error.is_transient(),
+            Error::Sink(error) => error.is_transient(),
+        }
+    }
+}
+
+impl Output {
+    /// Opens the sink.
+    ///
+    /// # Errors
+    ///
+    /// If the output topic is missing or its broker cannot be reached.
+    pub fn open_sink(&self) -> Result<Box<dyn Sink + Send>, Error> {
+        match self {
+            Output::Kafka { sink, .. } => Ok(Box::new(KafkaSink::open(sink)?)),
+            Output::Files(folder) => Ok(Box::new(FolderSink::new(folder))),
+        }
+    }
+
+    /// Opens the witness. A witness file is created if nothing was ever published beside it.
+    ///
+    /// # Errors
+    ///
+    /// If the witness is missing, damaged or not set up as a witness must be, or if it cannot be reached.
+    pub fn open_witness(&self) -> Result<Box<dyn Witness + Send>, Error> {
+        match self {
+            Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
+            Output::Files(folder) => {
+                let path = folder.witness();
+                if !path.exists() && files::is_untouched(folder)? {
+                    FileWitness::create(&path)?;
+                }
+                Ok(Box::new(FileWitness::open(&path)?))
+            }
+        }
+    }
+
+    /// Creates what is missing of output and witness, and adds the name of each new topic to `created`.
+    ///
+    /// # Errors
+    ///
+    /// If a topic or the witness file cannot be created.
+    pub fn create_missing(&self, created: &mut Vec<String>) -> Result<(), Error> {
+        match self {
+            Output::Kafka { sink, witness } => {
+                // One replica more than must be in sync, so that one broker may be down.
+                let least = i32::try_from(witness.min_insync_replicas).unwrap_or(i32::MAX);
+                let replication = if least > 1 { least.saturating_add(1) } else { 1 };
+                if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
+                    topic::create(&sink.broker, &sink.topic, 1, replication, &[])?;
+                    created.push(format!("output topic {}", sink.topic));
+                }
+                if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&witness.broker, &witness.topic) {
+                    KafkaWitness::create(witness, replication)?;
+                    created.push(format!("witness topic {}", witness.topic));
+                }
+            }
+            Output::Files(folder) => FileWitness::create(&folder.witness())?,
+        }
+        Ok(())
+    }
+
+    /// Whether nothing was ever written to the output, or nothing of it is left.
+    ///
+    /// # Errors
+    ///
+    /// If the output cannot be read.
+    pub fn is_untouched(&self) -> Result<bool, Error> {
+        match self {
+            Output::Kafka { sink, .. } => Ok(topic_sink::is_untouched(sink)?),
+            Output::Files(folder) => Ok(files::is_untouched(folder)?),
+        }
+    }
+
+    /// Passes everything on the output to `each`.
+    ///
+    /// # Errors
+    ///
+    /// If the output cannot be read to its end.
+    pub fn each_published(&self, mut each: impl FnMut(Published)) -> Result<(), Error> {
+        match self {
+            Output::Kafka { sink, .. } => {
+                topic_sink::each_message(sink, |place, sealed| each(Published::of_message(place, sealed)))?;
+            }
+            Output::Files(folder) => {
+                files::each_synopsis(folder, |place, bytes| each(Published::of_bytes(place, bytes)))?
+            }
+        }
+        Ok(())
+    }
+
+    /// Where published synopses can be read.
+    pub fn location(&self) -> Location<'_> {
+        match self {
+            Output::Kafka { sink, .. } => Location::Topic { broker: &sink.broker, topic: &sink.topic },
+            Output::Files(folder) => Location::Folder(&folder.path),
+        }
+    }
+
+    /// The cluster that holds the output, if one does.
+    pub fn broker(&self) -> Option<&Broker> {
+        match self.location() {
+            Location::Topic { broker, .. } => Some(broker),
+            Location::Folder(_) => None,
+        }
+    }
+
+    /// What the brokers say about the output and its witness, where a synopsis has up to `bytes` bytes.
+    pub fn checks(&self, bytes: usize) -> Vec<Check> {
+        match self {
+            Output::Kafka { sink, witness } => check::topics(sink, witness, bytes),
+            Output::Files(_) => Vec::new(),
+        }
+    }
+
+    /// How to start a new ledger when this one cannot be continued, for an error message.
+    pub fn new_ledger_advice(&self) -> &'static str {
+        match self {
+            Output::Kafka { .. } => {
+                "start a new ledger in another folder (ledger.path) with `bernstream ledger init`, which begins at the next block"
+            }
+            // Files are history: no later block begins.
+            Output::Files(_) => {
+                "use another ledger.path and another output.files.path; the privacy losses of both compose, and no ledger tracks \
+                 their sum"
+            }
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What every sink can do.
+
+use super::error::Error;
+use crate::ledger::Paid;
+
+/// A place that synopses are published to.
+pub trait Sink {
+    /// Returns once the bytes are durable there; may be called again with the same bytes.
+    ///
+    /// # Errors
+    ///
+    /// After an error it is unknown whether they are; if the error is transient, the caller repeats with the same bytes.
+    fn publish(&mut self, paid: &Paid) -> Result<(), Error>;
+}
