@@ -15,12 +15,10 @@
 
 use std::thread;
 
-use crate::config::settings::{Candidate, Coordinates, Function, NoiseKind, Selection};
+use crate::config::settings::{Candidate, Coordinates, Feature, Function, Height, NoiseKind, Selection};
 use crate::mechanism::Mechanism;
 use crate::mechanism::price::Price;
-use crate::synopsis::description::{Classifier, Density, Method, Regression, Smoothing, Target};
 use crate::synopsis::predict::{self, Bump, Expected};
-use crate::targets::machine::Kernel;
 use crate::targets::whitened::Points;
 use crate::targets::{Adjacency, Basis, KernelBasis, Shape};
 use crate::window::Axis;
@@ -180,56 +178,20 @@ impl Search<'_> {
         Some(mechanism.scale().units() as f64 * function.unit)
     }
 
-    /// How fine what is fitted is taken to be, in the unit cube: as its kernel, or half the domain.
-    fn smoothing(&self, method: &Method) -> Vec<f64> {
-        let width = match method {
-            Method::KernelMachine {
-                kernel: Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth }, ..
-            } => bandwidth.min(0.5),
-            _ => 0.5,
-        };
-        vec![width; self.axes.len()]
-    }
-
     /// The bump that the release must follow, in the unit cube and natural units.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     fn bump(&self, function: &Function) -> Option<Bump> {
         let records = self.expected_records as f64;
-        let widths =
-            |lengths: &[f64]| lengths.iter().zip(self.axes).map(|(b, axis)| b / (axis.max - axis.min)).collect();
-        // What half of the records make of a value where each has its largest effect.
         let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
-        let crowd = records / 2.0 * most;
-        let (smoothing, height): (Vec<f64>, f64) = match &function.about {
-            Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) => (widths(bandwidths), crowd),
-            Target::Density(Density { kernel: Smoothing::Covariance(rows), .. }) => {
-                let deviations: Vec<f64> =
-                    rows.iter().enumerate().filter_map(|(i, row)| row.get(i)).map(|v| v.sqrt()).collect();
-                (widths(&deviations), crowd)
-            }
-            // Gaps that count share out the domain: a label's effect is bounded by the label, not by the records.
-            Target::Regression(Regression {
-                min, max, method: Method::PriestleyChao { bandwidth, gap, .. }, ..
-            }) => {
-                let covered = widths(&[*gap]).iter().map(|gap| gap * records).sum::<f64>().min(1.0);
-                (widths(&[*bandwidth]), (max - min) / 2.0 * covered)
-            }
-            // However many the records are, what is expected of a label stays within its bounds and can go from one end to the
-            // other; a score is about 1.
-            Target::Regression(Regression { min, max, method, .. }) => (self.smoothing(method), max - min),
-            Target::Classifier(Classifier { method: Method::KernelBayes { bandwidths: lengths }, .. })
-            | Target::Classifier(Classifier { method: Method::GaussianBayes { min_deviations: lengths }, .. }) => {
-                (widths(lengths), crowd)
-            }
-            Target::Classifier(Classifier { method, .. }) => (self.smoothing(method), 1.0),
-            Target::Probability(Classifier { method, .. }) => (self.smoothing(method), 0.5),
-            // Nothing is known of its shape: a bump of half the domain.
-            Target::Moments(_) => return None,
-            Target::Sum(_) => (vec![0.25; self.axes.len()], crowd),
+        let Feature { widths, height } = function.feature.as_ref()?;
+        let height = match height {
+            Height::HalfOfRecords => records / 2.0 * most,
+            Height::Fixed(height) => *height,
+            Height::Covered { limit, gap } => limit * (gap * records).min(1.0),
         };
         // Two Gaussians on top of each other: the cluster, and the smoothing, each as wide as the other.
-        let lowered = height * 0.5_f64.powf(smoothing.len() as f64 / 2.0);
-        Some(Bump { widths: smoothing.iter().map(|b| b * 2.0_f64.sqrt()).collect(), height: lowered })
+        let lowered = height * 0.5_f64.powf(widths.len() as f64 / 2.0);
+        Some(Bump { widths: widths.iter().map(|b| b * 2.0_f64.sqrt()).collect(), height: lowered })
     }
 }
 

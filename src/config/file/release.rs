@@ -8,7 +8,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use toml::Spanned;
 
 use crate::config::settings::NoiseKind;
-use crate::config::targets::{bayes, density, expression, logistic, machine, moments, regression};
+use crate::config::targets::{self, with_targets};
 use crate::config::text::Field;
 use crate::synopsis::description::Smoothness;
 use crate::targets::sampler::PriorDistribution;
@@ -49,36 +49,35 @@ impl<'de> Deserialize<'de> for Releases {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Release {
-    pub name: Field<String>,
-    pub windows: Field<WindowKind>,
-    pub epsilon: Field<f64>,
-    pub delta: Field<f64>,
-    pub rho: Field<f64>,
-    pub horizon: Field<String>,
-    pub half_after: Field<String>,
-    pub share: Field<f64>,
-    pub degree: Field<Auto<u32>>,
-    pub order: Field<Auto<u32>>,
-    pub points: Field<Auto<u32>>,
-    pub private_order: Field<PrivateOrder>,
-    pub expected_records: Field<u64>,
-    pub smoothness: Field<Smoothness>,
-    pub noise: Field<Auto<NoiseKind>>,
-    pub scale: Field<Scale>,
-    pub domain: Field<Vec<Spanned<Axis>>>,
-    pub label: Field<Label>,
-    pub density: Field<density::Table>,
-    pub regression: Field<regression::Table>,
-    pub bayes: Field<bayes::Table>,
-    pub machine: Field<machine::Table>,
-    pub logistic: Field<logistic::Table>,
-    pub expression: Field<expression::Table>,
-    pub moments: Field<moments::Table>,
-    pub sampled: Field<Sampled>,
+macro_rules! release {
+    ($($target:ident),*) => {
+        #[derive(Debug, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct Release {
+            pub name: Field<String>,
+            pub windows: Field<WindowKind>,
+            pub epsilon: Field<f64>,
+            pub delta: Field<f64>,
+            pub rho: Field<f64>,
+            pub horizon: Field<String>,
+            pub half_after: Field<String>,
+            pub share: Field<f64>,
+            pub degree: Field<Auto<u32>>,
+            pub order: Field<Auto<u32>>,
+            pub points: Field<Auto<u32>>,
+            pub private_order: Field<PrivateOrder>,
+            pub expected_records: Field<u64>,
+            pub smoothness: Field<Smoothness>,
+            pub noise: Field<Auto<NoiseKind>>,
+            pub scale: Field<Scale>,
+            pub domain: Field<Vec<Spanned<Axis>>>,
+            pub label: Field<Label>,
+            $(pub $target: Field<targets::$target::Table>,)*
+            pub sampled: Field<Sampled>,
+        }
+    };
 }
+with_targets!(release);
 
 /// What a release speaks of.
 #[derive(Debug, Deserialize)]

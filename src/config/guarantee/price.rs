@@ -1,8 +1,7 @@
 //! What windows cost, and what their noise takes of it.
 
 use crate::accountant::policy::Policy;
-use crate::config::settings::{Calibration, Payment, Release};
-use crate::mechanism::NoiseDistribution;
+use crate::config::settings::{Calibration, NoiseKind, Payment, Release};
 use crate::mechanism::calibrate::Delta;
 use crate::mechanism::price::Price;
 
@@ -26,32 +25,30 @@ pub fn price_policy(policy: Policy) -> String {
 
 /// What noise of pure differential privacy takes of a price of another kind.
 pub fn pure_noise(release: &Release) -> Option<String> {
-    let epsilon = release.payment.epsilon();
-    match (release.noise.law(), release.payment.price()) {
-        (NoiseDistribution::DiscreteLaplace, Price::Concentrated(_)) if matches!(release.payment, Payment::Own(_)) => Some(
+    if !release.noise.is_pure() {
+        return None;
+    }
+    let (epsilon, is_own) = (release.payment.epsilon(), matches!(release.payment, Payment::Own(_)));
+    let is_decaying = matches!(release.policy, Policy::Decaying { .. });
+    match release.payment.price() {
+        Price::Concentrated(_) if release.noise == NoiseKind::Laplace && is_own => Some(
             "Its noise is Laplace noise, whose own constant is smaller than that of other pure mechanisms: a rho of t + exp(-t) - 1, \
              t being the largest change over the scale."
                 .to_owned(),
         ),
-        (NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteCube | NoiseDistribution::Ball, Price::Concentrated(_))
-            if matches!(release.policy, Policy::Decaying { .. }) =>
-        {
-            Some(
-                "Its noise is of pure differential privacy, which costs a rho of epsilon tanh(epsilon / 2).".to_owned(),
-            )
+        Price::Concentrated(_) if is_decaying => {
+            Some("Its noise is of pure differential privacy, which costs a rho of epsilon tanh(epsilon / 2).".to_owned())
         }
-        (NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteCube | NoiseDistribution::Ball, Price::Concentrated(_)) => Some(format!(
+        Price::Concentrated(_) => Some(format!(
             "Its noise is of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon tanh(epsilon / 2)."
         )),
-        (NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteCube | NoiseDistribution::Ball, Price::Approximate { delta, .. })
-            if !matches!(release.policy, Policy::Decaying { .. })
-                && delta > Delta::ZERO
-                && release.calibration == Calibration::Tight =>
+        Price::Approximate { delta, .. }
+            if !is_decaying && delta > Delta::ZERO && release.calibration == Calibration::Tight =>
         {
             Some(format!(
                 "Its noise is of pure differential privacy with epsilon = {epsilon} and makes no use of the delta."
             ))
         }
-        _ => None,
+        Price::Approximate { .. } | Price::Pure(_) | Price::Slots(_) => None,
     }
 }

@@ -9,6 +9,8 @@ use crate::config::file;
 use crate::config::settings::{
     Calibration, Function, NoiseKind, Payment, PrivateBandwidths, PrivateOrder, Release, Selection, WindowKind,
 };
+use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::choice::Candidates;
 use crate::synopsis::description::Smoothness;
 use crate::window::{Axis, Label};
 
@@ -40,6 +42,29 @@ pub struct ReleaseDraft {
 }
 
 impl ReleaseDraft {
+    /// The prices of the private choices of a window.
+    pub fn choice_prices(&self) -> impl Iterator<Item = Epsilon> {
+        let bandwidths = self.private_bandwidths.as_ref().map(|choice| choice.get_ref().price);
+        bandwidths.into_iter().chain(self.private_order.as_ref().map(|choice| choice.get_ref().price))
+    }
+
+    /// Where a private choice of its windows is written.
+    pub fn choice_place(&self) -> Option<Range<usize>> {
+        let bandwidths = self.private_bandwidths.as_ref().map(Spanned::span);
+        bandwidths.or_else(|| self.private_order.as_ref().map(Spanned::span))
+    }
+
+    /// Which bound the noise is calibrated to.
+    pub fn calibration(&self) -> Calibration {
+        self.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref())
+    }
+
+    /// Every function that a window can have.
+    pub fn functions(&self) -> Candidates<Function> {
+        let fixed = || Candidates::new(self.function.get_ref().clone(), Vec::new());
+        self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone())
+    }
+
     /// The release, all rules kept.
     pub fn finish(self, window_kind: WindowKind) -> Release {
         let draft = self;

@@ -9,7 +9,6 @@ use crate::config::read::private_order::{self, LARGEST_ORDER};
 use crate::config::select;
 use crate::config::settings::{Coordinates, NoiseKind, Payment, PrivateOrder};
 use crate::config::text::{Checked, Document, Field, values};
-use crate::mechanism::NoiseDistribution;
 
 /// What is asked for; where there is nothing, it is to be chosen.
 pub struct NoiseRequest {
@@ -155,7 +154,7 @@ fn pays_for(
     kind: NoiseKind,
     payment: Option<&Payment>,
 ) -> Checked<()> {
-    if kind.law() != NoiseDistribution::DiscreteGaussian || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
+    if kind.is_pure() || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
         return Ok(());
     }
     let hint =

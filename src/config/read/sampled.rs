@@ -164,9 +164,7 @@ pub fn study(
             format!("a sampled sensitivity is for a pure budget, and [privacy] speaks of {}", privacy.definition);
         return Err(document.fault(place, what, "give [privacy] `epsilon` alone, or leave out [release.sampled]"));
     }
-    let choices =
-        [draft.private_order.as_ref().map(Spanned::span), draft.private_bandwidths.as_ref().map(Spanned::span)];
-    if let Some(choice) = choices.into_iter().flatten().next() {
+    if let Some(choice) = draft.choice_place() {
         let what = "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
         return Err(document.fault(choice, what, "leave out one of the two"));
     }

@@ -5,31 +5,26 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::config::file;
-use crate::config::targets::{
-    ReadTarget, TargetContext, bayes, density, expression, logistic, machine, moments, regression,
-};
+use crate::config::targets::{self, ReadTarget, TargetContext, with_targets};
 use crate::config::text::{Checked, Document, Field};
 
 /// Builds the function of one table, as often as it is tried.
 pub type Reader = Box<dyn Fn(&mut Document<'_>, &TargetContext<'_>) -> Checked<Spanned<ReadTarget>>>;
 
-/// Every target: the name of its table, and what reads it where it is there.
-fn targets(release: &mut file::Release) -> [(&'static str, Option<Reader>); 7] {
-    [
-        ("density", reader(release.density.take(), density::read)),
-        ("regression", reader(release.regression.take(), regression::read)),
-        ("bayes", reader(release.bayes.take(), bayes::read)),
-        ("machine", reader(release.machine.take(), machine::read)),
-        ("logistic", reader(release.logistic.take(), logistic::read)),
-        ("expression", reader(release.expression.take(), expression::read)),
-        ("moments", reader(release.moments.take(), moments::read)),
-    ]
+macro_rules! targets {
+    ($($target:ident),*) => {
+        /// Every target: the name of its table, and what reads it where it is there.
+        fn targets(release: &mut file::Release) -> Vec<(&'static str, Option<Reader>)> {
+            vec![$((stringify!($target), reader(release.$target.take(), targets::$target::read))),*]
+        }
+    };
 }
+with_targets!(targets);
 
 /// What reads the only table there is.
 pub fn only(document: &mut Document<'_>, place: Range<usize>, release: &mut file::Release) -> Checked<Reader> {
     let targets = targets(release);
-    let known = targets.each_ref().map(|(name, _)| *name);
+    let known: Vec<&str> = targets.iter().map(|(name, _)| *name).collect();
     let (names, mut found): (Vec<&str>, Vec<Reader>) =
         targets.into_iter().filter_map(|(name, target)| Some((name, target?))).unzip();
     match (found.pop(), &names[..]) {

@@ -56,9 +56,7 @@ fn sums(
         let what = "is for sums over records: densities, moments and expressions";
         return Err(document.fault(written.span(), what, r#"take "tumbling", or { hopping = "24h" }"#));
     }
-    let choice =
-        [draft.private_bandwidths.as_ref().map(Spanned::span), draft.private_order.as_ref().map(Spanned::span)];
-    if let (true, Some(place)) = (is_sum, choice.into_iter().flatten().next()) {
+    if let (true, Some(place)) = (is_sum, draft.choice_place()) {
         let what = "is made for each window anew, and the windows of a sum have one function";
         return Err(document.fault(place, what, r#"leave it out, or take windows = "tumbling""#));
     }

@@ -19,4 +19,25 @@ pub struct Function {
     pub unit: f64,
     /// The natural value of zero grid units.
     pub offset: f64,
+    /// What `"auto"` judges a lattice by; none where nothing is known of what the function shows.
+    pub feature: Option<Feature>,
+}
+
+/// The finest feature that a function can show.
+#[derive(Clone, Debug)]
+pub struct Feature {
+    /// Its width along each axis, as a part of the domain.
+    pub widths: Vec<f64>,
+    pub height: Height,
+}
+
+/// The height of a feature.
+#[derive(Clone, Copy, Debug)]
+pub enum Height {
+    /// What half of the records add to a value where each has its largest effect.
+    HalfOfRecords,
+    /// In natural units, however many records there are.
+    Fixed(f64),
+    /// At most `limit`, in proportion to the part of the domain that records cover with a gap of `gap` each.
+    Covered { limit: f64, gap: f64 },
 }

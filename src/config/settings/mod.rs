@@ -23,7 +23,7 @@ pub use calibration::Calibration;
 pub use choice::{PrivateBandwidths, PrivateOrder};
 pub use endpoints::Input;
 pub use error::Error;
-pub use function::Function;
+pub use function::{Feature, Function, Height};
 pub use gaussian_limits::{DRAWN, FINEST, MOST_DRAWN, touched};
 pub use noise::{Coordinates, NoiseKind};
 pub use payment::Payment;

@@ -24,13 +24,20 @@ pub enum NoiseKind {
 }
 
 impl NoiseKind {
+    const ALL: [NoiseKind; 5] =
+        [NoiseKind::Laplace, NoiseKind::Cube, NoiseKind::Ball, NoiseKind::Gaussian, NoiseKind::GaussianProcess];
+
     /// Those that a price pays for.
     pub fn paid_with(payment: Option<&Payment>) -> Vec<NoiseKind> {
-        let pure = [NoiseKind::Laplace, NoiseKind::Cube, NoiseKind::Ball];
-        let gaussian = [NoiseKind::Gaussian, NoiseKind::GaussianProcess];
-        match payment {
-            Some(payment) if payment.pays_for_gaussian() => pure.into_iter().chain(gaussian).collect(),
-            _ => pure.to_vec(),
+        let pays_for_all = payment.is_some_and(|payment| payment.pays_for_gaussian());
+        NoiseKind::ALL.into_iter().filter(|kind| pays_for_all || kind.is_pure()).collect()
+    }
+
+    /// Whether it gives pure differential privacy.
+    pub fn is_pure(self) -> bool {
+        match self.law() {
+            NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => true,
+            NoiseDistribution::DiscreteGaussian => false,
         }
     }
 

@@ -35,7 +35,7 @@ impl Settings {
 
     /// What the windows of a release cost.
     pub fn price_schedule(&self, release: &Release) -> PriceSchedule {
-        let choices = release.price_of_choices(self.privacy.total);
+        let choices = release.choice_prices().fold(self.privacy.total.zero(), Price::with_pure);
         let over = match release.policy {
             Policy::Fixed(_) => None,
             policy => policy.lasts(self.privacy.limit(), None, |price| {
@@ -57,16 +57,5 @@ impl Settings {
     pub fn drawn_out(&self) -> Option<u64> {
         let values = self.releases.iter().map(|release| release.shape().values());
         (self.privacy.definition == Definition::Gaussian).then(|| MOST_DRAWN / touched(&self.privacy, values))
-    }
-}
-
-impl Release {
-    /// What of a price pays for private choices, in the kind of `total`.
-    fn price_of_choices(&self, total: Price) -> Price {
-        let choices = [
-            self.private_bandwidths.as_ref().map(|choice| choice.price),
-            self.private_order.as_ref().map(|choice| choice.price),
-        ];
-        choices.into_iter().flatten().fold(total.zero(), Price::with_pure)
     }
 }

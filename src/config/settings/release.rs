@@ -8,6 +8,7 @@ use crate::config::settings::noise::NoiseKind;
 use crate::config::settings::payment::Payment;
 use crate::config::settings::selection::Selection;
 use crate::config::settings::windowing::WindowKind;
+use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
 use crate::synopsis::description::Smoothness;
@@ -58,13 +59,15 @@ impl Release {
         self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.candidates.clone())
     }
 
+    /// The prices of the private choices of a window.
+    pub fn choice_prices(&self) -> impl Iterator<Item = Epsilon> {
+        let bandwidths = self.private_bandwidths.as_ref().map(|choice| choice.price);
+        bandwidths.into_iter().chain(self.private_order.as_ref().map(|choice| choice.price))
+    }
+
     /// What the first window costs: the function, and every choice.
     pub fn window_price(&self) -> Price {
-        let choices = [
-            self.private_bandwidths.as_ref().map(|choice| choice.price),
-            self.private_order.as_ref().map(|choice| choice.price),
-        ];
-        choices.into_iter().flatten().fold(self.payment.price(), Price::with_pure)
+        self.choice_prices().fold(self.payment.price(), Price::with_pure)
     }
 
     /// Every order that a window can have.

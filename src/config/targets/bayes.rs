@@ -5,8 +5,9 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::config::settings::{Feature, Height};
 use crate::config::targets::context::{ReadTarget, TargetContext, built, class};
-use crate::config::targets::lengths::{in_unit_cube, per_axis};
+use crate::config::targets::lengths::per_axis;
 use crate::config::targets::wording::score;
 use crate::config::text::{Checked, Document, Field, Key};
 use crate::synopsis::description::Method;
@@ -38,18 +39,20 @@ pub fn read(
     written: Table,
 ) -> Checked<ReadTarget> {
     let label = class(document, context, place);
-    let (target, method) = match (written.bandwidths, written.min_deviations) {
+    let (target, method, widths) = match (written.bandwidths, written.min_deviations) {
         (bandwidths @ Some(_), None) => {
             let bandwidths = per_axis(document, context, place, "bandwidths", bandwidths)?;
-            let target = KernelBayes::new(&in_unit_cube(&bandwidths, context), context.degree(document, place)?);
+            let widths = context.parts(bandwidths.get_ref());
+            let target = KernelBayes::new(&widths, context.degree(document, place)?);
             let target = built(document, &bandwidths.span(), target)?;
-            (target, Method::KernelBayes { bandwidths: bandwidths.into_inner() })
+            (target, Method::KernelBayes { bandwidths: bandwidths.into_inner() }, widths)
         }
         (None, deviations @ Some(_)) => {
             let deviations = per_axis(document, context, place, "min_deviations", deviations)?;
-            let target = GaussianBayes::new(&in_unit_cube(&deviations, context), context.degree(document, place)?);
+            let widths = context.parts(deviations.get_ref());
+            let target = GaussianBayes::new(&widths, context.degree(document, place)?);
             let target = built(document, &deviations.span(), target)?;
-            (target, Method::GaussianBayes { min_deviations: deviations.into_inner() })
+            (target, Method::GaussianBayes { min_deviations: deviations.into_inner() }, widths)
         }
         (both, _) => {
             let keys = ["bandwidths", "min_deviations"];
@@ -59,5 +62,6 @@ pub fn read(
     let (column, above) = label?;
     let unit = target.unit() / context.volume();
     let quantity = format!("records per unit of {}", context.per());
-    Ok(score(column, above, method, target, unit, quantity).into())
+    let feature = Feature { widths, height: Height::HalfOfRecords };
+    Ok(score(column, above, method, target, unit, quantity, feature).into())
 }

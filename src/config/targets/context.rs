@@ -50,6 +50,11 @@ impl TargetContext<'_> {
         self.axes.iter().map(|axis| axis.max - axis.min)
     }
 
+    /// Lengths along the axes, as parts of the domain.
+    pub fn parts(&self, lengths: &[f64]) -> Vec<f64> {
+        lengths.iter().zip(self.widths()).map(|(length, width)| length / width).collect()
+    }
+
     pub fn volume(&self) -> f64 {
         self.widths().product()
     }

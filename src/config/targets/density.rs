@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use crate::config::settings::Coordinates;
 use crate::config::targets::context::{ReadTarget, TargetContext, built};
-use crate::config::targets::lengths::{in_unit_cube, per_axis};
+use crate::config::targets::lengths::per_axis;
 use crate::config::targets::private_bandwidths;
 use crate::config::targets::wording::intensity;
 use crate::config::text::{Checked, Document, Field, Key};
@@ -69,7 +69,7 @@ pub fn read(
     let (target, kernel) = match (written.bandwidths, written.covariance) {
         (bandwidths, None) => {
             let bandwidths = per_axis(document, context, place, "bandwidths", bandwidths)?;
-            let in_cube = in_unit_cube(&bandwidths, context);
+            let in_cube = context.parts(bandwidths.get_ref());
             let place = bandwidths.span();
             let target = match context.on {
                 Coordinates::Lattice { degree } => built(document, &place, Density::new(&in_cube, degree))?,

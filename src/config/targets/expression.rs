@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::config::settings::Function;
+use crate::config::settings::{Feature, Function, Height};
 use crate::config::targets::context::{Labelled, ReadTarget, TargetContext, built};
 use crate::config::text::{Checked, Document, Field, Key, values};
 use crate::synopsis::description::{self, Clip};
@@ -66,6 +66,8 @@ pub fn read(
         about: description::Target::Sum(description::Sum { expression: text, clip }),
         unit: target.unit(),
         offset: 0.0,
+        // Nothing is known of its shape: a bump half the domain wide.
+        feature: Some(Feature { widths: vec![0.25; context.axes.len()], height: Height::HalfOfRecords }),
         target,
     }
     .into())

@@ -43,7 +43,3 @@ pub fn lengths(
     }
     Ok(Spanned::new(list_place, lengths.into_iter().collect::<Checked<_>>()?))
 }
-
-pub fn in_unit_cube(lengths: &Spanned<Vec<f64>>, context: &TargetContext<'_>) -> Vec<f64> {
-    lengths.get_ref().iter().zip(context.widths()).map(|(length, width)| length / width).collect()
-}

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
-use crate::config::settings::Function;
+use crate::config::settings::{Feature, Function, Height};
 use crate::config::targets::context::{ReadTarget, TargetContext, built, class};
 use crate::config::targets::wording::score;
 use crate::config::text::{Checked, Document, Field, Key, values};
@@ -51,8 +51,9 @@ pub fn read(
     let target = built(document, place, Logistic::new(context.axes.len(), c, max_records, score_of))?;
     let method = Method::Logistic { c, max_records };
     let unit = target.unit();
+    let feature = |height| Feature { widths: vec![0.5; context.axes.len()], height: Height::Fixed(height) };
     if is_linear {
-        return Ok(score(column, above, method, target, unit, "of the score".to_owned()).into());
+        return Ok(score(column, above, method, target, unit, "of the score".to_owned(), feature(1.0)).into());
     }
     let likely = format!("the probability that {column} > {above}");
     Ok(Function {
@@ -61,6 +62,7 @@ pub fn read(
         quantity: "of the probability".to_owned(),
         unit,
         offset: 0.0,
+        feature: Some(feature(0.5)),
         target,
     }
     .into())

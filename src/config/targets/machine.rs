@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::config::settings::Coordinates;
+use crate::config::settings::{Coordinates, Feature, Height};
 use crate::config::targets::context::{ReadTarget, TargetContext, built, class, number};
 use crate::config::targets::wording::{expected_number, score};
 use crate::config::text::{Checked, Document, Field, Key, values};
@@ -99,11 +99,18 @@ pub fn read(
         Coordinates::Points { most } => built(document, place, KernelMachine::new(settings(1), most as usize))?,
     };
     let method = Method::KernelMachine { loss, kernel, c, max_records: records, landmarks };
+    // However many records there are, what is expected of a label stays within its bounds and can go from one end to the other;
+    // a score is about 1.
+    let width = match kernel {
+        Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } => bandwidth.min(0.5),
+        Kernel::Polynomial { .. } | Kernel::Linear => 0.5,
+    };
+    let feature = |height| Feature { widths: vec![width; dimensions], height: Height::Fixed(height) };
     let function = match label {
-        Ok(bounds) => expected_number(context, column, bounds, method, target),
+        Ok(bounds) => expected_number(context, column, bounds, method, target, feature(bounds.max - bounds.min)),
         Err(above) => {
             let unit = target.unit();
-            score(column, above, method, target, unit, "of the score".to_owned())
+            score(column, above, method, target, unit, "of the score".to_owned(), feature(1.0))
         }
     };
     Ok(function.into())

@@ -19,6 +19,18 @@ pub use private_bandwidths::several;
 
 use crate::config::text::Key;
 
-/// The keys of every table.
-pub const KEYS: &[&[Key]] =
-    &[density::KEYS, regression::KEYS, bayes::KEYS, machine::KEYS, logistic::KEYS, expression::KEYS, moments::KEYS];
+/// Gives the names of all targets to the macro `$list`. A name is that of the table in `[release]`, and of the module here.
+macro_rules! with_targets {
+    ($list:ident) => {
+        $list! { density, regression, bayes, machine, logistic, expression, moments }
+    };
+}
+pub(crate) use with_targets;
+
+macro_rules! keys {
+    ($($target:ident),*) => {
+        /// The keys of every table.
+        pub const KEYS: &[&[Key]] = &[$($target::KEYS),*];
+    };
+}
+with_targets!(keys);

@@ -67,6 +67,7 @@ pub fn read(
         about: description::Target::Moments(description::Moments { frequencies }),
         unit: target.unit(),
         offset: 0.0,
+        feature: None,
         target,
     }
     .into())

@@ -38,8 +38,7 @@ pub fn read(
     let lengths: Vec<_> =
         candidates.into_inner().into_iter().map(|list| lengths::lengths(document, context, list)).collect();
     let lengths: Vec<Vec<f64>> = lengths.into_iter().map(|list| Ok(list?.into_inner())).collect::<Checked<_>>()?;
-    let in_cube: Vec<Vec<f64>> =
-        lengths.iter().map(|list| list.iter().zip(context.widths()).map(|(b, width)| b / width).collect()).collect();
+    let in_cube: Vec<Vec<f64>> = lengths.iter().map(|list| context.parts(list)).collect();
     let Coordinates::Lattice { degree } = context.on else {
         let what = "choose among several kernels, and kernel points come from one";
         return Err(document.fault(place, what, "give `bandwidths`, or take noise = \"laplace\" or \"cube\""));

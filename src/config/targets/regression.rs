@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
+use crate::config::settings::{Feature, Height};
 use crate::config::targets::context::{ReadTarget, TargetContext, built, number};
 use crate::config::targets::wording::expected_number;
 use crate::config::text::{Checked, Document, Field, Key, values};
@@ -45,5 +46,8 @@ pub fn read(
     let target = Regression::new(bandwidth / width, context.degree(document, place)?, gap / width, max_records);
     let target = built(document, place, target)?;
     let method = Method::PriestleyChao { bandwidth, gap, max_records };
-    Ok(expected_number(context, column, bounds, method, target).into())
+    // Gaps that count share out the domain: a label's effect is bounded by the label, not by the records.
+    let height = Height::Covered { limit: (bounds.max - bounds.min) / 2.0, gap: gap / width };
+    let feature = Feature { widths: vec![bandwidth / width], height };
+    Ok(expected_number(context, column, bounds, method, target, feature).into())
 }

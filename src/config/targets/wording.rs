@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::config::settings::Function;
+use crate::config::settings::{Feature, Function, Height};
 use crate::config::targets::context::TargetContext;
 use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothing};
 use crate::targets::Target;
@@ -15,6 +15,7 @@ pub fn expected_number(
     bounds: &Axis,
     method: Method,
     target: Arc<dyn Target>,
+    feature: Feature,
 ) -> Function {
     let (middle, half) = ((bounds.min + bounds.max) / 2.0, (bounds.max - bounds.min) / 2.0);
     let about = Regression { label: column.to_owned(), min: bounds.min, max: bounds.max, method };
@@ -24,6 +25,7 @@ pub fn expected_number(
         quantity: format!("of {column}"),
         unit: target.unit() * half,
         offset: middle,
+        feature: Some(feature),
         target,
     }
 }
@@ -35,6 +37,7 @@ pub fn score(
     target: Arc<dyn Target>,
     unit: f64,
     quantity: String,
+    feature: Feature,
 ) -> Function {
     Function {
         about: description::Target::Classifier(Classifier { label: column.to_owned(), above, method }),
@@ -42,6 +45,7 @@ pub fn score(
         quantity,
         unit,
         offset: 0.0,
+        feature: Some(feature),
         target,
     }
 }
@@ -49,12 +53,20 @@ pub fn score(
 /// A kernel density, in records per unit of its axes.
 pub fn intensity(context: &TargetContext<'_>, target: Arc<dyn Target>, kernel: Smoothing) -> Function {
     let per = context.per();
+    let widths = match &kernel {
+        Smoothing::Bandwidths(bandwidths) => context.parts(bandwidths),
+        Smoothing::Covariance(rows) => {
+            let variances = rows.iter().enumerate().filter_map(|(i, row)| row.get(i));
+            context.parts(&variances.map(|variance| variance.sqrt()).collect::<Vec<f64>>())
+        }
+    };
     Function {
         about: description::Target::Density(description::Density { kernel, divide_by: None }),
         meaning: format!("records per unit of {per}; divide by the released mass for a density"),
         quantity: format!("records per unit of {per}"),
         unit: target.unit() / context.volume(),
         offset: 0.0,
+        feature: Some(Feature { widths, height: Height::HalfOfRecords }),
         target,
     }
 }

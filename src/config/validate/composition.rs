@@ -1,15 +1,11 @@
 //! What a composition takes for granted of every release.
 
-use toml::Spanned;
-
 use crate::accountant::gaussian::Drawn;
 use crate::accountant::plan::{self, Class};
 use crate::accountant::policy::Policy;
 use crate::config::file;
 use crate::config::read::draft::ReleaseDraft;
-use crate::config::settings::{
-    Calibration, FINEST, Function, MOST_DRAWN, Period, Privacy, Release, Unit, most_blocks, touched,
-};
+use crate::config::settings::{FINEST, Function, MOST_DRAWN, Period, Privacy, Release, Unit, most_blocks, touched};
 use crate::config::text::{Checked, Document};
 use crate::mechanism::calibrate::Scale;
 use crate::mechanism::price::Price;
@@ -40,9 +36,7 @@ fn all_gaussian(
     grid: Option<Grid>,
 ) -> Checked<()> {
     for draft in drafts {
-        let choice =
-            [draft.private_bandwidths.as_ref().map(Spanned::span), draft.private_order.as_ref().map(Spanned::span)];
-        if let Some(place) = choice.into_iter().flatten().next() {
+        if let Some(place) = draft.choice_place() {
             let what = "is no Gaussian noise, and composition = \"gaussian\" is for that alone";
             return Err(document.fault(place, what, r#"leave it out, or take composition = "concentrated""#));
         }
@@ -102,28 +96,27 @@ fn as_declared(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Release
 /// What one window releases, as a plan declares it.
 fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
     let own = draft.payment.get_ref().own();
-    let choices = [
-        draft.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
-        draft.private_order.as_ref().map(|choice| choice.get_ref().price),
-    ];
     let target = &*draft.function.get_ref().target;
     let finest = mechanisms(privacy, draft).iter().map(Mechanism::scale).min();
-    let noise = match (own, finest, draft.noise.law()) {
-        (Price::Concentrated(rho), Some(sigma), NoiseDistribution::DiscreteGaussian) => {
-            let values = privacy.touched(target.shape().values()) as u64;
-            Class::Gaussian { rho, drawn: Drawn { values, sigma } }
-        }
+    let noise = match draft.noise.law() {
+        NoiseDistribution::DiscreteGaussian => match (own, finest) {
+            (Price::Concentrated(rho), Some(sigma)) => {
+                let values = privacy.touched(target.shape().values()) as u64;
+                Class::Gaussian { rho, drawn: Drawn { values, sigma } }
+            }
+            _ => Class::Pure(own.pure()),
+        },
         // What is bought with a rho has more than the epsilon that any pure mechanism has for it.
-        (_, _, NoiseDistribution::DiscreteLaplace) => worst_laplace(privacy, draft).unwrap_or(Class::Pure(own.pure())),
-        _ => Class::Pure(own.pure()),
+        NoiseDistribution::DiscreteLaplace => worst_laplace(privacy, draft).unwrap_or(Class::Pure(own.pure())),
+        NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => Class::Pure(own.pure()),
     };
-    choices.into_iter().flatten().map(Class::Pure).chain([noise]).map(|class| (class, 1)).collect()
+    draft.choice_prices().map(Class::Pure).chain([noise]).map(|class| (class, 1)).collect()
 }
 
 /// The Laplace noise that loses most, of those of every function that a window can have: where the change is the largest part
 /// of the scale.
 fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
-    let calibration = draft.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+    let calibration = draft.calibration();
     let price = draft.payment.get_ref().own();
     let of = |function: &Function| {
         let target = &*function.target;
@@ -131,7 +124,7 @@ fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
         let noise = calibration.mechanism(target, NoiseDistribution::DiscreteLaplace, privacy, price).ok()?;
         Some((change, noise.scale()))
     };
-    let all = functions(draft).into_iter().map(of).collect::<Option<Vec<_>>>()?;
+    let all = draft.functions().iter().map(of).collect::<Option<Vec<_>>>()?;
     let (change, scale) = all.into_iter().max_by(|(one, its), (other, others)| {
         let product = |change: Sensitivity, scale: Scale| u128::from(change.0) * u128::from(scale.units());
         product(*one, *others).cmp(&product(*other, *its))
@@ -139,22 +132,12 @@ fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
     Some(Class::Laplace { change, scale })
 }
 
-/// Every function that a window can have.
-fn functions(draft: &ReleaseDraft) -> Vec<&Function> {
-    match &draft.private_bandwidths {
-        Some(choice) => choice.get_ref().candidates.iter().collect(),
-        None => vec![draft.function.get_ref()],
-    }
-}
-
 /// The noise of every function that a window can have, in its first window.
 fn mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
-    let calibration = draft.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+    let calibration = draft.calibration();
     let (law, price) = (draft.noise.law(), draft.payment.get_ref().own());
-    functions(draft)
-        .into_iter()
-        .filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok())
-        .collect()
+    let functions = draft.functions();
+    functions.iter().filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok()).collect()
 }
 
 /// In a plan the first release has the window, and the others go with it.

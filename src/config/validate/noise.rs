@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::config::read::draft::ReleaseDraft;
 use crate::config::settings::{Calibration, Function, Privacy, Protected, Settings};
 use crate::config::text::{Checked, Document};
-use crate::mechanism::choice::Candidates;
 use crate::targets::Sensitivity;
 
 /// Noise for this price exists, so that no window can fail for want of it.
@@ -16,14 +15,11 @@ pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Re
     {
         document.fault(choice.span(), error.to_string(), "");
     }
-    let fixed = || Candidates::new(release.function.get_ref().clone(), Vec::new());
-    let functions =
-        release.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone());
-    for function in functions.iter() {
+    for function in release.functions().iter() {
         if sensitivity(document, function, privacy, release).is_err() {
             return;
         }
-        let calibration = release.calibration.as_ref().map_or(Calibration::Tight, |written| *written.get_ref());
+        let calibration = release.calibration();
         let price = release.payment.get_ref().own();
         let noise = match calibration.mechanism(&*function.target, release.noise.law(), privacy, price) {
             Ok(noise) => noise,

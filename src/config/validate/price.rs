@@ -27,12 +27,8 @@ fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Rele
 
 fn can_pay(document: &mut Document<'_>, privacy: &Privacy, before: Price, release: &ReleaseDraft) -> Option<Price> {
     let (total, limit) = (privacy.total, privacy.limit());
-    let choices = [
-        release.private_bandwidths.as_ref().map(|choice| choice.get_ref().price),
-        release.private_order.as_ref().map(|choice| choice.get_ref().price),
-    ];
     let own = release.payment.get_ref().price();
-    let price = choices.into_iter().flatten().fold(own, Price::with_pure);
+    let price = release.choice_prices().fold(own, Price::with_pure);
     let sum = before.checked_add(price);
     if sum.is_none_or(|sum| !sum.is_within(limit)) {
         let keys = match total {
