@@ -69,6 +69,8 @@ pub fn work(
     if let Some(address) = settings.serve {
         let listener =
             serve::listen(address, "serve.listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
+        // Port 0 stands for any that is free.
+        let address = listener.local_addr().unwrap_or(address);
         runtime.spawn(serve::probes::serve(listener, metrics.clone(), health.clone()));
         info!("serving http://{address}/metrics, /healthz and /readyz");
     }

@@ -2,14 +2,14 @@
 
 use std::env;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+use super::http::get;
 
 /// The folder of promtool and prometheus; without them a test is skipped, but never in CI.
 pub fn tools() -> Option<PathBuf> {
@@ -39,34 +39,8 @@ impl Drop for Process {
 
 pub fn start(command: &mut Command, log: &Path) -> Process {
     let log = fs::File::create(log).expect("a log");
-    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    let command = command.stdin(Stdio::null()).stdout(log.try_clone().expect("a copy")).stderr(log);
     Process(command.spawn().expect("it starts"))
-}
-
-pub fn free_address() -> String {
-    TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").to_string()
-}
-
-/// The text of an answer; none where nobody listens.
-pub fn get(address: &str, path: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
-    // 1.0, so that no answer comes in pieces.
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())
-}
-
-pub fn wait_for<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(90);
-    loop {
-        if let Some(found) = found() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{what} did not come");
-        thread::sleep(Duration::from_millis(200));
-    }
 }
 
 /// What Prometheus answers; it must take the question.

@@ -19,10 +19,7 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedPr
 use rdkafka::{Offset, TopicPartitionList};
 use tempfile::TempDir;
 
-use super::kafka;
-
-/// Where the windows of a scene begin.
-pub const ORIGIN: &str = "2025-01-01T00:00:00Z";
+use super::{PATIENCE, kafka, wait_for};
 
 pub struct Scene {
     pub servers: String,
@@ -30,7 +27,13 @@ pub struct Scene {
     pub input: String,
     pub output: String,
     pub witness: String,
+    pub origin: Timestamp,
+    /// How long a window is.
+    length: Duration,
+    /// Windows that are over.
     windows: u32,
+    /// Whether another window comes that is not over when the test is.
+    is_live: bool,
 }
 
 /// A record of a scene, in the order of its topic.
@@ -42,15 +45,29 @@ pub struct Row {
 }
 
 impl Scene {
-    /// `windows` of one minute from [`ORIGIN`], keys `a` and `b`, an input of two partitions.
+    /// `windows` of one minute from 2025 on, keys `a` and `b`, an input of two partitions. The worker ends after them.
     pub fn new(servers: &str, windows: u32) -> Self {
+        let origin = Timestamp::parse("2025-01-01T00:00:00Z").expect("a time");
+        Scene::with(servers, origin, Duration::from_secs(60), windows, false)
+    }
+
+    /// `windows` of a day that are over, and one that begins at `today`: the worker waits for its end.
+    pub fn live(servers: &str, today: Timestamp, windows: u32) -> Self {
+        let day = Duration::from_secs(24 * 3600);
+        Scene::with(servers, today.minus(windows * day), day, windows, true)
+    }
+
+    fn with(servers: &str, origin: Timestamp, length: Duration, windows: u32, is_live: bool) -> Self {
         let scene = Scene {
             servers: servers.to_owned(),
             folder: tempfile::tempdir().expect("a temporary folder"),
             input: kafka::fresh_input(servers, 2),
             output: kafka::fresh_name("output"),
             witness: kafka::fresh_name("witness"),
+            origin,
+            length,
             windows,
+            is_live,
         };
         fs::write(scene.configuration(), scene.text()).expect("the configuration is written");
         scene
@@ -64,13 +81,13 @@ impl Scene {
         self.folder.path().join("ledger")
     }
 
-    pub fn end(&self) -> Timestamp {
-        let origin = Timestamp::parse(ORIGIN).expect("a time");
-        origin.plus(Duration::from_secs(60 * u64::from(self.windows)))
+    /// The start of a window.
+    pub fn start_of(&self, window: u32) -> Timestamp {
+        self.origin.plus(window * self.length)
     }
 
-    pub fn text(&self) -> String {
-        let Scene { servers, input, output, witness, .. } = self;
+    fn text(&self) -> String {
+        let Scene { servers, input, output, witness, origin, .. } = self;
         format!(
             r#"
 pipeline = "scene"
@@ -85,8 +102,8 @@ topic = "{input}"
 clock_slack = "200ms"
 
 [windows]
-origin = "{ORIGIN}"
-length = "1m"
+origin = "{origin}"
+length = "{length}s"
 end = "{end}"
 grace = "1s"
 ahead = "1s"
@@ -116,7 +133,8 @@ witness_min_insync_replicas = 1
 path = "{ledger}"
 keep_published = "1h"
 "#,
-            end = self.end(),
+            length = self.length.as_secs(),
+            end = self.start_of(self.windows + u32::from(self.is_live)),
             ledger = self.ledger().display(),
         )
     }
@@ -145,7 +163,7 @@ keep_published = "1h"
     /// A ledger for history: from the origin, taking what is sent within `wait` from now.
     pub fn begin(&self, wait: Duration) {
         let until = Timestamp::now().plus(wait).to_string();
-        let made = self.ledger_command(&["init", "--from", ORIGIN, "--backfill-until", &until]);
+        let made = self.ledger_command(&["init", "--from", &self.origin.to_string(), "--backfill-until", &until]);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
@@ -165,6 +183,16 @@ keep_published = "1h"
         fs::read_to_string(self.log()).unwrap_or_default()
     }
 
+    /// Looks again until `found` finds something.
+    pub fn wait_for<T>(&self, what: &str, found: impl FnMut() -> Option<T>) -> T {
+        wait_for(what, || self.read_log(), found)
+    }
+
+    /// Waits until the log says `words`.
+    pub fn wait_log(&self, words: &str) {
+        self.wait_for(words, || self.read_log().contains(words).then_some(()));
+    }
+
     /// Sends `rows`, a thousand a message, in turn to both partitions. Returns once the broker has them.
     pub fn send(&self, rows: &[Row]) {
         let producer = self.producer(&[("enable.idempotence", "true")]);
@@ -174,7 +202,7 @@ keep_published = "1h"
             let record = BaseRecord::<(), _>::to(&self.input).partition(partition).payload(&payload);
             producer.send(record).map_err(|(error, _)| error).expect("it is queued");
         }
-        producer.flush(Duration::from_secs(30)).expect("the broker takes it");
+        producer.flush(PATIENCE).expect("the broker takes it");
     }
 
     pub fn producer(&self, settings: &[(&str, &str)]) -> ThreadedProducer<DefaultProducerContext> {
@@ -188,8 +216,7 @@ keep_published = "1h"
     /// Random records over the whole grid.
     pub fn rows(&self, count: usize, seed: u64) -> Vec<Row> {
         let mut random = ChaCha20Rng::seed_from_u64(seed);
-        let origin = Timestamp::parse(ORIGIN).expect("a time").micros();
-        let end = self.end().micros();
+        let (origin, end) = (self.origin.micros(), self.start_of(self.windows).micros());
         (0..count)
             .map(|_| Row {
                 micros: random.random_range(origin..end),
@@ -204,15 +231,27 @@ keep_published = "1h"
         read_topic(&self.servers, &self.output)
     }
 
-    /// Checks what must hold whatever happened: one version of each window and key, none missing, all in the ledger.
-    pub fn assert_whole(&self) {
-        let mut versions: BTreeMap<(Timestamp, String), BTreeSet<Vec<u8>>> = BTreeMap::new();
+    /// The versions of each window and key on the output.
+    fn versions(&self) -> BTreeMap<(Timestamp, String), BTreeSet<Vec<u8>>> {
+        let mut versions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
         for published in self.published() {
             let synopsis = Synopsis::open(&published.payload).expect("a synopsis");
             let description = synopsis.description();
             let place = (description.window.start, description.key.clone().expect("a key"));
             versions.entry(place).or_default().insert(published.payload);
         }
+        versions
+    }
+
+    /// Waits until every window that is over is on the output.
+    pub fn wait_published(&self) {
+        let is_all = || self.versions().len() == 2 * self.windows as usize;
+        self.wait_for("every window", || is_all().then_some(()));
+    }
+
+    /// Checks what must hold whatever happened: one version of each window and key, none missing, all in the ledger.
+    pub fn assert_whole(&self) {
+        let versions = self.versions();
         assert_eq!(versions.len(), 2 * self.windows as usize, "no window is missing, none is too many");
         for (place, versions) in &versions {
             assert_eq!(versions.len(), 1, "{place:?} was drawn twice");
@@ -254,17 +293,16 @@ pub fn read_topic(servers: &str, topic: &str) -> Vec<Published> {
         .set("isolation.level", "read_uncommitted")
         .create()
         .expect("a consumer");
-    let metadata = consumer.fetch_metadata(Some(topic), Duration::from_secs(10)).expect("metadata");
+    let metadata = consumer.fetch_metadata(Some(topic), PATIENCE).expect("metadata");
     let mut published = Vec::new();
     for partition in metadata.topics()[0].partitions() {
-        let (low, high) =
-            consumer.fetch_watermarks(topic, partition.id(), Duration::from_secs(10)).expect("watermarks");
+        let (low, high) = consumer.fetch_watermarks(topic, partition.id(), PATIENCE).expect("watermarks");
         let mut list = TopicPartitionList::new();
         list.add_partition_offset(topic, partition.id(), Offset::Offset(low)).expect("a partition");
         consumer.assign(&list).expect("assigned");
         let mut next = low;
         while next < high {
-            let message = consumer.poll(Duration::from_secs(10)).expect("in time").expect("no error");
+            let message = consumer.poll(PATIENCE).expect("in time").expect("no error");
             next = message.offset() + 1;
             let headers = message.headers().map(|headers| {
                 let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();

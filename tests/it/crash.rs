@@ -180,19 +180,32 @@ fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
     let mut rows = Vec::new();
     let mut killed = 0;
     for round in 0..kills {
+        let before = scene.read_log().len();
         let mut worker = scene.start();
-        thread::sleep(Duration::from_millis(random.random_range(100..900)));
-        let ended = worker.try_wait().expect("it can be asked");
+        // A third while they start; the others at work, which on a slow machine comes late.
+        let mut ended = None;
+        if round % 3 > 0 {
+            scene.wait_for("a window", || {
+                ended = worker.try_wait().expect("it can be asked");
+                let is_at_work = scene.read_log()[before..].contains("window released");
+                (is_at_work || ended.is_some()).then_some(())
+            });
+        }
+        thread::sleep(Duration::from_millis(random.random_range(0..200)));
+        ended = worker.try_wait().expect("it can be asked");
         assert!(ended.is_none_or(|status| status.success()), "{}", scene.read_log());
-        killed += u32::from(ended.is_none());
         worker.kill().expect("it is killed");
         worker.wait().expect("it ended");
+        if ended.is_some() {
+            break;
+        }
+        killed += 1;
         if round % 5 == 0 {
             rows = grown(&scene, &rows);
         }
     }
     println!("killed {killed} of {kills} times while it worked, {} rows in the ledger then", rows.len());
-    assert!(killed > kills / 2, "most kills hit a worker at work");
+    assert!(killed > kills / 4, "a worker at work is killed, again and again");
     assert!(scene.start().wait().expect("it ends").success(), "{}", scene.read_log());
     scene.assert_whole();
 }

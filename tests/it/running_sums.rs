@@ -6,8 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow::ipc::writer::StreamWriter;
@@ -16,6 +14,8 @@ use bernstream::config::Settings;
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::WindowKind;
+
+use crate::harness::wait_for;
 
 const HOUR: i64 = 3_600_000_000;
 
@@ -101,6 +101,11 @@ impl Place {
             .collect()
     }
 
+    /// How much is on the output of a release.
+    fn count(&self, release: &str) -> usize {
+        fs::read_dir(self.path("out").join("p").join(release)).map_or(0, Iterator::count)
+    }
+
     fn verify(&self) -> String {
         let words: Vec<String> =
             [vec!["ledger", "verify", "c.toml"], vec!["ledger", "verify", "--output-only", "c.toml"]]
@@ -176,8 +181,13 @@ fn a_killed_worker_never_draws_a_step_twice() {
     let mut kills = 0;
     loop {
         let mut child = place.command(&["run", "c.toml"]).stderr(std::process::Stdio::null()).spawn().unwrap();
-        thread::sleep(Duration::from_millis(150 + 40 * kills));
-        if let Some(status) = child.try_wait().unwrap() {
+        // Once it has published some more, or is done.
+        let before = place.count("so-far");
+        let ended = wait_for("a synopsis", String::new, || {
+            let ended = child.try_wait().unwrap();
+            (ended.is_some() || place.count("so-far") > before + kills).then_some(ended)
+        });
+        if let Some(status) = ended {
             assert!(status.success());
             break;
         }

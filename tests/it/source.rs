@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
@@ -18,7 +19,7 @@ use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer as _, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
 
-use crate::harness::kafka;
+use crate::harness::{PATIENCE, kafka, wait_for};
 
 /// Columns of the messages that these tests send.
 fn columns() -> Columns {
@@ -72,25 +73,27 @@ fn send(producer: &Producer, topic: &str, partition: i32, payload: &[u8]) {
 fn send_values(servers: &str, topic: &str, partition: i32, values: &[f64]) {
     let producer = producer(servers, &[]);
     values.iter().for_each(|value| send(&producer, topic, partition, &message(&[*value])));
-    producer.flush(Duration::from_secs(10)).unwrap();
+    producer.flush(PATIENCE).unwrap();
 }
 
 /// Where the topic ends now.
 fn ends_now(source: &mut Kafka) -> Positions {
-    let cutoff = Timestamp::now();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        if let Some(ends) = source.ends(cutoff).unwrap() {
-            return ends;
-        }
-        assert!(Instant::now() < deadline, "the ends were never taken");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    ends_at(source, Timestamp::now())
+}
+
+/// Where the topic ends at `cutoff`, once that is known.
+fn ends_at(source: &mut Kafka, cutoff: Timestamp) -> Positions {
+    wait_for("the ends", String::new, || source.ends(cutoff).unwrap())
+}
+
+fn wait_for_partitions(servers: &str, topic: &str, count: usize) {
+    let topic = || topic::describe(&kafka::at(servers), topic).ok();
+    wait_for("the partitions", String::new, || topic().filter(|topic| topic.partitions.len() == count));
 }
 
 /// The next event that is not `Idle`.
 fn event(source: &mut Kafka, until: Option<&Positions>) -> Event {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     loop {
         match source.next(until, Duration::from_millis(100)).unwrap() {
             Event::Idle => assert!(Instant::now() < deadline, "nothing happened"),
@@ -105,7 +108,7 @@ fn values(batch: &Batch) -> Vec<f64> {
 
 /// Reads up to `ends`: partition, offset and values of each message.
 fn read_to(source: &mut Kafka, ends: &Positions) -> Vec<(i32, i64, Vec<f64>)> {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     let mut found = vec![];
     while !source.reached(ends).unwrap() {
         assert!(Instant::now() < deadline, "{ends:?} was not reached");
@@ -145,12 +148,12 @@ fn every_message_comes_once_and_in_order_of_its_partition() {
             let value = f64::from(step * 100 + number);
             send(&producer, &topic, (number % 7 % 3).min(2), &message(&[value]));
         }
-        producer.flush(Duration::from_secs(10)).unwrap();
+        producer.flush(PATIENCE).unwrap();
         let ends = ends_now(&mut source);
         for number in 0..10 {
             send(&producer, &topic, number % 3, &message(&[-1.0]));
         }
-        producer.flush(Duration::from_secs(10)).unwrap();
+        producer.flush(PATIENCE).unwrap();
         found.extend(read_to(&mut source, &ends));
         assert!(source.reached(&ends).unwrap());
     }
@@ -189,7 +192,7 @@ fn a_message_carries_the_time_at_which_the_broker_took_it() {
     old.send(BaseRecord::<(), _>::to(&topic).partition(0).payload(&message(&[1.0])).timestamp(1_000))
         .map_err(|(e, _)| e)
         .unwrap();
-    old.flush(Duration::from_secs(10)).unwrap();
+    old.flush(PATIENCE).unwrap();
     let after = Timestamp::now();
     let Event::Batch(batch) = event(&mut opened(params(&servers, &topic)), None) else { panic!("no batch") };
     let time = batch.message_time.unwrap();
@@ -201,15 +204,15 @@ fn an_open_transaction_is_waited_for_and_an_aborted_one_is_passed() {
     let Some(servers) = kafka::broker() else { return };
     let topic = kafka::fresh_input(&servers, 1);
     let name = kafka::fresh_name("transaction");
-    let transactional = producer(&servers, &[("transactional.id", &name), ("transaction.timeout.ms", "60000")]);
-    transactional.init_transactions(Duration::from_secs(20)).unwrap();
+    let transactional = producer(&servers, &[("transactional.id", &name), ("transaction.timeout.ms", "900000")]);
+    transactional.init_transactions(PATIENCE).unwrap();
     let mut source = opened(params(&servers, &topic));
 
     // Offsets: 0 plain, 1 in the transaction, 2 plain, 3 the mark of the commit.
     send_values(&servers, &topic, 0, &[0.0]);
     transactional.begin_transaction().unwrap();
     send(&transactional, &topic, 0, &message(&[1.0]));
-    transactional.flush(Duration::from_secs(10)).unwrap();
+    transactional.flush(PATIENCE).unwrap();
     send_values(&servers, &topic, 0, &[2.0]);
     let open = ends_now(&mut source);
     assert_eq!(open, positions([(0, 3)]), "the end counts what is not committed yet");
@@ -219,7 +222,7 @@ fn an_open_transaction_is_waited_for_and_an_aborted_one_is_passed() {
         assert!(matches!(source.next(Some(&open), Duration::from_millis(100)).unwrap(), Event::Idle));
         assert!(!source.reached(&open).unwrap(), "an open transaction is waited for");
     }
-    transactional.commit_transaction(Duration::from_secs(10)).unwrap();
+    transactional.commit_transaction(PATIENCE).unwrap();
     let found: Vec<_> = read_to(&mut source, &open).into_iter().flat_map(|(.., values)| values).collect();
     assert_eq!(found, [1.0, 2.0]);
 
@@ -230,8 +233,8 @@ fn an_open_transaction_is_waited_for_and_an_aborted_one_is_passed() {
     transactional.begin_transaction().unwrap();
     send(&transactional, &topic, 0, &message(&[3.0]));
     send(&transactional, &topic, 0, &message(&[4.0]));
-    transactional.flush(Duration::from_secs(10)).unwrap();
-    transactional.abort_transaction(Duration::from_secs(10)).unwrap();
+    transactional.flush(PATIENCE).unwrap();
+    transactional.abort_transaction(PATIENCE).unwrap();
     let aborted = ends_now(&mut source);
     assert_eq!(aborted, positions([(0, 7)]));
     assert_eq!(read_to(&mut source, &aborted), [], "the position passes what was aborted, unseen");
@@ -260,7 +263,7 @@ fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
     assert!(matches!(event(&mut source, None), Event::Batch(_)));
     let setting = AlterConfig::new(ResourceSpecifier::Topic(&changing)).set("message.timestamp.type", "CreateTime");
     administer(&servers, async |admin, options| admin.alter_configs([&setting], options).await);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + PATIENCE;
     let error = loop {
         send_values(&servers, &changing, 0, &[2.0]);
         match source.next(None, Duration::from_millis(100)) {
@@ -308,7 +311,7 @@ fn ends_name_a_new_partition_before_it_is_read() {
     administer(&servers, async |admin, options| {
         admin.create_partitions([&NewPartitions::new(&topic, 2)], options).await
     });
-    std::thread::sleep(Duration::from_millis(500));
+    wait_for_partitions(&servers, &topic, 2);
     let ends = ends_now(&mut source);
     assert_eq!(ends, positions([(0, 0), (1, 0)]));
     assert!(!source.reached(&ends).unwrap(), "a partition that is not read has not been read to its end");
@@ -323,12 +326,12 @@ fn a_topic_created_anew_stops_the_worker() {
     let ends = ends_now(&mut source);
     read_to(&mut source, &ends);
     administer(&servers, async |admin, options| admin.delete_topics(&[&topic], options).await);
-    std::thread::sleep(Duration::from_secs(1));
-    topic::create(&kafka::at(&servers), &topic, 1, 1, &[("message.timestamp.type", "LogAppendTime")]).unwrap();
+    let settings = [("message.timestamp.type", "LogAppendTime")];
+    wait_for("a new topic", String::new, || topic::create(&kafka::at(&servers), &topic, 1, 1, &settings).ok());
     // More than before, so that offsets alone would not tell.
     send_values(&servers, &topic, 0, &[10.0, 11.0, 12.0, 13.0, 14.0]);
 
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     let error = loop {
         match source.next(None, Duration::from_millis(100)) {
             Ok(_) => assert!(Instant::now() < deadline, "the new topic was never noticed"),
@@ -425,7 +428,7 @@ fn reading_stops_at_a_broken_message_and_goes_on_once_it_is_listed() {
     for value in 0..50 {
         send(&sender, &topic, 1, &message(&[f64::from(value)]));
     }
-    sender.flush(Duration::from_secs(10)).unwrap();
+    sender.flush(PATIENCE).unwrap();
 
     let mut source = opened(params(&servers, &topic));
     let ends = ends_now(&mut source);
@@ -475,7 +478,7 @@ fn messages_may_be_large_and_compressed_by_kafka() {
     for codec in ["none", "lz4", "zstd", "gzip", "snappy"] {
         let producer = producer(&servers, &[("compression.type", codec)]);
         send(&producer, &topic, 0, &message(&values));
-        producer.flush(Duration::from_secs(20)).unwrap();
+        producer.flush(PATIENCE).unwrap();
     }
     let mut source = opened(params(&servers, &topic));
     let ends = ends_now(&mut source);
@@ -484,24 +487,36 @@ fn messages_may_be_large_and_compressed_by_kafka() {
     assert!(found.iter().all(|(.., found)| *found == values));
 }
 
+/// The clock of the next test, in microseconds: it goes on when the test says so.
+static CLOCK: AtomicI64 = AtomicI64::new(0);
+
+fn stopped_clock() -> Timestamp {
+    Timestamp::from_micros(CLOCK.load(Relaxed))
+}
+
 #[test]
 fn ends_are_taken_on_time_though_nobody_reads() {
     let Some(servers) = kafka::broker() else { return };
     let topic = kafka::fresh_input(&servers, 2);
-    let mut source = opened(params(&servers, &topic));
+    CLOCK.store(Timestamp::now().micros(), Relaxed);
+    let mut source = Kafka::open(params(&servers, &topic), columns(), stopped_clock).unwrap();
+    source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
     send_values(&servers, &topic, 0, &[0.0, 1.0]);
-    let cutoffs = [Timestamp::now().plus(Duration::from_secs(1)), Timestamp::now().plus(Duration::from_secs(2))];
+    let cutoffs = [1, 2].map(|seconds| stopped_clock().plus(Duration::from_secs(seconds)));
     for cutoff in cutoffs {
         assert_eq!(source.ends(cutoff).unwrap(), None, "the cutoff is still to come");
     }
     send_values(&servers, &topic, 1, &[2.0]);
     // Past the first cutoff and its slack, before the second.
-    std::thread::sleep(Duration::from_millis(1_500));
+    CLOCK.fetch_add(1_200_000, Relaxed);
+    assert_eq!(ends_at(&mut source, cutoffs[0]), positions([(0, 2), (1, 1)]));
     send_values(&servers, &topic, 0, &[3.0]);
-    std::thread::sleep(Duration::from_millis(1_200));
+    assert_eq!(source.ends(cutoffs[1]).unwrap(), None, "the second is still to come");
+    CLOCK.fetch_add(1_000_000, Relaxed);
+    assert_eq!(ends_at(&mut source, cutoffs[1]), positions([(0, 3), (1, 1)]));
     send_values(&servers, &topic, 0, &[4.0]);
-    assert_eq!(source.ends(cutoffs[0]).unwrap(), Some(positions([(0, 2), (1, 1)])));
-    assert_eq!(source.ends(cutoffs[1]).unwrap(), Some(positions([(0, 3), (1, 1)])));
+    assert_eq!(ends_at(&mut source, cutoffs[0]), positions([(0, 2), (1, 1)]), "what was taken stays");
+    assert_eq!(ends_at(&mut source, cutoffs[1]), positions([(0, 3), (1, 1)]), "what was taken stays");
 }
 
 #[test]
@@ -518,16 +533,10 @@ fn ends_of_cuts_that_passed_while_the_worker_was_away_are_looked_up_by_time() {
     for topic in [&stamped, &trusted] {
         send_values(&servers, topic, 0, &[3.0, 4.0]);
     }
-    let ends = |source: &mut Kafka| loop {
-        if let Some(ends) = source.ends(cutoff).unwrap() {
-            break ends;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    assert_eq!(ends(&mut opened(params(&servers, &stamped))), positions([(0, 2), (1, 1)]));
+    assert_eq!(ends_at(&mut opened(params(&servers, &stamped)), cutoff), positions([(0, 2), (1, 1)]));
     // Producers may have bent the time, so all there is has to be read.
     let params = Params { trust_producer_time: true, ..params(&servers, &trusted) };
-    assert_eq!(ends(&mut opened(params)), positions([(0, 4), (1, 1)]));
+    assert_eq!(ends_at(&mut opened(params), cutoff), positions([(0, 4), (1, 1)]));
 }
 
 #[test]
@@ -561,7 +570,7 @@ fn a_broker_that_is_down_is_waited_for() {
     assert!(source.is_connected());
 
     cluster.broker_down(1).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(40);
+    let deadline = Instant::now() + PATIENCE;
     while source.is_connected() {
         assert!(Instant::now() < deadline, "the broker's absence was never noticed");
         assert!(matches!(source.next(None, Duration::from_millis(200)).unwrap(), Event::Idle));
@@ -576,11 +585,7 @@ fn a_broker_that_is_down_is_waited_for() {
     send_values(&servers, "mocked", 0, &[1.0]);
     let Event::Batch(batch) = event(&mut source, None) else { panic!("no batch") };
     assert_eq!((batch.offset, values(&batch)), (1, vec![1.0]));
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while source.ends(ends).unwrap().is_none() || !source.is_connected() {
-        assert!(Instant::now() < deadline, "the ends were never taken");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    wait_for("the ends", String::new, || source.ends(ends).unwrap().filter(|_| source.is_connected()));
 }
 
 #[test]

@@ -4,12 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use crate::harness::kafka;
-use crate::harness::running::{Running, wait_for};
-use crate::harness::scene;
-use crate::harness::scene::Scene;
+use crate::harness::running::Running;
+use crate::harness::scene::{self, Scene};
 
 /// The listener of the tests' broker that requires TLS and a password.
 struct Secure {
@@ -131,7 +129,7 @@ fn rows_become_a_curve_over_tls_and_a_password() {
     );
     assert!(made.status.success(), "{}", secure.told(&made));
 
-    let begun = scene.ledger_command(&["init", "--from", scene::ORIGIN]);
+    let begun = scene.ledger_command(&["init", "--from", &scene.origin.to_string()]);
     assert!(begun.status.success(), "{}", secure.told(&begun));
     let configuration = scene.configuration().display().to_string();
     let checked = scene.bernstream(&["check", &configuration]).output().expect("it runs");
@@ -140,7 +138,7 @@ fn rows_become_a_curve_over_tls_and_a_password() {
     assert!(!told.contains("warning"), "nobody else can read the password: {told}");
 
     let mut worker = Running::start(&scene);
-    assert!(worker.end(&scene, 60).success(), "{}", scene.read_log());
+    assert!(worker.end(&scene).success(), "{}", scene.read_log());
     scene.assert_whole();
     assert!(!scene.read_log().contains(&secure.password));
 
@@ -164,7 +162,7 @@ fn plain_passwords_and_other_mechanisms_are_taken_where_the_broker_takes_them() 
 }
 
 #[test]
-fn what_is_wrong_is_told_in_words_within_seconds_by_every_command() {
+fn what_is_wrong_is_told_in_words_by_every_command() {
     let Some(secure) = secure() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let (right, folder) = (secure.right(), folder.path());
@@ -218,22 +216,20 @@ fn refused(secure: &Secure, case: &str, way: &Way<'_>, words: &[&str], code: Opt
         (&["check", &configuration], false),
     ];
     for (arguments, takes_way) in commands {
-        let started = Instant::now();
         let mut command = scene.bernstream(arguments);
         let done = command.args(if takes_way { way.arguments() } else { Vec::new() }).output().expect("it runs");
         let told = secure.told(&done);
         assert!(tells(&told), "{case}, {arguments:?}: {told}");
         assert_eq!(done.status.code(), Some(code.unwrap_or(69)), "{case}: {told}");
-        assert!(started.elapsed() < Duration::from_secs(if code.is_some() { 8 } else { 20 }), "{case}, {arguments:?}");
     }
     let mut worker = Running::start(&scene);
     match code {
         Some(code) => {
-            assert_eq!(worker.end(&scene, 15).code(), Some(code), "{case}: {}", scene.read_log());
+            assert_eq!(worker.end(&scene).code(), Some(code), "{case}: {}", scene.read_log());
             assert!(tells(&scene.read_log()), "{case}: {}", scene.read_log());
         }
         None => {
-            wait_for("the reason", &scene, 30, || tells(&scene.read_log()).then_some(()));
+            scene.wait_for("the reason", || tells(&scene.read_log()).then_some(()));
             assert!(scene.read_log().contains("trying again"), "{case}: {}", scene.read_log());
         }
     }

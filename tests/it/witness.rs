@@ -22,10 +22,10 @@ use bernstream::window::grid::{Grid, Span};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use crate::harness::kafka;
 use crate::harness::ledger::{
     Fate, MemorySink, MemoryWitness, Output, Topic, at, closing, folder, genesis, params, price, sealed,
 };
+use crate::harness::{kafka, wait_for};
 
 /// The clause that a negative control leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -526,19 +526,12 @@ fn a_witness_topic_that_lost_its_beginning_or_was_made_anew_is_noticed() {
         admin.delete_topics(&[&witness_topic.topic], &Default::default()).await.map(drop)
     })
     .unwrap();
-    let again = || KafkaWitness::create(&witness_topic, 1).is_ok();
-    assert!((0..50).any(|_| again() || {
-        std::thread::sleep(Duration::from_millis(100));
-        false
-    }));
-    let is_noticed = (0..50).any(|_| {
-        std::thread::sleep(Duration::from_millis(100));
-        match witness.read() {
-            Ok(_) => witness.identity().is_ok_and(|identity| identity != before),
-            Err(error) => !error.is_transient(),
-        }
-    });
-    assert!(is_noticed);
+    wait_for("a new topic", String::new, || KafkaWitness::create(&witness_topic, 1).ok());
+    let is_noticed = |witness: &mut KafkaWitness| match witness.read() {
+        Ok(_) => witness.identity().is_ok_and(|identity| identity != before),
+        Err(error) => !error.is_transient(),
+    };
+    wait_for("another identity", String::new, || is_noticed(&mut witness).then_some(()));
 }
 
 #[test]
