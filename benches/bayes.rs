@@ -22,10 +22,10 @@ fn targets(axes: usize, degree: u32) -> [(&'static str, Box<dyn Target>); 2] {
 
 fn records(target: &dyn Target) -> Vec<Record> {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    let keep = target.keep();
+    let spec = target.accumulator();
     let record = |_| {
         let x: [f64; 3] = rng.random();
-        keep.record(&x, if rng.random() { 1.0 } else { -1.0 })
+        spec.record(&x, if rng.random() { 1.0 } else { -1.0 })
     };
     (0..RECORDS).map(record).collect()
 }
@@ -37,7 +37,7 @@ fn arrivals(c: &mut Criterion) {
             let mut group = c.benchmark_group(format!("records, {name}"));
             group.throughput(Throughput::Elements(RECORDS as u64));
             group.bench_function(BenchmarkId::new("l", axes), |b| {
-                b.iter(|| target.keep().state(black_box(&records).iter().copied()));
+                b.iter(|| target.accumulator().filled(black_box(&records).iter().copied()));
             });
             group.finish();
         }
@@ -47,7 +47,7 @@ fn arrivals(c: &mut Criterion) {
 fn cutoffs(c: &mut Criterion) {
     for (axes, degree) in [(1, 20), (1, 200), (2, 20), (2, 99), (3, 10), (3, 20), (3, 50)] {
         for (name, target) in targets(axes, degree) {
-            let state = target.keep().state(records(&*target));
+            let state = target.accumulator().filled(records(&*target));
             c.bench_function(&format!("cutoff, {name}, {axes}-D, k = {degree}"), |b| {
                 b.iter(|| target.evaluate(black_box(&state)));
             });

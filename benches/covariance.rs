@@ -24,7 +24,7 @@ fn cutoffs(c: &mut Criterion) {
         let case = format!("{axes}-D, b = {b}, correlation {correlation}, k = {degree}");
         let h = matrix(axes, b, correlation);
         let density = CovarianceDensity::new(&h, degree).expect("a density");
-        let empty = density.keep().empty();
+        let empty = density.accumulator().empty();
         c.bench_function(&format!("cutoff, {case}"), |b| b.iter(|| density.evaluate(black_box(&empty))));
         c.bench_function(&format!("set up, {case}"), |b| b.iter(|| CovarianceDensity::new(black_box(&h), degree)));
     }

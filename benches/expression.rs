@@ -22,7 +22,7 @@ fn records(c: &mut Criterion) {
         [(KERNEL, 1, 20), (KERNEL, 1, 200), (KERNEL, 1, 2_000), (KERNEL_2D, 2, 20), (KERNEL_2D, 2, 127)]
     {
         let target = formula(text, axes, degree).clipped(1.0, 1e6).expect("a target");
-        let AccumulatorSpec::Sums(feature) = target.keep() else { unreachable!("an expression keeps sums") };
+        let AccumulatorSpec::Sums(feature) = target.accumulator() else { unreachable!("an expression keeps sums") };
         let (mut sums, record) = (vec![0; feature.count()], Record::new(&[0.3, 0.7], 0.0));
         group.bench_function(BenchmarkId::new(format!("{axes}-D, N"), sums.len()), |b| {
             b.iter(|| feature.add(black_box(&record), &mut sums));

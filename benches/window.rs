@@ -42,9 +42,9 @@ fn rules() -> Rules {
     }
 }
 
-fn form(axes: usize, keep: AccumulatorSpec) -> Form {
+fn form(axes: usize, spec: AccumulatorSpec) -> Form {
     let axis = Axis { min: 0.0, max: 100.0, outside: Outside::Clamp };
-    Form { axes: vec![axis; axes], label: None, columns: (0..axes).collect(), keep, panes: 1 }
+    Form { axes: vec![axis; axes], label: None, columns: (0..axes).collect(), accumulator: spec, panes: 1 }
 }
 
 fn absorb(criterion: &mut Criterion) {
@@ -63,7 +63,7 @@ fn absorb(criterion: &mut Criterion) {
             let density = Density::new(&vec![0.05; axes], degree).expect("a density");
             let rules = rules();
             let first = rules.grid.span_of(Timestamp::from_micros(0));
-            let mut windows = Windows::new(rules, vec![form(axes, density.keep())], first.start, first, None);
+            let mut windows = Windows::new(rules, vec![form(axes, density.accumulator())], first.start, first, None);
             group.bench_function(BenchmarkId::new(format!("absorbed, k = {degree}"), axes), |b| {
                 b.iter(|| black_box(windows.absorb(&batch)));
             });

@@ -272,7 +272,7 @@ fn sealing() {
     let mut times: Vec<Duration> = (0..50)
         .map(|seed| {
             let started = Instant::now();
-            let exact = variant.target.evaluate(&window.forms[0][0].state);
+            let exact = variant.target.evaluate(&window.forms[0][0].accumulator);
             let noisy = variant.mechanism.release(&exact, &mut Generator::frozen([seed; 32]));
             let synopsis =
                 Synopsis::new(plan.releases[0].description().clone(), variant.dequantize(&noisy)).expect("a synopsis");

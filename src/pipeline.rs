@@ -361,8 +361,8 @@ impl Releasing<'_> {
             for group in groups {
                 self.health.beat(Loop::Release);
                 let key = group.key.as_deref();
-                let variant = release.variant(&variants, &group.state, &mut generator);
-                let exact = variant.target.evaluate(&group.state);
+                let variant = release.variant(&variants, &group.accumulator, &mut generator);
+                let exact = variant.target.evaluate(&group.accumulator);
                 let description = variant.description(&exact, &mut generator);
                 let noise_state = release.noise_state(&self.ledger, variant, key, span)?;
                 let drawn = release.draw(variant, &exact, noise_state, &mut generator);

@@ -49,9 +49,9 @@ impl Release {
     /// Once more for the same arguments.
     pub fn synopsis(&self) -> Result<Synopsis, Box<dyn Error>> {
         let shape = self.target.shape();
-        let keep = self.target.keep();
-        let records = self.flights().into_iter().map(|(x, label)| keep.record(&x, label));
-        let exact = self.target.evaluate(&keep.state(records.collect::<Vec<Record>>()));
+        let spec = self.target.accumulator();
+        let records = self.flights().into_iter().map(|(x, label)| spec.record(&x, label));
+        let exact = self.target.evaluate(&spec.filled(records.collect::<Vec<Record>>()));
         let change = self.law.sensitivity(&*self.target, self.adjacency, 1)?;
         let mechanism = Mechanism::calibrated(self.law, change, shape.values(), self.price)?;
         let noisy = mechanism.release(&exact, &mut Generator::frozen([7; 32]));

@@ -108,8 +108,11 @@ fn schedule(settings: &Settings) -> Vec<String> {
 
 fn memory(settings: &Settings) -> Vec<String> {
     let groups = settings.groups() as u64;
-    let kept =
-        settings.releases.iter().map(|release| release.function.target.keep().bytes()).fold(0, u64::saturating_add);
+    let kept = settings
+        .releases
+        .iter()
+        .map(|release| release.function.target.accumulator().bytes())
+        .fold(0, u64::saturating_add);
     let window = groups.saturating_mul(kept);
     let for_windows = |windows: u64| {
         let bytes = bytes(window.saturating_mul(windows));

@@ -26,7 +26,7 @@ impl Settings {
                     axes: release.axes.clone(),
                     label: release.label.clone(),
                     columns: release.columns.iter().filter_map(position).collect(),
-                    keep: release.function.target.keep(),
+                    accumulator: release.function.target.accumulator(),
                     panes: match release.window_kind {
                         WindowKind::Hopping { panes } if series.is_none() => panes,
                         _ => 1,

@@ -353,9 +353,9 @@ mod tests {
         use crate::targets::density::Density;
         for (bandwidth, degree) in [(0.06, 24), (0.2, 10)] {
             let density = Density::new(&[bandwidth], degree).unwrap();
-            let keep = density.keep();
+            let spec = density.accumulator();
             let values = |places: &[f64]| {
-                density.evaluate(&keep.state(places.iter().map(|x| keep.record(&[*x], 0.0)))).reveal().to_vec()
+                density.evaluate(&spec.filled(places.iter().map(|x| spec.record(&[*x], 0.0)))).reveal().to_vec()
             };
             let many: Vec<f64> = (0..500).map(|i| (f64::from(i) / 500.0).powi(2)).collect();
             for (order, table) in [1, 2, 8, 32].into_iter().zip(tables(1, degree, &[1, 2, 8, 32])) {

@@ -188,7 +188,7 @@ impl Target for CovarianceDensity {
         true
     }
 
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Histogram(self.nodes.clone())
     }
 
@@ -201,8 +201,8 @@ impl Target for CovarianceDensity {
         self.peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        let cells = state.histogram().map_or(&[][..], |histogram| &histogram.cells);
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let cells = accumulator.histogram().map_or(&[][..], |histogram| &histogram.cells);
         let value = |point| {
             let mut sum = 0_u128;
             self.each_run(point, |cell, weights| {
@@ -390,7 +390,7 @@ mod tests {
     #[test]
     fn a_window_without_records_is_all_zeros() {
         let density = CovarianceDensity::new(&matrix([0.1, 0.2], 0.5), 5).unwrap();
-        for state in [density.keep().empty(), Accumulator::Records(Vec::new())] {
+        for state in [density.accumulator().empty(), Accumulator::Records(Vec::new())] {
             assert_eq!(density.evaluate(&state).reveal(), [0; 36]);
         }
     }

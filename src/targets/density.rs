@@ -143,7 +143,7 @@ impl Target for Density {
         true
     }
 
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Histogram(self.nodes.clone())
     }
 
@@ -160,8 +160,8 @@ impl Target for Density {
         peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        state.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| self.intensity(histogram))
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        accumulator.histogram().map_or_else(|| Exact::new(vec![0; self.points]), |histogram| self.intensity(histogram))
     }
 
     /// How much a unit of at most `contributions` records can change the lattice values, in the 1-norm.

@@ -104,7 +104,7 @@ fn shorter(feature: f64) -> f32 {
 }
 
 impl Target for Logistic {
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.records }
     }
 
@@ -119,8 +119,8 @@ impl Target for Logistic {
         self.claim.unit
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        let weights = self.weights(at_most(state, self.records));
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let weights = self.weights(at_most(accumulator, self.records));
         let Some(lattice) = &self.lattice else {
             let root = (weights.len() as f64).sqrt();
             return self.claim.exact(weights.iter().map(|weight| weight / root));

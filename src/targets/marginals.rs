@@ -33,9 +33,9 @@ impl Marginals {
 
     /// [`BINS`] counts in grains for each axis, the first axis first. `state` must be a histogram on the nodes; anything
     /// else counts as empty.
-    pub fn evaluate(&self, state: &Accumulator) -> Exact {
+    pub fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let mut counts = vec![0_i128; BINS * self.axes()];
-        let Some(histogram) = state.histogram() else { return Exact::new(counts) };
+        let Some(histogram) = accumulator.histogram() else { return Exact::new(counts) };
         let mut inner = histogram.cells.len();
         for ((width, m), counts) in self.nodes.widths().zip(self.nodes.per_axis()).zip(counts.chunks_exact_mut(BINS)) {
             inner /= width;

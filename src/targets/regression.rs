@@ -139,7 +139,7 @@ impl Regression {
 }
 
 impl Target for Regression {
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.most }
     }
 
@@ -154,8 +154,8 @@ impl Target for Regression {
         peak * f64::from(self.shift()).exp2() / whole
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        let values = self.table.apply(&self.spread(state.records()), 1);
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let values = self.table.apply(&self.spread(accumulator.records()), 1);
         let shift = self.shift();
         Exact::new(values.into_iter().map(|sum| rounded(sum, shift)).collect())
     }
@@ -182,8 +182,8 @@ mod tests {
     use super::*;
 
     fn values(regression: &Regression, records: &[(f64, f64)]) -> Vec<f64> {
-        let records = records.iter().map(|(x, label)| regression.keep().record(&[*x], *label));
-        let exact = regression.evaluate(&regression.keep().state(records));
+        let records = records.iter().map(|(x, label)| regression.accumulator().record(&[*x], *label));
+        let exact = regression.evaluate(&regression.accumulator().filled(records));
         exact.reveal().iter().map(|value| *value as f64 * regression.unit()).collect()
     }
 

@@ -41,9 +41,9 @@ impl Clipped {
         }
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let [lo, hi] = self.range;
-        Exact::new(self.target.evaluate(state).0.into_iter().map(|value| value.clamp(lo, hi)).collect())
+        Exact::new(self.target.evaluate(accumulator).0.into_iter().map(|value| value.clamp(lo, hi)).collect())
     }
 
     /// The most that any record changes the values in the 1-norm: by the range, or by what is proved where that is less.
@@ -96,15 +96,15 @@ impl Neighbours {
     /// Under replace-one its windows differ in one record, under add-remove one has it and the other has not. A target that
     /// keeps so many records and no more may then exchange it for another: the larger of both counts.
     pub fn change(&self, pair: u32) -> SampledChange {
-        let keep = self.target.target.keep();
+        let spec = self.target.target.accumulator();
         let mut rng = ChaCha20Rng::from_seed(self.key(pair));
-        let (kept, is_bounded) = match keep {
+        let (kept, is_bounded) = match spec {
             AccumulatorSpec::Records { most } => (self.records.min(most), true),
             _ => (self.records, false),
         };
-        let common: Vec<Record> = (1..kept).map(|_| self.prior.draw_for(&keep, &mut rng)).collect();
-        let [one, other] = [(); 2].map(|()| self.prior.draw_for(&keep, &mut rng));
-        let values = |last: Option<Record>| self.target.evaluate(&keep.state(common.iter().copied().chain(last)));
+        let common: Vec<Record> = (1..kept).map(|_| self.prior.draw_for(&spec, &mut rng)).collect();
+        let [one, other] = [(); 2].map(|()| self.prior.draw_for(&spec, &mut rng));
+        let values = |last: Option<Record>| self.target.evaluate(&spec.filled(common.iter().copied().chain(last)));
         let with = values(Some(one));
         let replaced = || SampledChange::between(&with, &values(Some(other)));
         let removed = || SampledChange::between(&with, &values(None));
@@ -161,8 +161,8 @@ impl SampledTarget {
 }
 
 impl Target for SampledTarget {
-    fn keep(&self) -> AccumulatorSpec {
-        self.clipped.target.keep()
+    fn accumulator(&self) -> AccumulatorSpec {
+        self.clipped.target.accumulator()
     }
 
     fn shape(&self) -> Shape {
@@ -173,8 +173,8 @@ impl Target for SampledTarget {
         self.clipped.target.unit()
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        self.clipped.evaluate(state)
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        self.clipped.evaluate(accumulator)
     }
 
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, super::Error> {

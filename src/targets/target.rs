@@ -14,7 +14,7 @@ use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 /// `offset + unit * value`.
 pub trait Target: fmt::Debug + Send + Sync {
     /// What a window must keep of its records.
-    fn keep(&self) -> AccumulatorSpec;
+    fn accumulator(&self) -> AccumulatorSpec;
 
     /// What the released values are: the same for every window.
     fn shape(&self) -> Shape;
@@ -22,8 +22,8 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// What one grid unit stands for, where the domain is the unit cube and a label lies in `[-1, 1]`.
     fn unit(&self) -> f64;
 
-    /// The exact values of one window and key, [`Shape::values`] of them. `state` must be one of [`Target::keep`].
-    fn evaluate(&self, state: &Accumulator) -> Exact;
+    /// The exact values of one window and key, [`Shape::values`] of them. `accumulator` must be one of [`Target::accumulator`].
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact;
 
     /// Whether the values are a sum over the records: those of several windows then add up, each rounded by itself.
     fn is_sum(&self) -> bool {

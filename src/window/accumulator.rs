@@ -117,7 +117,7 @@ impl AccumulatorSpec {
         }
     }
 
-    /// The state of a window without records.
+    /// The accumulator of a window without records.
     pub fn empty(&self) -> Accumulator {
         match self {
             AccumulatorSpec::Histogram(nodes) => Accumulator::Histogram(Histogram::new(nodes)),
@@ -130,29 +130,29 @@ impl AccumulatorSpec {
         }
     }
 
-    /// The state of a window with these records, all of them: `most` is for whoever knows their order of survival.
-    pub fn state(&self, records: impl IntoIterator<Item = Record>) -> Accumulator {
-        let mut state = self.empty();
+    /// The accumulator of a window with these records, all of them: `most` is for whoever knows their order of survival.
+    pub fn filled(&self, records: impl IntoIterator<Item = Record>) -> Accumulator {
+        let mut accumulator = self.empty();
         for record in records {
-            self.add(&mut state, record);
+            self.add(&mut accumulator, record);
         }
-        if let Accumulator::Records(records) = &mut state {
+        if let Accumulator::Records(records) = &mut accumulator {
             records.sort_unstable();
         }
-        state
+        accumulator
     }
 
-    /// A record for this kind of state; `x` in the unit cube, `label` in `[-1, 1]`.
+    /// A record for this kind of accumulator; `x` in the unit cube, `label` in `[-1, 1]`.
     pub fn record(&self, x: &[f64], label: f64) -> Record {
         let mut cube = [0.0; 3];
         cube.iter_mut().zip(x).for_each(|(cube, x)| *cube = *x);
         Record { place: self.place(&cube), label: whole_label(label) }
     }
 
-    /// Adds one record to a state of this kind.
+    /// Adds one record to an accumulator of this kind.
     #[inline]
-    pub(super) fn add(&self, state: &mut Accumulator, record: Record) {
-        match (self, state) {
+    pub(super) fn add(&self, accumulator: &mut Accumulator, record: Record) {
+        match (self, accumulator) {
             (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
                 histogram.deposit(nodes, record.place)
             }
@@ -170,7 +170,7 @@ impl AccumulatorSpec {
 }
 
 impl Accumulator {
-    /// Adds a state of the same kind: that of the records of both.
+    /// Adds an accumulator of the same kind: that of the records of both.
     pub(super) fn join(&mut self, other: Accumulator) {
         match (self, other) {
             (Accumulator::Histogram(ours), Accumulator::Histogram(theirs)) => ours.join(&theirs),

@@ -49,7 +49,8 @@ pub struct Form {
     pub label: Option<Label>,
     /// Where its values stand in a batch: one an axis, and that of the label.
     pub columns: Vec<usize>,
-    pub keep: AccumulatorSpec,
+    /// What a window keeps of the records.
+    pub accumulator: AccumulatorSpec,
     /// How many windows it is evaluated on together: the one that closes, and those before it.
     pub panes: u32,
 }
@@ -114,7 +115,7 @@ impl Form {
                 label.whole(number(values, row)?).ok_or(Refusal::Outside)?
             }
         };
-        Ok(Record { place: self.keep.place(&point), label })
+        Ok(Record { place: self.accumulator.place(&point), label })
     }
 }
 

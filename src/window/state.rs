@@ -79,7 +79,7 @@ pub struct Window {
 #[derive(Debug)]
 pub struct Group {
     pub key: Option<String>,
-    pub state: Accumulator,
+    pub accumulator: Accumulator,
 }
 
 impl Windows {
@@ -159,7 +159,7 @@ impl Windows {
                 Some((start, window)) if start == at.span.start => window,
                 _ => open
                     .entry(at.span.start)
-                    .or_insert_with(|| forms.iter().map(|form| Open::new(rules, &form.keep)).collect()),
+                    .or_insert_with(|| forms.iter().map(|form| Open::new(rules, &form.accumulator)).collect()),
             };
             // The forms check a row's values apart: what one has no use for another may take.
             let mut fate = Err(Refusal::Missing);
@@ -169,7 +169,7 @@ impl Windows {
                         let waiting = || Waiting::new(batch, row, &assignment, record);
                         match (&rules.cap, assignment.user) {
                             (Some(cap), Some(user)) => open.wait(cap, user, waiting()),
-                            _ => open.add(&form.keep, assignment.group, record, waiting),
+                            _ => open.add(&form.accumulator, assignment.group, record, waiting),
                         }
                         fate = Ok(());
                     }
@@ -192,25 +192,29 @@ impl Windows {
         let mut kept = Vec::new();
         let mut forms = Vec::with_capacity(self.forms.len());
         for (at, form) in self.forms.iter().enumerate() {
-            let open = closing.next().unwrap_or_else(|| Open::new(&self.rules, &form.keep));
+            let open = closing.next().unwrap_or_else(|| Open::new(&self.rules, &form.accumulator));
             let groups = if form.panes == 1 {
-                open.settled(&form.keep).groups
+                open.settled(&form.accumulator).groups
             } else {
                 let from = self.rules.grid.before(span, form.panes - 1).max(self.first);
-                let mut all = Open::new(&self.rules, &form.keep);
+                let mut all = Open::new(&self.rules, &form.accumulator);
                 let before = self.open.range(from..span.start).filter_map(|(_, window)| window.get(at));
                 for pane in before.cloned().chain([open.clone()]) {
-                    all.join(&form.keep, self.rules.cap.as_ref(), pane);
+                    all.join(&form.accumulator, self.rules.cap.as_ref(), pane);
                 }
                 kept.push((at, open));
                 // A unit's cap holds for all of them together: who may stay is decided here, not pane by pane.
-                all.settled(&form.keep).groups
+                all.settled(&form.accumulator).groups
             };
             let keys = match &self.rules.keys {
                 Some(keys) => keys.iter().cloned().map(Some).collect(),
                 None => vec![None],
             };
-            forms.push(keys.into_iter().zip(groups).map(|(key, held)| Group { key, state: held.state(&form.keep) }));
+            forms.push(
+                keys.into_iter()
+                    .zip(groups)
+                    .map(|(key, held)| Group { key, accumulator: held.accumulator(&form.accumulator) }),
+            );
         }
         let forms = forms.into_iter().map(Iterator::collect).collect();
         // What later windows overlap stays; a form without panes has nothing there.
@@ -230,9 +234,9 @@ impl Windows {
 }
 
 impl Open {
-    fn new(rules: &Rules, kept: &AccumulatorSpec) -> Self {
+    fn new(rules: &Rules, spec: &AccumulatorSpec) -> Self {
         let groups = rules.keys.as_ref().map_or(1, Vec::len);
-        let held = || match kept {
+        let held = || match spec {
             AccumulatorSpec::Records { .. } => Held::First(BinaryHeap::new()),
             sum => Held::Sum(sum.empty()),
         };
@@ -240,16 +244,16 @@ impl Open {
     }
 
     /// With every record in its place: who may stay under a cap is certain now.
-    fn settled(mut self, kept: &AccumulatorSpec) -> Open {
+    fn settled(mut self, spec: &AccumulatorSpec) -> Open {
         // Integer sums, and the first of several records, do not depend on the order of the map.
         for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
-            self.add(kept, waiting.group, waiting.record, || waiting);
+            self.add(spec, waiting.group, waiting.record, || waiting);
         }
         self
     }
 
     /// Adds what another window holds; what waits in either waits for the cap of both together.
-    fn join(&mut self, kept: &AccumulatorSpec, cap: Option<&Cap>, other: Open) {
+    fn join(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: Open) {
         for (unit, waiting) in other.waiting {
             for waiting in waiting {
                 if let Some(cap) = cap {
@@ -262,7 +266,7 @@ impl Open {
                 (Held::Sum(theirs), Some(Held::Sum(ours))) => ours.join(theirs),
                 (Held::First(records), _) => {
                     for waiting in records {
-                        self.add(kept, group, waiting.record, || waiting);
+                        self.add(spec, group, waiting.record, || waiting);
                     }
                 }
                 _ => {}
@@ -284,25 +288,25 @@ impl Open {
 
     /// Adds a record to its group; `waiting` is the same record with its place in the order of survival.
     #[inline]
-    fn add(&mut self, kept: &AccumulatorSpec, group: usize, record: Record, waiting: impl FnOnce() -> Waiting) {
-        match (kept, self.groups.get_mut(group)) {
+    fn add(&mut self, spec: &AccumulatorSpec, group: usize, record: Record, waiting: impl FnOnce() -> Waiting) {
+        match (spec, self.groups.get_mut(group)) {
             (AccumulatorSpec::Records { most }, Some(Held::First(first))) => {
                 first.push(waiting());
                 if first.len() as u64 > u64::from(*most) {
                     first.pop();
                 }
             }
-            (_, Some(Held::Sum(state))) => kept.add(state, record),
+            (_, Some(Held::Sum(state))) => spec.add(state, record),
             _ => {}
         }
     }
 }
 
 impl Held {
-    fn state(self, kept: &AccumulatorSpec) -> Accumulator {
+    fn accumulator(self, spec: &AccumulatorSpec) -> Accumulator {
         match self {
-            Held::Sum(state) => state,
-            Held::First(records) => kept.state(records.into_iter().map(|waiting| waiting.record)),
+            Held::Sum(accumulator) => accumulator,
+            Held::First(records) => spec.filled(records.into_iter().map(|waiting| waiting.record)),
         }
     }
 }

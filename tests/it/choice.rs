@@ -97,8 +97,8 @@ fn family(candidates: &[&[f64]], degree: u32) -> Vec<Density> {
     Density::family(&candidates.iter().map(|b| b.to_vec()).collect::<Vec<_>>(), degree).unwrap()
 }
 
-fn state(keep: &AccumulatorSpec, records: &[Vec<f64>]) -> Accumulator {
-    keep.state(records.iter().map(|x| keep.record(x, 0.0)))
+fn state(spec: &AccumulatorSpec, records: &[Vec<f64>]) -> Accumulator {
+    spec.filled(records.iter().map(|x| spec.record(x, 0.0)))
 }
 
 fn apart(one: &Exact, other: &Exact) -> u128 {
@@ -109,7 +109,7 @@ fn apart(one: &Exact, other: &Exact) -> u128 {
 fn coarse_counts_change_by_what_is_claimed_and_no_less() {
     for axes in 1..=3 {
         let density = &family(&[&vec![0.3; axes], &vec![0.2; axes]], 2)[0];
-        let keep = density.keep();
+        let spec = density.accumulator();
         let marginals = Marginals::new(density.nodes().clone());
         let claimed = |adjacency, c| u128::from(marginals.sensitivity(adjacency, c).unwrap().0);
         let mut worst = [0, 0];
@@ -118,7 +118,7 @@ fn coarse_counts_change_by_what_is_claimed_and_no_less() {
             let place = f64::from(i) / 40.0;
             let counts = |extra: &[f64]| {
                 let records = base.iter().cloned().chain(extra.iter().map(|x| vec![*x; axes]));
-                marginals.evaluate(&state(&keep, &records.collect::<Vec<_>>()))
+                marginals.evaluate(&state(&spec, &records.collect::<Vec<_>>()))
             };
             let with = counts(&[place]);
             worst[0] = worst[0].max(apart(&with, &counts(&[])));
@@ -148,17 +148,17 @@ fn chooser(candidates: &[&[f64]], epsilon: &str) -> (AccumulatorSpec, Bandwidth)
     let marginals = Marginals::new(density.nodes().clone());
     let sensitivity = marginals.sensitivity(Adjacency::AddRemove, 1).unwrap();
     let candidates = candidates.iter().map(|b| b.to_vec()).collect();
-    (density.keep(), Bandwidth::new(marginals, candidates, sensitivity, price(epsilon)).unwrap())
+    (density.accumulator(), Bandwidth::new(marginals, candidates, sensitivity, price(epsilon)).unwrap())
 }
 
 #[test]
 fn the_bandwidth_follows_the_records_where_there_are_enough() {
-    let (keep, choice) = chooser(&[&[0.005], &[0.02], &[0.08]], "0.5");
+    let (spec, choice) = chooser(&[&[0.005], &[0.02], &[0.08]], "0.5");
     let mut generator = Generator::frozen([2; 32]);
     // Interquartile ranges of 0.5, 0.12 and (within one bin) 0.03; the rule makes 0.053, 0.013 and 0.003 of them.
     for (width, expected) in [(1.0, 2), (0.24, 1), (0.04, 0)] {
         let records: Vec<Vec<f64>> = (0..3000).map(|i| vec![0.3 + width * (f64::from(i) / 3000.0 - 0.3)]).collect();
-        let state = state(&keep, &records);
+        let state = state(&spec, &records);
         let right = (0..200).filter(|_| choice.choose(&state, &mut generator) == expected).count();
         assert!(right > 190, "{width}: {right} of 200");
     }
@@ -166,21 +166,21 @@ fn the_bandwidth_follows_the_records_where_there_are_enough() {
 
 #[test]
 fn a_window_without_records_chooses_too() {
-    let (keep, choice) = chooser(&[&[0.005], &[0.02], &[0.08]], "0.5");
+    let (spec, choice) = chooser(&[&[0.005], &[0.02], &[0.08]], "0.5");
     let mut generator = Generator::frozen([3; 32]);
-    let chosen: Vec<usize> = (0..200).map(|_| choice.choose(&keep.empty(), &mut generator)).collect();
+    let chosen: Vec<usize> = (0..200).map(|_| choice.choose(&spec.empty(), &mut generator)).collect();
     assert!(chosen.iter().all(|index| *index < 3));
-    let one_place = state(&keep, &vec![vec![0.5]; 1000]);
+    let one_place = state(&spec, &vec![vec![0.5]; 1000]);
     assert!((0..50).all(|_| choice.choose(&one_place, &mut generator) == 0));
 }
 
 /// A coarse histogram of one bin on each of two axes, as the adversary sees it: the event "the narrow one".
 #[test]
 fn the_choice_of_a_bandwidth_tells_no_more_than_its_price() {
-    let (keep, choice) = chooser(&[&[0.1, 0.1], &[0.3, 0.3]], "1");
+    let (spec, choice) = chooser(&[&[0.1, 0.1], &[0.3, 0.3]], "1");
     let mut generator = Generator::frozen([4; 32]);
     let mut narrow = |records: usize| {
-        let state = state(&keep, &vec![vec![0.5, 0.5]; records]);
+        let state = state(&spec, &vec![vec![0.5, 0.5]; records]);
         (0..DRAWS).filter(|_| choice.choose(&state, &mut generator) == 0).count() as f64 / DRAWS as f64
     };
     let shares: Vec<f64> = [0, 1, 2, 3].into_iter().map(&mut narrow).collect();
@@ -225,8 +225,8 @@ fn errors(count: u32, epsilon: &str) -> ([f64; 4], f64, [u32; 4]) {
             if i.is_multiple_of(2) { centre + 0.12 * (even - 0.5) } else { even }
         };
         let places: Vec<f64> = (0..count).map(place).collect();
-        let keep = density.keep();
-        let exact = density.evaluate(&state(&keep, &places.iter().map(|x| vec![*x]).collect::<Vec<_>>()));
+        let spec = density.accumulator();
+        let exact = density.evaluate(&state(&spec, &places.iter().map(|x| vec![*x]).collect::<Vec<_>>()));
         let index = choice.choose(&exact, &mut generator);
         let noisy = laplace.release(&exact, &mut generator);
         let values: Vec<f64> = noisy.values().iter().map(|v| *v as f64 / f64::from(u32::MAX)).collect();

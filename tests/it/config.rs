@@ -966,9 +966,9 @@ fn a_regression_on_kernel_points_tells_the_label_that_a_lattice_tells() {
         let text = text.replace("degree = 5\norder = 2", size);
         let settings = Settings::parse(&text, "arrival").unwrap_or_else(|faults| panic!("{faults}"));
         let (plan, target) = (plan(&settings), settings.releases[0].function.target.clone());
-        let keep = target.keep();
+        let spec = target.accumulator();
         // An arrival 0.3 of its range above the middle everywhere.
-        let exact = target.evaluate(&keep.state((0..400).map(|i| keep.record(&[f64::from(i) / 399.0], 0.3))));
+        let exact = target.evaluate(&spec.filled((0..400).map(|i| spec.record(&[f64::from(i) / 399.0], 0.3))));
         let noisy = mechanism(&settings).release(&exact, &mut Generator::frozen([3; 32]));
         let synopsis =
             Synopsis::new(plan.releases[0].description().clone(), plan.releases[0].variants.first().dequantize(&noisy))

@@ -85,7 +85,7 @@ fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<
 /// The released values without noise, computed through the library.
 fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis {
     let (target, axes) = (&settings.releases[0].function.target, &settings.releases[0].axes);
-    let keep = target.keep();
+    let spec = target.accumulator();
     let record = |row: &Row| {
         let x: Vec<f64> = axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect();
         let label = match &settings.releases[0].label {
@@ -94,9 +94,9 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
             Some(Label::Above(threshold)) if row[axes.len()] > *threshold => 1.0,
             Some(Label::Above(_)) => -1.0,
         };
-        keep.record(&x, label)
+        spec.record(&x, label)
     };
-    let values = target.evaluate(&keep.state(records.iter().map(record)));
+    let values = target.evaluate(&spec.filled(records.iter().map(record)));
     let scaled = values.reveal().iter().map(|value| *value as f64 * settings.releases[0].function.unit).collect();
     // What is put on kernel points has its offset in the description.
     let offset = settings.releases[0].function.offset - released.description().offset;

@@ -296,8 +296,8 @@ fn records_that_the_prior_does_not_resemble_stay_within_what_is_said_of_them() {
     let target = &settings.releases[0].function.target;
     let scale = mechanism(&settings).scale().units() as f64;
     let values = |records: &[([f64; 1], f64)]| {
-        let records = records.iter().map(|(x, label)| target.keep().record(x, *label));
-        target.evaluate(&target.keep().state(records))
+        let records = records.iter().map(|(x, label)| target.accumulator().record(x, *label));
+        target.evaluate(&target.accumulator().filled(records))
     };
     // One record alone in its gap, with and without a neighbour on either side.
     let (one, other) = (values(&[([0.2], 1.0), ([0.5], 1.0), ([0.53], 1.0)]), values(&[([0.2], 1.0), ([0.53], 1.0)]));

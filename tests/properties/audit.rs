@@ -43,7 +43,7 @@ impl Audit {
     fn release(&self, records: &[Record], generator: &mut Generator) -> (Vec<i128>, Vec<i128>) {
         let density = density();
         let first = self.rules.grid.span_of(seconds(0));
-        let mut windows = Windows::new(self.rules.clone(), vec![form(density.keep())], first.start, first, None);
+        let mut windows = Windows::new(self.rules.clone(), vec![form(density.accumulator())], first.start, first, None);
         for record in records {
             windows.absorb(&batch(record));
         }
@@ -51,7 +51,7 @@ impl Audit {
         let closed: Vec<_> = (0..=last).map(|_| windows.close()).collect();
         let (mut exact, mut released) = (Vec::new(), Vec::new());
         for (window, group, point, _) in &self.watched {
-            let truth = density.evaluate(&closed[*window].forms[0][*group].state);
+            let truth = density.evaluate(&closed[*window].forms[0][*group].accumulator);
             released.push(self.laplace.release(&truth, generator).values()[*point]);
             exact.push(truth.reveal()[*point]);
         }

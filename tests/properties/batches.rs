@@ -67,9 +67,9 @@ pub fn rules() -> Rules {
 }
 
 /// One axis from 0 to 10.
-pub fn form(keep: AccumulatorSpec) -> Form {
+pub fn form(spec: AccumulatorSpec) -> Form {
     let axes = vec![Axis { min: 0.0, max: 10.0, outside: Outside::Clamp }];
-    Form { axes, label: None, columns: vec![0], keep, panes: 1 }
+    Form { axes, label: None, columns: vec![0], accumulator: spec, panes: 1 }
 }
 
 /// The same for users, `records` of each a window and period.

@@ -47,7 +47,7 @@ const GAUSSIANS: [(&[f64], u32, f64); 8] = [
 
 /// `n` copies of each record.
 fn state(target: &dyn Target, records: &[(Record, u64)]) -> Accumulator {
-    match target.keep() {
+    match target.accumulator() {
         AccumulatorSpec::Sums(feature) => {
             let mut sums = vec![0; feature.count()];
             for (record, n) in records {
@@ -57,7 +57,7 @@ fn state(target: &dyn Target, records: &[(Record, u64)]) -> Accumulator {
             }
             Accumulator::Sums(sums)
         }
-        keep => keep.state(records.iter().flat_map(|(record, n)| (0..*n).map(|_| *record))),
+        spec => spec.filled(records.iter().flat_map(|(record, n)| (0..*n).map(|_| *record))),
     }
 }
 
@@ -108,7 +108,7 @@ impl Pair {
     /// 1-norm and sup norm of the difference, `contributions` such records.
     fn difference(&self, target: &dyn Target, adjacency: Adjacency, contributions: u64) -> [u128; 2] {
         let record = |class: usize, which: usize| {
-            target.keep().record(&self.places[class][which], if class == 0 { 1.0 } else { -1.0 })
+            target.accumulator().record(&self.places[class][which], if class == 0 { 1.0 } else { -1.0 })
         };
         let heaps = [(record(0, 0), self.heap), (record(1, 0), self.heap)];
         let side = |extra: Option<Record>| {
@@ -199,7 +199,7 @@ fn random_neighbours_stay_within_the_claim() {
         let axes = target.shape().dimensions;
         let mut record = |target: &dyn Target| {
             let x: [f64; 3] = rng.random();
-            target.keep().record(&x[..axes], if rng.random() { 1.0 } else { -1.0 })
+            target.accumulator().record(&x[..axes], if rng.random() { 1.0 } else { -1.0 })
         };
         for n in [0, 1, 2, 3, 5, 30] {
             for _ in 0..10 {
@@ -247,7 +247,7 @@ fn cases() -> Vec<Case> {
         let error = if name == "kernel" { 2.5e-4 * axes as f64 } else { 1e-7 };
         let record = |line: &str| {
             let line = numbers(line);
-            target.keep().record(&line[..axes], line[axes])
+            target.accumulator().record(&line[..axes], line[axes])
         };
         let records = (0..n as usize).map(|_| record(lines.next().unwrap())).collect();
         let scores = numbers(lines.next().unwrap());
@@ -265,7 +265,8 @@ fn scores_are_those_of_scipy() {
     let cases = cases();
     assert_eq!(cases.len(), 12);
     for (index, case) in cases.iter().enumerate() {
-        let found = scores(&*case.target, &case.target.evaluate(&case.target.keep().state(case.records.clone())));
+        let found =
+            scores(&*case.target, &case.target.evaluate(&case.target.accumulator().filled(case.records.clone())));
         assert_eq!(found.len(), case.scores.len());
         let error = found.iter().zip(&case.scores).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         println!("case {index}: off by {:.3} of the limit", error / case.limit);
@@ -277,10 +278,10 @@ fn scores_are_those_of_scipy() {
 fn the_order_of_records_does_not_matter() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     for mut case in cases() {
-        let exact = case.target.evaluate(&case.target.keep().state(case.records.clone()));
+        let exact = case.target.evaluate(&case.target.accumulator().filled(case.records.clone()));
         case.records.shuffle(&mut rng);
-        assert_eq!(case.target.evaluate(&case.target.keep().state(case.records.clone())), exact);
-        let fewer = case.target.keep().state(case.records[1..].iter().copied());
+        assert_eq!(case.target.evaluate(&case.target.accumulator().filled(case.records.clone())), exact);
+        let fewer = case.target.accumulator().filled(case.records[1..].iter().copied());
         assert_ne!(case.target.evaluate(&fewer), exact);
     }
 }
@@ -288,8 +289,9 @@ fn the_order_of_records_does_not_matter() {
 #[test]
 fn degenerate_windows_give_finite_scores_of_the_same_shape() {
     for (name, target, _, _) in targets() {
-        let record = |x: f64, label: f64| target.keep().record(&[x; 3], label);
-        let values = |records: &[Record]| scores(&*target, &target.evaluate(&target.keep().state(records.to_vec())));
+        let record = |x: f64, label: f64| target.accumulator().record(&[x; 3], label);
+        let values =
+            |records: &[Record]| scores(&*target, &target.evaluate(&target.accumulator().filled(records.to_vec())));
         let windows = [
             vec![],
             vec![record(0.3, 1.0)],

@@ -53,7 +53,8 @@ fn regression() -> BlackBox<PriestleyChao> {
 type Data = (Vec<Record>, Record, Record);
 
 fn change<F: Function>(target: &BlackBox<F>, adjacency: Adjacency, (common, one, other): &Data) -> [u128; 2] {
-    let side = |record: Option<&Record>| target.evaluate(&target.keep().state(common.iter().chain(record).copied()));
+    let side =
+        |record: Option<&Record>| target.evaluate(&target.accumulator().filled(common.iter().chain(record).copied()));
     let (one, other) = (side(Some(one)), side((adjacency == Adjacency::ReplaceOne).then_some(other)));
     let changes = || one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b));
     [changes().max().unwrap_or(0), changes().sum()]
@@ -151,8 +152,8 @@ fn one_record_more_in_a_full_window_is_a_replacement() {
     let target = trimmed_mean();
     let (common, one, other) = starts_of_means().pop().unwrap();
     // 40 records are kept: with the new one first, the last is not.
-    let full = target.evaluate(&target.keep().state(common.iter().copied().chain([one])));
-    let pushed = target.evaluate(&target.keep().state(common.iter().copied().chain([other])));
+    let full = target.evaluate(&target.accumulator().filled(common.iter().copied().chain([one])));
+    let pushed = target.evaluate(&target.accumulator().filled(common.iter().copied().chain([other])));
     let found = full.reveal()[0].abs_diff(pushed.reveal()[0]) as f64;
     let claimed = target.sup_sensitivity(Adjacency::AddRemove, 1).unwrap() as f64;
     assert!(found <= claimed && found > 0.95 * claimed, "{found} {claimed}");
@@ -173,7 +174,7 @@ fn values_are_clipped_whatever_they_are() {
     let declared = Declared { replaced: change, added: Some(change), error: 0.0, range: [-1.0, 3.0] };
     for (value, clipped) in [(f64::NAN, 1.0), (f64::INFINITY, 3.0), (-7.0, -1.0), (2.0, 2.0)] {
         let target = BlackBox::declared(Constant(value), 2, 4, 10, declared).unwrap();
-        let exact = target.evaluate(&target.keep().state([Record::new(&[0.5], 0.0)]));
+        let exact = target.evaluate(&target.accumulator().filled([Record::new(&[0.5], 0.0)]));
         assert_eq!(exact.reveal().len(), 25);
         assert!(exact.reveal().iter().all(|v| (*v as f64 * target.unit() - clipped).abs() < 1e-8), "{value}");
         // A declaration beyond the range is held to the range, which needs nobody's word.
@@ -191,7 +192,7 @@ fn degenerate_windows_have_the_same_shape() {
     let (mean, regression) = (trimmed_mean(), regression());
     for records in [&[][..], &same, &same[..1], &beyond] {
         for target in [&mean as &dyn Target, &regression] {
-            assert_eq!(target.evaluate(&target.keep().state(records.iter().copied())).reveal().len(), 21);
+            assert_eq!(target.evaluate(&target.accumulator().filled(records.iter().copied())).reveal().len(), 21);
         }
     }
 }

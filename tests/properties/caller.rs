@@ -36,7 +36,8 @@ fn over_claim<F: Function>(
     one: Record,
     other: Record,
 ) -> f64 {
-    let side = |record: Option<Record>| target.evaluate(&target.keep().state(common.iter().copied().chain(record)));
+    let side =
+        |record: Option<Record>| target.evaluate(&target.accumulator().filled(common.iter().copied().chain(record)));
     let (one, other) = (side(Some(one)), side((adjacency == Adjacency::ReplaceOne).then_some(other)));
     let square = one.reveal().iter().zip(other.reveal()).map(|(a, b)| (a.abs_diff(*b) as f64).powi(2)).sum::<f64>();
     square.sqrt() / target.euclidean_sensitivity(adjacency, 1).unwrap() as f64
@@ -119,7 +120,7 @@ fn a_long_function_is_drawn_back_and_what_is_no_number_is_nothing() {
     let record = Record::new(&[0.5], 0.0);
     let length = |value: fn(usize) -> f64, records: usize| {
         let target = wild(value);
-        let exact = target.evaluate(&target.keep().state(vec![record; records]));
+        let exact = target.evaluate(&target.accumulator().filled(vec![record; records]));
         exact.reveal().iter().map(|c| (*c as f64 * target.unit()).powi(2)).sum::<f64>().sqrt()
     };
     assert!((length(|_| 1e90, 1) - 5.0).abs() < 1e-6);
@@ -158,7 +159,7 @@ fn what_is_published_is_the_function_with_noise() {
     let declared = Declared { replaced: 2.0, added: Some(1.0), error: 1e-13, longest: 100.0 };
     let target = KernelBlackBox::declared(sum_of(kernel.clone(), 1), kernel.clone(), 1, 20, 100, declared).unwrap();
     let records: Vec<Record> = (0..50).map(|i| Record::new(&[(f64::from(i) / 50.0).powi(2)], 0.0)).collect();
-    let exact = target.evaluate(&target.keep().state(records.iter().copied()));
+    let exact = target.evaluate(&target.accumulator().filled(records.iter().copied()));
     let d2 = target.euclidean_sensitivity(Adjacency::AddRemove, 1).unwrap();
     let rho = Price::Concentrated("0.5".parse().unwrap());
     let noise = Mechanism::calibrated(NoiseDistribution::DiscreteGaussian, Sensitivity(d2), 1, rho).unwrap();

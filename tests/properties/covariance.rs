@@ -35,8 +35,8 @@ fn matrix(bandwidths: &[f64], correlations: &[f64]) -> Vec<Vec<f64>> {
 }
 
 fn evaluate(density: &CovarianceDensity, records: &[Record]) -> Exact {
-    let keep = density.keep();
-    density.evaluate(&keep.state(records.iter().map(|record| keep.record(record, 0.0))))
+    let spec = density.accumulator();
+    density.evaluate(&spec.filled(records.iter().map(|record| spec.record(record, 0.0))))
 }
 
 /// 1-norm and sup norm of the difference that the records of `pair` make beside `others`, the second one only if a
@@ -210,8 +210,8 @@ fn the_order_and_the_labels_of_records_do_not_matter() {
     let mut records: Vec<Record> = (0..300).map(|_| vec![rng.random(), rng.random()]).collect();
     let exact = evaluate(&density, &records);
     records.reverse();
-    let keep = density.keep();
-    let labelled = density.evaluate(&keep.state(records.iter().map(|record| keep.record(record, 0.7))));
+    let spec = density.accumulator();
+    let labelled = density.evaluate(&spec.filled(records.iter().map(|record| spec.record(record, 0.7))));
     assert_eq!(labelled, exact);
     assert_ne!(evaluate(&density, &records[1..]), exact);
 }

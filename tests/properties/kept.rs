@@ -45,7 +45,7 @@ fn rows(rng: &mut ChaCha20Rng) -> Vec<Row> {
 fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128> {
     let label = Label::Number(Axis { min: -1.0, max: 1.0, outside: Outside::Clamp });
     let rules = rules_for_users(CAP, 100);
-    let form = Form { label: Some(label), columns: vec![0, 1], ..form(target.keep()) };
+    let form = Form { label: Some(label), columns: vec![0, 1], ..form(target.accumulator()) };
     let first = rules.grid.span_of(seconds(0));
     let mut windows = Windows::new(rules, vec![form], first.start, first, None);
     for (row, label) in rows.iter().filter(|(row, _)| without.is_none() || row.user != without) {
@@ -53,7 +53,7 @@ fn values(target: &dyn Target, rows: &[Row], without: Option<&str>) -> Vec<i128>
         batch.values.push(Float64Array::from(vec![*label]));
         windows.absorb(&batch);
     }
-    windows.close().forms[0].iter().flat_map(|group| target.evaluate(&group.state).reveal().to_vec()).collect()
+    windows.close().forms[0].iter().flat_map(|group| target.evaluate(&group.accumulator).reveal().to_vec()).collect()
 }
 
 /// What a user changes over what is claimed, at most.

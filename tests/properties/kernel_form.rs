@@ -48,8 +48,8 @@ fn density((matrix, points): &Case) -> KernelDensity {
 }
 
 fn state(target: &dyn Target, side: &[(Vec<f64>, f64)]) -> Accumulator {
-    let keep = target.keep();
-    keep.state(side.iter().map(|(x, label)| keep.record(x, *label)))
+    let spec = target.accumulator();
+    spec.filled(side.iter().map(|(x, label)| spec.record(x, *label)))
 }
 
 /// 2-norm, 1-norm and sup norm of a difference, over what is claimed.
@@ -333,7 +333,7 @@ fn a_unit_is_charged_for_each_of_its_records() {
             let most = Err(Error::Contributions { contributions: u32::MAX });
             assert_eq!(target.euclidean_sensitivity(adjacency, u32::MAX), most);
         }
-        let empty = target.evaluate(&target.keep().empty());
+        let empty = target.evaluate(&target.accumulator().empty());
         assert!(empty.reveal().iter().all(|value| *value == 0), "a window without records is all zeros");
     }
 }

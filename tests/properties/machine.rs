@@ -55,7 +55,7 @@ fn machine(settings: Settings) -> Machine {
 type Side = Vec<(Vec<f64>, f64)>;
 
 fn state(target: &dyn Target, side: &Side) -> Accumulator {
-    target.keep().state(side.iter().map(|(x, label)| Record::new(x, *label)))
+    target.accumulator().filled(side.iter().map(|(x, label)| Record::new(x, *label)))
 }
 
 /// 1-norm and sup norm of the difference, over what is claimed.
@@ -387,7 +387,7 @@ fn degenerate_windows_give_finite_functions_of_the_same_shape() {
             let largest = exact.reveal().iter().map(|value| value.unsigned_abs()).max().unwrap();
             assert!((largest as f64 * target.unit()).abs() < 100.0, "{target:?}");
         }
-        let empty = target.evaluate(&target.keep().empty());
+        let empty = target.evaluate(&target.accumulator().empty());
         assert!(empty.reveal().iter().all(|value| (*value - empty.reveal()[0]).abs() <= 1));
     }
 }

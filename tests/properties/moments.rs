@@ -14,8 +14,8 @@ type Record = Vec<f64>;
 const CASES: [(usize, u32); 9] = [(1, 1), (1, 2), (1, 8), (1, 60), (2, 3), (2, 9), (2, 20), (3, 2), (3, 4)];
 
 fn values(moments: &Moments, records: &[Record]) -> Vec<i128> {
-    let keep = moments.keep();
-    moments.evaluate(&keep.state(records.iter().map(|x| keep.record(x, 0.0)))).reveal().to_vec()
+    let spec = moments.accumulator();
+    moments.evaluate(&spec.filled(records.iter().map(|x| spec.record(x, 0.0)))).reveal().to_vec()
 }
 
 /// 1-norm, sup norm and 2-norm of what single records, or one in place of another, make of the moments.

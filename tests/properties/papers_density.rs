@@ -155,8 +155,8 @@ impl Experiment {
         repeats: usize,
     ) -> Vec<f64> {
         let density = Density::new(&[self.bandwidth], *degree).expect("a density");
-        let keep = density.keep();
-        let exact = Target::evaluate(&density, &keep.state(self.records.iter().map(|x| keep.record(&[*x], 0.0))));
+        let spec = density.accumulator();
+        let exact = Target::evaluate(&density, &spec.filled(self.records.iter().map(|x| spec.record(&[*x], 0.0))));
         let laplace = Mechanism::laplace(calibration.sensitivity(&density), price).expect("a scale");
         let mut generator = Generator::frozen([calibration as u8 + 1; 32]);
         let unit = density.unit() / RECORDS as f64;

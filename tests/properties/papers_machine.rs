@@ -34,8 +34,8 @@ fn machine(kernel: Kernel, c: f64, records: usize, degree: u32) -> Machine {
 }
 
 fn solve(machine: &Machine, data: &Data) -> Exact {
-    let keep = machine.keep();
-    machine.evaluate(&keep.state(data.iter().map(|(x, label)| keep.record(x, *label))))
+    let spec = machine.accumulator();
+    machine.evaluate(&spec.filled(data.iter().map(|(x, label)| spec.record(x, *label))))
 }
 
 /// The function itself on the grid: a lattice that is as fine.

@@ -133,8 +133,8 @@ impl Release {
         let text = scene.text.replace("EPSILON", epsilon).replace("SIZE", size);
         let settings = Settings::parse(&text, "paper").unwrap_or_else(|faults| panic!("{faults}\n{text}"));
         let target = settings.releases[0].function.target.clone();
-        let keep = target.keep();
-        let exact = target.evaluate(&keep.state(scene.records.iter().map(|(x, label)| keep.record(x, *label))));
+        let spec = target.accumulator();
+        let exact = target.evaluate(&spec.filled(scene.records.iter().map(|(x, label)| spec.record(x, *label))));
         Release { settings, exact }
     }
 

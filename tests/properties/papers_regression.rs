@@ -64,8 +64,8 @@ fn natural(regression: &Regression, values: &[i128]) -> Vec<f64> {
 }
 
 fn solve(regression: &Regression, records: &[(f64, f64)]) -> Exact {
-    let keep = regression.keep();
-    regression.evaluate(&keep.state(records.iter().map(|(x, y)| keep.record(&[*x], y / BOUND))))
+    let spec = regression.accumulator();
+    regression.evaluate(&spec.filled(records.iter().map(|(x, y)| spec.record(&[*x], y / BOUND))))
 }
 
 /// The vignette's estimator at `x`, divided by `sqrt(2 pi)`; `data` sorted.
@@ -127,7 +127,7 @@ fn the_vignettes_regression_is_released_with_a_sensitivity_that_holds() {
 
     let plan = Plan::new(500, 0.2).expect("a plan");
     let values = |records: &[Record]| {
-        let state = unclipped.0.keep().state(records.iter().copied());
+        let state = unclipped.0.accumulator().filled(records.iter().copied());
         natural(&unclipped.0, unclipped.0.evaluate(&state).reveal())
     };
     let sampled = sample(&plan, most, Adjacency::ReplaceOne, values, prior(), &mut rng).expect("a sensitivity");

@@ -139,13 +139,13 @@ impl Curves {
 fn found(case: Case, settings: Settings, orders: &[u32], windows: u32) -> Vec<Found> {
     let places = case.places();
     let (target, mechanism) = (settings.releases[0].function.target.clone(), mechanism(&settings));
-    let keep = target.keep();
+    let spec = target.accumulator();
     let curves = Curves::new(settings, orders, &places);
     let mut found = vec![Found::default(); orders.len()];
     for seed in 0..windows {
         let records = case.window(seed);
         let exact = case.exact(&records, &places);
-        let truth = target.evaluate(&keep.state(records.iter().map(|x| keep.record(x, 0.0))));
+        let truth = target.evaluate(&spec.filled(records.iter().map(|x| spec.record(x, 0.0))));
         let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
         let noise: Vec<i128> = noisy.values().iter().zip(truth.reveal()).map(|(a, b)| a - b).collect();
         for (found, (noise, all)) in found.iter_mut().zip(curves.at(&noise).iter().zip(curves.at(noisy.values()))) {
@@ -218,12 +218,12 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
     let plan = plan(&settings);
     let (about, target) = (plan.releases[0].description(), &settings.releases[0].function.target);
     let predicted = predict::readings(about, &table.bump.unwrap(), |noisy| target.publish(noisy)).unwrap();
-    let (keep, mechanism, places) = (target.keep(), mechanism(&settings), case.places());
+    let (spec, mechanism, places) = (target.accumulator(), mechanism(&settings), case.places());
     let mut found = [0.0; 2];
     for seed in 0..60 {
         let records = case.window(seed);
         let exact = case.exact(&records, &places);
-        let truth = target.evaluate(&keep.state(records.iter().map(|x| keep.record(x, 0.0))));
+        let truth = target.evaluate(&spec.filled(records.iter().map(|x| spec.record(x, 0.0))));
         let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
         let synopsis = Synopsis::new(about.clone(), plan.releases[0].variants.first().dequantize(&noisy)).unwrap();
         for (found, by) in found.iter_mut().zip([By::Bernstein(2), By::Posterior]) {

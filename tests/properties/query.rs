@@ -42,9 +42,9 @@ struct Window {
 impl Window {
     fn new(axes: usize, t: u32, records: &[Record], law: NoiseDistribution, epsilon: &str) -> Self {
         let moments = Moments::new(axes, t).unwrap();
-        let keep = moments.keep();
+        let spec = moments.accumulator();
         let unit = |x: &Record| x.iter().map(|x| (x + 1.0) / 2.0).collect::<Vec<f64>>();
-        let exact = moments.evaluate(&keep.state(records.iter().map(|x| keep.record(&unit(x), 0.0))));
+        let exact = moments.evaluate(&spec.filled(records.iter().map(|x| spec.record(&unit(x), 0.0))));
         let change = law.sensitivity(&moments, Adjacency::AddRemove, 1).unwrap();
         let mechanism =
             Mechanism::calibrated(law, change, moments.shape().values(), Price::Pure(epsilon.parse().unwrap()))

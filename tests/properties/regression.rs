@@ -31,8 +31,8 @@ const CASES: [(f64, u32, f64, [f64; 2]); 9] = [
 ];
 
 fn evaluate(regression: &Regression, records: &[Record]) -> Exact {
-    let records = records.iter().map(|(x, label)| regression.keep().record(&[*x], *label));
-    regression.evaluate(&regression.keep().state(records))
+    let records = records.iter().map(|(x, label)| regression.accumulator().record(&[*x], *label));
+    regression.evaluate(&regression.accumulator().filled(records))
 }
 
 /// Two windows: the last record is only in the one, the one before it only in the other, if `replaced`.

@@ -144,9 +144,9 @@ fn the_vignettes_regression_is_sampled_and_released() {
     let prior = prior();
     let over = (0..400).filter(|_| {
         let mut records: Vec<Record> = (0..251).map(|_| prior.draw(&mut rng)).collect();
-        let one = target.evaluate(&target.keep().state(records[1..].iter().copied()));
+        let one = target.evaluate(&target.accumulator().filled(records[1..].iter().copied()));
         records.swap(0, 1);
-        let other = target.evaluate(&target.keep().state(records[1..].iter().copied()));
+        let other = target.evaluate(&target.accumulator().filled(records[1..].iter().copied()));
         let change: u128 = one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b)).sum();
         change > u128::from(target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0)
     });
@@ -186,7 +186,7 @@ fn a_sampled_clip_for_an_expression_distorts_few_records() {
     let distorted = (0..500).filter(|_| {
         let record = [prior.draw(&mut rng)];
         let values = |target: &expression::Expression| -> Vec<f64> {
-            let exact = target.evaluate(&target.keep().state(record));
+            let exact = target.evaluate(&target.accumulator().filled(record));
             exact.reveal().iter().map(|value| *value as f64 * target.unit()).collect()
         };
         values(&proved).iter().zip(values(&clipped)).any(|(one, other)| (one - other).abs() > 1e-6)

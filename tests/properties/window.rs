@@ -153,8 +153,10 @@ fn one_record_more_changes_its_own_window_and_key_by_one_deposit_and_nothing_els
                 assert_eq!(a.span, b.span, "{name}: the schedule");
                 for (a, b) in a.forms[0].iter().zip(&b.forms[0]) {
                     assert_eq!(a.key, b.key, "{name}: the keys");
-                    let difference =
-                        distance(a.state.histogram().unwrap().reveal(), b.state.histogram().unwrap().reveal());
+                    let difference = distance(
+                        a.accumulator.histogram().unwrap().reveal(),
+                        b.accumulator.histogram().unwrap().reveal(),
+                    );
                     assert!(difference == 0 || difference == ONE, "{name}: {difference}");
                     changed += difference;
                 }
@@ -176,7 +178,9 @@ fn a_user_changes_a_window_by_at_most_the_cap_over_all_keys() {
         for (a, b) in with.iter().zip(&without) {
             let pairs = a.forms[0].iter().zip(&b.forms[0]);
             let change: u128 = pairs
-                .map(|(a, b)| distance(a.state.histogram().unwrap().reveal(), b.state.histogram().unwrap().reveal()))
+                .map(|(a, b)| {
+                    distance(a.accumulator.histogram().unwrap().reveal(), b.accumulator.histogram().unwrap().reveal())
+                })
                 .sum();
             assert!(change <= u128::from(records) * ONE);
             largest = largest.max(change);
@@ -193,7 +197,7 @@ fn windows_do_not_depend_on_the_order_of_arrival() {
         stream.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
         for (a, b) in expected.iter().zip(windows_of(rules_for_users(2, 100), &stream)) {
             for (a, b) in a.forms[0].iter().zip(&b.forms[0]) {
-                assert_eq!(a.state, b.state);
+                assert_eq!(a.accumulator, b.accumulator);
             }
         }
     }
@@ -204,7 +208,7 @@ fn an_earlier_row_that_comes_later_takes_the_place_of_a_later_one() {
     let (early, late) = (record(3, 0.0), record(7, 10.0));
     let both = windows_of(rules_for_users(1, 100), &[late, early.clone()]);
     let alone = windows_of(rules_for_users(1, 100), &[early]);
-    assert_eq!(both[0].forms[0][0].state, alone[0].forms[0][0].state);
+    assert_eq!(both[0].forms[0][0].accumulator, alone[0].forms[0][0].accumulator);
 }
 
 #[test]
@@ -212,7 +216,7 @@ fn a_window_that_straddles_a_period_counts_each_period_apart() {
     // Periods of 15 seconds: the window from 10 to 20 holds the end of one and the start of the next.
     let rows: Vec<Record> = [11, 12, 16, 17].map(|time| record(time, 5.0)).to_vec();
     let windows = windows_of(rules_for_users(1, 15), &rows);
-    assert_eq!(mass(windows[1].forms[0][0].state.histogram().unwrap().reveal()), 2 * ONE);
+    assert_eq!(mass(windows[1].forms[0][0].accumulator.histogram().unwrap().reveal()), 2 * ONE);
 }
 
 #[test]
@@ -222,7 +226,7 @@ fn every_window_of_the_grid_is_closed_for_every_key_even_if_nothing_came() {
     for window in &windows {
         let keys: Vec<_> = window.forms[0].iter().map(|group| group.key.as_deref()).collect();
         assert_eq!(keys, [Some("a"), Some("b")]);
-        assert!(window.forms[0].iter().all(|group| mass(group.state.histogram().unwrap().reveal()) == 0));
+        assert!(window.forms[0].iter().all(|group| mass(group.accumulator.histogram().unwrap().reveal()) == 0));
     }
 }
 
@@ -233,7 +237,7 @@ fn two_forms() -> Vec<Form> {
 }
 
 fn masses(window: &Window, form: usize) -> Vec<u128> {
-    window.forms[form].iter().map(|group| mass(group.state.histogram().unwrap().reveal()) / ONE).collect()
+    window.forms[form].iter().map(|group| mass(group.accumulator.histogram().unwrap().reveal()) / ONE).collect()
 }
 
 #[test]
@@ -325,7 +329,10 @@ fn a_user_changes_a_hopping_window_by_at_most_the_cap_over_all_keys_and_panes() 
                 let pairs = a.forms[0].iter().zip(&b.forms[0]);
                 let change: u128 = pairs
                     .map(|(a, b)| {
-                        distance(a.state.histogram().unwrap().reveal(), b.state.histogram().unwrap().reveal())
+                        distance(
+                            a.accumulator.histogram().unwrap().reveal(),
+                            b.accumulator.histogram().unwrap().reveal(),
+                        )
                     })
                     .sum();
                 assert!(change <= u128::from(records) * ONE, "{records} {period} {panes}: {change}");

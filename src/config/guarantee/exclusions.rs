@@ -12,7 +12,7 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
         "exact publication times when the worker is late, and that it has stopped".to_owned(),
         "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),
     ];
-    let is_slow = |release: &Release| matches!(release.function.target.keep(), AccumulatorSpec::Records { .. });
+    let is_slow = |release: &Release| matches!(release.function.target.accumulator(), AccumulatorSpec::Records { .. });
     if settings.releases.iter().any(is_slow) {
         let slow = "how long a window takes to compute, which depends on its records: it shows where a synopsis falls due meanwhile";
         lines.push(slow.to_owned());

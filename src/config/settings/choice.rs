@@ -35,7 +35,7 @@ pub struct PrivateOrder {
 
 impl PrivateBandwidths {
     pub fn mechanism(&self, protected: Protected) -> Result<Bandwidth, Error> {
-        let AccumulatorSpec::Histogram(nodes) = self.candidates.first().target.keep() else {
+        let AccumulatorSpec::Histogram(nodes) = self.candidates.first().target.accumulator() else {
             return Err(Error::Mechanism(mechanism::Error::NoSensitivity));
         };
         let marginals = Marginals::new(nodes);

@@ -137,7 +137,7 @@ impl GaussianBayes {
 }
 
 impl Target for GaussianBayes {
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Sums(Arc::new(Moments { axes: self.deviations.len() }))
     }
 
@@ -149,8 +149,8 @@ impl Target for GaussianBayes {
         self.peak() * self.peaks / UNITS
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        let (negative, positive) = state.sums().split_at(state.sums().len() / 2);
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let (negative, positive) = accumulator.sums().split_at(accumulator.sums().len() / 2);
         let [negative, positive] = [negative, positive].map(|sums| self.class(sums));
         let rounded = |(plus, minus): (f64, f64)| (plus - minus + 0.5).floor() as i128;
         Exact::new(positive.into_iter().zip(negative).map(rounded).collect())
@@ -270,7 +270,7 @@ mod tests {
     fn scores_grow_with_the_count_up_to_the_most_that_is_counted() {
         let target = GaussianBayes::new(&[0.1, 0.3], 6).unwrap();
         let records = [[0.2, 0.7], [0.4, 0.1], [0.9, 0.95]].map(|x| Record::new(&x, 1.0));
-        let one = target.keep().state(records);
+        let one = target.accumulator().filled(records);
         let scaled = |n: i128| Accumulator::Sums(one.sums().iter().map(|sum| sum * n).collect());
         let values = |n: i128| target.evaluate(&scaled(n)).reveal().to_vec();
         let bound = (target.slack() / 2.0).ceil() as u128;

@@ -164,7 +164,7 @@ fn classes(adjacency: Adjacency) -> u128 {
 }
 
 impl Target for KernelBayes {
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Marginals(self.nodes.clone())
     }
 
@@ -177,8 +177,8 @@ impl Target for KernelBayes {
         peak / 32_f64.exp2()
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        let [negative, positive] = state.marginals().map(|axes| self.class(axes));
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let [negative, positive] = accumulator.marginals().map(|axes| self.class(axes));
         Exact::new(positive.iter().zip(negative).map(|(plus, minus)| rounded(plus - minus, SPARE_BITS)).collect())
     }
 

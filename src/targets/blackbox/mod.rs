@@ -245,7 +245,7 @@ fn whole(value: f64, unit: f64) -> i128 {
 }
 
 impl<F: Function> Target for BlackBox<F> {
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.most }
     }
 
@@ -258,8 +258,8 @@ impl<F: Function> Target for BlackBox<F> {
         self.unit
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        let values = values(&self.function, &self.shape, self.range, state.records());
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let values = values(&self.function, &self.shape, self.range, accumulator.records());
         Exact::new(values.into_iter().map(|value| whole(value, self.unit)).collect())
     }
 

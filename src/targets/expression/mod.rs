@@ -171,7 +171,7 @@ impl Target for Expression {
         true
     }
 
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Sums(self.0.clone())
     }
 
@@ -184,8 +184,8 @@ impl Target for Expression {
         self.0.unit
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        let mut values = state.sums().to_vec();
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let mut values = accumulator.sums().to_vec();
         values.resize(self.0.points.len(), 0);
         Exact::new(values)
     }

@@ -44,7 +44,7 @@ pub(super) fn cost(settings: &Settings, map: Option<&Map>, problem: &Problem, pl
 }
 
 /// The records that count: a window keeps no more, and the bounds rest on it.
-pub(crate) fn at_most(state: &Accumulator, most: u32) -> &[Record] {
-    let records = state.records();
+pub(crate) fn at_most(accumulator: &Accumulator, most: u32) -> &[Record] {
+    let records = accumulator.records();
     records.get(..most as usize).unwrap_or(records)
 }

@@ -76,7 +76,7 @@ impl Machine {
 }
 
 impl Target for Machine {
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.settings.records }
     }
 
@@ -88,8 +88,8 @@ impl Target for Machine {
         self.claim.unit
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        self.claim.exact(self.values(at_most(state, self.settings.records)))
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        self.claim.exact(self.values(at_most(accumulator, self.settings.records)))
     }
 
     fn cost(&self) -> Cost {

@@ -137,7 +137,7 @@ fn largest_singular(table: &[Vec<f64>]) -> f64 {
 }
 
 impl Target for KernelMachine {
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.settings.records }
     }
 
@@ -150,8 +150,8 @@ impl Target for KernelMachine {
         self.claim.unit
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        self.claim.exact(self.coordinates(at_most(state, self.settings.records)))
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        self.claim.exact(self.coordinates(at_most(accumulator, self.settings.records)))
     }
 
     fn cost(&self) -> Cost {

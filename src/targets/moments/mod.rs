@@ -160,7 +160,7 @@ impl Target for Moments {
         true
     }
 
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Histogram(self.nodes.clone())
     }
 
@@ -174,9 +174,9 @@ impl Target for Moments {
         (-f64::from(UNITS_A_PEAK)).exp2()
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let nothing = || Exact::new(vec![0; self.shape().values()]);
-        state.histogram().map_or_else(nothing, |histogram| self.moments(histogram))
+        accumulator.histogram().map_or_else(nothing, |histogram| self.moments(histogram))
     }
 
     /// `contributions * (ceil(D1 / 2^shift) + N)`, `D1` before the rounding as in the [module](self).

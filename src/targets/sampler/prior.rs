@@ -53,9 +53,9 @@ impl Prior {
     }
 
     /// A record as a window of this kind keeps it.
-    pub fn draw_for<R: Rng + ?Sized>(&self, keep: &AccumulatorSpec, rng: &mut R) -> Record {
+    pub fn draw_for<R: Rng + ?Sized>(&self, spec: &AccumulatorSpec, rng: &mut R) -> Record {
         let (x, label) = self.values(rng);
-        keep.record(&x, label)
+        spec.record(&x, label)
     }
 
     /// A place in the unit cube, and a label in `[-1, 1]`.

@@ -202,7 +202,7 @@ pub fn sobolev(bandwidth: f64, sup: f64, slope: f64) -> f64 {
 }
 
 impl<F: Function> Target for KernelBlackBox<F> {
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Records { most: self.most }
     }
 
@@ -215,8 +215,8 @@ impl<F: Function> Target for KernelBlackBox<F> {
         self.unit
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
-        let coordinates = self.coordinates(state.records());
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
+        let coordinates = self.coordinates(accumulator.records());
         Exact::new(coordinates.into_iter().map(|c| (c / self.unit).round() as i128).collect())
     }
 

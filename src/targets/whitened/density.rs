@@ -161,7 +161,7 @@ impl Target for KernelDensity {
         true
     }
 
-    fn keep(&self) -> AccumulatorSpec {
+    fn accumulator(&self) -> AccumulatorSpec {
         AccumulatorSpec::Histogram(self.nodes.clone())
     }
 
@@ -174,10 +174,10 @@ impl Target for KernelDensity {
         self.peak / f64::from(UNITS_A_PEAK).exp2()
     }
 
-    fn evaluate(&self, state: &Accumulator) -> Exact {
+    fn evaluate(&self, accumulator: &Accumulator) -> Exact {
         let count = self.points.count();
         let mut sums = vec![0_i128; count];
-        if let Some(histogram) = state.histogram() {
+        if let Some(histogram) = accumulator.histogram() {
             for (grains, column) in histogram.cells.iter().zip(self.table.chunks_exact(count)) {
                 let grains = i128::from(*grains);
                 sums.iter_mut().zip(column).for_each(|(sum, entry)| *sum += grains * i128::from(*entry));
