@@ -31,17 +31,17 @@ test("two windows are compared where they hold one function of their records, an
   assert.equal(whyApart(now, then), undefined);
   const density = now.target.density;
   const changes = {
-    "settings are not the same": [
+    "settings differ": [
       { target: { density: { ...density, kernel: { bandwidths: [11] } } } }, { basis: "affine" }, { offset: 1 }, { degree: 41 }, { order: 5 },
       { meaning: "another" }, { domain: [{ ...now.domain[0], max: 181 }] }, { digests: { ...now.digests, configuration: "00" } },
       { privacy: { ...now.privacy, adjacency: "replace_one" } },
       { privacy: { ...now.privacy, unit: { user: { column: "id", per: "1d", max_records_per_window: 2 } } } },
       { panes: { over: "cumulative", newest: now.window } },
     ],
-    "chosen from their records": [{ choices: [{ order: { taken: 4, candidates: [2, 4], price: "0.1" } }] }],
+    "private choices differ": [{ choices: [{ order: { taken: 4, candidates: [2, 4], price: "0.1" } }] }],
     "simulated": [{ synthetic: !now.synthetic }],
     "missing": [{ incomplete: true }],
-    "same length": [{ window: { start: now.window.start, end: "2013-06-03T06:00:00Z" } }],
+    "differ in length": [{ window: { start: now.window.start, end: "2013-06-03T06:00:00Z" } }],
     "same time": [{ window: then.window }],
   };
   for (const [why, all] of Object.entries(changes)) {
@@ -50,26 +50,26 @@ test("two windows are compared where they hold one function of their records, an
   // Chosen privately, and chosen alike: the price of the choice does not matter.
   const chosen = (taken, price) => ({ choices: [{ bandwidths: { taken: [taken], candidates: [[5], [10]], price } }] });
   assert.equal(whyApart({ ...now, ...chosen(10, "0.1") }, { ...then, ...chosen(10, "0.2") }), undefined);
-  assert.match(whyApart({ ...now, ...chosen(10, "0.1") }, { ...then, ...chosen(5, "0.1") }), /chosen/);
+  assert.match(whyApart({ ...now, ...chosen(10, "0.1") }, { ...then, ...chosen(5, "0.1") }), /private choices/);
 });
 
 test("a running sum is compared from where it is full, and not where it has begun anew", () => {
   const sums = EWR("rho");
-  assert.match(whyApart(sums[1], sums[0]), /same length/);
+  assert.match(whyApart(sums[1], sums[0]), /differ in length/);
   assert.equal(whyApart(sums[4], sums[3]), undefined);
   // One was not seen: the count says that the sum went on.
   assert.equal(whyApart(sums[5], sums[3]), undefined);
   const anew = (step) => ({ ...sums[4], panes: { ...sums[4].panes, step } });
-  for (const step of [0, 3, 5]) assert.match(whyApart(anew(step), sums[3]), /begun anew/);
-  assert.match(whyApart({ ...sums[4], ledger: { ...sums[4].ledger, id: "00" } }, sums[3]), /begun anew/);
+  for (const step of [0, 3, 5]) assert.match(whyApart(anew(step), sums[3]), /started over/);
+  assert.match(whyApart({ ...sums[4], ledger: { ...sums[4].ledger, id: "00" } }, sums[3]), /started over/);
 });
 
 test("of sums that share noise it is not said that what is within both bands is noise", () => {
   const curve = { xs: [0, 1], values: [1, 1], wide: [1, 1] };
   const [single] = EWR("curve");
   const [sum] = EWR("rho");
-  assert.match(change(single, curve, curve), /No difference from the window before exceeds the noise/);
-  assert.match(change(sum, curve, curve), /exceeds both bands; the two share records and noise, and a smaller one may be real/);
+  assert.match(change(single, curve, curve), /No difference from the previous window exceeds the noise/);
+  assert.match(change(sum, curve, curve), /exceeds both bands; the two share records and noise, so a smaller difference may be real/);
   assert.match(change(sum, { ...curve, values: [9, 9] }, curve), /Beyond the noise, it is higher/);
 });
 

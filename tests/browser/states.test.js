@@ -28,7 +28,7 @@ test("connecting, and then no window yet", async () => {
   server.mute(false);
   await page.reload();
   await pill(page, "No window yet");
-  assert.match(await notice(page), /Connected to folder .* shown as soon as it is published/);
+  assert.match(await notice(page), /Connected to folder .* shown as soon as they are published/);
   assert.ok(await page.locator("#all").isHidden());
   await shoot(page, "state-no-window-yet");
   server.publish(EWR()[0]);
@@ -89,7 +89,7 @@ test("a lost connection is said, and mends itself when the server is back", asyn
   await pill(page, "Live");
   await server.stop();
   await pill(page, "Connection lost");
-  assert.match(await notice(page), /Trying again by itself\. What is shown stays true/);
+  assert.match(await notice(page), /Retrying automatically\. The values shown remain valid/);
   await shoot(page, "state-connection-lost");
   await server.start();
   await pill(page, "Live");
@@ -117,7 +117,7 @@ test("what cannot be read is left out, told, and breaks nothing", async () => {
   server.unreadable("partition 0, offset 12", "not a synopsis: <b>it has 3 values</b>");
   server.garbage("{\"format\": 2}");
   server.garbage("not json at all");
-  await page.getByText("3 messages could not be read as a synopsis and are left out.").click();
+  await page.getByText("3 messages could not be read as a synopsis and are skipped.").click();
   assert.match(await page.locator("#unreadable-list").textContent(), /partition 0, offset 12: not a synopsis: <b>it has 3 values<\/b>/);
   assert.equal(await page.locator("#unreadable-list b").count(), 0);
   await shoot(page, "state-unreadable");
@@ -213,8 +213,8 @@ test("a changed configuration is not told as a change of the records", async () 
   const { page, end } = await on(await serve([first, changed], at(Date.parse(changed.published))));
   await shown(page);
   const sentence = await page.locator("#sentence").textContent();
-  assert.match(sentence, /It is not compared with the window before: the settings are not the same\./);
-  assert.doesNotMatch(sentence + await page.locator(".reading").textContent(), /eyond the noise|· before/);
+  assert.match(sentence, /It is not compared with the previous window: their settings differ\./);
+  assert.doesNotMatch(sentence + await page.locator(".reading").textContent(), /eyond the noise|· previous/);
   assert.ok(await page.getByText("differs by more than the noise").isHidden());
   await end();
 });
@@ -272,7 +272,7 @@ test("a synopsis without blocks does not keep the gauge of another", async () =>
   const { page, end } = await on(server);
   await page.locator("#gauge-words", { hasText: "budget spent" }).waitFor();
   server.publish({ ...spent, window: { start: spent.window.end, end: "2013-06-01T13:00:00Z" }, privacy: { ...spent.privacy, blocks: [] }, ledger: { ...spent.ledger, sequence: 99 } });
-  await page.locator("#gauge-words", { hasText: "not told" }).waitFor();
+  await page.locator("#gauge-words", { hasText: "unknown" }).waitFor();
   assert.equal(await page.locator("#gauge-bar").getAttribute("aria-valuenow"), "0");
   assert.equal(await page.locator("#gauge.spent").count(), 0);
   await end();

@@ -113,7 +113,7 @@ test("a window that only the noise parts from the one before shows no difference
   const server = await serve([first, same], { now: () => new Date("2013-06-04T05:00:00Z") });
   const { page, context } = await open(browser, server.address);
   await shown(page);
-  assert.match(await page.locator("#sentence").textContent(), /No difference from the window before exceeds the noise/);
+  assert.match(await page.locator("#sentence").textContent(), /No difference from the previous window exceeds the noise/);
   assert.match(await page.locator(".reading").textContent(), /no difference beyond the noise/);
   const beyond = await page.locator("canvas.plot").evaluate((canvas) => {
     const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -217,7 +217,7 @@ test("twenty plausible curves are drawn, and told apart from the published one",
   await page.check("#plausible");
   await page.waitForTimeout(300);
   assert.ok(await ink() > without);
-  assert.ok(await page.getByText("20 curves that the noise could have turned into this one").isVisible());
+  assert.ok(await page.getByText("20 plausible curves: the noise could have turned each into this one").isVisible());
   await page.evaluate(() => window.scrollTo(0, 0));
   await shoot(page, "plausible");
   assert.deepEqual(problems, []);
@@ -233,7 +233,7 @@ test("moments are asked, and the answer comes with its errors", async () => {
   const answer = synopsis.query(bump);
   const said = Number((await page.locator(".figure").first().textContent()).replace("\u2212", "-"));
   assert.ok(Math.abs(said - answer.sum) <= answer.noise.halfWidth / 10, `${said}, not ${answer.sum}`);
-  assert.match(await page.locator(".answer").textContent(), /the noise is within ± \d+ with 95 % probability.*what the moments do not hold/);
+  assert.match(await page.locator(".answer").textContent(), /the noise is within ± \d+ with 95 % probability.*truncation error/);
   await page.waitForTimeout(400);
   await shoot(page, "summary");
   await page.getByRole("button", { name: "dep_delay", exact: true }).click();

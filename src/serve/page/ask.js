@@ -1,4 +1,4 @@
-// Questions to a summary of moments: a function of a record is typed, and the server answers what it adds up to.
+// Queries on moments: the user types a function of a record, and the server answers its sum over the records.
 
 import { element } from "./dom.js";
 import { drawAnswers } from "./plot.js";
@@ -7,7 +7,7 @@ import { giveOrTake, rounded, short, shortStart } from "./words.js";
 import { roundOut } from "./axes.js";
 import { stepOf } from "./store.js";
 
-/** The answers of so many windows are asked for and drawn. */
+/** The number of windows to query and draw. */
 const WINDOWS = 12;
 
 const get = async (address) => {
@@ -25,7 +25,7 @@ export class Ask {
   #look;
   #drawn;
 
-  /** `drawn` is called when there are new answers. */
+  /** `drawn` is called on new answers. */
   constructor(home, drawn) {
     this.#home = home;
     this.#drawn = drawn;
@@ -61,8 +61,8 @@ export class Ask {
       "aria-describedby": "question-hint",
     });
     const form = element("form", { class: "ask" },
-      element("label", { for: "question", text: "What does this add up to over the records?" }),
-      element("div", { class: "row" }, input, element("button", { type: "submit", class: "main", text: "Ask" })));
+      element("label", { for: "question", text: "Sum of this function over the records:" }),
+      element("div", { class: "row" }, input, element("button", { type: "submit", class: "main", text: "Query" })));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#question = input.value.trim();
@@ -77,7 +77,7 @@ export class Ask {
         },
       })));
     const hint = element("p", { id: "question-hint", class: "hint",
-      text: `A function of ${meta.domain.map((axis) => axis.column).join(" and ")}, the smoother the better: + \u2212 * / ^, abs cos exp ln max min sin sqrt tanh. Any number of questions costs no privacy.` });
+      text: `A function of ${meta.domain.map((axis) => axis.column).join(" and ")}, the smoother the better: + \u2212 * / ^, abs cos exp ln max min sin sqrt tanh. Any number of queries costs no further privacy.` });
     const answer = element("div", { class: "answer" });
     const canvas = element("canvas", { class: "answers", role: "img" });
     this.#parts = { signature, columns: columnsOf(meta), answer, canvas };
@@ -97,7 +97,7 @@ export class Ask {
   #ask() {
     const missing = this.#windows().filter(({ meta }) => !this.#answers.has(this.#name(meta)));
     if (this.#answers.size > 2000) this.#answers.clear();
-    // The window that is shown first: a wrong question is asked once.
+    // The selected window first: an invalid query is sent once.
     const { entry } = this.#look;
     missing.sort((a, b) => (b === entry) - (a === entry));
     const next = async () => {
@@ -145,10 +145,10 @@ export class Ask {
 
 const columnsOf = (meta) => meta.domain.map((axis) => axis.column).join("\n");
 
-/** A column as the language of questions writes it. */
+/** A column as written in a query. */
 const quoted = (column) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(column) ? column : `"${column}"`);
 
-/** Questions that anyone may start with: how many records, how many near a place, what a column adds up to. */
+/** Queries to start with: the number of records, the number near a point, the sum of a column. */
 function suggestions(meta) {
   const near = ({ column, min, max }) => {
     const [middle, width] = [round((2 * min + max) / 3), round((max - min) / 6)];
@@ -161,7 +161,7 @@ function suggestions(meta) {
 const round = (x) => Number(x.toPrecision(1));
 
 function answerElements(answer, question) {
-  if (!answer || answer.pending) return [element("p", { class: "hint", text: "Asking \u2026" })];
+  if (!answer || answer.pending) return [element("p", { class: "hint", text: "Querying \u2026" })];
   if (answer.error) return [element("p", { class: "wrong", role: "alert", text: `${question}: ${answer.error}` })];
   const { sum, noise, truncation, mean } = answer;
   const level = `${Math.round(noise.level * 100)} %`;
@@ -170,14 +170,14 @@ function answerElements(answer, question) {
   const parts = [
     line("figure", rounded(sum, noise.half_width)),
     line("", `the noise is within \u00b1 ${short2(noise.half_width)} with ${level} probability`),
-    line("", `what the moments do not hold: ${proved} ${short2(truncation.error)}, ${short2(truncation.per_record)} a record`),
+    line("", `truncation error: ${proved} ${short2(truncation.error)}, ${short2(truncation.per_record)} per record`),
   ];
   const second = mean
     ? [
       line("figure", rounded(mean.value, mean.noise.half_width)),
       line("", `per record: the noise is within \u00b1 ${short2(mean.noise.half_width)}, truncation ${proved} ${short2(truncation.per_record)}`),
     ]
-    : [line("", "per record: none, the noise leaves too little of the number of records")];
+    : [line("", "mean: none, the number of records is too small compared with its noise")];
   return [
     element("div", {}, element("h3", { text: "Sum" }), ...parts),
     element("div", {}, element("h3", { text: "Mean" }), ...second),
@@ -186,7 +186,7 @@ function answerElements(answer, question) {
 
 const short2 = (x) => short(Number(x.toPrecision(2)));
 
-/** What an answer is in a row of the table. */
+/** An answer as a row of the table. */
 export const answerRow = ({ meta, answer }) => [
   meta.window.start, meta.window.end, giveOrTake(answer.sum, answer.noise.half_width), short2(answer.truncation.error),
 ];

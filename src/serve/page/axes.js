@@ -13,14 +13,14 @@ export function ticks(low, high, count) {
   return { step, values };
 }
 
-/** The next round numbers below and above, so that a scale seldom changes. */
+/** The next round numbers below and above, so that a scale rarely changes. */
 export function roundOut(low, high) {
   const { step } = ticks(low, high, 5);
   const half = step / 2;
   return [Math.floor(low / half + 1e-9) * half, Math.ceil(high / half - 1e-9) * half];
 }
 
-/** The label of a tick; very large and small ones in short. */
+/** The label of a tick; very large and small ones are shortened. */
 export function tickLabel(x, step) {
   const size = Math.max(Math.abs(x), step);
   if (size >= 1e6) return `${exact(x / 1e6, step / 1e6)}M`;
@@ -28,7 +28,7 @@ export function tickLabel(x, step) {
   return exact(x, step);
 }
 
-/** The colours and the font of the page, as the style sheet has them now. */
+/** The current colours and font of the style sheet. */
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
@@ -39,7 +39,7 @@ export function theme() {
   };
 }
 
-/** The context of a canvas, cleared, in CSS pixels, and its size. */
+/** The cleared context of a canvas in CSS pixels, and its size. */
 export function sheet(canvas) {
   const ratio = Math.max(1, window.devicePixelRatio || 1);
   const { clientWidth: width, clientHeight: height } = canvas;
@@ -51,7 +51,7 @@ export function sheet(canvas) {
   return { context, width, height, ratio };
 }
 
-/** The room of a plot within its canvas, and its scales: `x(v)` and `y(v)` in pixels, `toX` and `toY` back. */
+/** The plot area within a canvas, and its scales: `x(v)` and `y(v)` to pixels, `toX` and `toY` back. */
 export function frame(context, width, height, x, y, colours, { small = false } = {}) {
   context.font = `${small ? 10 : 12}px ${colours.font}`;
   const yTicks = ticks(y.min, y.max, Math.max(2, Math.min(6, height / 55)));
@@ -105,12 +105,12 @@ export function drawAxes(context, room, x, y, colours, { grid = true } = {}) {
   context.restore();
 }
 
-/** A text cut to a width. */
+/** A text truncated to a width. */
 export function fitted(context, text, width) {
   if (context.measureText(text).width <= width) return text;
-  let cut = text;
-  while (cut.length > 1 && context.measureText(`${cut}\u2026`).width > width) cut = cut.slice(0, -1);
-  return `${cut}\u2026`;
+  let start = text;
+  while (start.length > 1 && context.measureText(`${start}\u2026`).width > width) start = start.slice(0, -1);
+  return `${start}\u2026`;
 }
 
 export function rule(context, x1, y1, x2, y2, colour) {
@@ -121,7 +121,7 @@ export function rule(context, x1, y1, x2, y2, colour) {
   context.stroke();
 }
 
-/** A hatching of diagonal lines, for what is too close to call. */
+/** Diagonal hatching, for what is too close to call. */
 export function hatching(context, colours, spacing = 7) {
   const tile = document.createElement("canvas");
   const ratio = Math.max(1, window.devicePixelRatio || 1);

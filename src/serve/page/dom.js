@@ -1,4 +1,4 @@
-// Elements, made without markup: every text goes in as text.
+// Creates elements without markup: every text is inserted as text.
 
 /** An element with properties (`class`, `text`, attributes, `on...` listeners) and children. */
 export function element(name, properties = {}, ...children) {
@@ -16,7 +16,7 @@ export function element(name, properties = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** Changes a text only where it differs, so that nothing is announced or laid out twice. */
+/** Changes a text only if it differs, to avoid repeated announcements and layout. */
 export function say(target, text) {
   if (target.textContent !== text) target.textContent = text;
 }

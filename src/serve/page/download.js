@@ -1,11 +1,11 @@
-// Files for people to keep: what they say of themselves goes with them.
+// Downloads: files that include their own description.
 
 import { theme } from "./axes.js";
 import { title } from "./kinds.js";
 import { definition, inSymbols, unit } from "./price.js";
 import { span } from "./words.js";
 
-/** A name that any system takes. */
+/** A file name that is valid on any system. */
 export function fileName(meta, ending) {
   const parts = [meta.release, meta.key, meta.window.start].filter((part) => part !== null && part !== undefined);
   return `${parts.join("-").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^[.\-]+/, "_").slice(0, 120)}.${ending}`;
@@ -22,7 +22,7 @@ export function save(name, type, content) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** The pictures side by side as they stand on the page, with what they are and how private above and below. */
+/** The plots as laid out on the page, with their title above and their guarantee below. */
 export async function png(home, meta) {
   const canvases = [...home.querySelectorAll("canvas")].filter((canvas) => canvas.width > 0 && !canvas.hidden);
   const ratio = Math.max(1, window.devicePixelRatio || 1);

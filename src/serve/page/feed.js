@@ -1,15 +1,15 @@
-// What the server tells: server-sent events, and how the line to it is.
+// Server-sent events, and the state of the connection.
 
 const RETRY_FIRST = 1000;
 const RETRY_MOST = 10_000;
-/** A line that was silent for so long is opened anew when the machine wakes up or finds its network again. */
+/** A connection that was silent for this long is reopened when the machine wakes up or is online again. */
 const SILENT = 30_000;
 
 /**
- * Listens for ever. `heard(kind, data)` gets the events `hello`, `synopsis`, `unreadable` and `source`, their data as text;
- * `line(state)` the state of the line: `connecting`, `open` or `lost`.
+ * Listens forever. `onEvent(kind, data)` gets the events `hello`, `synopsis`, `unreadable` and `source` with their data as text;
+ * `onState(state)` the state of the connection: `connecting`, `open`, `lost` or `unreachable`.
  */
-export function listen(address, heard, line) {
+export function listen(address, onEvent, onState) {
   let source;
   let wait = RETRY_FIRST;
   let last = 0;
@@ -19,17 +19,17 @@ export function listen(address, heard, line) {
   const open = () => {
     clearTimeout(timer);
     source?.close();
-    line(wasOpen ? "lost" : "connecting");
+    onState(wasOpen ? "lost" : "connecting");
     source = new EventSource(address);
     last = Date.now();
     source.onopen = () => {
       wait = RETRY_FIRST;
       wasOpen = true;
-      line("open");
+      onState("open");
     };
     source.onerror = () => {
-      line(wasOpen ? "lost" : "unreachable");
-      // The browser tries again by itself, unless the answer was not a stream.
+      onState(wasOpen ? "lost" : "unreachable");
+      // The browser reconnects by itself, unless the response was not a stream.
       if (source.readyState === EventSource.CLOSED) {
         timer = setTimeout(open, wait);
         wait = Math.min(2 * wait, RETRY_MOST);
@@ -38,7 +38,7 @@ export function listen(address, heard, line) {
     for (const kind of ["hello", "synopsis", "unreadable", "source"]) {
       source.addEventListener(kind, (event) => {
         last = Date.now();
-        heard(kind, event.data);
+        onEvent(kind, event.data);
       });
     }
   };

@@ -1,8 +1,8 @@
-// The numbers that are drawn: a function and its bands on even points. Each is worked out once a synopsis.
+// The numbers to draw: a function and its bands on even grids, each computed once per synopsis.
 
 const kept = new WeakMap();
 const places = new WeakMap();
-/** Crosshairs and sliders ask for ever new places: so many are kept. */
+/** Crosshairs and sliders keep requesting new points: the number of results to keep. */
 const MOST_PLACES = 12;
 
 function once(synopsis, name, make, all = kept) {
@@ -21,10 +21,10 @@ export function along({ min, max }, count) {
 const evaluator = (synopsis) => once(synopsis, "evaluator", () => synopsis.evaluator());
 const pointwise = (synopsis) => once(synopsis, "pointwise", () => synopsis.pointwise());
 
-/** The points of one line through the domain: along `axis`, all other coordinates as `at` has them. */
+/** The points of a line through the domain: along `axis`, with all other coordinates from `at`. */
 const lineAxes = (meta, axis, at, xs) => meta.domain.map((_, i) => (i === axis ? xs : [at[i]]));
 
-/** The function along one axis, with half the width of its simultaneous (`wide`) and pointwise (`narrow`) band. */
+/** The function along one axis, with the half-widths of its simultaneous (`wide`) and pointwise (`narrow`) bands. */
 export function line(synopsis, axis, at, count = 201) {
   const others = at.map((x, i) => (i === axis ? "" : x));
   return once(synopsis, JSON.stringify(["line", axis, others, count]), () => {
@@ -39,7 +39,7 @@ export function line(synopsis, axis, at, count = 201) {
   }, places);
 }
 
-/** `count` curves along one axis that the noise could have turned into this one. */
+/** `count` plausible curves along one axis: the noise could have turned each into this one. */
 export function plausible(synopsis, axis, at, count, points = 101) {
   const samples = once(synopsis, `samples ${count}`, () => synopsis.sample(count));
   const xs = along(synopsis.meta.domain[axis], points);
@@ -68,7 +68,7 @@ export function point(synopsis, at) {
   };
 }
 
-/** The least and largest value, with the band, of all entries of a series: one scale for all windows. */
+/** The smallest and largest value of a series, optionally with the band: one scale for all windows. */
 export function extent(series, withBand) {
   let [low, high] = [Infinity, -Infinity];
   for (const { synopsis } of series) {
@@ -95,7 +95,7 @@ function own(synopsis, withBand) {
 }
 
 /**
- * Where two windows differ by more than both their bands: 1 above, -1 below, 0 where the noise alone could be the
+ * Where two windows differ by more than both their bands: 1 above, -1 below, 0 where noise alone could explain the
  * difference.
  */
 export function beyond(now, then) {
@@ -105,7 +105,7 @@ export function beyond(now, then) {
   });
 }
 
-/** Whether the noise could be all the difference between any two places: one value lies within the band everywhere. */
+/** Whether noise could explain all differences between points: some constant lies within the band everywhere. */
 export function isFlat({ values, wide }) {
   let [floor, ceiling] = [-Infinity, Infinity];
   values.forEach((value, i) => {
@@ -116,8 +116,8 @@ export function isFlat({ values, wide }) {
 }
 
 /**
- * The largest half-width of the simultaneous band on the domain: it is a product over the axes of one and the same function, so
- * that the worst place of the first axis is that of all. The points hold those of a map.
+ * The largest half-width of the simultaneous band on the domain. The band is a product over the axes of one and the same function,
+ * so the worst coordinate of the first axis is the worst of every axis. The points include those of a map.
  */
 export function largestHalfWidth(synopsis) {
   return once(synopsis, "largest", () => {
@@ -129,7 +129,7 @@ export function largestHalfWidth(synopsis) {
   });
 }
 
-/** Runs of equal marks along `xs`, as `{ mark, from, to }`; a border lies midway between two points. */
+/** Runs of equal marks along `xs`, as `{ mark, from, to }`; runs meet midway between two points. */
 export function runs(xs, marks) {
   const found = [];
   marks.forEach((mark, i) => {
@@ -144,6 +144,6 @@ export function runs(xs, marks) {
   return found;
 }
 
-/** The side of a border that each point is on: 1 above it, -1 below it, 0 too close to call within the band. */
+/** The side of a threshold that each point is on: 1 above, -1 below, 0 too close to call within the band. */
 export const sides = ({ values, wide }, border) =>
   Array.from(values, (value, i) => (Math.abs(value - border) <= wide[i] ? 0 : Math.sign(value - border)));

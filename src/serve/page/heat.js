@@ -1,14 +1,14 @@
-// Functions of two axes as a map of colours, and classes as regions, on a canvas.
+// Functions of two axes as colour maps, and classes as regions, on a canvas.
 
 import { drawAxes, fitted, frame, hatching, rule, sheet, theme, tickLabel, ticks } from "./axes.js";
 import { sides } from "./grid.js";
 
-/** Viridis (van der Walt and Smith), at even places: rises evenly in lightness, and the colour-blind see it too. */
+/** Viridis (van der Walt and Smith), evenly sampled: perceptually uniform and safe for the colour-blind. */
 const VIRIDIS = [
   [68, 1, 84], [71, 39, 119], [62, 74, 137], [49, 104, 142], [38, 130, 142], [31, 158, 137], [53, 183, 121],
   [110, 206, 88], [181, 222, 44], [253, 231, 37],
 ];
-/** Blue to grey to orange, for what has two sides. */
+/** Blue to grey to orange, for diverging values. */
 const TWO_SIDED = [[33, 90, 160], [122, 165, 210], [226, 226, 222], [230, 170, 100], [178, 82, 10]];
 
 function colour(scale, t) {
@@ -20,9 +20,9 @@ function colour(scale, t) {
 const MOST_STEPS = 24;
 
 /**
- * A scale of colours from `min` to `max`, each step at least twice `half`, the largest half-width of the band: two places each
- * move by up to one. Colours next to each other may be as close as one likes; colours two steps apart are a whole step apart,
- * which is more than the noise. With fewer than three steps there are none such.
+ * A colour scale from `min` to `max`. Each step is at least twice `half`, the largest half-width of the band, because each of two
+ * points can move by one half-width. Adjacent colours may belong to almost equal values; values with colours two steps apart differ
+ * by at least a whole step, which is more than the noise. With fewer than three steps there are no such colours.
  */
 export function colourScale(min, max, half, label, isTwoSided = false) {
   const steps = Math.max(1, Math.min(MOST_STEPS, Math.floor((max - min) / Math.max(2 * half, 1e-300))));
@@ -32,10 +32,10 @@ export function colourScale(min, max, half, label, isTwoSided = false) {
   return { min, max, steps, label, isTwoSided, colours, pixels: colours.map(pixel), step, tellsApart: steps > 2 };
 }
 
-/** A colour as a pixel of an image: little-endian on every machine that has a browser. */
+/** A colour as a pixel of an image: machines with browsers are little-endian. */
 const pixel = ([r, g, b, a = 255]) => ((a << 24) | (b << 16) | (g << 8) | r) >>> 0;
 
-/** An image of the plane, a pixel a point; `paint(i)` gives that of point `i`. */
+/** An image of the plane, one pixel per point; `paint(i)` gives the pixel of point `i`. */
 function image({ xs, ys }, paint) {
   const canvas = document.createElement("canvas");
   Object.assign(canvas, { width: xs.length, height: ys.length });
@@ -66,9 +66,9 @@ function place(context, picture, room) {
  * Draws a plane. `picture`:
  *   x, y      { min, max, label } of the axes
  *   plane     { xs, ys, values, wide }
- *   scale     of colours, or none: then the sides of `border` are shown
- *   border    { at, above, below }: hatched where the band holds it
- *   isFlat    hatched all over: the noise could be all the difference between any two places
+ *   scale     the colour scale; without it the sides of `border` are shown
+ *   border    { at, above, below }: hatched where the band contains `at`
+ *   isFlat    hatched all over: noise could explain all differences between points
  *   mark      [x, y] of the crosshair
  *   small     without axes, for small multiples
  */
@@ -93,7 +93,7 @@ export function drawHeat(canvas, picture) {
   return room;
 }
 
-/** A colour of the style sheet as numbers. */
+/** The channels of a CSS colour. */
 function channels(context, css) {
   context.save();
   context.fillStyle = css;
@@ -118,7 +118,7 @@ function drawHatched(context, mask, room, ratio, colours, small) {
   context.drawImage(layer, room.left, room.top, w, h);
 }
 
-/** The colours, their numbers, and a bracket as wide as the band. */
+/** The colour bar with its numbers. */
 function drawBar(context, scale, { left, right, top, bottom }, colours) {
   const across = 14;
   const up = (bottom - top) / scale.steps;

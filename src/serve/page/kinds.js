@@ -1,4 +1,4 @@
-// What a synopsis shows: its kind, and the words that belong to it.
+// The kind of a synopsis, and its labels.
 
 import { either, short } from "./words.js";
 
@@ -6,7 +6,7 @@ export const kindOf = (meta) => Object.keys(meta.target)[0];
 
 const aboveOf = ({ label, above }) => `${label} > ${short(above)}`;
 
-/** The name of the values, for an axis. */
+/** The axis label of the values. */
 export function valueLabel(meta) {
   const of = meta.target[kindOf(meta)];
   switch (kindOf(meta)) {
@@ -21,27 +21,27 @@ export function valueLabel(meta) {
   }
 }
 
-/** What the view is called. */
+/** The title of the view. */
 export function title(meta) {
   const columns = either(meta.domain.map((axis) => axis.column), "and");
   const of = meta.target[kindOf(meta)];
   switch (kindOf(meta)) {
     case "density":
-      return `Where records lie over ${columns}`;
+      return `Distribution of records over ${columns}`;
     case "regression":
       return `${of.label} by ${columns}`;
     case "classifier":
-      return `Which side of ${aboveOf(of)}, by ${columns}`;
+      return `Classification ${aboveOf(of)}, by ${columns}`;
     case "probability":
       return `Probability of ${aboveOf(of)}, by ${columns}`;
     case "moments":
-      return `Questions about ${columns}`;
+      return `Queries on ${columns}`;
     default:
       return `Sum over the records, by ${columns}`;
   }
 }
 
-/** The value that parts two sides, and their names; none where there are no sides. */
+/** The threshold between two classes, and their names; undefined without classes. */
 export function border(meta) {
   const of = meta.target[kindOf(meta)];
   switch (kindOf(meta)) {
@@ -54,8 +54,8 @@ export function border(meta) {
   }
 }
 
-/** The bounds that values have by what they are. */
-export function natural(meta) {
+/** The range of the values, if it is known. */
+export function rangeOf(meta) {
   if (kindOf(meta) === "probability") return [0, 1];
   return undefined;
 }

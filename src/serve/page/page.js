@@ -1,4 +1,4 @@
-// The page: what is chosen, and who draws it.
+// The page: its state, and the parts that draw it.
 
 import { Ask } from "./ask.js";
 import { drawAbout, drawBadge, drawFlags, drawGauge } from "./about.js";
@@ -20,9 +20,9 @@ const store = new Store();
 const source = { name: "", connected: true, why: null };
 const unreadable = { count: 0, last: [] };
 const chosen = { pipeline: undefined, release: undefined, key: undefined, window: null, at: [] };
-let line = "connecting";
+let connection = "connecting";
 let clockAhead = 0;
-let spoken = { id: "", time: 0 };
+let announced = { id: "", time: 0 };
 let isWaiting = false;
 let shape = "";
 
@@ -37,9 +37,9 @@ const time = new Time((index) => {
   draw();
 });
 
-// ---- What is shown --------------------------------------------------------------------------------------------------
+// ---- Current view ---------------------------------------------------------------------------------------------------
 
-/** Everything that drawing needs; none as long as there is no synopsis. */
+/** Everything that drawing needs; undefined until there is a synopsis. */
 function look() {
   if (store.isEmpty) return undefined;
   const pipelines = store.pipelines();
@@ -57,7 +57,7 @@ function look() {
   const { domain } = entry.meta;
   const fits = chosen.at.length === domain.length && domain.every(({ min, max }, i) => chosen.at[i] >= min && chosen.at[i] <= max);
   if (!fits) chosen.at = domain.map(({ min, max }) => (min + max) / 2);
-  // The window before it, where it is of the same function: a changed configuration is no change of the records.
+  // The previous window, if it has the same function: a changed configuration is not a change of the records.
   const previous = series[index - 1];
   const apart = previous && whyApart(entry.meta, previous.meta);
   const before = apart ? undefined : previous;
@@ -68,7 +68,7 @@ function look() {
   };
 }
 
-/** Draws once a frame, however much happened. */
+/** Draws at most once per frame. */
 function draw() {
   if (isWaiting) return;
   isWaiting = true;
@@ -76,7 +76,7 @@ function draw() {
     isWaiting = false;
     drawNow();
   });
-  // A hidden page has no frames, and its title is read all the same.
+  // A hidden page has no frames, but its title is still visible.
   if (document.visibilityState === "hidden") {
     isWaiting = false;
     drawNow();
@@ -86,7 +86,7 @@ function draw() {
 function drawNow() {
   if (!store.isEmpty) drawSwitches(look());
   const now = look();
-  drawStanding(now);
+  drawState(now);
   byId("all").hidden = !now;
   document.body.classList.toggle("empty", !now);
   if (!now) return;
@@ -123,14 +123,14 @@ function drawNow() {
   }
 }
 
-/** The sentence under the picture, and the table where it is open. */
+/** The sentence below the plot, and the table if it is open. */
 function drawNumbers(now) {
   if (!now) return;
   const { meta, synopsis } = now.entry;
   const isQuestions = kindOf(meta) === "moments";
   if (!isQuestions) {
     say(byId("sentence"), sentence(now));
-  } else say(byId("sentence"), "Each answer has two errors: that of the noise, known in advance, and what so many frequencies cannot follow of the question.");
+  } else say(byId("sentence"), "Each answer has two errors: that of the noise, which is known in advance, and the truncation error, what these frequencies cannot represent of the query.");
   byId("table-home").hidden = !byId("table-switch").checked;
   if (byId("table-home").hidden) return;
   if (isQuestions) drawAnswerTable(ask);
@@ -144,20 +144,20 @@ function sentence({ entry, before, apart, at, isGhost }) {
     isGhost ? apart : undefined);
 }
 
-/** Tells screen readers of a new window, once a window and never in a rush. */
+/** Announces a new window to screen readers, once per window and not too often. */
 function announce(now) {
   if (!now.isNewest || time.isPlaying || kindOf(now.entry.meta) === "moments") return;
   const { meta } = now.entry;
   const id = JSON.stringify([meta.pipeline, meta.release, meta.key, meta.window.start]);
-  if (id === spoken.id || Date.now() - spoken.time < 15_000) return;
-  spoken = { id, time: Date.now() };
+  if (id === announced.id || Date.now() - announced.time < 15_000) return;
+  announced = { id, time: Date.now() };
   say(byId("spoken"), sentence(now));
 }
 
 function drawSwitches(now) {
   const { meta } = now.entry;
   const isQuestions = kindOf(meta) === "moments";
-  // Classes are looked at as regions, probabilities as values, until somebody says otherwise.
+  // By default classes are shown as regions and probabilities as values.
   const own = JSON.stringify([meta.pipeline, meta.release, kindOf(meta)]);
   if (shape !== own) {
     shape = own;
@@ -168,8 +168,8 @@ function drawSwitches(now) {
   byId("legend").hidden = isQuestions;
   const isMap = !isQuestions && meta.domain.length > 1;
   const sided = border(meta);
-  say(byId("wide-words"), `${percent(meta)} band, all places at once`);
-  say(byId("narrow-words"), `${percent(meta)} band, one place alone`);
+  say(byId("wide-words"), `${percent(meta)} simultaneous band (all points together)`);
+  say(byId("narrow-words"), `${percent(meta)} pointwise band (a single point)`);
   say(byId("above-words"), sided?.above ?? "");
   say(byId("below-words"), sided?.below ?? "");
   const scale = isMap ? mapScale(now) : undefined;
@@ -205,22 +205,22 @@ function fillSelect(select, values, value) {
   select.selectedIndex = values.indexOf(value);
 }
 
-/** The state of line, source and schedule; of the newest window, whichever is shown. */
-function drawStanding(now) {
+/** The state of connection, source and schedule; for the newest window, whichever is shown. */
+function drawState(now) {
   const meta = now?.series[now.series.length - 1].meta;
-  drawStatus(judge({ line, source, meta, now: Date.now() + clockAhead, isEmpty: !now }));
+  drawStatus(judge({ connection, source, meta, now: Date.now() + clockAhead, isEmpty: !now }));
   say(byId("source"), source.name);
 }
 
-// ---- What is heard --------------------------------------------------------------------------------------------------
+// ---- Server events --------------------------------------------------------------------------------------------------
 
-/** So many unreadable messages are kept, and so much of each text: anyone who can write to the topic can write many. */
+/** Limits on unreadable messages and their texts: anyone who can write to the topic can write many. */
 const MOST_UNREADABLE = 20;
 const MOST_TEXT = 300;
-const cut = (text) => (text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)} \u2026` : text);
+const truncate = (text) => (text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)} \u2026` : text);
 
 function note(...texts) {
-  const [where, why] = texts.map(cut);
+  const [where, why] = texts.map(truncate);
   const { last } = unreadable;
   if (last.some((one) => one.where === where && one.why === why)) return;
   unreadable.count += 1;
@@ -229,13 +229,13 @@ function note(...texts) {
   drawUnreadable(unreadable.count, last);
 }
 
-/** A clock may be wrong by so much, ms. What lies further ahead would stay the newest window for ever. */
+/** The tolerated clock error, ms. A window further in the future would stay the newest one forever. */
 const MOST_AHEAD = 3_600_000;
 
 function refuseFuture({ published, window }) {
   const limit = Date.now() + clockAhead + MOST_AHEAD;
   for (const time of [published, window.end]) {
-    if (!(new Date(time).getTime() <= limit)) throw new Error(`it is of ${time}, which lies in the future by the clock of the server`);
+    if (!(new Date(time).getTime() <= limit)) throw new Error(`its time is ${time}, which lies in the future by the clock of the server`);
   }
 }
 
@@ -247,7 +247,7 @@ function read(text, make) {
   }
 }
 
-const hear = {
+const handlers = {
   hello: (text) => read(text, ({ now, source: name, version }) => {
     clockAhead = new Date(now).getTime() - Date.now() || 0;
     Object.assign(source, { name: String(name ?? ""), connected: true, why: null });
@@ -267,27 +267,27 @@ const hear = {
 };
 
 listen("/api/v1/events", (kind, text) => {
-  hear[kind](text);
+  handlers[kind](text);
   draw();
 }, (state) => {
-  line = state;
+  connection = state;
   draw();
 });
 
-// ---- What is pressed ------------------------------------------------------------------------------------------------
+// ---- User input -----------------------------------------------------------------------------------------------------
 
 function choose(pipeline, release, key) {
   time.stop();
   const { start } = chosen.window?.meta.window ?? {};
   Object.assign(chosen, { pipeline, release, key, window: null });
   const { series } = look();
-  // The same window of another key.
+  // The same window for another key.
   if (start) chosen.window = series.find(({ meta }) => meta.window.start === start)?.synopsis ?? null;
   remember();
   draw();
 }
 
-/** The choice stands in the address, so that a wall can be set up once. */
+/** The selection is kept in the address, so that a wall display can be set up once. */
 function remember() {
   const about = new URLSearchParams({ release: chosen.release });
   if (chosen.key !== null && chosen.key !== undefined) about.set("key", chosen.key);
@@ -300,7 +300,7 @@ if (wanted.has("release")) {
   Object.assign(chosen, { pipeline: wanted.get("pipeline") ?? undefined, release: wanted.get("release"), key: wanted.get("key") });
 }
 
-/** The key stays where it is there, and so does the release. */
+/** Keeps the key if the release has it. */
 function chooseRelease(pipeline, release) {
   const keys = store.keys(pipeline, release);
   choose(pipeline, release, keys.includes(chosen.key) ? chosen.key : keys[0]);
@@ -357,11 +357,11 @@ document.addEventListener("keydown", (event) => {
   KEYS[event.key]();
 });
 
-// ---- When to draw again ---------------------------------------------------------------------------------------------
+// ---- Redraw ---------------------------------------------------------------------------------------------------------
 
 new ResizeObserver(draw).observe(byId("all"));
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 document.addEventListener("visibilitychange", draw);
-// Windows become late by the clock alone.
-setInterval(() => drawStanding(look()), 1000);
+// Windows become late as time passes.
+setInterval(() => drawState(look()), 1000);
 draw();

@@ -7,12 +7,12 @@ import { beyond, runs, sides } from "./grid.js";
  * Draws one curve. `picture`:
  *   x, y         { min, max, label } of the axes
  *   now          { xs, values, wide, narrow } of the window that is shown
- *   then         the same of the window before, a ghost; grey where the noise alone could be the difference
+ *   then         the same for the previous window, a ghost; grey where noise alone could explain the difference
  *   curves       plausible curves, { xs, curves }
- *   border       { at, above, below, short }: a value that parts two classes, and their names
- *   mark         the place of the crosshair
+ *   border       { at, above, below, short }: the threshold between two classes, and their names
+ *   mark         the position of the crosshair
  *   small        without axes, for small multiples
- * Returns the frame, whose `toX` turns a pointer into a place.
+ * Returns the frame, whose `toX` maps a pointer position to a coordinate.
  */
 export function drawPlot(canvas, picture) {
   const { context, width, height } = sheet(canvas);
@@ -61,7 +61,7 @@ function drawCurves(context, room, { xs, curves }, colours) {
   for (const values of curves) stroke(context, room, xs, values, { colour: colours.plausible, width: 1 });
 }
 
-/** The window before: thin and grey, and strong only where it is further away than both bands. */
+/** The previous window: thin and grey, highlighted only where the difference exceeds both bands. */
 function drawGhost(context, room, now, then, colours) {
   stroke(context, room, then.xs, then.values, { colour: colours.ghost, width: 1.25, dash: [4, 4] });
   const marks = beyond(now, then);
@@ -78,7 +78,7 @@ function drawGhost(context, room, now, then, colours) {
   }
 }
 
-/** The sides of a border: tinted where the band is clear of it, hatched where it is not. */
+/** The sides of a threshold: tinted where the band excludes it, hatched where it does not. */
 function drawSides(context, room, now, { at, above, below, short }, colours, small) {
   const hatch = hatching(context, colours, small ? 5 : 8);
   for (const { mark, from, to } of runs(now.xs, sides(now, at))) {
@@ -123,8 +123,8 @@ function drawMark(context, room, now, mark, colours) {
 }
 
 /**
- * Answers over windows with their errors: `points` of { label, value, inner, outer }, `inner` the noise and `outer` noise and
- * truncation; `chosen` is the index of the window that is shown.
+ * Answers by window with their errors: `points` of { label, value, inner, outer }, `inner` the noise and `outer` noise plus
+ * truncation; `chosen` is the index of the selected window.
  */
 export function drawAnswers(canvas, { points, chosen, y }) {
   const { context, width, height } = sheet(canvas);

@@ -1,8 +1,8 @@
-// What privacy costs: prices as a synopsis writes them, exact decimals, and what is left.
+// The price of privacy: prices as in a synopsis, exact decimals, and the remaining budget.
 
 import { instant, plural } from "./words.js";
 
-/** The kind of a price and its parts, as decimal strings. */
+/** The parts of a price by kind, as decimal strings. */
 export function parts(price) {
   if (typeof price === "string") return { epsilon: price };
   return price ?? {};
@@ -16,10 +16,10 @@ export function inSymbols(price) {
   return delta === undefined ? `\u03b5 = ${epsilon}` : `\u03b5 = ${epsilon}, \u03b4 = ${power(delta)}`;
 }
 
-/** A small decimal as people write it, "1e-9". */
+/** A small decimal in short, "1e-9". */
 const power = (text) => (Number(text) > 0 && Number(text) < 1e-3 ? Number(text).toExponential() : text);
 
-/** Decimals as whole numbers of 10^-30, so that they add up exactly. */
+/** Decimals as integers in units of 10^-30, so that they compare exactly. */
 const PLACES = 30;
 function whole(text) {
   const match = /^(\d+)(?:\.(\d+))?$/.exec(String(text));
@@ -27,7 +27,7 @@ function whole(text) {
   return BigInt(match[1] + (match[2] ?? "").padEnd(PLACES, "0"));
 }
 
-/** How much of the block is gone, 0 to 1: of its fullest part. */
+/** The fraction of the block that is spent, 0 to 1: the largest over its parts. */
 export function spentPart({ spent, total }) {
   const [a, b] = [parts(spent), parts(total)];
   const shares = Object.keys(b).map((kind) => {
@@ -37,7 +37,7 @@ export function spentPart({ spent, total }) {
   return Math.min(1, Math.max(0, ...shares));
 }
 
-/** Whether nothing is left of a block, to the last decimal. A spent delta is not enough: there are prices without. */
+/** Whether a block is spent, to the last decimal. A spent delta is not enough: there are prices without delta. */
 function isEmpty({ spent, total }) {
   const [a, b] = [parts(spent), parts(total)];
   return ["epsilon", "rho", "slots"].some((kind) => {
@@ -49,8 +49,8 @@ function isEmpty({ spent, total }) {
 const time = (text) => new Date(text).getTime();
 
 /**
- * The block whose budget is spent for certain: all of it is gone, and the next window, as long as the newest one, lies in it.
- * Of a block that has something left a synopsis cannot tell: prices fall, part may be in reserve, and other releases pay too.
+ * The block whose budget is certainly spent: nothing is left of it, and the next window, as long as the newest one, lies in it.
+ * If something is left, a synopsis cannot tell: prices may fall, part may be a reserve, and other releases pay too.
  */
 export function exhausted(meta) {
   const newest = meta.panes?.newest ?? meta.window;
@@ -60,8 +60,8 @@ export function exhausted(meta) {
 }
 
 /**
- * Whether the budget is that of this window alone: one block, and it is the window, or of a running sum its newest pane, which
- * pays once for all sums. Not where sums are evaluated anew: then a pane pays in each of them.
+ * Whether the budget belongs to this window alone: it has one block, which is the window or, for a running sum, its newest pane,
+ * which pays once for all sums. Not if each window is computed from its records: then a pane pays in every one.
  */
 export function isPerWindow({ window, panes, privacy: { blocks } }) {
   if (panes && panes.step === undefined) return false;
@@ -69,7 +69,7 @@ export function isPerWindow({ window, panes, privacy: { blocks } }) {
   return blocks.length === 1 && time(blocks[0].start) === time(own.start) && time(blocks[0].end) === time(own.end);
 }
 
-/** "ε = 0.3 a window, of 0.9 in all": the price, and what the unit has at most where that is more. */
+/** "ε = 0.3 a window, of 0.9 in all": the price, and the total of the unit if that is more. */
 export function atMost(meta) {
   const { price } = meta.privacy;
   const total = shownBlock(meta)?.total;
@@ -80,7 +80,7 @@ export function atMost(meta) {
   return `${words}, of ${kinds.length === 1 && kinds[0] in one ? all[kinds[0]] : inSymbols(total)} in all`;
 }
 
-/** The block to show: of those charged the one that is fullest, the newest of them. */
+/** The block to show: of those charged, the one with the largest fraction spent, and the newest of equals. */
 export function shownBlock(meta) {
   return [...meta.privacy.blocks].sort((a, b) => spentPart(a) - spentPart(b) || time(a.end) - time(b.end)).pop();
 }
@@ -97,7 +97,7 @@ export function spentInWords(block) {
 
 export const untilInWords = (block) => {
   const end = instant(block.end);
-  return end === "for ever" ? "for ever: this budget never renews" : `until ${end}`;
+  return end === "forever" ? "forever: this budget never renews" : `until ${end}`;
 };
 
 const DEFINITIONS = {
@@ -108,12 +108,12 @@ const DEFINITIONS = {
   "declared plan": ["(\u03b5, \u03b4)-differential privacy of a declared plan", "declared plan"],
 };
 
-/** Name and short name of the kind of differential privacy. Never just "private" where it is less than that. */
+/** Name and short name of the kind of differential privacy. Never just "private" if it is weaker. */
 export function definition(meta) {
   const { definition: kind } = meta.privacy;
   if (typeof kind === "object" && kind.random) {
     return {
-      name: `RANDOM differential privacy, \u03b3 = ${kind.random.gamma}: less than plain differential privacy`,
+      name: `RANDOM differential privacy, \u03b3 = ${kind.random.gamma}: weaker than plain differential privacy`,
       short: "RANDOM differential privacy",
       random: kind.random,
     };
@@ -127,16 +127,16 @@ export function unit(meta) {
   const { unit: of } = meta.privacy;
   if (of === "record") return { name: "one record", short: "per record" };
   const { column, per, max_records_per_window: most } = of.user ?? {};
-  const period = per === "ever" ? "for ever" : `in ${per}`;
+  const period = per === "ever" ? "forever" : `in ${per}`;
   return {
     name: `all records of one user (${column}) ${period}, at most ${plural(most, "record")} of them a window`,
-    short: per === "ever" ? "per user, for ever" : `per user and ${per}`,
+    short: per === "ever" ? "per user, forever" : `per user and ${per}`,
   };
 }
 
 export function adjacency(meta) {
   const { adjacency: of } = meta.privacy;
-  if (of === "add_remove") return "that the unit is there at all (one more or less)";
-  if (of === "replace_one") return "the values of a record that is known to be there (replaced by any others)";
+  if (of === "add_remove") return "whether the unit is present at all (added or removed)";
+  if (of === "replace_one") return "the values of a record that is known to be present (replaced by any others)";
   return typeof of === "string" ? of : JSON.stringify(of);
 }

@@ -1,14 +1,14 @@
-// What a picture shows, in a sentence, as far as the band allows to say it.
+// Describes a plot in a sentence, as far as the band supports it.
 
 import { ticks } from "./axes.js";
 import { beyond, runs, sides } from "./grid.js";
 import { border, kindOf, title } from "./kinds.js";
 import { either, exact, giveOrTake, rounded, span } from "./words.js";
 
-/** A place on an axis, to a hundredth of it. */
+/** A coordinate, to a hundredth of the axis. */
 export const placeOn = (axis, x) => exact(x, ticks(axis.min, axis.max, 100).step);
 
-/** Two places; where a hundredth of the axis does not tell them apart, to a thousandth. */
+/** An interval; to a thousandth of the axis if a hundredth does not distinguish its ends. */
 function interval(axis, { from, to }) {
   const fine = placeOn(axis, from) === placeOn(axis, to) ? (axis.max - axis.min) / 1000 : 0;
   return fine > 0 ? `${exact(from, fine)} to ${exact(to, fine)}` : `${placeOn(axis, from)} to ${placeOn(axis, to)}`;
@@ -17,15 +17,15 @@ function interval(axis, { from, to }) {
 /** The level of the band. */
 export const percent = (meta) => `${Math.round(meta.band.level * 100)}\u00a0%`;
 
-/** Where, and when: "delay, key JFK, window 1 – 2 Jun 2013". */
+/** Release, key and window: "delay, key JFK, window 1 – 2 Jun 2013". */
 export function heading(meta) {
   const key = meta.key === null || meta.key === undefined ? "" : `, key ${meta.key}`;
   return `${meta.release}${key}, window ${span(meta.window.start, meta.window.end)}`;
 }
 
 /**
- * Where the largest value may be: all places whose upper bound reaches the largest lower bound. With the probability of the
- * band the noise-free function is largest in there.
+ * Where the maximum may be: all points whose upper bound reaches the largest lower bound. The noise-free function has its
+ * maximum there with the probability of the band.
  */
 export function peak({ xs, values, wide }) {
   let [best, floor] = [0, -Infinity];
@@ -58,40 +58,40 @@ function sidesInWords(axis, now, { at, above, below }) {
 }
 
 /**
- * What to say where two windows are no further apart than both their bands. Synopses of a running sum share records and noise
- * with the one before, so that less noise parts them: two half-widths are more than is needed, what is further apart differs all
- * the same, and what is closer may.
+ * What to say if two windows differ by less than both their bands. A synopsis of a running sum shares records and noise
+ * with the previous one, so less noise separates them: a difference beyond two half-widths is still real, and a smaller one
+ * may be.
  */
 export const noDifference = (meta) =>
-  (meta.panes?.step === undefined ? "no difference beyond the noise" : "no difference beyond both bands, which share noise: a smaller one may be real");
+  (meta.panes?.step === undefined ? "no difference beyond the noise" : "no difference beyond both bands, which share noise: a smaller difference may be real");
 
-/** How this window differs from the one before, as far as the noise does not explain it. */
+/** How this window differs from the previous one beyond the noise. */
 export function change(meta, now, then) {
   const axis = meta.domain[0];
   const found = runs(now.xs, beyond(now, then)).filter(({ mark }) => mark !== 0);
   if (found.length === 0) {
-    return meta.panes?.step === undefined ? "No difference from the window before exceeds the noise."
-      : "No difference from the window before exceeds both bands; the two share records and noise, and a smaller one may be real.";
+    return meta.panes?.step === undefined ? "No difference from the previous window exceeds the noise."
+      : "No difference from the previous window exceeds both bands; the two share records and noise, so a smaller difference may be real.";
   }
   const say = (mark, word) => {
     const own = found.filter((run) => run.mark === mark).map((run) => interval(axis, run));
     return own.length > 0 ? `${word} at ${axis.column} ${either(own, "and")}` : "";
   };
   const all = [say(1, "higher"), say(-1, "lower")].filter(Boolean);
-  return `Beyond the noise, it is ${either(all, "and")} than in the window before.`;
+  return `Beyond the noise, it is ${either(all, "and")} than in the previous window.`;
 }
 
-/** The sentence for a curve; `apart` says why there is nothing to compare it with. */
+/** The sentence for a curve; `apart` says why it cannot be compared. */
 export function ofLine(meta, now, then, apart) {
   const axis = meta.domain[0];
   const parts = [`${title(meta)}: ${heading(meta)}.`];
   const sided = border(meta);
-  if (sided) parts.push(`By the band: ${sidesInWords(axis, now, sided)}`);
+  if (sided) parts.push(`According to the band: ${sidesInWords(axis, now, sided)}`);
   if (kindOf(meta) === "density" || kindOf(meta) === "sum") parts.push(peakInWords(axis, now, "It"));
   if (kindOf(meta) === "regression") parts.push(atEnds(axis, now));
   if (then) parts.push(change(meta, now, then));
-  else if (apart) parts.push(`It is not compared with the window before: ${apart}.`);
-  parts.push(`Band: ${percent(meta)} for the noise, at all places at once.`);
+  else if (apart) parts.push(`It is not compared with the previous window: ${apart}.`);
+  parts.push(`Band: covers the noise at all points simultaneously with ${percent(meta)} probability.`);
   return parts.join(" ");
 }
 
@@ -101,7 +101,7 @@ function atEnds(axis, { xs, values, wide }) {
   return `It is ${either(all, "and")}.`;
 }
 
-/** The sentence for a plane. */
+/** The sentence for a map. */
 export function ofPlane(meta, plane, at) {
   const [x, y] = meta.domain;
   const third = meta.domain[2] ? `, at ${meta.domain[2].column} = ${placeOn(meta.domain[2], at[2])}` : "";
@@ -111,7 +111,7 @@ export function ofPlane(meta, plane, at) {
   if (sided) {
     const marks = sides(plane, sided.at);
     const share = (mark) => Math.round((100 * marks.filter((own) => own === mark).length) / marks.length);
-    parts.push(`By the band: ${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, too close to call within the noise on ${100 - share(1) - share(-1)} %.`);
+    parts.push(`According to the band: ${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, too close to call within the noise on ${100 - share(1) - share(-1)} %.`);
   } else {
     const floor = values.reduce((most, v, i) => Math.max(most, v - wide[i]), -Infinity);
     let [best, count] = [0, 0];
@@ -128,11 +128,11 @@ export function ofPlane(meta, plane, at) {
       ? "The noise hides where it is largest."
       : `It is largest near ${x.column} = ${placeOn(x, px)}, ${y.column} = ${placeOn(y, py)}, at ${giveOrTake(values[best], wide[best])}; the noise allows ${x.column} ${interval(x, { from: left, to: right })} and ${y.column} ${interval(y, { from: low, to: high })}.`);
   }
-  parts.push(`Band: ${percent(meta)} for the noise, at all places at once.`);
+  parts.push(`Band: covers the noise at all points simultaneously with ${percent(meta)} probability.`);
   return parts.join(" ");
 }
 
-/** The sentence for an answer from moments. */
+/** The sentence for the answer to a query on moments. */
 export function ofAnswer(meta, question, { sum, noise }) {
   return `${question}: ${rounded(sum, noise.half_width)}, noise within ${rounded(noise.half_width, noise.half_width)} with ${Math.round(noise.level * 100)} % probability. ${capital(heading(meta))}.`;
 }

@@ -1,19 +1,19 @@
-// The picture of one synopsis: a curve, a map with its slices, or a place for questions.
+// The plot of one synopsis: a curve, or a map with its slices.
 
 import { roundOut, ticks } from "./axes.js";
 import { element, say } from "./dom.js";
 import { extent, isFlat, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
 import { colourScale, drawHeat } from "./heat.js";
-import { border, kindOf, natural, valueLabel } from "./kinds.js";
+import { border, kindOf, rangeOf, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
 import { noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
 import { giveOrTake, rounded } from "./words.js";
 
 const CURVES = 20;
-/** Points a side of a map. */
+/** Points on each side of a map. */
 export const SIDE = 128;
 
-/** What one look needs: the series, the entry that is shown, the one before, the crosshair, and what is switched on. */
+/** Draws the selected synopsis, and reads values at the crosshair. */
 export class Stage {
   #home;
   #moved;
@@ -21,7 +21,7 @@ export class Stage {
   #parts = {};
   #frames = new Map();
 
-  /** `moved(at)` is called when the crosshair is moved. */
+  /** `moved(at)` is called when the crosshair moves. */
   constructor(home, moved) {
     this.#home = home;
     this.#moved = moved;
@@ -62,9 +62,9 @@ export class Stage {
     }
   }
 
-  /** A slider for the place on one axis. */
+  /** A slider for the coordinate on one axis. */
   #reader(axis, index) {
-    // Round places, so that what is read is what the label says.
+    // Round coordinates, so that the value read belongs to the label.
     const { step } = ticks(axis.min, axis.max, 200);
     const name = index === 2 ? `Slice at ${axis.column}` : `Read at ${axis.column}`;
     const value = element("span", { class: "place" });
@@ -73,7 +73,7 @@ export class Stage {
     return { label: element("label", { class: "reader" }, element("span", { text: name }), input, value), input, value };
   }
 
-  /** The pointer moves the crosshair. */
+  /** Lets the pointer move the crosshair. */
   #follow(canvas, axes) {
     const move = (event) => {
       const room = this.#frames.get(canvas);
@@ -120,11 +120,11 @@ export class Stage {
       say(value, placeOn(meta.domain[i], at[i]));
     });
     const here = point(synopsis, at);
-    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(at this place alone \u00b1\u00a0${rounded(here.narrow, here.narrow)})`];
+    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise \u00b1\u00a0${rounded(here.narrow, here.narrow)})`];
     if (before && isGhost) {
       const then = point(before.synopsis, at);
       const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
-      words.push(`\u00b7 before: ${rounded(then.value, then.wide)}, ${apart ? "beyond the noise" : noDifference(meta)}`);
+      words.push(`\u00b7 previous: ${rounded(then.value, then.wide)}, ${apart ? "beyond the noise" : noDifference(meta)}`);
     }
     const sided = border(meta);
     if (sided) {
@@ -135,10 +135,10 @@ export class Stage {
   }
 }
 
-/** One scale of values for all windows of a series; never closer than the band. */
+/** One scale of values for all windows of a series; it always includes the band. */
 export function valueScale(series, label) {
   const { meta } = series[series.length - 1];
-  const bounds = natural(meta);
+  const bounds = rangeOf(meta);
   if (bounds) return { min: bounds[0], max: bounds[1], label };
   let [low, high] = extent(series, true);
   if (kindOf(meta) === "density" || border(meta)) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
@@ -146,7 +146,7 @@ export function valueScale(series, label) {
   return { min, max, label };
 }
 
-/** What a plot of the function along one axis needs. */
+/** The input for a plot of the function along one axis. */
 export function curvePicture({ series, entry, before, at, isGhost, isPlausible }, axis, count = 201) {
   const { meta, synopsis } = entry;
   const { min, max, column } = meta.domain[axis];
@@ -160,13 +160,13 @@ export function curvePicture({ series, entry, before, at, isGhost, isPlausible }
   };
 }
 
-/** The colours of all windows of a series; none where regions of classes are shown. */
+/** The colour scale of all windows of a series; none if regions of classes are shown. */
 export function mapScale({ series, isRegions }) {
   const sided = border(series[series.length - 1].meta);
   return sided && isRegions ? undefined : coloursOf(series, Math.max(...series.map(({ synopsis }) => largestHalfWidth(synopsis))), sided);
 }
 
-/** What a map needs: colours, or the regions of classes. */
+/** The input for a map: colours, or the regions of classes. */
 export function mapPicture(look, shown) {
   const { meta } = look.series[look.series.length - 1];
   const [x, y] = meta.domain;
@@ -185,7 +185,7 @@ export function mapPicture(look, shown) {
 function coloursOf(series, half, sided) {
   const { meta } = series[series.length - 1];
   const label = valueLabel(meta);
-  const bounds = natural(meta);
+  const bounds = rangeOf(meta);
   if (bounds) return colourScale(bounds[0], bounds[1], half, label);
   const [low, high] = extent(series, false);
   if (sided) {

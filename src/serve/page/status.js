@@ -1,38 +1,38 @@
-// How things stand: the line to the server, its source, and whether the next window is late.
+// The status: the connection to the server, its source, and whether the next window is late.
 
 import { byId, element, say } from "./dom.js";
 import { exhausted, isPerWindow, shownBlock, spentInWords, untilInWords } from "./price.js";
 import { stepOf } from "./store.js";
 import { instant, plural, roughly } from "./words.js";
 
-/** How much later than its schedule a window may come before it is called late. */
+/** The delay after which a window counts as late. */
 const slack = (step) => Math.max(2000, Math.min(step / 10, 300_000));
 
-/** When the window after this one is due, by the cadence of its release. */
+/** When the next window is due, by the cadence of the release. */
 export const due = (meta) => new Date(meta.published).getTime() + stepOf(meta);
 
 /**
- * The state, worst first: { state, pill, words }. `state` names it for the style sheet; `words` say what it means and what
- * comes next, and are empty where all is well.
+ * The state, worst first: { state, pill, words }. `state` is its name in the style sheet; `words` say what it means and what
+ * happens next, and are empty if all is well.
  */
-export function judge({ line, source, meta, now, isEmpty }) {
-  const shown = isEmpty ? "" : " What is shown stays true: it was published.";
-  if (line === "connecting") return { state: "waiting", pill: "Connecting \u2026", words: "Connecting to the server \u2026" };
-  if (line === "unreachable") {
-    return { state: "bad", pill: "Not reachable", words: "The server cannot be reached. Trying again by itself." };
+export function judge({ connection, source, meta, now, isEmpty }) {
+  const shown = isEmpty ? "" : " The values shown remain valid.";
+  if (connection === "connecting") return { state: "waiting", pill: "Connecting \u2026", words: "Connecting to the server \u2026" };
+  if (connection === "unreachable") {
+    return { state: "bad", pill: "Not reachable", words: "The server cannot be reached. Retrying automatically." };
   }
-  if (line === "lost") {
-    return { state: "bad", pill: "Connection lost", words: `The connection to the server was lost: it may have stopped or be starting anew. Trying again by itself.${shown}` };
+  if (connection === "lost") {
+    return { state: "bad", pill: "Connection lost", words: `The connection to the server was lost: it may have stopped or be restarting. Retrying automatically.${shown}` };
   }
   if (source.connected === false) {
     return { state: "bad", pill: "Source lost", words: `The server cannot read ${source.name || "its source"}${source.why ? `: ${source.why}` : "."}${shown}` };
   }
   if (isEmpty) {
-    return { state: "waiting", pill: "No window yet", words: `Connected to ${source.name || "the server"}. A window is shown as soon as it is published.` };
+    return { state: "waiting", pill: "No window yet", words: `Connected to ${source.name || "the server"}. Windows are shown as soon as they are published.` };
   }
   const spent = exhausted(meta);
   if (spent) {
-    return { state: "warn", pill: "Budget spent", words: `The privacy budget is spent ${untilInWords(spent)}. Until then windows are withheld: that is the guarantee at work, and nothing is broken.` };
+    return { state: "warn", pill: "Budget spent", words: `The privacy budget is spent ${untilInWords(spent)}. Until then windows are withheld. This is how the guarantee works, not a failure.` };
   }
   const late = now - due(meta);
   if (late > slack(stepOf(meta))) {
@@ -44,7 +44,7 @@ export function judge({ line, source, meta, now, isEmpty }) {
   return { state: "live", pill: "Live", words: "" };
 }
 
-/** What a withheld window may be due to: a budget that is shared with others, and how much of it is gone. */
+/** Why a window may have been withheld: a budget shared with other windows, and how much of it is spent. */
 function budgetInWords(meta) {
   const block = shownBlock(meta);
   return block && !isPerWindow(meta) ? ` for its budget (${spentInWords(block)} is spent in this block, ${untilInWords(block)})` : "";
@@ -60,12 +60,12 @@ export function drawStatus(judged) {
   say(byId("notice-words"), judged.words);
 }
 
-/** Messages that could not be read: how many, and the last ones in words. */
+/** Unreadable messages: how many, and the last ones with reasons. */
 export function drawUnreadable(count, found) {
   const home = byId("unreadable");
   home.hidden = count === 0;
   if (count === 0) return;
-  say(byId("unreadable-words"), `${plural(count, "message")} could not be read as a synopsis and ${count === 1 ? "is" : "are"} left out.`);
+  say(byId("unreadable-words"), `${plural(count, "message")} could not be read as a synopsis and ${count === 1 ? "is" : "are"} skipped.`);
   byId("unreadable-list").replaceChildren(...[...found].reverse().map(({ where, why }) =>
     element("li", { text: `${where}: ${why}` })));
 }

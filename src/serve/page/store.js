@@ -1,11 +1,11 @@
-// The synopses that were heard, in order, each once.
+// The synopses received, in order and without duplicates.
 
-/** Of one pipeline, release and key; the oldest go when there are more. */
+/** The most synopses of one pipeline, release and key; the oldest are dropped. */
 const MOST = 500;
 
 const time = (text) => new Date(text).getTime();
 
-/** The length of the window that is new in a synopsis, in ms: of a longer sum the newest pane. */
+/** The length of the newest window in a synopsis, in ms: for a longer sum, its newest pane. */
 export const stepOf = (meta) => {
   const { start, end } = meta.panes?.newest ?? meta.window;
   return time(end) - time(start);
@@ -15,7 +15,7 @@ export class Store {
   #series = new Map();
   #seen = new Set();
 
-  /** Takes a synopsis and the text it was read from; whether it is new. */
+  /** Adds a synopsis and its text; returns whether it is new. */
   add(synopsis, text) {
     const { pipeline, release, key, ledger } = synopsis.meta;
     const name = JSON.stringify([ledger.id, ledger.sequence, release, key]);
@@ -27,7 +27,7 @@ export class Store {
     const entry = { synopsis, text, name, meta: synopsis.meta };
     const place = series.findLastIndex((other) => before(other.meta, entry.meta)) + 1;
     series.splice(place, 0, entry);
-    // A page on a wall stays open for months.
+    // A wall display stays open for months.
     if (series.length > MOST) this.#seen.delete(series.shift().name);
     return true;
   }
@@ -68,33 +68,33 @@ function before(a, b) {
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const lengthOf = ({ window: { start, end } }) => time(end) - time(start);
 
-/** Whether two synopses have the same axes and units, and one scale does for both. */
+/** Whether two synopses have the same axes and units, so that they can share a scale. */
 export const isOfOneScale = (a, b) => same([Object.keys(a.target), a.domain, a.meaning], [Object.keys(b.target), b.domain, b.meaning]);
 
-/** What must be equal for two windows to hold the same function of their records; the rest is noise and its price. */
+/** What must be equal for two windows to be the same function of their records; the rest is noise and price. */
 const FORM = [
   ({ target, basis, offset, degree, order, domain, meaning }) => [target, basis, offset ?? 0, degree, order, domain, meaning],
   ({ privacy: { unit, adjacency } }) => [unit, adjacency],
   ({ panes }) => [panes?.over, panes?.step !== undefined],
-  // It changes with a price too, which leaves the function as it is: one comparison is lost, and none is wrong. It alone tells
-  // of filters and of what happens to records outside of the domain.
+  // It also changes with a price, which does not affect the function: that loses one comparison, but makes none wrong. Nothing
+  // else reveals changed filters or what happens to records outside the domain.
   ({ digests }) => digests.configuration,
 ];
 
 /**
- * Why `now` cannot be compared with the window `then` before it; nothing where a difference beyond both bands is one of the
+ * Why `now` cannot be compared with the previous window `then`; undefined if a difference beyond both bands is a difference of the
  * records.
  */
 export function whyApart(now, then) {
   if (!(time(then.window.end) < time(now.window.end))) return "both end at the same time";
   const taken = ({ choices }) => (choices ?? []).map((one) => Object.entries(one).map(([kind, own]) => [kind, own.taken]));
-  if (!same(taken(now), taken(then))) return "what was chosen from their records, privately, is not the same";
-  if (FORM.some((of) => !same(of(now), of(then)))) return "the settings are not the same";
-  if (now.synthetic !== then.synthetic) return "the records of one were simulated";
+  if (!same(taken(now), taken(then))) return "their private choices differ";
+  if (FORM.some((of) => !same(of(now), of(then)))) return "their settings differ";
+  if (now.synthetic !== then.synthetic) return "the records of one of them are simulated";
   if (now.incomplete || then.incomplete) return "records may be missing";
   const [step, before_] = [now.panes?.step, then.panes?.step];
-  // A sum counts its synopses, one a pane: where the count does not fit the time between, it has begun anew.
+  // A sum counts its synopses, one per pane: if the count does not match the time between them, the sum has started over.
   const panes = (time(now.panes?.newest.end) - time(then.panes?.newest.end)) / stepOf(now);
-  if (step !== undefined && (step - before_ !== panes || now.ledger.id !== then.ledger.id)) return "the running sum has begun anew";
-  return lengthOf(now) === lengthOf(then) ? undefined : "they are not of the same length";
+  if (step !== undefined && (step - before_ !== panes || now.ledger.id !== then.ledger.id)) return "the running sum has started over";
+  return lengthOf(now) === lengthOf(then) ? undefined : "they differ in length";
 }

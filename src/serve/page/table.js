@@ -1,4 +1,4 @@
-// The numbers behind the picture, as a table for people and as CSV for programs.
+// The numbers behind the plot, as a table for people and as CSV for programs.
 
 import { ticks } from "./axes.js";
 import { answerRow } from "./ask.js";
@@ -8,10 +8,10 @@ import { valueLabel } from "./kinds.js";
 import { placeOn } from "./sentence.js";
 import { giveOrTake, instant, rounded } from "./words.js";
 
-/** Points of an axis that a table has: round numbers where there are any. */
+/** The points of an axis in a table: round numbers. */
 const rowsOf = (axis, count) => ticks(axis.min, axis.max, count).values.filter((x) => x >= axis.min && x <= axis.max);
 
-/** The grid of the CSV, a side: 201 points of a curve, 41 of a map, of a third axis the slice that is shown. */
+/** Grid points per axis in the CSV: 201 for a curve, 41 for a map; on a third axis only the slice shown. */
 const CSV_SIDES = [0, 201, 41, 41];
 
 function* gridRows(synopsis, axes) {
@@ -50,8 +50,8 @@ export function drawTable({ entry, at }) {
     ...place.map((x, i) => placeOn(meta.domain[i], x)), rounded(value, wide), rounded(value - wide, wide),
     rounded(value + wide, wide), `\u00b1 ${rounded(narrow, narrow)}`,
   ]);
-  fill(`${valueLabel(meta)}, rounded to the noise; lower and upper hold everywhere at once with ${percent} probability`,
-    [...meta.domain.map(({ column }) => column), "value", "lower", "upper", "at this place alone"], rows);
+  fill(`${valueLabel(meta)}, rounded to the noise; lower and upper cover the noise at all points simultaneously with ${percent} probability`,
+    [...meta.domain.map(({ column }) => column), "value", "lower", "upper", "pointwise"], rows);
 }
 
 export function drawAnswerTable(ask) {
@@ -62,13 +62,13 @@ export function drawAnswerTable(ask) {
     }));
 }
 
-/** A text as a cell: quoted where it must be, and never a formula. */
+/** A text as a CSV cell: quoted if necessary, and never a formula. */
 function csvText(text) {
   const plain = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
 }
 
-/** Every number with as many digits as tell it apart: programs round for themselves. */
+/** Every number with enough digits to round-trip: programs round for themselves. */
 export function csv({ entry, at }) {
   const { meta, synopsis } = entry;
   const axes = withThird(meta, (axis) => along(axis, CSV_SIDES[meta.domain.length]), at);

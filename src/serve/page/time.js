@@ -1,4 +1,4 @@
-// Which window is shown: scrubber, play and step, and small pictures of the last ones.
+// Selects the window: scrubber, play and step, and small plots of recent windows.
 
 import { byId, element, say } from "./dom.js";
 import { plane } from "./grid.js";
@@ -21,7 +21,7 @@ export class Time {
   #index = 0;
   #calm = window.matchMedia("(prefers-reduced-motion: reduce)");
 
-  /** `chosen(index)` is called when a window is asked for, `chosen(null)` for the newest, whatever comes. */
+  /** `chosen(index)` is called when a window is selected, `chosen(null)` to follow the newest. */
   constructor(chosen) {
     this.#chosen = chosen;
     byId("scrubber").addEventListener("input", (event) => {
@@ -98,7 +98,7 @@ export class Time {
     say(byId("newest"), newer > 0 ? `${plural(newer, "newer window")}: go to the newest` : "Follow the newest");
   }
 
-  /** The last windows up to the one that is shown, all on one scale. */
+  /** Recent windows including the selected one, all on one scale. */
   drawMultiples(look) {
     const { series, entry, index } = look;
     const home = byId("multiples-list");

@@ -1,6 +1,6 @@
-// How numbers, times and prices are written for people.
+// Formats numbers, times and prices for people.
 
-/** The decimals that a number deserves whose noise is `half`: two digits of the noise; negative where tens do not count. */
+/** The decimals of a number with noise `half`: two digits of the noise; negative if it rounds to tens or more. */
 const decimalsOf = (half) => (half > 0 && Number.isFinite(half) ? 1 - Math.floor(Math.log10(half)) : 3);
 
 const fixed = (x, decimals) => {
@@ -8,11 +8,11 @@ const fixed = (x, decimals) => {
   const unit = 10 ** -Math.min(decimals, 0);
   const text = (Math.round(x / unit) * unit === 0 && digits === 0 ? 0 : Math.abs(x) < 1e21 && digits === 0
     ? Math.round(x / unit) * unit : x).toFixed(digits);
-  // Zero has no sign; a minus is a minus and not a hyphen.
+  // Zero has no sign; a minus sign is not a hyphen.
   return /^-0\.?0*$/.test(text) ? text.slice(1) : text.replace("-", "\u2212");
 };
 
-/** A number rounded to its noise: more digits would say nothing. Very small and very large ones in powers of ten. */
+/** A number rounded to its noise: more digits would be meaningless. Very small and very large ones use powers of ten. */
 export function rounded(x, half) {
   const size = Math.max(Math.abs(x), half || 0);
   if (size > 0 && (size < 1e-4 || size >= 1e7)) return power(x, half);
@@ -28,14 +28,14 @@ function power(x, half) {
 
 const superscript = (n) => [...String(n)].map((c) => (c === "-" ? "\u207b" : "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[Number(c)])).join("");
 
-/** Value and half-width, "5.2 ± 1.1", never torn apart. */
+/** Value and half-width, "5.2 ± 1.1", without a line break. */
 export function giveOrTake(x, half) {
   const size = Math.max(Math.abs(x), half);
   if (size > 0 && (size < 1e-4 || size >= 1e7)) return `${power(x, half)}\u00a0\u00b1\u00a0${power(half, half)}`;
   return `${fixed(x, decimalsOf(half))}\u00a0\u00b1\u00a0${fixed(half, decimalsOf(half))}`;
 }
 
-/** A number that carries no noise, such as a place on an axis: as many decimals as a step of `step` needs. */
+/** A number without noise, such as a coordinate: as many decimals as `step` needs. */
 export const exact = (x, step) => fixed(x, step > 0 ? Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)) : 6);
 
 /** Short, to three digits, for scales. */
@@ -58,14 +58,14 @@ const hour = (t) => {
   return `${two(t.getUTCHours())}:${two(t.getUTCMinutes())}${seconds}`;
 };
 
-/** "1 Jun 2013, 05:00 UTC"; a time without end is "for ever". */
+/** "1 Jun 2013, 05:00 UTC"; a time without end is "forever". */
 export function instant(time) {
   const t = new Date(time);
-  if (Number.isNaN(t.getTime()) || t.getUTCFullYear() > 9000) return "for ever";
+  if (Number.isNaN(t.getTime()) || t.getUTCFullYear() > 9000) return "forever";
   return `${day(t)}, ${hour(t)} UTC`;
 }
 
-/** A window in words, its day once where both ends lie in it. */
+/** A window in words; the day appears once if both ends lie in it. */
 export function span(start, end) {
   const [a, b] = [new Date(start), new Date(end)];
   if (b.getUTCFullYear() > 9000) return `from ${instant(start)} on`;
@@ -77,7 +77,7 @@ export function span(start, end) {
   return `${day(a)}, ${hour(a)} \u2013 ${day(b)}, ${hour(b)} UTC`;
 }
 
-/** The start of a window, as short as `length` (ms) allows, for the labels of small pictures. */
+/** The start of a window, as short as `length` (ms) allows, for the labels of small plots. */
 export function shortStart(time, length) {
   const t = new Date(time);
   const date = `${t.getUTCDate()} ${MONTHS[t.getUTCMonth()]}`;
@@ -87,7 +87,7 @@ export function shortStart(time, length) {
 
 const UNITS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1000, "second"]];
 
-/** A length of time in its largest whole unit, "28 days", or to two digits. */
+/** A duration in its largest whole unit, "28 days", or to two digits. */
 export function duration(ms) {
   for (const [unit, name] of UNITS) {
     if (ms >= unit && ms % unit === 0) return plural(ms / unit, name);
@@ -98,7 +98,7 @@ export function duration(ms) {
   return `${Math.round(ms)} milliseconds`;
 }
 
-/** How long ago or until, only roughly: "3 minutes". */
+/** A rough duration: "3 minutes". */
 export function roughly(ms) {
   for (const [unit, name] of [[365.25 * 86_400_000, "year"], ...UNITS]) if (ms >= unit) return plural(Math.floor(ms / unit), name);
   return "a moment";
