@@ -1,4 +1,4 @@
-//! Every metric: one struct, names and help texts; the only user of the `prometheus` crate.
+//! Every metric, with its name and help text; the only user of the `prometheus` crate.
 //!
 //! Names and labels are an interface: alerts, panels and `deploy/RUNBOOK.md` use every one of them, and a test lists them.
 
@@ -9,7 +9,7 @@ use prometheus::{
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 
-/// How much the metrics tell.
+/// How much the metrics reveal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Only what the clock and the configuration determine.
@@ -27,7 +27,7 @@ impl Detail {
     }
 }
 
-/// The metrics of one worker. Cheap to clone: all clones count together.
+/// The metrics of one worker. Cheap to clone: all clones share their values.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -42,17 +42,17 @@ pub struct Metrics {
     used: Gauge,
     pub lasts_until: Moment,
     newest_withheld: IntGaugeVec,
-    /// One a release.
+    /// One per release.
     pub noise_scale: GaugeVec,
     pub ledger_entries: IntGauge,
     ledger: IntGaugeVec,
-    /// One a part of the worker.
+    /// One per part of the worker.
     pub ready: IntGaugeVec,
     /// Only with [`Detail::Operator`].
     pub operator: Option<Operator>,
 }
 
-/// Exact counts of records: never in the default level, where the difference of two scrapes would be a window's count.
+/// Exact counts of records: never at the default level, where the difference of two scrapes would reveal the count of a window.
 #[derive(Clone, Debug)]
 pub struct Operator {
     pub records: IntCounterVec,
@@ -61,7 +61,7 @@ pub struct Operator {
     pub read_until: Moment,
 }
 
-/// Why a window is closed unpaid: the schedule says so, never the records.
+/// Why a window is withheld: because of the schedule, never because of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Withheld {
     /// A block cannot pay for it.
@@ -81,13 +81,13 @@ impl Withheld {
     }
 }
 
-/// A time. Not shown where there is none.
+/// A point in time, shown only if it is known.
 #[derive(Clone, Debug)]
 pub struct Moment(GaugeVec);
 
 impl Moment {
     fn new(registry: &Registry, name: &str, help: &str) -> Result<Self, prometheus::Error> {
-        // A gauge without labels that is not shown before it is set.
+        // A gauge vector without labels is not exported before it is set.
         let gauge = GaugeVec::new(Opts::new(format!("{name}_timestamp_seconds"), help), &[])?;
         registry.register(Box::new(gauge.clone())).map(|()| Moment(gauge))
     }
@@ -101,7 +101,7 @@ impl Moment {
     }
 }
 
-/// The parts that a price can have; only those of the budget in use are ever shown.
+/// The components of a price; only those of the kind of budget in use are ever shown.
 #[derive(Clone, Debug)]
 struct Parts {
     epsilon: GaugeVec,
@@ -135,7 +135,11 @@ impl Parts {
 }
 
 impl Metrics {
-    /// Registers every metric. `definition` names the kind of privacy, `digest` is that of the privacy settings in use.
+    /// Registers every metric. `definition` names the privacy definition, `digest` is that of the privacy settings.
+    ///
+    /// # Errors
+    ///
+    /// If a metric cannot be registered, which would be a bug.
     pub fn new(detail: Detail, pipeline: &str, definition: &str, digest: &str) -> Result<Metrics, prometheus::Error> {
         let registry = Registry::new_custom(
             Some("bernstream".into()),
@@ -159,14 +163,16 @@ impl Metrics {
         let operator = match detail {
             Detail::Safe => None,
             Detail::Operator => {
-                let records =
-                    IntCounterVec::new(Opts::new("records_total", "records by what became of them"), &["fate"])?;
+                let records = IntCounterVec::new(Opts::new("records_total", "records by outcome"), &["fate"])?;
                 registry.register(Box::new(records.clone()))?;
                 Some(Operator {
                     records,
                     batches: count(IntCounter::new("batches_total", "messages read")?)?,
-                    seconds_to_seal: add(Gauge::new("seal_seconds", "time from close to sealed of the last window")?)?,
-                    read_until: Moment::new(&registry, "read_until", "message timestamp of what was read last")?,
+                    seconds_to_seal: add(Gauge::new(
+                        "seal_seconds",
+                        "seconds from closing to sealing the last window",
+                    )?)?,
+                    read_until: Moment::new(&registry, "read_until", "message timestamp of the last message read")?,
                 })
             }
         };
@@ -174,31 +180,35 @@ impl Metrics {
             released: count(IntCounter::new("windows_released_total", "windows paid for")?)?,
             withheld: count(IntCounter::new(
                 "windows_withheld_total",
-                "windows closed unpaid: their budget was spent, or no release was due",
+                "windows withheld: their budget was spent, or every release was over",
             )?)?,
             published: count(IntCounter::new("synopses_published_total", "synopses that reached the output")?)?,
-            closed_until: Moment::new(&registry, "closed_until", "end of the newest window that was closed")?,
+            closed_until: Moment::new(&registry, "closed_until", "end of the newest closed window")?,
             next_release: Moment::new(
                 &registry,
                 "next_release",
-                "when the next window is due on the output; none for files and after the last window",
+                "when the next window is due on the output; absent for files and after the last window",
             )?,
-            spent: Parts::new(&registry, "spent", "spent in the newest block charged")?,
+            spent: Parts::new(&registry, "spent", "spent in the newest charged block")?,
             total: Parts::new(&registry, "limit", "total of every block")?,
-            reserve: Parts::new(&registry, "reserve", "of the total of every block, kept back for corrections")?,
+            reserve: Parts::new(
+                &registry,
+                "reserve",
+                "part of the total of every block that is reserved for corrections",
+            )?,
             lasts_until: Moment::new(
                 &registry,
                 "privacy_budget_lasts_until",
-                "start of the first window of the newest block that has a release unpaid, where there is one",
+                "start of the first window of the newest block that leaves a release unpaid, if there is one",
             )?,
             newest_withheld: labelled(
                 "newest_window_withheld",
-                "1 where the newest window was closed unpaid, and why: no budget is left, or every release is over",
+                "1 if the newest window was withheld, for this reason: its budget is spent, or every release is over",
                 "reason",
             )?,
             used: add(Gauge::new(
                 "privacy_budget_used_ratio",
-                "spent of total in the newest block charged, the larger part",
+                "spent share of the total in the newest charged block; of two components the larger",
             )?)?,
             noise_scale: {
                 let about = Opts::new("noise_scale", "scale of the noise, in units of the synopsis");
@@ -207,10 +217,10 @@ impl Metrics {
                 scales
             },
             ledger_entries: whole(IntGauge::new("ledger_entries", "rows of the ledger")?)?,
-            ledger: labelled("ledger_info", "1; the name of the ledger in use, as in every synopsis", "ledger")?,
+            ledger: labelled("ledger_info", "1; the label is the ledger in use, as in every synopsis", "ledger")?,
             ready: labelled(
                 "ready",
-                "1 while it works: the input is read, the witness agrees with the ledger, the output takes what is due",
+                "1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due",
                 "part",
             )?,
             operator,
@@ -218,14 +228,14 @@ impl Metrics {
         })
     }
 
-    /// What the newest block charged has spent, of what.
+    /// Shows what the newest charged block has spent of its total.
     pub fn show_budget(&self, spent: Price, total: Price) {
         self.spent.set(spent);
         self.total.set(total);
         self.used.set(spent.share_of(total));
     }
 
-    /// What is known before the first window: the ledger's name, the total of a block, and what of it is kept back.
+    /// Shows what is known before the first window: the name of the ledger, the total of a block, and its reserve.
     pub fn begin(&self, ledger: &str, total: Price, limit: Price) {
         self.ledger.with_label_values(&[ledger]).set(1);
         self.show_budget(total.zero(), total);
@@ -234,7 +244,7 @@ impl Metrics {
         }
     }
 
-    /// Whether the newest window was withheld.
+    /// Shows whether the newest window was withheld, and why.
     pub fn show_withheld(&self, why: Option<Withheld>) {
         for reason in Withheld::ALL {
             self.newest_withheld.with_label_values(&[reason.name()]).set(i64::from(why == Some(reason)));
@@ -242,6 +252,10 @@ impl Metrics {
     }
 
     /// The text that Prometheus scrapes.
+    ///
+    /// # Errors
+    ///
+    /// If the metrics cannot be encoded.
     pub fn render(&self) -> Result<String, prometheus::Error> {
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
@@ -254,7 +268,7 @@ mod tests {
     use super::*;
     use crate::mechanism::calibrate::Epsilon;
 
-    /// Every series with its type, labels and help, as somebody sees it who scrapes a worker of which everything is known.
+    /// Every series with its type, labels and help text, as a scrape shows it once everything is known.
     fn interface(detail: Detail) -> String {
         let metrics = Metrics::new(detail, "p", "pure epsilon", "0").unwrap();
         let one = Epsilon::from_trillionths(1_000_000_000_000);
@@ -313,35 +327,35 @@ mod tests {
 
     const SAFE: &str = r"
 bernstream_build_info{configuration,definition,detail,version,pipeline} gauge: 1; the labels say what is running
-bernstream_closed_until_timestamp_seconds{pipeline} gauge: end of the newest window that was closed
+bernstream_closed_until_timestamp_seconds{pipeline} gauge: end of the newest closed window
 bernstream_ledger_entries{pipeline} gauge: rows of the ledger
-bernstream_ledger_info{ledger,pipeline} gauge: 1; the name of the ledger in use, as in every synopsis
-bernstream_newest_window_withheld{reason,pipeline} gauge: 1 where the newest window was closed unpaid, and why: no budget is left, or every release is over
-bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; none for files and after the last window
+bernstream_ledger_info{ledger,pipeline} gauge: 1; the label is the ledger in use, as in every synopsis
+bernstream_newest_window_withheld{reason,pipeline} gauge: 1 if the newest window was withheld, for this reason: its budget is spent, or every release is over
+bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; absent for files and after the last window
 bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of the synopsis
-bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that has a release unpaid, where there is one
-bernstream_privacy_budget_used_ratio{pipeline} gauge: spent of total in the newest block charged, the larger part
+bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that leaves a release unpaid, if there is one
+bernstream_privacy_budget_used_ratio{pipeline} gauge: spent share of the total in the newest charged block; of two components the larger
 bernstream_privacy_delta_limit{pipeline} gauge: total of every block
-bernstream_privacy_delta_reserve{pipeline} gauge: of the total of every block, kept back for corrections
-bernstream_privacy_delta_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_delta_reserve{pipeline} gauge: part of the total of every block that is reserved for corrections
+bernstream_privacy_delta_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_epsilon_limit{pipeline} gauge: total of every block
-bernstream_privacy_epsilon_reserve{pipeline} gauge: of the total of every block, kept back for corrections
-bernstream_privacy_epsilon_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_epsilon_reserve{pipeline} gauge: part of the total of every block that is reserved for corrections
+bernstream_privacy_epsilon_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_rho_limit{pipeline} gauge: total of every block
-bernstream_privacy_rho_reserve{pipeline} gauge: of the total of every block, kept back for corrections
-bernstream_privacy_rho_spent{pipeline} gauge: spent in the newest block charged
+bernstream_privacy_rho_reserve{pipeline} gauge: part of the total of every block that is reserved for corrections
+bernstream_privacy_rho_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_windows_limit{pipeline} gauge: total of every block
-bernstream_privacy_windows_reserve{pipeline} gauge: of the total of every block, kept back for corrections
-bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest block charged
-bernstream_ready{part,pipeline} gauge: 1 while it works: the input is read, the witness agrees with the ledger, the output takes what is due
+bernstream_privacy_windows_reserve{pipeline} gauge: part of the total of every block that is reserved for corrections
+bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest charged block
+bernstream_ready{part,pipeline} gauge: 1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due
 bernstream_synopses_published_total{pipeline} counter: synopses that reached the output
 bernstream_windows_released_total{pipeline} counter: windows paid for
-bernstream_windows_withheld_total{pipeline} counter: windows closed unpaid: their budget was spent, or no release was due
+bernstream_windows_withheld_total{pipeline} counter: windows withheld: their budget was spent, or every release was over
 ";
     const OPERATOR: &str = r"
 bernstream_batches_total{pipeline} counter: messages read
-bernstream_read_until_timestamp_seconds{pipeline} gauge: message timestamp of what was read last
-bernstream_records_total{fate,pipeline} counter: records by what became of them
-bernstream_seal_seconds{pipeline} gauge: time from close to sealed of the last window
+bernstream_read_until_timestamp_seconds{pipeline} gauge: message timestamp of the last message read
+bernstream_records_total{fate,pipeline} counter: records by outcome
+bernstream_seal_seconds{pipeline} gauge: seconds from closing to sealing the last window
 ";
 }

@@ -1,4 +1,4 @@
-//! How a budget is spent: what the windows of a block are charged, and until when it lasts. Everything here is public.
+//! How a budget is spent: what the windows of a block are charged, and how long it lasts. Everything here is public.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,31 +11,31 @@ use crate::mechanism::price::Price;
 use crate::pipeline::PriceSchedule;
 use crate::window::grid::{Grid, Span};
 
-/// Windows that the budget is followed through; a block of more is shown up to here.
+/// The most windows of a forecast; a longer block is cut off here.
 const MOST_WINDOWS: usize = 100_000;
 
-/// Three of them.
+/// Longer than this is "centuries".
 const CENTURIES: Duration = Duration::from_secs(300 * 365 * 24 * 3600);
 
-/// What a block is charged and how long it lasts.
+/// The charges of a block, and how long its budget lasts.
 pub(super) fn budget(settings: &Settings) -> Vec<String> {
     let (price, total) = (settings.window_price(), settings.privacy.total);
     match &settings.privacy.unit {
         Unit::Record => {
             let lasts = match settings.windows.end {
                 Some(end) => format!("the budget lasts to the end of the grid, {end}"),
-                None => "the budget lasts for ever".to_owned(),
+                None => "the budget lasts forever".to_owned(),
             };
             let Some(price) = settings.price_in_all() else {
                 return vec![format!(
-                    "every window is a block of its own, and {total} does not pay for all the releases that speak of it: again \
-                     and again there will be windows that are not published; raise the total, or lower the prices of what is \
-                     computed from several windows anew"
+                    "every window is a block of its own, and {total} does not pay for all releases that cover it: some windows \
+                     will repeatedly be withheld; raise the total, or lower the prices of releases that are computed afresh from \
+                     several windows"
                 )];
             };
             let unused = settings.privacy.limit().checked_sub(price).filter(|unused| !unused.is_zero());
             let mut lines =
-                vec![format!("every window is a block of its own and is charged {price} of {total} in all: {lasts}")];
+                vec![format!("every window is a block of its own and is charged {price} of {total}: {lasts}")];
             if let Some(unused) = unused {
                 lines.push(format!(
                     "{unused} of a block is never used: the price of a window could be {}",
@@ -47,19 +47,21 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
         Unit::User { per: Period::Every(length), .. } => {
             let mut lines = vec![format!(
                 "every period of {} is a block of its own, with a total of {total}{}; a window charges {} to every block that it \
-                 meets",
+                 overlaps",
                 crate::clock::show(*length),
                 kept_back(settings),
                 what_it_costs(settings),
             )];
             let blocks = Grid::new(settings.windows.grid.origin(), *length);
-            lines.extend(blocks.iter().flat_map(|blocks| follow(settings, *blocks)).map(|course| course.to_string()));
-            lines.push("later periods go the same way: the budget renews itself with every period".to_owned());
+            lines.extend(
+                blocks.iter().flat_map(|blocks| follow(settings, *blocks)).map(|forecast| forecast.to_string()),
+            );
+            lines.push("later periods are alike: the budget is renewed with every period".to_owned());
             lines
         }
         Unit::User { per: Period::Ever, .. } => {
             let mut lines = vec![format!(
-                "all of time is one block, with a total of {total}{}; a window charges {}, and nothing renews it",
+                "all of time is one block, with a total of {total}{}; a window charges {}, and the budget is never renewed",
                 kept_back(settings),
                 what_it_costs(settings),
             )];
@@ -85,7 +87,7 @@ fn is_fixed(release: &Release) -> bool {
 
 fn kept_back(settings: &Settings) -> String {
     let limit = settings.privacy.limit();
-    if limit == settings.privacy.total { String::new() } else { format!(", of which windows spend {limit}") }
+    if limit == settings.privacy.total { String::new() } else { format!(", of which windows may spend {limit}") }
 }
 
 fn what_it_costs(settings: &Settings) -> String {
@@ -96,19 +98,18 @@ fn what_it_costs(settings: &Settings) -> String {
     settings.releases.iter().map(each).collect::<Vec<_>>().join(" and ")
 }
 
-/// How long the only block lasts that pays for so many windows.
+/// How long the only block lasts, which pays for `paid` windows.
 fn ever(settings: &Settings, paid: Option<u64>) -> String {
     let grid = settings.windows.grid;
-    let Some(count) = paid else { return "pays for all windows there are".to_owned() };
+    let Some(count) = paid else { return "pays for all windows".to_owned() };
     let length = u32::try_from(count).map(|count| grid.length().saturating_mul(count)).unwrap_or(Duration::MAX);
     let end = grid.origin().plus(length);
     match settings.windows.end {
         Some(last) if last <= end => format!("pays for {count} windows, and lasts to the end of the grid, {last}"),
-        // Longer than anybody will count.
         _ if length > CENTURIES => format!("pays for {count} windows, for centuries"),
         _ => format!(
-            "pays for {count} windows, {} from the first window of the ledger on: where that is the one at \
-             windows.origin, the window of {end} is the first that is not published",
+            "pays for {count} windows, {} from the first window of the ledger on: if that is the one at \
+             windows.origin, the window of {end} is the first that is withheld",
             crate::clock::show(length)
         ),
     }
@@ -116,7 +117,7 @@ fn ever(settings: &Settings, paid: Option<u64>) -> String {
 
 /// A block after all its windows.
 #[derive(Debug, PartialEq, Eq)]
-struct Course {
+struct BlockForecast {
     block: Span,
     windows: usize,
     paid: usize,
@@ -125,9 +126,9 @@ struct Course {
     exhausted: Option<Timestamp>,
 }
 
-impl std::fmt::Display for Course {
+impl std::fmt::Display for BlockForecast {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Course { block, windows, paid, spent, exhausted } = self;
+        let BlockForecast { block, windows, paid, spent, exhausted } = self;
         write!(f, "{} to {}: {paid} of its {windows} windows are published, for {spent}", block.start, block.end)?;
         match exhausted {
             Some(start) => write!(f, "; it runs out, and the window of {start} is the first that is not"),
@@ -137,43 +138,45 @@ impl std::fmt::Display for Course {
 }
 
 /// The first two blocks from the origin on, charged by the accountant that the worker uses.
-fn follow(settings: &Settings, blocks: Grid) -> Vec<Course> {
+fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
     let windows = settings.windows.grid;
     let first = blocks.span_of(windows.origin());
     let shown = [first, blocks.after(first)];
     let nothing = settings.privacy.total.zero();
-    let tariffs: Vec<PriceSchedule> =
+    let schedules: Vec<PriceSchedule> =
         settings.releases.iter().map(|release| settings.price_schedule(release)).collect();
     let origin = windows.span_of(windows.origin());
-    let mut courses: BTreeMap<Span, Course> = BTreeMap::new();
+    let mut forecasts: BTreeMap<Span, BlockForecast> = BTreeMap::new();
     let spans = std::iter::successors(Some(origin), |window| Some(windows.after(*window)));
     let is_within =
         |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
     for window in spans.take_while(is_within).take(MOST_WINDOWS) {
         let number = number(windows, blocks.span_of(window.start), origin.start, window);
-        // What is computed from several windows anew charges the blocks of all of them.
+        // A release that is computed afresh from several windows charges the blocks of all of them.
         let spans = settings.releases.iter().map(|release| match release.window_kind {
             WindowKind::Hopping { panes } if !release.is_sum_of_panes() => {
                 Span { start: windows.before(window, panes - 1).max(origin.start), ..window }
             }
             _ => window,
         });
-        let paid =
-            tariffs.iter().zip(spans).filter_map(|(price_schedule, span)| Some((price_schedule.price(number)?, span)));
+        let paid = schedules
+            .iter()
+            .zip(spans)
+            .filter_map(|(price_schedule, span)| Some((price_schedule.price(number)?, span)));
         let prices = paid.flat_map(|(price, span)| blocks.spans_meeting(span).map(move |block| (block, price)));
-        let spent = |block| courses.get(&block).map_or(nothing, |course| course.spent);
+        let spent = |block| forecasts.get(&block).map_or(nothing, |forecast| forecast.spent);
         let quoted = accountant::quote(prices, spent, settings.privacy.limit()).unwrap_or_default();
         for block in blocks.spans_meeting(window) {
-            let new = Course { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
-            let course = courses.entry(block).or_insert(new);
-            course.windows += 1;
+            let new = BlockForecast { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
+            let forecast = forecasts.entry(block).or_insert(new);
+            forecast.windows += 1;
             match quoted.iter().find(|charged| charged.block == block) {
-                Some(charged) => (course.paid, course.spent) = (course.paid + 1, charged.spent),
-                None => course.exhausted = course.exhausted.or(Some(window.start)),
+                Some(charged) => (forecast.paid, forecast.spent) = (forecast.paid + 1, charged.spent),
+                None => forecast.exhausted = forecast.exhausted.or(Some(window.start)),
             }
         }
     }
-    courses.into_values().filter(|course| shown.contains(&course.block)).collect()
+    forecasts.into_values().filter(|forecast| shown.contains(&forecast.block)).collect()
 }
 
 #[cfg(test)]
@@ -190,14 +193,14 @@ mod tests {
     }
 
     /// The first two days of users, with another price and another period.
-    fn courses(price: &str, per: &str) -> Vec<String> {
+    fn forecasts(price: &str, per: &str) -> Vec<String> {
         budget(&settings(price, per)).into_iter().filter(|line| line.contains(" windows are published")).collect()
     }
 
     #[test]
     fn a_period_runs_out_where_the_accountant_says() {
         assert_eq!(
-            courses("0.1", "1d"),
+            forecasts("0.1", "1d"),
             [
                 "2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z: 10 of its 24 windows are published, for 1; it runs out, and \
              the window of 2026-01-01T10:00:00Z is the first that is not",
@@ -206,7 +209,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            courses("1", "1h"),
+            forecasts("1", "1h"),
             [
                 "2026-01-01T00:00:00Z to 2026-01-01T01:00:00Z: 1 of its 1 windows are published, for 1",
                 "2026-01-01T01:00:00Z to 2026-01-01T02:00:00Z: 1 of its 1 windows are published, for 1",
@@ -218,14 +221,14 @@ mod tests {
     fn a_window_over_a_border_charges_both_periods() {
         // Hours over periods of 90 minutes: the second hour meets both, so the second period begins half spent.
         assert_eq!(
-            courses("0.5", "90m"),
+            forecasts("0.5", "90m"),
             [
                 "2026-01-01T00:00:00Z to 2026-01-01T01:30:00Z: 2 of its 2 windows are published, for 1",
                 "2026-01-01T01:30:00Z to 2026-01-01T03:00:00Z: 2 of its 2 windows are published, for 1",
             ]
         );
         assert_eq!(
-            courses("0.6", "90m"),
+            forecasts("0.6", "90m"),
             [
                 "2026-01-01T00:00:00Z to 2026-01-01T01:30:00Z: 1 of its 2 windows are published, for 0.6; it runs out, and \
              the window of 2026-01-01T01:00:00Z is the first that is not",
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_for_ever_has_a_budget_that_ends() {
+    fn the_budget_of_a_user_without_a_period_ends() {
         let said = budget(&settings("0.04", "ever")).join(" ");
         for words in
             ["all of time is one block, with a total of 1", "pays for 25 windows, 1d 1h", "2026-01-02T01:00:00Z"]

@@ -1,4 +1,4 @@
-//! What `"auto"` looked at, took, and expects of it, in words.
+//! The candidates of `"auto"`, the selected one, and its expected error, in words.
 
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
@@ -11,18 +11,18 @@ use crate::synopsis::predict;
 /// Candidates that are worse than the best by more than this are counted, not shown.
 const MOST_TIMES: f64 = 5.0;
 
-/// What was looked at: of each kind of noise the best, and of a lattice the best order of each degree.
-pub fn looked_at(table: &Selection, release: &Release) -> Vec<String> {
+/// The candidates: the best of each kind of noise, and for a lattice the best order of each degree.
+pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let (is_private, quantity) = (release.private_order.is_some(), &release.function.quantity);
     let mut lines = vec![
         format!(
-            "expected largest errors ({quantity}), if a window and key has {} records and half of them lie together",
+            "expected largest errors ({quantity}), if a window and key has {} records and half of them are close together",
             table.expected_records
         ),
         format!("  {:<17} {:<20} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
     ];
     if release.is_sum_of_panes() {
-        lines.push("of one window of [windows]: the noise of its sums is larger, see below".to_owned());
+        lines.push("for a single window: the noise of its running sums is larger, see below".to_owned());
     }
     let shown = |candidate: &&Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
     lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
@@ -41,18 +41,22 @@ pub fn looked_at(table: &Selection, release: &Release) -> Vec<String> {
     }
     if matches!(release.function.about, Target::Sum(_)) {
         lines.push(
-            "nothing is known of an expression: it is taken for a bump a quarter of the domain wide; one that is finer is \
-             followed far less closely than this says, so give it a degree and an order of your own"
+            "the shape of an expression is unknown: it is assumed to be a bump a quarter of the domain wide; the error of a finer \
+             one is far larger, so choose its degree and order yourself"
                 .to_owned(),
         );
     }
-    let own = if is_private { "; the order is each window's own" } else { "" };
+    let own = if is_private { "; each window chooses its own order" } else { "" };
     let written = table.best.written();
-    lines.push(format!("* is taken; to keep it whatever later versions would take, write {written}{own}"));
+    lines.push(format!("* is selected; to fix this choice for later versions, write {written}{own}"));
     lines
 }
 
-/// Which way to read what is released has the smallest predicted error.
+/// The reading of the released values with the smallest predicted error.
+///
+/// # Errors
+///
+/// If the noise cannot be calibrated.
 pub fn readings(
     table: &Selection,
     settings: &Settings,
@@ -65,8 +69,8 @@ pub fn readings(
     let readings = table.bump.as_ref().and_then(|bump| predict::readings(about, bump, |noisy| target.publish(noisy)));
     let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
     let best = match smoothed < published {
-        true => "`bernstream evaluate --by posterior` is expected to be the closer one",
-        false => "`bernstream evaluate` as it is is expected to be the closer one",
+        true => "`bernstream evaluate --by posterior` is expected to be more accurate",
+        false => "plain `bernstream evaluate` is expected to be more accurate",
     };
     let quantity = &release.function.quantity;
     Ok(vec![format!(

@@ -10,10 +10,10 @@ pub struct Point {
     pub half_width: f64,
 }
 
-/// Lines from one label of the vertical axis to the next.
+/// Lines between two labels of the vertical axis.
 const TICK: u32 = 4;
 
-/// Draws `points`, one a column, from zero to above the top of the band: `*` the curve, `:` its band.
+/// Draws `points`, one per column, from zero to above the top of the band: `*` for the curve, `:` for its band.
 pub fn draw(points: &[Point], rows: u32) -> String {
     let top = points.iter().map(|p| p.value + p.half_width).fold(f64::MIN_POSITIVE, f64::max);
     let step = round_up(top * f64::from(TICK) / f64::from(rows)) / f64::from(TICK);
@@ -39,7 +39,7 @@ fn round_up(x: f64) -> f64 {
     round.unwrap_or(10.0) * power
 }
 
-/// Without the digits that only rounding makes.
+/// Without rounding artefacts.
 fn label(x: f64) -> String {
     format!("{x:.3e}").parse::<f64>().map_or_else(|_| x.to_string(), |x| x.to_string())
 }

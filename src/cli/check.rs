@@ -1,4 +1,4 @@
-//! `bernstream check`: is the configuration sound, what does it promise, what does it need, and is all of it there.
+//! `bernstream check`: whether the configuration is valid, what it guarantees, and whether everything it needs is there.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -18,23 +18,27 @@ use crate::source::files::Files;
 pub struct Arguments {
     /// The configuration.
     file: PathBuf,
-    /// Ask no broker.
+    /// Do not contact any broker.
     #[arg(long)]
     offline: bool,
 }
 
-/// Prints every fault, or the guarantee, the schedule, the memory and what was found at the brokers.
+/// Prints every fault, or the guarantee, the schedule, the memory and the findings at the brokers.
+///
+/// # Errors
+///
+/// If the configuration has a fault, or if a check at the brokers fails.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
-        during("reading the configuration, and choosing what it leaves open", || Settings::load(&arguments.file))?;
-    report(during("working out what it takes", || summary(&settings)))?;
+        during("reading the configuration, and selecting what it leaves open", || Settings::load(&arguments.file))?;
+    report(during("computing what it needs", || summary(&settings)))?;
     for warning in settings.warnings() {
         note(format_args!("warning: {warning}"));
     }
     if arguments.offline {
         return Ok(());
     }
-    let checks = during("asking the brokers", || online(&settings));
+    let checks = during("checking the brokers", || online(&settings));
     if checks.is_empty() {
         return Ok(());
     }
@@ -94,9 +98,8 @@ fn schedule(settings: &Settings) -> Vec<String> {
             ));
             lines.push(format!("it is published {} after its cutoff", span(settings.publish_delay)));
         }
-        Input::Files(_) => {
-            lines.push("every cutoff is the end of the input; windows are published when all is read".to_owned())
-        }
+        Input::Files(_) => lines
+            .push("every window is open until the end of the input, and published when all input is read".to_owned()),
     }
     let groups = settings.groups() * settings.releases.len();
     lines.push(format!(
@@ -120,35 +123,32 @@ fn memory(settings: &Settings) -> Vec<String> {
     };
     let mut lines = Vec::new();
     if let Some(open) = open_windows(settings) {
-        lines.push(format!("in step with time: {}", for_windows(open)));
+        lines.push(format!("in normal operation: {}", for_windows(open)));
     }
     match (windows_in_all(settings), &settings.input) {
-        (Some(all), Input::Kafka(_)) => lines.push(format!("in a back-fill of all: {}", for_windows(all))),
+        (Some(all), Input::Kafka(_)) => lines.push(format!("in a backfill of all windows: {}", for_windows(all))),
         (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
-        (None, _) => lines.push(format!("in a back-fill: {} for each window", bytes(window))),
+        (None, _) => lines.push(format!("in a backfill: {} for each window", bytes(window))),
     }
     let work = settings.releases.iter().map(|release| release.function.target.cost().bytes).max().unwrap_or(0);
     if work > 0 {
         lines.push(format!("and, while a full window and key is computed: {}", bytes(work)));
     }
     if let Some(cap) = &settings.windows.cap {
-        lines.push(format!(
-            "and, until a window closes, each user's deposits apart: up to {} records for each user and period",
-            cap.records
-        ));
+        lines.push(format!("and, until a window closes, the records of each user and period: up to {}", cap.records));
     }
     lines
 }
 
-/// How many windows can be open at once while the worker keeps up with Kafka; files are not kept up with.
+/// How many windows can be open at once while the worker keeps up with Kafka; `None` for files, which have no pace.
 ///
-/// A window is open from `start - ahead` until `end + grace + clock_slack + publish_delay`, and as long as others overlap it.
-/// A span of length `w` holds at most `floor(w / length) + 1` starts.
+/// A window is open from `start - max_future_skew` until `end + allowed_lateness + clock_slack + publish_delay`, and as long as
+/// later windows overlap it. A span of length `w` contains at most `floor(w / length) + 1` starts.
 fn open_windows(settings: &Settings) -> Option<u64> {
     let Input::Kafka(kafka) = &settings.input else { return None };
     let rules = &settings.windows;
     let length = rules.grid.length();
-    // Windows that later ones overlap stay open for them.
+    // A window stays open for the later windows that overlap it.
     let spans = [
         length,
         rules.max_future_skew,
@@ -189,7 +189,7 @@ fn list(checks: &[Check]) -> String {
     text
 }
 
-/// Asks the brokers about every topic.
+/// Checks the input, the output and the witness.
 fn online(settings: &Settings) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Input::Files(params) = &settings.input {
@@ -201,7 +201,7 @@ fn online(settings: &Settings) -> Vec<Check> {
     if let Input::Kafka(kafka) = &settings.input {
         let make = "create it with message.timestamp.type=LogAppendTime, as `bernstream produce --create` does";
         let answers = check_topic(&mut checks, &kafka.broker, &kafka.topic, make, |topic| input_checks(kafka, topic));
-        // A broker that is down is waited for once.
+        // Wait only once for a broker that is down.
         if !answers && settings.output.broker() == Some(&kafka.broker) {
             return checks;
         }
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_solver_takes_beside_its_records_is_told() {
+    fn the_memory_of_a_solver_is_shown() {
         let label = "label = { column = \"arr_delay\", above = 15 }";
         let machine = "loss = \"hinge\"\nkernel = { gaussian = { bandwidth = 0.1 } }\nc = 100\nmax_records = 5000";
         let text =

@@ -1,4 +1,4 @@
-//! How a command reaches a cluster.
+//! The arguments with which a command reaches a cluster.
 
 use std::path::PathBuf;
 
@@ -9,26 +9,26 @@ use crate::cli::print::note;
 use crate::kafka::Broker;
 use crate::kafka::security::{Identity, Mechanism, Sasl, Security, Tls};
 
-/// Bootstrap servers, TLS and SASL. A command that takes them lets one of its own arguments require
-/// `brokers`; flattened into an optional group, that group would never be found (clap leaves a group with groups in it empty).
+/// Bootstrap servers, TLS and SASL. A command that takes them must let one of its own arguments require `brokers`: clap leaves
+/// a group that contains groups empty.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Cluster {
     /// Kafka's bootstrap servers, host:port[,host:port...]
     #[arg(long, required = false)]
     pub brokers: String,
-    /// Speak TLS; brokers must have a certificate of an authority that this system trusts
+    /// Use TLS; the certificate of a broker must be signed by an authority that this system trusts
     #[arg(long, requires = "brokers")]
     pub tls: bool,
-    /// Speak TLS; brokers must have a certificate of an authority in this file (PEM)
+    /// Use TLS; the certificate of a broker must be signed by an authority in this file (PEM)
     #[arg(long, requires = "brokers", value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Speak TLS, and show this certificate (PEM)
+    /// Use TLS, and present this client certificate (PEM)
     #[arg(long, requires_all = ["brokers", "private_key"], value_name = "FILE")]
     pub certificate: Option<PathBuf>,
     /// The private key of the certificate (PEM, not encrypted)
     #[arg(long = "private-key", id = "private_key", requires = "certificate", value_name = "FILE")]
     pub private_key: Option<PathBuf>,
-    /// Log in, in this way
+    /// Authenticate with this SASL mechanism
     #[arg(
         long,
         requires_all = ["brokers", "username", "password_file"],
@@ -36,16 +36,20 @@ pub struct Cluster {
         value_parser = PossibleValuesParser::new(Mechanism::ALL.map(Mechanism::name))
     )]
     pub sasl: Option<String>,
-    /// The user to log in as
+    /// The user name for SASL
     #[arg(long, requires = "sasl", value_name = "NAME")]
     pub username: Option<String>,
-    /// A file that holds the user's password and nothing else
+    /// A file that contains only the user's password
     #[arg(long, requires = "sasl", value_name = "FILE")]
     pub password_file: Option<PathBuf>,
 }
 
 impl Cluster {
-    /// What the clients are made of; says what is unwise about it.
+    /// The connection settings; prints a warning about insecure ones.
+    ///
+    /// # Errors
+    ///
+    /// If the arguments would send a password in the clear.
     pub fn broker(&self) -> Result<Broker, Failure> {
         let identity = self.certificate.clone().zip(self.private_key.clone());
         let identity = identity.map(|(certificate, key)| Identity { certificate, key });
@@ -55,7 +59,7 @@ impl Cluster {
         let sasl = mechanism.zip(self.username.clone().zip(self.password_file.clone()));
         let sasl = sasl.map(|(mechanism, (username, password_file))| Sasl { mechanism, username, password_file });
         let security = Security::new(tls, sasl)
-            .map_err(|wrong| Failure::Configuration(format!("{wrong}: add --tls or --ca, or take SCRAM-SHA-512")))?;
+            .map_err(|wrong| Failure::Configuration(format!("{wrong}: add --tls or --ca, or use SCRAM-SHA-512")))?;
         let broker = Broker::new(&self.brokers, security);
         for warning in broker.warnings() {
             note(format_args!("warning: {warning}"));

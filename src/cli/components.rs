@@ -1,4 +1,4 @@
-//! The parts of a worker that reach outside the process, opened in the order in which they can refuse.
+//! The components of a worker that reach outside the process, opened so that the ledger refuses first.
 
 use tracing::{info, warn};
 
@@ -15,7 +15,7 @@ use crate::source::files::Files;
 use crate::source::kafka::Kafka;
 use crate::source::{self, Source};
 
-/// What the input is called in a ledger where it is not a topic.
+/// The identity of an input that is not a topic, in a ledger.
 const FILES: &str = "files";
 
 /// Everything that a worker reads, writes and keeps.
@@ -26,7 +26,7 @@ pub struct Components {
     pub sink: Box<dyn Sink + Send>,
 }
 
-/// Why the parts could not be opened, and whether to try again.
+/// Why the components could not be opened, and whether to try again.
 #[derive(Debug)]
 pub struct OpenError {
     pub failure: Failure,
@@ -34,9 +34,13 @@ pub struct OpenError {
 }
 
 impl Components {
-    /// Opens everything that `settings` name; makes the ledger where none was ever written.
+    /// Opens everything that `settings` name; creates the ledger if nothing was ever written.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger belongs to other settings, or if a component is missing, damaged or cannot be reached.
     pub fn open(settings: &Settings) -> Result<Components, OpenError> {
-        // The ledger first: where another worker holds it, nothing else is touched.
+        // The ledger first: if another worker holds it, nothing else is touched.
         let existing = match ledger::exists(&settings.ledger) {
             true => Some(Ledger::open(&settings.ledger)?),
             false => None,
@@ -49,7 +53,7 @@ impl Components {
             None => {
                 let mode = match (&settings.input, settings.windows.grid.origin()) {
                     (Input::Kafka(_), _) => StartMode::Run,
-                    // Files are history: where nothing was ever written they are released from the start.
+                    // Files are history: if nothing was ever written, they are released from the start.
                     (Input::Files(_), origin) => StartMode::From { from: origin, backfill_until: None },
                 };
                 let genesis = genesis(settings, &mut *witness, mode, Timestamp::now())?;
@@ -63,6 +67,10 @@ impl Components {
 }
 
 /// The first row of a new ledger.
+///
+/// # Errors
+///
+/// If a new ledger may not start, or if witness, output or input cannot be reached.
 pub fn genesis(
     settings: &Settings,
     witness: &mut dyn Witness,
@@ -95,7 +103,11 @@ fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, OpenError>
     }
 }
 
-/// What tells the input from another one of the same name.
+/// The identity of the input, which another topic of the same name does not share.
+///
+/// # Errors
+///
+/// If the topic is missing or cannot be reached.
 pub fn input_id(settings: &Settings) -> Result<String, OpenError> {
     match &settings.input {
         Input::Kafka(params) => Ok(topic::describe(&params.broker, &params.topic)?.id),
@@ -103,14 +115,15 @@ pub fn input_id(settings: &Settings) -> Result<String, OpenError> {
     }
 }
 
-/// A ledger speaks of one input, unit and total for ever; the rest of the settings may change from a window on.
+/// Checks what is fixed for the life of a ledger: input, unit and total. Other settings may change from a window on.
 fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     let genesis = ledger.genesis();
     let theirs = canonical::definition(&genesis.settings);
     if theirs.as_ref().is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition)) {
-        let theirs = theirs.map_or("something that this program does not know".to_owned(), |theirs| theirs.to_string());
+        let theirs =
+            theirs.map_or("a definition that this program does not know".to_owned(), |theirs| theirs.to_string());
         return Err(refused(format!(
-            "the ledger in {} speaks of {theirs}, the configuration of {}: they do not add up, so each has a ledger of its own: {}",
+            "the ledger in {} accounts for {theirs}, the configuration asks for {}: the two do not add up, so each needs a ledger of its own: {}",
             settings.ledger.path.display(),
             settings.privacy.definition,
             settings.output.new_ledger_advice(),
@@ -119,7 +132,7 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     let for_ever = diff::of_ledger(ledger.settings(), &settings.normalised);
     if !for_ever.is_empty() {
         return Err(refused(format!(
-            "the ledger in {} was made for another promise: take back the change, or {}\n  {}",
+            "the ledger in {} was created for another guarantee: undo the change, or {}\n  {}",
             settings.ledger.path.display(),
             settings.output.new_ledger_advice(),
             for_ever.join("\n  "),
@@ -127,15 +140,15 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
     }
     if input_id(settings)? != genesis.input {
         return Err(refused(format!(
-            "the input topic was deleted and created anew since the ledger began: its offsets mean nothing in the ledger; {}",
+            "the input topic was deleted and created anew since the ledger was created, so the offsets in the ledger are void; {}",
             settings.output.new_ledger_advice(),
         )));
     }
     Ok(())
 }
 
-/// Writes changed settings into the ledger: they hold from the first window on that was not closed under the old ones, and
-/// what was spent stays spent.
+/// Records changed settings in the ledger: they hold from the first window that was not closed under the old ones, and what
+/// was spent stays spent.
 fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> {
     let changes = diff::differences(ledger.settings(), &settings.normalised);
     if changes.is_empty() {
@@ -148,7 +161,7 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> 
     }
     for release in &settings.releases {
         if let Some(table) = &release.auto {
-            info!("release {:?}: \"auto\" takes {} today", release.name, table.best.written());
+            info!("release {:?}: \"auto\" selects {} today", release.name, table.best.written());
         }
     }
     ledger.reconfigure(Configuration { settings: settings.normalised.clone(), first, reach: settings.reach() })?;

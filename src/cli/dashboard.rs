@@ -20,15 +20,16 @@ use crate::pipeline::Stop;
 use crate::sink::{Location, Output};
 use crate::{kafka, serve, telemetry};
 
-/// Where the page is, if nobody says otherwise.
+/// The default address of the page.
 pub const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465);
 
-/// How far back a worker's own dashboard reads.
+/// How far back the dashboard of a worker reads.
 const HISTORY: History = History::Last(Duration::from_secs(7 * 24 * 3600));
 
-/// Shows the synopses of a topic or folder in a browser, as they come.
+/// Shows the synopses of a topic or folder in a browser, as they arrive.
 ///
-/// It reads what everybody may read, and needs no right to records or ledger. The page is for all who can reach the address.
+/// It reads only published synopses, and needs no access to records or ledger. Anyone who can reach the address can see the
+/// page.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// A folder of synopses, as a worker with `[output] files` writes it
@@ -39,11 +40,11 @@ pub struct Arguments {
     topic: Option<String>,
     #[command(flatten)]
     cluster: Option<Cluster>,
-    /// Serve the page here
+    /// The address of the page
     #[arg(long, value_name = "ADDRESS:PORT", default_value_t = ADDRESS)]
     listen: SocketAddr,
-    /// Show what was published so long ago too, such as 12h, or `all`; of a folder always the newest. Of each release and key
-    /// the newest 60 are kept
+    /// Also show synopses published this long ago, for example 12h, or `all`; a folder always shows its newest. The newest 60 of
+    /// each release and key are kept
     #[arg(long, value_name = "DURATION", default_value = "7d", value_parser = history)]
     history: History,
 }
@@ -92,13 +93,19 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a browser finds it.
+/// The address for a browser.
+///
+/// # Errors
+///
+/// If the operating system does not name the address.
 pub fn url(listener: &TcpListener) -> Result<String, Failure> {
-    let address = listener.local_addr().map_err(|error| Failure::Other(format!("no address to serve at: {error}")))?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Failure::Other(format!("the address of the page is unknown: {error}")))?;
     Ok(format!("http://{address}"))
 }
 
-/// What a worker has published.
+/// Where a worker's synopses can be followed.
 pub fn origin(output: &Output) -> Origin {
     match output.location() {
         Location::Topic { broker, topic } => {
@@ -108,15 +115,18 @@ pub fn origin(output: &Output) -> Origin {
     }
 }
 
-/// Reads and serves beside whatever else is done, until what this returns is dropped. Whatever fails later is told to those who
-/// look at the page.
+/// Reads and serves in the background until the returned value is dropped. Later failures are shown on the page.
+///
+/// # Errors
+///
+/// If the thread cannot be started.
 pub fn open(listener: TcpListener, origin: Origin, runtime: &Runtime) -> Result<FeedReader, Failure> {
     let feed = Arc::new(Feed::new(&origin, Timestamp::now()));
     let following = feed::follow(origin, feed.clone());
     runtime.spawn(async {
         if let Err(error) = serve::dashboard::serve(listener, feed).await {
-            error!("the dashboard is gone: {error}");
+            error!("the dashboard has failed: {error}");
         }
     });
-    following.map_err(|error| Failure::Other(format!("no thread for the dashboard could be started: {error}")))
+    following.map_err(|error| Failure::Other(format!("the thread of the dashboard cannot be started: {error}")))
 }

@@ -1,4 +1,4 @@
-//! `demo`: everything in one process, on simulated records and librdkafka's mock cluster.
+//! `demo`: a whole pipeline in one process, on simulated records and the mock cluster of librdkafka.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::serve;
 use crate::synopsis::{self, Synopsis};
 
 const CONFIGURATION: &str = include_str!("../../config/demo.toml");
-/// Records a message, and messages a second.
+/// Records per message, and the pause between messages.
 const ROWS: usize = 500;
 const PACE: Duration = Duration::from_millis(250);
 /// Counters, each with a curve of its own.
@@ -41,13 +41,13 @@ const LINES: u32 = 12;
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// End after so many windows; without it, run until interrupted.
+    /// End after this many windows; without it, run until interrupted.
     #[arg(long)]
     windows: Option<usize>,
-    /// Serve /metrics, /healthz and /readyz here, as in 127.0.0.1:9464.
+    /// Serve /metrics, /healthz and /readyz at this address, for example 127.0.0.1:9464.
     #[arg(long)]
     listen: Option<SocketAddr>,
-    /// Serve the page here [default: 127.0.0.1:9465, or a free port where that is taken].
+    /// The address of the page [default: 127.0.0.1:9465, or a free port if that one is taken].
     #[arg(long)]
     dashboard: Option<SocketAddr>,
 }
@@ -72,10 +72,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     settings.serve = arguments.listen;
 
     line("bernstream demo: simulated waiting times at two counters, a private curve for each every 3 seconds.")?;
-    line("The broker is a mock inside this process: it shows the walk, and proves nothing about delivery.")?;
+    line("The broker is a mock inside this process: it shows how data flows, but proves nothing about delivery.")?;
     line("  ***  the released curve: how many people waited how long, with noise")?;
-    line("  :::  its 95 % band: the curve without noise lies in it, everywhere at once")?;
-    line("The first curves come in some seconds.\n")?;
+    line("  :::  its simultaneous 95 % band: it contains the whole curve without noise")?;
+    line("The first curves appear in a few seconds.\n")?;
     if let Some(address) = arguments.listen {
         line(format_args!("metrics: http://{address}/metrics\n"))?;
     }
@@ -95,11 +95,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             .try_for_each(|done| done.unwrap_or_else(|_| Err(Failure::Other("a thread panicked".into()))))?;
         worked
     })?;
-    line("\nDone. With your own records: bernstream explain, check and run with a configuration of yours.")?;
+    line("\nDone. For your own records, write a configuration and use bernstream explain, check and run.")?;
     Ok(())
 }
 
-/// Takes the address that was asked for; otherwise the usual one, or one that is free.
+/// Listens at the requested address, or else at the default one or at a free port.
 fn page(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
     let listen =
         |address| serve::listen(address, "--dashboard").map_err(|error| Failure::Unavailable(error.to_string()));
@@ -110,7 +110,7 @@ fn page(asked: Option<SocketAddr>) -> Result<TcpListener, Failure> {
 }
 
 fn not_kafka() -> Failure {
-    Failure::Other("the configuration of the demonstration does not name Kafka".into())
+    Failure::Other("the configuration of the demo does not name Kafka".into())
 }
 
 fn mock(error: rdkafka::error::KafkaError) -> Failure {
@@ -122,7 +122,7 @@ fn stop_at_end(stop: &Stop, result: Result<(), Failure>) -> Result<(), Failure> 
     result
 }
 
-/// Sends waiting times whose two humps drift with the clock.
+/// Sends waiting times with two modes that drift over time.
 fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
     let failed = |error: String| Failure::Other(format!("the simulation failed: {error}"));
     let producer: ThreadedProducer<DefaultProducerContext> =
@@ -165,7 +165,7 @@ fn message(columns: [(&str, ArrayRef); 3]) -> Result<Vec<u8>, arrow::error::Arro
     writer.into_inner()
 }
 
-/// Reads synopses as any consumer would, and draws them.
+/// Reads synopses like any consumer, and draws them.
 fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Result<(), Failure> {
     let failed = |error: String| Failure::Other(format!("the synopses cannot be read: {error}"));
     let consumer = broker
@@ -181,7 +181,7 @@ fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Re
             Synopsis::open(message.payload().unwrap_or_default()).map_err(|error| failed(error.to_string()))?;
         shown.push(synopsis.description().window.start);
         print(draw(&synopsis).map_err(|error| failed(error.to_string()))?)?;
-        // All keys of a window are published before the next window's first.
+        // All keys of a window are published before those of the next window.
         let is_last = windows.is_some_and(|windows| shown.len() >= windows * KEYS);
         if is_last {
             break;
@@ -190,7 +190,7 @@ fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Re
     Ok(())
 }
 
-/// A synopsis as people see it: its curve, what it tells and what it cost.
+/// A synopsis in the terminal: its curve, its number of records and its price.
 fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
     let description = synopsis.description();
     let evaluator = synopsis.evaluator(description.order)?;
@@ -203,7 +203,7 @@ fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
         .collect::<Result<_, synopsis::Error>>()?;
     let paid = description.privacy.blocks.first();
     Ok(format!(
-        "counter {}, {} to {}: about {:.0} records\nprivacy: a record loses at most epsilon = {} by this, {} of {} in all\n\n\
+        "counter {}, {} to {}: about {:.0} records\nprivacy: this costs a record epsilon = {}, and {} of {} in total\n\n\
          people per minute of waiting time\n{}{:>width$}\n\n\n",
         description.key.as_deref().unwrap_or("all"),
         description.window.start,

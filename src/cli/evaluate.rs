@@ -19,17 +19,17 @@ const DEFAULT_POINTS: u32 = 25;
 /// Prints a synopsis at points of its domain as CSV: coordinates, value, and the band that holds everywhere at once.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
-    /// A synopsis, as it is published or as JSON; `-` reads standard input
+    /// A synopsis, as published or as JSON; `-` reads standard input
     #[arg(required_unless_present = "topic", conflicts_with = "topic")]
     file: Option<PathBuf>,
     #[command(flatten)]
     topic: Option<Topic>,
     #[command(flatten)]
     cluster: Option<Cluster>,
-    /// A point in natural units, one number an axis separated by commas; can be given several times
+    /// A point in natural units, one number per axis, separated by commas; can be repeated
     #[arg(long, allow_hyphen_values = true, value_name = "X[,Y[,Z]]", conflicts_with = "points", value_parser = point)]
     at: Vec<Point>,
-    /// Evaluate on this many evenly spaced points an axis [default: 25, where no point is given]
+    /// Evaluate on this many evenly spaced points per axis [default: 25, if no point is given]
     #[arg(long, value_parser = clap::value_parser!(u32).range(2..))]
     points: Option<u32>,
     /// Order of the Bernstein operator [default: what the synopsis recommends]
@@ -38,23 +38,22 @@ pub struct Arguments {
     /// How the released values become a function
     #[arg(long, value_enum, default_value_t = Reading::Bernstein)]
     by: Reading,
-    /// Print a band that holds at any one point, not everywhere at once; narrower
+    /// Print the pointwise band: narrower, and valid at any single point instead of everywhere at once
     #[arg(long)]
     pointwise: bool,
-    /// Divide by the public number of records, or by the released mass where the number is private
+    /// Divide by the public number of records, or by the released mass if the number is private
     #[arg(long)]
     density: bool,
-    /// Clip at 0 what noise has pushed below, and let the density integrate to 1
+    /// Clip negative values to 0, and normalise the density to integrate to 1
     #[arg(long, requires = "density")]
     proper: bool,
-    /// Print the part of the density at or below each point of the one axis: of the records as the kernel smooths them. It
-    /// never falls
+    /// Print the cumulative distribution along the one axis, of the records as the kernel smooths them; it never decreases
     #[arg(long, conflicts_with_all = ["density", "pointwise"])]
     cumulative: bool,
-    /// Print what the synopsis says about itself, as JSON, and nothing else
+    /// Print the description of the synopsis as JSON, and nothing else
     #[arg(long)]
     describe: bool,
-    /// Print the whole synopsis as JSON, and nothing else: `evaluate` and `query` read it too, and the clients
+    /// Print the whole synopsis as JSON, and nothing else; `evaluate`, `query` and the clients can read it
     #[arg(long, conflicts_with = "describe")]
     json: bool,
 }
@@ -132,14 +131,18 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
     note(format_args!("\n{}", what(synopsis.description(), divisor)));
     if let Some(off) = approximation {
         note(format_args!(
-            "approximation: off by at most {off:.3e} at these points, if the function is as smooth as declared"
+            "approximation error: at most {off:.3e} at these points, if the function is as smooth as declared"
         ));
     }
     note(guarantee(synopsis.description(), &band, arguments.pointwise));
     Ok(())
 }
 
-/// A synopsis as it is published, or as JSON, which begins with a brace.
+/// Reads a synopsis, as published or as JSON, which begins with a brace.
+///
+/// # Errors
+///
+/// If the file cannot be read or is not a synopsis.
 pub(super) fn read(path: &Path) -> Result<Synopsis, Error> {
     let bytes = bytes(path)?;
     match std::str::from_utf8(&bytes) {
@@ -167,7 +170,7 @@ enum Divisor {
     Mass(f64),
     /// The mass of what is above 0.
     Clipped(f64),
-    /// Of all, what is at or below.
+    /// Everything: the values are shares at or below a point.
     Cumulative,
 }
 
@@ -192,7 +195,7 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
         (true, ..) => return Err(Error::NoDensity),
     };
     let band = Width::new(synopsis, arguments.by, arguments.pointwise, order)?;
-    // Everything before the first line: a wrong point leaves no half a table.
+    // Evaluated before the first line is written: a wrong point leaves no partial table.
     let mut rows = Vec::new();
     for point in points(about, arguments) {
         let (value, half) = (evaluator.evaluate(&point)?, band.at(&evaluator, &point)?);
@@ -256,7 +259,7 @@ struct Printed {
     approximation: Option<f64>,
 }
 
-/// The class that a score names, where the noise leaves one to name.
+/// The class that a score predicts, unless the noise is larger than the score.
 fn class(classifier: &Classifier, score: f64, half_width: f64) -> String {
     let Classifier { label, above, .. } = classifier;
     if score.abs() <= half_width {
@@ -281,12 +284,12 @@ fn what(about: &Description, divisor: Divisor) -> String {
     let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
     let divided = match divisor {
         Divisor::Nothing => String::new(),
-        Divisor::Records(n) => format!(", here divided by {n}"),
-        Divisor::Mass(mass) => format!(", here divided by the released mass {mass}, whose noise the band leaves out"),
+        Divisor::Records(n) => format!(", divided by {n}"),
+        Divisor::Mass(mass) => format!(", divided by the released mass {mass}, whose own noise the band ignores"),
         Divisor::Clipped(mass) => {
-            format!(", here clipped at 0 and divided by the mass {mass} above it, whose noise the band leaves out")
+            format!(", clipped at 0 and divided by the remaining mass {mass}, whose own noise the band ignores")
         }
-        Divisor::Cumulative => ", here the part of them at or below a point, made to rise from 0 to 1".to_owned(),
+        Divisor::Cumulative => ", here the share at or below a point, which rises from 0 to 1".to_owned(),
     };
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };
     let span = format!("{} to {}", window.start, window.end);
@@ -295,15 +298,15 @@ fn what(about: &Description, divisor: Divisor) -> String {
 
 fn guarantee(about: &Description, band: &Width, pointwise: bool) -> String {
     let (privacy, percent) = (&about.privacy, about.band.level * 100.0);
-    let noise = "lower, upper: hold the noise, not the approximation";
+    let noise = "lower, upper: cover the noise, not the approximation error";
     let band = match band {
         Width::Posterior => {
-            "lower, upper: hold the function at any one point with 95 % probability, where the function is as \
-                             smooth as its kernel"
+            "lower, upper: cover the function at any single point with 95 % probability, if the function is as smooth as \
+             its kernel"
                 .to_owned()
         }
-        Width::None => "without a band".to_owned(),
-        _ if pointwise => format!("{noise}, at any one point with 95 % probability"),
+        Width::None => "no band for this reading".to_owned(),
+        _ if pointwise => format!("{noise}, at any single point with 95 % probability"),
         _ => format!("{noise}, everywhere at once with {percent} % probability"),
     };
     let definition = match &privacy.definition {
@@ -393,17 +396,17 @@ mod tests {
     }
 
     #[test]
-    fn the_approximation_is_told_where_a_smoothness_is_declared() {
-        let told = |smoothness: Option<Smoothness>, line: &str| {
+    fn the_approximation_error_is_shown_if_a_smoothness_is_declared() {
+        let shown = |smoothness: Option<Smoothness>, line: &str| {
             let about = Description { smoothness, ..example() };
             let synopsis = Synopsis::new(about, vec![1.0; 3]).unwrap();
             table(&synopsis, &parse(line).unwrap(), &mut Vec::new()).unwrap().approximation
         };
         let declared = || Some(Smoothness::Lipschitz(vec![0.01]));
-        assert_eq!(told(None, "file"), None);
-        assert!(told(declared(), "file").unwrap() > 0.7);
-        assert_eq!(told(declared(), "file --by posterior"), None);
-        assert_eq!(told(declared(), "file --order 3"), None);
+        assert_eq!(shown(None, "file"), None);
+        assert!(shown(declared(), "file").unwrap() > 0.7);
+        assert_eq!(shown(declared(), "file --by posterior"), None);
+        assert_eq!(shown(declared(), "file --order 3"), None);
     }
 
     #[test]

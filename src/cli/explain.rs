@@ -1,4 +1,4 @@
-//! `bernstream explain`: what a release will be worth, before a record is read. Everything here is public.
+//! `bernstream explain`: the expected error of a release, before any record is read. Everything here is public.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ use crate::targets::marginals::BINS;
 use crate::targets::whitened::Points;
 use crate::targets::{self, Basis, KernelBasis, Sensitivity, Shape};
 
-/// Synopses of a sum that are looked at one by one.
+/// The most synopses of a running sum that are examined one by one.
 const MOST_STEPS: u64 = 100_000;
 
 #[derive(Debug, clap::Args)]
@@ -31,9 +31,13 @@ pub struct Arguments {
 }
 
 /// Prints guarantee, sensitivity, noise, expected errors and the budget over time.
+///
+/// # Errors
+///
+/// If the configuration has a fault, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
-        during("reading the configuration, and choosing what it leaves open", || Settings::load(&arguments.file))?;
+        during("reading the configuration, and selecting what it leaves open", || Settings::load(&arguments.file))?;
     print(during("simulating the noise", || explanation(&settings))?)
 }
 
@@ -51,7 +55,7 @@ fn explanation(settings: &Settings) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What one release will be worth.
+/// The expected error of one release.
 fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure> {
     let plan = Plan::new(settings, release)?;
     let mut text = String::new();
@@ -61,7 +65,7 @@ fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure>
     section(&mut text, "Function", std::slice::from_ref(&release.function.meaning));
     section(&mut text, "Lattice", &[plan.lattice()]);
     if let Some(table) = &release.auto {
-        section(&mut text, "Choice of noise and size", &candidates::looked_at(table, release));
+        section(&mut text, "Choice of noise and size", &candidates::list(table, release));
         let readings = candidates::readings(table, settings, release, &plan.band)?;
         if !readings.is_empty() {
             section(&mut text, "Readings", &readings);
@@ -83,7 +87,7 @@ fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure>
     }
     let mut approximation = plan.approximation();
     if approximation.is_empty() && release.shape().basis == Basis::Bernstein && release.auto.is_none() {
-        let unknown = "not predicted for this function: the figures above are those of the noise alone";
+        let unknown = "not predicted for this function: the errors above are due to the noise alone";
         approximation.push(unknown.to_owned());
     }
     if !approximation.is_empty() {
@@ -92,7 +96,7 @@ fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure>
     Ok(text)
 }
 
-/// What the figures are computed from.
+/// The public quantities that everything is computed from.
 struct Plan<'s> {
     settings: &'s Settings,
     release: &'s Release,
@@ -100,7 +104,7 @@ struct Plan<'s> {
     /// The most that one unit changes one value, in grid units.
     sup: f64,
     band: Band,
-    /// The noise of a sum over several windows. What is said of a price is then that of its first synopsis.
+    /// The noise of a running sum. The noise at a price is then that of its first synopsis.
     series: Option<Series>,
 }
 
@@ -141,7 +145,7 @@ impl<'s> Plan<'s> {
         };
         let how_often = match &self.settings.privacy.definition {
             Definition::Random(random) => format!(
-                ", but for gamma = {} of the pairs of neighbours of the prior: number {} by size of {} sampled changes",
+                ", except for gamma = {} of the pairs of neighbours under the prior: number {} by size of {} sampled changes",
                 random.gamma, random.order, random.samples
             ),
             _ => String::new(),
@@ -149,7 +153,7 @@ impl<'s> Plan<'s> {
         let mut lines = vec![
             format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
             format!(
-                "that is {} times the most that it changes one of them, {} {}",
+                "that is {} times its largest change of a single value, {} {}",
                 three_digits(units / self.sup),
                 three_digits(self.in_natural_units(self.sup)),
                 self.release.function.quantity
@@ -160,8 +164,7 @@ impl<'s> Plan<'s> {
         {
             let papers = three_digits(float(self.release.shape().values() as u64) * self.sup / units);
             lines.push(format!(
-                "a scale of lattice points x largest change / epsilon, as in the papers, would be {papers} times that of this \
-                 sensitivity"
+                "the bound of [AR17], lattice points x largest change, is {papers} times this sensitivity"
             ));
         }
         lines
@@ -182,16 +185,16 @@ impl<'s> Plan<'s> {
                 natural(scale)
             ),
             format!(
-                "the standard deviation of the noise on a value is the largest effect of {} units",
+                "the standard deviation of the noise on a value equals the largest effect of {} units",
                 units(scale * self.release.noise.law().deviation(self.release.shape().values()))
             ),
             format!(
-                "expected largest error by the noise: {} {quantity}, or {} units",
+                "expected largest error due to the noise: {} {quantity}, or {} units",
                 natural(expected),
                 units(expected)
             ),
             format!(
-                "95 % of synopses are everywhere within {} in the middle and {} at a corner, or {} and {} units",
+                "half width of the simultaneous 95 % band: {} in the middle and {} at a corner of the domain, or {} and {} units",
                 natural(middle),
                 natural(corner),
                 units(middle),
@@ -200,12 +203,12 @@ impl<'s> Plan<'s> {
         ])
     }
 
-    /// What the noise of other prices is.
+    /// The noise at other prices.
     fn prices(&self, prices: &[Price]) -> Vec<String> {
         let mut lines =
             vec![format!("{:<34} {:<34} {}", "price", "scale (largest effects of a unit)", "95 % error in the middle")];
         for price in prices.iter().copied() {
-            // Half a price that is just possible may not be.
+            // Half of the lowest possible price is impossible.
             let Ok(scale) = self.scale(price) else { continue };
             let (middle, _) = self.half_widths(scale);
             let (scale, middle) = (three_digits(scale / self.sup), three_digits(middle / self.sup));
@@ -214,19 +217,21 @@ impl<'s> Plan<'s> {
         lines
     }
 
-    /// The first window of a block, and some that come later.
+    /// The noise of the first window of a block, and of some later ones.
     fn later(&self, half_after: u64) -> Vec<String> {
         let price_schedule = self.settings.price_schedule(self.release);
         let numbers = [0, 1, 3, 9].map(|times| half_after.saturating_mul(times));
         let own = |n: u64| price_schedule.price(n)?.checked_sub(price_schedule.choices);
         let prices: Vec<Price> = numbers.into_iter().filter_map(own).collect();
         let numbers = numbers.map(|number| number.to_string()).join(", ");
-        let mut lines = vec![format!("of the windows {numbers} of a block, counted from 0, the noise's own:")];
+        let mut lines = vec![format!(
+            "the part of the price that pays for noise, in windows {numbers} of a block, counted from 0:"
+        )];
         lines.extend(self.prices(&prices));
         lines
     }
 
-    /// The error of the operator for one record, apart from all noise, where it is known before there are records.
+    /// The approximation error for one record, without noise, if it is known before any record is read.
     fn approximation(&self) -> Vec<String> {
         let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &self.release.function.about
         else {
@@ -245,7 +250,7 @@ impl<'s> Plan<'s> {
         let shares = predict::approximation(&in_cube, self.release.shape().degree, &[self.release.order]);
         let say = |share: f64| {
             format!(
-                "without noise, a synopsis of one record is off by up to {} % of its peak (the worst of a grid of places)",
+                "without noise, a synopsis of one record is off by up to {} % of its peak (the worst on a grid of positions)",
                 three_digits(100.0 * share)
             )
         };
@@ -256,12 +261,12 @@ impl<'s> Plan<'s> {
     fn scale(&self, price: Price) -> Result<f64, Failure> {
         let noise = self.settings.mechanism_at(self.release, &self.release.function, price);
         let noise = noise.map_err(|e| Failure::Configuration(e.to_string()))?;
-        // Beside the noise of a window of its own, at any price.
+        // Relative to the noise of a single window; the factor does not depend on the price.
         let factor = self.series.as_ref().map_or(Ok(1.0), |series| self.factor(series))?;
         Ok(factor * float(noise.scale().units()))
     }
 
-    /// How much larger the noise of a sum's first synopsis is than that of a window of its own.
+    /// The noise of a running sum's first synopsis, relative to that of a single window.
     fn factor(&self, series: &Series) -> Result<f64, Failure> {
         let (release, values) = (self.release, self.release.shape().values());
         let own = self.settings.mechanism_of(release, &release.function);
@@ -270,7 +275,7 @@ impl<'s> Plan<'s> {
         Ok(series.deviation(values, 0) / one)
     }
 
-    /// The largest deviation in so many synopses. That of a tree goes up and down; all others only grow.
+    /// The largest deviation in `count` synopses. That of a tree goes up and down; all others only grow.
     fn worst(&self, series: &Series, count: u64) -> f64 {
         let values = self.release.shape().values();
         let is_tree = self.release.noise.law() != NoiseDistribution::DiscreteGaussian;
@@ -278,7 +283,7 @@ impl<'s> Plan<'s> {
         (first..count).map(|step| series.deviation(values, step)).fold(0.0, f64::max)
     }
 
-    /// How the noise grows from synopsis to synopsis, beside fresh noise for every window.
+    /// How the noise grows from synopsis to synopsis, relative to the first one.
     fn sums(&self, series: &Series) -> Vec<String> {
         let values = self.release.shape().values();
         let last = match self.release.window_kind {
@@ -289,13 +294,13 @@ impl<'s> Plan<'s> {
         let mut counts: Vec<u64> =
             std::iter::successors(Some(1), |count: &u64| count.checked_mul(10)).take_while(|n| *n < last).collect();
         counts.push(last);
-        // In the long run: a filter settles, a sum goes on past what it was planned for.
+        // The long run: a filter settles, and a sum continues past its horizon.
         counts.push(last.saturating_mul(10));
         let fresh = series.deviation(values, 0);
         let mut lines = vec![
             "the noise above is that of the first synopsis; the largest standard deviation on a value so far, in largest effects of a \
              unit:".to_owned(),
-            format!("  {:<10} {:<12} beside the first", "windows", "deviation"),
+            format!("  {:<10} {:<12} relative to the first", "windows", "deviation"),
         ];
         lines.extend(counts.into_iter().map(|count| {
             let deviation = self.worst(series, count);
@@ -325,7 +330,7 @@ impl<'s> Plan<'s> {
     }
 }
 
-/// Half, the same and twice the price; a delta stays.
+/// Half, the same and twice the price; delta stays the same.
 fn around(price: Price) -> [Price; 3] {
     let of = |count: u64| [(count / 2).max(1), count, count.saturating_mul(2)];
     match price {
@@ -339,15 +344,15 @@ fn around(price: Price) -> [Price; 3] {
     }
 }
 
-/// What each window and key chooses from its own records, and how well it can.
+/// What each window and key chooses privately from its own records, and how accurately.
 fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failure> {
     let refused = |e: config::Error| Failure::Configuration(e.to_string());
     let (quantity, protected) = (&release.function.quantity, settings.protected());
     let mut lines = Vec::new();
     if let Some(choice) = &release.private_bandwidths {
         lines.push(format!(
-            "bandwidths, for {}: from counts of records in {BINS} parts of each axis, each off by about {} records; taken is \
-             the candidate nearest to 0.9 (interquartile range / 1.34) n^(-1 / (axes + 4))",
+            "bandwidths, for {}: from counts of records in {BINS} parts of each axis, each off by about {} records; the selected \
+             candidate is the nearest to 0.9 (interquartile range / 1.34) n^(-1 / (axes + 4))",
             choice.price,
             three_digits(choice.mechanism(protected).map_err(refused)?.noise())
         ));
@@ -362,14 +367,14 @@ fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failur
         let noise = settings.mechanism_of(release, &release.function).map_err(refused)?;
         let order = choice.mechanism(&release.function, &noise, protected).map_err(refused)?;
         lines.push(format!(
-            "order, for {}: the one with the smallest expected noise + approximation at the lattice, each known to about {} \
+            "order, for {}: the one with the smallest expected noise + approximation error at the lattice, each known to about {} \
              {quantity}",
             choice.price,
             three_digits(2.0_f64.sqrt() * float(order.scale()) * release.function.unit)
         ));
     }
     if !lines.is_empty() {
-        lines.push("what is said below holds for the first candidates".to_owned());
+        lines.push("everything below holds for the first candidates".to_owned());
     }
     Ok(lines)
 }

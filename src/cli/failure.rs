@@ -4,7 +4,7 @@ use crate::ledger::witness;
 use crate::sink::{self, deliver, output};
 use crate::{config, kafka, ledger, pipeline, source};
 
-/// Why a command failed, by what the caller should do about it.
+/// Why a command failed, grouped by what the caller should do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The configuration or the arguments must be changed.
@@ -18,20 +18,20 @@ pub enum Failure {
     Ledger(String),
     #[error("{0}")]
     Other(String),
-    /// Whoever read the output has seen enough.
-    #[error("nobody reads the output on")]
-    Unread,
+    /// The reader of the output has closed the pipe.
+    #[error("output pipe closed")]
+    ClosedPipe,
 }
 
 impl Failure {
-    /// The code of `sysexits.h` that fits.
+    /// The matching code of `sysexits.h`.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Configuration(_) => 78,
             Failure::Unavailable(_) => 69,
             Failure::Ledger(_) => 74,
             Failure::Other(_) => 70,
-            Failure::Unread => 0,
+            Failure::ClosedPipe => 0,
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// To a hundredth of the noise or finer: more digits say nothing.
+/// Rounds to a hundredth of the noise or finer: further digits carry no information.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 17")]
 pub fn above_noise(x: f64, half_width: f64) -> f64 {
     let decimals = (2.0 - half_width.log10().floor()).clamp(0.0, 17.0) as usize;
@@ -27,7 +27,7 @@ pub fn above_noise(x: f64, half_width: f64) -> f64 {
     format!("{x:.decimals$}").parse().unwrap_or(x) + 0.0
 }
 
-/// Ten digits: more show how the machine rounds.
+/// Ten digits: further ones only show machine rounding.
 pub fn ten_digits(x: f64) -> f64 {
     format!("{x:.9e}").parse().unwrap_or(x)
 }
@@ -37,7 +37,7 @@ pub fn two_digits(x: f64) -> f64 {
     format!("{x:.1e}").parse().unwrap_or(x)
 }
 
-/// A figure to show: nothing that is charged or drawn comes from it.
+/// A number to show: nothing that is charged or drawn depends on it.
 #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
 pub fn float(count: u64) -> f64 {
     count as f64

@@ -1,4 +1,4 @@
-//! The command line: one file a command.
+//! The command line: one file per command.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod candidates;
@@ -44,31 +44,31 @@ struct Cli {
 enum Command {
     /// Run the worker.
     Run(run::Arguments),
-    /// Find every fault of a configuration; print the guarantee in words and what it takes to run.
+    /// Find every fault in a configuration; print the guarantee in words and the resources that a worker needs.
     Check(check::Arguments),
     /// Show noise, error and budget over time, before any record is read.
     Explain(explain::Arguments),
     /// Evaluate a synopsis, from a file or a topic, in natural units.
     Evaluate(evaluate::Arguments),
-    /// Show the synopses of a topic or folder in a browser, as they come.
+    /// Show the synopses of a topic or folder in a browser, as they arrive.
     Dashboard(dashboard::Arguments),
-    /// Ask a synopsis of moments what a smooth function adds up to over the records.
+    /// Estimate the sum of a smooth function over the records, from a synopsis of moments.
     Query(query::Arguments),
-    /// Sample a sensitivity on a public prior, for random differential privacy.
+    /// Sample a sensitivity from a public prior, for random differential privacy.
     Sample(sample::Arguments),
-    /// Look after the privacy ledger.
+    /// Create, show and verify the privacy ledger.
     Ledger(ledger::Arguments),
     /// Send a Parquet or Arrow file to a topic.
     Produce(produce::Arguments),
-    /// Run everything in this process, on simulated records and a mock broker.
+    /// Run a whole pipeline in one process, on simulated records and a mock broker.
     Demo(demo::Arguments),
     /// Print the JSON Schema of the configuration, for editors.
     Schema,
-    /// Print a script that completes commands and options in a shell.
+    /// Print a shell completion script.
     Completions(shell::Arguments),
 }
 
-/// Runs the command line of this process.
+/// Runs the command line of this process and returns its exit code.
 pub fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
@@ -85,7 +85,7 @@ pub fn main() -> ExitCode {
         Command::Completions(arguments) => shell::completions(&arguments, &mut Cli::command()),
     };
     match done {
-        Ok(()) | Err(Failure::Unread) => ExitCode::SUCCESS,
+        Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
             note(format_args!("error: {failure}"));
             ExitCode::from(failure.exit_code())

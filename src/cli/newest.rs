@@ -58,7 +58,7 @@ pub struct Topic {
     /// Only synopses of this group key
     #[arg(long, requires = "topic")]
     pub key: Option<String>,
-    /// Only the window that starts at this time, such as 2013-01-01T05:00:00Z
+    /// Only the window that starts at this time, for example 2013-01-01T05:00:00Z
     #[arg(long, requires = "topic", value_name = "START", value_parser = time)]
     pub window: Option<Timestamp>,
 }
@@ -68,8 +68,12 @@ fn time(text: &str) -> Result<Timestamp, String> {
 }
 
 impl Topic {
-    /// The synopsis of the newest window that matches, and of its copies the last; read from the beginning, outside any
-    /// consumer group. An error where several releases or keys match: which one is the newest would be chance.
+    /// The last copy of the newest window that matches. The topic is read from its beginning, outside any consumer group.
+    ///
+    /// # Errors
+    ///
+    /// If the topic cannot be read, or if no synopsis matches, or several releases or keys do: which of them is the newest
+    /// would be chance.
     pub fn newest(&self, broker: &Broker) -> Result<Synopsis, Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
         let consumer = feed::topic::consumer(broker).map_err(lost)?;
@@ -115,8 +119,8 @@ impl Topic {
         newest.ok_or_else(|| Error::NoMatch { topic: self.topic.clone(), messages, unreadable })
     }
 
-    /// Assigns every partition that has messages from its beginning, and says where each ends now, and how many messages
-    /// there are at most.
+    /// Assigns every partition that has messages, from its beginning; returns where each ends now, and an upper bound of the
+    /// number of messages.
     fn ends(&self, broker: &Broker, consumer: &BaseConsumer<ErrorContext>) -> Result<(Vec<(i32, i64)>, u64), Error> {
         let lost = |error: KafkaError| broker.failed(&self.topic, &error);
         let partitions = topic::partitions(broker, consumer, &self.topic).map_err(|error| match error {

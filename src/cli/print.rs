@@ -1,39 +1,52 @@
-//! What a command says: on standard output what it was asked for, on standard error what is said about that.
+//! Printing: results on standard output, remarks on standard error.
 //!
-//! `println!` panics where nobody reads on, as in `bernstream check FILE | head -1`: so every command prints here.
+//! `println!` panics if the output pipe is closed, as in `bernstream check FILE | head -1`, so every command prints here.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 use crate::cli::failure::Failure;
 
-/// Prints on standard output. Where nobody reads on that is [`Failure::Unread`], which ends a command without a word.
+/// Prints on standard output.
+///
+/// # Errors
+///
+/// [`Failure::ClosedPipe`] if the output pipe is closed, which ends a command silently; [`Failure::Other`] if standard output
+/// cannot be written.
 pub fn print(text: impl Display) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     write!(out, "{text}").and_then(|()| out.flush()).map_err(|error| unprinted(&error))
 }
 
-/// The same with the end of a line.
+/// Prints a line on standard output.
+///
+/// # Errors
+///
+/// As for [`print`].
 pub fn line(text: impl Display) -> Result<(), Failure> {
     print(format_args!("{text}\n"))
 }
 
-/// Prints a part of what is found out; the rest is found out, and its verdict given, whether or not anybody reads on.
+/// Prints a part of a verdict; a closed pipe does not keep the command from reaching the rest.
+///
+/// # Errors
+///
+/// [`Failure::Other`] if standard output cannot be written.
 pub fn report(text: impl Display) -> Result<(), Failure> {
     match print(text) {
-        Err(Failure::Unread) => Ok(()),
+        Err(Failure::ClosedPipe) => Ok(()),
         done => done,
     }
 }
 
-/// A line on standard error; that nobody reads it is no reason to stop.
+/// Prints a line on standard error; if nobody can read it, the command goes on.
 pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
 pub fn unprinted(error: &io::Error) -> Failure {
     match error.kind() {
-        ErrorKind::BrokenPipe => Failure::Unread,
+        ErrorKind::BrokenPipe => Failure::ClosedPipe,
         _ => Failure::Other(format!("cannot print: {error}")),
     }
 }

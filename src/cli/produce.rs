@@ -1,4 +1,4 @@
-//! `bernstream produce`: sends the rows of a file to a Kafka topic, as the operator wants its input.
+//! `bernstream produce`: sends the rows of a file to a Kafka topic, in the form that a worker reads.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -37,16 +37,16 @@ pub struct Arguments {
     /// The topic to send to
     #[arg(long, requires = "brokers")]
     topic: String,
-    /// Rows a message
+    /// Rows per message
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     rows: u32,
-    /// Replay event time this many times faster than real time; without it, send as fast as the broker takes it
+    /// Replay event time this many times faster than real time; without it, send as fast as the broker accepts
     #[arg(long, value_name = "FACTOR", requires = "time", value_parser = pace)]
     pace: Option<f64>,
-    /// The event-time column that --pace goes by
+    /// The event-time column for --pace
     #[arg(long, value_name = "COLUMN", requires = "pace")]
     time: Option<String>,
-    /// Create the topic with this many partitions, stamped by the broker and never expired
+    /// Create the topic with this many partitions, broker timestamps and unlimited retention
     #[arg(long, value_name = "PARTITIONS", value_parser = clap::value_parser!(i32).range(1..))]
     create: Option<i32>,
 }
@@ -55,13 +55,17 @@ fn pace(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|pace: &f64| pace.is_finite() && *pace > 0.0).ok_or("must be a number above 0".to_owned())
 }
 
-/// Runs the command; returns once everything is stored.
+/// Runs the command; returns when everything is stored.
+///
+/// # Errors
+///
+/// If the file cannot be read, or if the topic cannot be created or written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let broker = arguments.cluster.broker()?;
     let (batches, all) = open(&arguments.file, arguments.rows)?;
     if let Some(partitions) = arguments.create {
         let settings = [("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1")];
-        // As many replicas as the broker makes by default.
+        // As many replicas as the broker creates by default.
         topic::create(&broker, &arguments.topic, partitions, -1, &settings)?;
     }
     let partitions = topic::describe(&broker, &arguments.topic)?.partitions;
@@ -90,7 +94,7 @@ fn unreadable(file: &Path, why: &dyn std::fmt::Display) -> Failure {
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>;
 
-/// The batches of a file, and how many rows there are where the file says so, else 0.
+/// The batches of a file, and the number of rows if the file states it, else 0.
 fn open(path: &Path, rows: u32) -> Result<(Batches, u64), Failure> {
     let file = File::open(path).map_err(|e| unreadable(path, &e))?;
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
@@ -136,7 +140,7 @@ fn encode(batch: &RecordBatch) -> Result<Vec<u8>, Failure> {
     encode().map_err(|e: ArrowError| Failure::Other(format!("cannot encode a message: {e}")))
 }
 
-/// Event time, some times faster than real time; it starts with the first message.
+/// Replays event time faster than real time, from the first message on.
 struct Clock {
     pace: f64,
     column: String,
@@ -144,7 +148,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Waits until the newest row has happened.
+    /// Waits until the time of the newest row.
     fn wait(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
@@ -158,7 +162,7 @@ impl Clock {
     }
 }
 
-/// Sends messages without doubles, and remembers the first that could not be stored.
+/// Sends messages idempotently, and keeps the first error.
 struct Sender {
     producer: ThreadedProducer<Failed>,
     failed: Arc<OnceLock<KafkaError>>,
@@ -182,7 +186,7 @@ impl ProducerContext for Failed {
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
         if let Err((error, _)) = result {
-            // Only the first is told.
+            // Only the first error is reported.
             let _ = self.first.set(error.clone());
         }
     }
@@ -196,7 +200,7 @@ impl Sender {
             .set("enable.idempotence", "true")
             .set("compression.type", "lz4")
             .set("linger.ms", "5")
-            // The broker's limit is the one that counts.
+            // The limit of the broker decides.
             .set("message.max.bytes", "100000000")
             .set("message.timeout.ms", PATIENCE.as_millis().to_string());
         let producer = config
@@ -236,7 +240,7 @@ impl Sender {
         match error.rdkafka_error_code() {
             Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
                 Failure::Configuration(format!(
-                    "a message is too large for topic '{topic}': send fewer --rows a message, or raise its max.message.bytes"
+                    "a message is too large for topic '{topic}': send fewer --rows per message, or raise its max.message.bytes"
                 ))
             }
             Some(RDKafkaErrorCode::MessageTimedOut | RDKafkaErrorCode::AllBrokersDown) => {

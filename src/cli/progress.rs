@@ -1,4 +1,4 @@
-//! How far long work is, on standard error: on a terminal a line that is written over, elsewhere a line now and then.
+//! The progress of long work, on standard error: one line that is rewritten on a terminal, a line now and then elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -7,29 +7,29 @@ use std::time::{Duration, Instant};
 
 use crate::cli::print::note;
 
-/// From one picture to the next on a terminal.
+/// The pause between two updates on a terminal.
 const REDRAWN: Duration = Duration::from_millis(200);
-/// From one line to the next elsewhere.
+/// The pause between two lines elsewhere.
 const SAID: Duration = Duration::from_secs(5);
 
-/// Work that is over sooner than a line is due says nothing.
+/// Work that ends before the first line is due prints nothing.
 pub struct Progress {
     is_terminal: bool,
-    told: Instant,
+    shown_at: Instant,
     is_shown: bool,
 }
 
 impl Progress {
     pub fn new() -> Self {
-        Progress { is_terminal: io::stderr().is_terminal(), told: Instant::now(), is_shown: false }
+        Progress { is_terminal: io::stderr().is_terminal(), shown_at: Instant::now(), is_shown: false }
     }
 
-    /// Shows `line` where one is due.
+    /// Shows `line` if one is due.
     pub fn show(&mut self, line: impl FnOnce() -> String) {
-        if self.told.elapsed() < if self.is_terminal { REDRAWN } else { SAID } {
+        if self.shown_at.elapsed() < if self.is_terminal { REDRAWN } else { SAID } {
             return;
         }
-        self.told = Instant::now();
+        self.shown_at = Instant::now();
         if self.is_terminal {
             self.is_shown = true;
             rewrite(&line());
@@ -47,14 +47,14 @@ impl Drop for Progress {
     }
 }
 
-/// Puts `text` in the place of the line that the terminal is at.
+/// Replaces the current line of the terminal.
 fn rewrite(text: &str) {
     let mut terminal = io::stderr().lock();
-    // A terminal that is gone is no reason to stop.
+    // The work goes on without its terminal.
     let _ = write!(terminal, "\r{text}\x1b[K").and_then(|()| terminal.flush());
 }
 
-/// So many of all, and in percent.
+/// A count out of all, with the percentage.
 pub fn part(done: u64, all: u64) -> String {
     match u128::from(done).saturating_mul(100).checked_div(u128::from(all)) {
         Some(percent) => format!("{done} of {all} ({percent} %)"),
@@ -62,7 +62,7 @@ pub fn part(done: u64, all: u64) -> String {
     }
 }
 
-/// Says that `what` goes on, and for how long so far, while `work` is done.
+/// Shows `what` and the elapsed time while `work` runs.
 pub fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let (working, is_done) = mpsc::channel::<()>();
     let watch = move || {
@@ -75,7 +75,7 @@ pub fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
         }
     };
     thread::scope(|scope| {
-        // Without a thread nothing is said, and the work is done all the same.
+        // Without a thread the work runs silently.
         let _ = thread::Builder::new().spawn_scoped(scope, watch);
         let done = work();
         drop(working);
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_told_in_percent_where_the_whole_is_known() {
+    fn a_part_is_shown_in_percent_if_the_whole_is_known() {
         assert_eq!([part(1, 3), part(3, 3), part(7, 0)], ["1 of 3 (33 %)", "3 of 3 (100 %)", "7"]);
     }
 

@@ -1,4 +1,4 @@
-//! `bernstream query`: what a function adds up to over the records of a synopsis that holds their moments.
+//! `bernstream query`: the sum of a function over the records, from a synopsis of their moments.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use crate::synopsis::description::Description;
 use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
 use crate::synopsis::{self, Synopsis};
 
-/// Answers what a smooth function adds up to over the records of a window and key, and its mean.
+/// Estimates the sum and the mean of a smooth function over the records of a window and key.
 ///
 /// The function is an expression such as 'exp(-x^2) * y'. Its variables are the columns of the synopsis, in natural units; a
-/// name that is no single word stands in double quotes. There are + - * / ^, abs cos exp ln max min sin sqrt tanh, pi and
-/// parentheses. Any number of questions costs no privacy.
+/// name that is not a single word stands in double quotes. Allowed are + - * / ^, abs cos exp ln max min sin sqrt tanh, pi and
+/// parentheses. Any number of queries costs no privacy.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
     /// A synopsis, as it is published or as JSON; `-` reads standard input
@@ -23,10 +23,10 @@ pub struct Arguments {
     /// The function
     #[arg(allow_hyphen_values = true, value_name = "EXPRESSION")]
     function: String,
-    /// Use the paper's coefficients for functions of this smoothness, not those of Chebyshev
+    /// Use the coefficients of [WFZW13] for functions of this smoothness, instead of Chebyshev coefficients
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SMOOTHNESS)))]
     jackson: Option<u32>,
-    /// Find the coefficients on a sparse grid of this level, not on all nodes
+    /// Compute the coefficients on a sparse grid of this level, instead of on all nodes
     #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(1..=14))]
     sparse: Option<u32>,
     /// Print the answer as JSON, and nothing else
@@ -36,7 +36,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let synopsis = evaluate::read(&arguments.file)?;
-    let answer = during("working out the answer", || ask(&synopsis, arguments)).map_err(failure)?;
+    let answer = during("computing the answer", || ask(&synopsis, arguments)).map_err(failure)?;
     match arguments.json {
         true => line(format_args!("{:#}", answer.in_context(&arguments.function, synopsis.description()))),
         false => print(words(&answer, &arguments.function, synopsis.description())),
@@ -50,7 +50,7 @@ fn ask(synopsis: &Synopsis, arguments: &Arguments) -> Result<Answer, synopsis::E
     synopsis.answer(&Query::expression(&arguments.function, synopsis)?.by(approximation).on(grid))
 }
 
-/// A wrong question is for whoever asked to change.
+/// A query that cannot be answered is for the caller to change.
 fn failure(error: synopsis::Error) -> Failure {
     match error {
         synopsis::Error::Damaged(_) => Failure::Other(error.to_string()),
@@ -62,7 +62,7 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
     let Answer { sum, noise, truncation, mean } = answer;
     let (most, misses) = match truncation.is_proved {
         true => ("at most", "proved"),
-        false => ("about", "the largest seen on a fine grid; between its points, as at a pole, it may be any size"),
+        false => ("about", "the largest on a fine grid; between its points, as at a pole, it may be larger"),
     };
     let mut text = format!("sum of {function}: {}\n{}", above_noise(*sum, noise.half_width), within(noise));
     text += &format!(
@@ -76,7 +76,7 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
             text += &format!("mean: {}\n{}", above_noise(mean.value, mean.noise.half_width), within(&mean.noise));
             text += &format!("  truncation {most} {}\n", two_digits(truncation.per_record));
         }
-        None => text += "mean: none, the noise leaves too little of the number of records\n",
+        None => text += "mean: none, because the noise exceeds the number of records\n",
     }
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };

@@ -1,4 +1,4 @@
-//! The ways to read a synopsis, and the bounds that each has.
+//! The ways to turn released values into a function, and the bounds of each.
 
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Basis, Description};
@@ -14,7 +14,7 @@ pub enum Reading {
     Nearest,
     /// Interpolation by the kernel of the release
     Kernel,
-    /// Posterior mean of a Gaussian process, given the noise that is known to be on the values
+    /// Posterior mean of a Gaussian process, given the known noise of the values
     Posterior,
 }
 
@@ -29,12 +29,12 @@ impl Reading {
     }
 }
 
-/// How far from the value its bounds are.
+/// The distance of the bounds from the value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Width {
-    /// Everywhere at once; a synopsis with the band of the order that was asked for.
+    /// Simultaneous: a synopsis with the band of the requested order.
     Simultaneous(Box<Synopsis>),
-    /// The same at every point, everywhere at once.
+    /// Simultaneous, and the same at every point.
     Constant(f64),
     Pointwise(Pointwise),
     Posterior,
@@ -53,7 +53,7 @@ impl Width {
                 Width::Constant(Band::of_each(about.noise.law, about.shape().values()).scaled(&about.noise).half_width)
             }
             (_, true) => Width::Pointwise(synopsis.pointwise(order)?),
-            // The band in the message is that of its own order; the band of another follows from the noise alone.
+            // The message has the band of its own order; that of another order follows from the noise alone.
             (_, false) if order == about.order || !is_lattice => Width::Simultaneous(Box::new(synopsis.clone())),
             (_, false) => {
                 let band = Band::simulate(&about.shape(), about.noise.law, order).scaled(&about.noise);

@@ -28,7 +28,7 @@ use crate::window::Rules;
 use crate::window::grid::Span;
 use crate::{serve, telemetry};
 
-/// How long to wait before a broker that is down is tried again.
+/// The pause before an unavailable service is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
@@ -47,8 +47,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     work(&settings, false, &runtime, &stop)
 }
 
-/// Runs a worker until its grid ends, somebody asks to stop, or something is wrong. `is_synthetic` says that its records
-/// are simulated, which then stands in every synopsis.
+/// Runs a worker until its grid ends, a stop is requested, or something fails. `is_synthetic` marks the records as simulated,
+/// in every synopsis.
+///
+/// # Errors
+///
+/// If the configuration, the ledger, the witness, the input or the output does not allow the worker to go on.
 pub fn work(
     settings: &Settings,
     is_synthetic: bool,
@@ -59,7 +63,7 @@ pub fn work(
         warn!("{warning}");
     }
     fs::create_dir_all(&settings.ledger.path)
-        .map_err(|error| Failure::Ledger(format!("cannot make {}: {error}", settings.ledger.path.display())))?;
+        .map_err(|error| Failure::Ledger(format!("cannot create {}: {error}", settings.ledger.path.display())))?;
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), is_synthetic)?;
     let digest: String = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
     let definition = settings.privacy.definition.name();
@@ -95,8 +99,8 @@ pub fn work(
             }
         }
     };
-    info!(ledger = %components.ledger.genesis().ledger, row = components.ledger.head().sequence, "the ledger is whole");
-    tell_what_comes(settings, &components.ledger);
+    info!(ledger = %components.ledger.genesis().ledger, row = components.ledger.head().sequence, "ledger verified");
+    log_next_window(settings, &components.ledger);
     let worker = Worker {
         plan: &plan,
         source: components.source,
@@ -111,38 +115,40 @@ pub fn work(
     worker.run().map_err(Failure::from)?;
     info!(
         "{}",
-        if stop.asked() { "stopped" } else { "done: every window is closed, and all that was paid for is published" }
+        if stop.asked() { "stopped" } else { "done: every window is closed, and everything paid for is published" }
     );
     Ok(())
 }
 
-/// Says when the next window comes, so that nobody waits for what is not due.
-fn tell_what_comes(settings: &Settings, ledger: &Ledger) {
+/// Logs when the next window is due.
+fn log_next_window(settings: &Settings, ledger: &Ledger) {
     let rules = &settings.windows;
     let next = rules.grid.span_of(ledger.next_window());
     let cutoff = rules.cutoff(next, ledger.genesis().backfill_until);
     match settings.input {
-        _ if rules.end.is_some_and(|end| next.end > end) => info!("every window is closed already"),
-        Input::Files(_) => info!(window = %next.start, "the next window; all come once the input is read"),
+        _ if rules.end.is_some_and(|end| next.end > end) => info!("every window is already closed"),
+        Input::Files(_) => {
+            info!(window = %next.start, "next window; all windows are released when the input has been read")
+        }
         Input::Kafka(_) => info!(
             window = %next.start,
-            // Of history, which is cut and published together.
+            // A backfill closes and publishes its windows together.
             windows = ledger.genesis().backfill_until.map_or(1, |until| history(rules, next, until)),
-            takes_what_is_sent_until = %cutoff,
-            is_published = %cutoff.plus(settings.publish_delay),
-            "the next window"
+            cutoff = %cutoff,
+            published = %cutoff.plus(settings.publish_delay),
+            "next window"
         ),
     }
 }
 
-/// How many windows from `next` on are cut together, once all that was sent until `backfill` is read.
+/// How many windows from `next` on are closed together, when everything sent until `backfill` has been read.
 fn history(rules: &Rules, next: Span, backfill: Timestamp) -> u64 {
     let last = backfill.minus(rules.allowed_lateness);
     rules.grid.count(next.start, rules.end.map_or(last, |end| last.min(end))).max(1)
 }
 
-/// The band of the noise, one for each order that a window can have: simulated once a plan, from public quantities, and
-/// kept in `folder`, beside the ledger.
+/// The noise band for each order that a window can have: simulated once per plan from public quantities, and cached in
+/// `folder`, beside the ledger.
 pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
     let (shape, law) = (release.shape(), release.noise.law());
     let of_order = |order| {
@@ -157,21 +163,21 @@ pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
 }
 
 fn band(shape: &Shape, law: NoiseDistribution, order: u32, folder: &Path) -> Band {
-    // All that the band follows from, in a name.
+    // The name identifies everything that determines the band.
     let about = serde_json::json!([env!("CARGO_PKG_VERSION"), shape.dimensions, shape.degree, shape.basis, law, order]);
     let digest: String = Sha256::digest(about.to_string()).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
     let name = format!("band-{digest}.json");
-    let kept = folder.join(name);
-    if let Some(band) = fs::read(&kept).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+    let cached = folder.join(name);
+    if let Some(band) = fs::read(&cached).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
         return band;
     }
-    info!(values = shape.values(), "simulating the band of the noise; it is kept beside the ledger");
+    info!(values = shape.values(), "simulating the noise band; it is cached beside the ledger");
     let band = Band::simulate(shape, law, order);
-    // Only a saving: without it the same band is simulated again.
+    // Only a cache: without it the same band is simulated again.
     if let Err(error) =
-        serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&kept, bytes))
+        serde_json::to_vec(&band).map_err(std::io::Error::from).and_then(|bytes| fs::write(&cached, bytes))
     {
-        warn!("the band cannot be kept in {}: {error}", kept.display());
+        warn!("cannot cache the noise band in {}: {error}", cached.display());
     }
     band
 }

@@ -1,27 +1,31 @@
-//! What a long command runs beside its own threads: endpoints and signals.
+//! The runtime for endpoints and signals.
 
 use tracing::{info, warn};
 
 use crate::cli::failure::Failure;
 use crate::pipeline::Stop;
 
-/// What serves the endpoints and hears the signals; the worker's own loops are plain threads.
+/// The runtime that serves the endpoints and handles signals; the loops of the worker are plain threads.
+///
+/// # Errors
+///
+/// If the operating system cannot start its thread.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|error| Failure::Other(format!("no runtime could be started: {error}")))
+        .map_err(|error| Failure::Other(format!("the runtime cannot be started: {error}")))
 }
 
-/// SIGTERM and SIGINT ask to stop: what is under way is finished first. A second one ends the process at once.
+/// SIGTERM and SIGINT request a stop: work in progress is finished first. A second signal ends the process at once.
 pub fn stop_on_signal(runtime: &tokio::runtime::Runtime, stop: &Stop) {
     let stop = stop.clone();
     runtime.spawn(async move {
         use tokio::signal::unix::{SignalKind, signal};
         let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
         else {
-            return warn!("signals cannot be heard; the process can only be killed, which loses nothing");
+            return warn!("no signal handler could be installed; the process can only be killed, which loses nothing");
         };
         for _ in 0..2 {
             tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }

@@ -1,5 +1,5 @@
-//! `bernstream sample`: how much a record changes the configured function on windows from a public prior. Input, ledger and
-//! output are not opened.
+//! `bernstream sample`: how much one record changes the configured function on windows drawn from a public prior. Input,
+//! ledger and output are not opened.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -13,11 +13,15 @@ use crate::targets::sampled::{Neighbours, SampledChange};
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The configuration; it needs [privacy] and [release] only.
+    /// The configuration; only [privacy] and [release] are needed.
     file: PathBuf,
 }
 
-/// Prints the table that belongs into the configuration; progress and meaning go to standard error.
+/// Prints the table for the configuration on standard output, progress and explanation on standard error.
+///
+/// # Errors
+///
+/// If the configuration has a fault, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let study = Study::load(&arguments.file)?;
     let (plan, neighbours) = (study.plan, &study.neighbours);
@@ -40,17 +44,17 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
         let times = proved.0 as f64 / sum as f64;
         note(format_args!(
-            "what is proved for any records is {times:.2} times that: without [release.sampled] it would be plain privacy"
+            "what is proved for any records is {times:.2} times that: without [release.sampled] the guarantee is plain differential privacy"
         ));
     }
     note(format_args!(
-        "this is RANDOM differential privacy. Choose the prior and the seed before you look: trying several until one is small \
-         voids gamma. Add the table to the configuration, in the place of an older one:\n"
+        "this is RANDOM differential privacy. Choose prior and seed before you see a result: trying several until one is small \
+         voids gamma. Add this table to the configuration, in place of an older one:\n"
     ));
     print(study.table(change))
 }
 
-/// Every pair depends on its number alone, so it does not matter who draws it when.
+/// Every pair depends on its number alone, so the order of the threads does not matter.
 fn changes(neighbours: &Neighbours, samples: u32) -> Result<Vec<SampledChange>, Failure> {
     let next = AtomicU32::new(0);
     let step = samples.div_ceil(10);

@@ -1,4 +1,4 @@
-//! `completions` and `schema`: what a shell and an editor want to know of the program.
+//! `completions` and `schema`: files for shells and editors.
 
 use clap_complete::Shell;
 
@@ -8,14 +8,18 @@ use crate::config;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The shell; without it, that of $SHELL
+    /// The shell [default: that of $SHELL]
     #[arg(value_enum)]
     shell: Option<Shell>,
 }
 
-/// Prints a script that completes commands and options, as for `source <(bernstream completions bash)`.
+/// Prints a completion script, for example for `source <(bernstream completions bash)`.
+///
+/// # Errors
+///
+/// If the shell is unknown, or if standard output cannot be written.
 pub fn completions(arguments: &Arguments, program: &mut clap::Command) -> Result<(), Failure> {
-    let unknown = "$SHELL names no shell that is known: give its name, as in `bernstream completions bash`";
+    let unknown = "$SHELL names no known shell: give its name, as in `bernstream completions bash`";
     let shell = arguments.shell.or_else(Shell::from_env).ok_or_else(|| Failure::Configuration(unknown.to_owned()))?;
     let mut script = Vec::new();
     clap_complete::generate(shell, program, "bernstream", &mut script);
@@ -23,6 +27,10 @@ pub fn completions(arguments: &Arguments, program: &mut clap::Command) -> Result
 }
 
 /// Prints the JSON Schema of the configuration.
+///
+/// # Errors
+///
+/// If standard output cannot be written.
 pub fn schema() -> Result<(), Failure> {
     line(format_args!("{:#}", config::schema()))
 }

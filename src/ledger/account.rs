@@ -1,8 +1,8 @@
 //! What the rows of a ledger add up to. Pure.
 //!
-//! Only what a later row can still change is kept: once a block ends at or before the next window's start less the reach, no
-//! row may charge it again, and it is forgotten here (the table of what was spent has it). So what there is to know does not
-//! grow with the number of rows.
+//! It keeps only what a later row can still change. Once a block ends at or before the start of the next window minus the
+//! reach, no row may charge it again, and it is dropped here (the table `spent` still has it). So the account does not grow with
+//! the number of rows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,23 +15,23 @@ use crate::mechanism::price::Price;
 use crate::source::Positions;
 use crate::window::grid::Span;
 
-/// What the rows so far add up to. The same rules hold for a row that is appended and for one that is read again.
+/// What the rows so far add up to. The same rules apply to a row that is appended and to one that is replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Account {
     pub next_window: Timestamp,
     pub ends: Positions,
-    /// What the live blocks have spent that were charged.
+    /// What the charged live blocks have spent.
     #[serde(with = "pairs")]
     pub live: BTreeMap<Span, Price>,
-    /// The last block, by its start, that was charged, and what it has spent.
+    /// The newest block, by its start, that was charged, and what it has spent.
     pub newest: Option<(Span, Price)>,
-    /// No later block was charged, here or by the ledgers that this one follows.
+    /// The end of the last block that was charged, here or by the ledgers that this one follows.
     pub last_block_end: Timestamp,
-    /// Blocks that end here or earlier are never charged again. It never goes back.
+    /// Blocks that end here or earlier are never charged again. It never decreases.
     pub live_from: Timestamp,
     pub settings: String,
-    /// Which row wrote each slot's state, and its digest.
+    /// For each slot the row that wrote its state, and the digest.
     pub states: BTreeMap<String, (u64, Digest)>,
     reach: Duration,
     total: Price,
@@ -39,7 +39,7 @@ pub(super) struct Account {
 
 impl Account {
     pub fn new(genesis: &Genesis) -> Self {
-        // Blocks before the first window are those of the ledger before this one, which may have charged them.
+        // The previous ledger may have charged the blocks before the first window.
         let reach = if genesis.previous.is_some() { Duration::ZERO } else { genesis.reach };
         Account {
             next_window: genesis.first,
@@ -55,7 +55,7 @@ impl Account {
         }
     }
 
-    /// What `block` was charged so far; the whole total where it can no longer be charged.
+    /// What `block` was charged so far; the whole total if it can no longer be charged.
     pub fn spent(&self, block: Span) -> Price {
         match self.live.get(&block) {
             Some(spent) => *spent,
@@ -64,7 +64,11 @@ impl Account {
         }
     }
 
-    /// What the charged blocks will have spent after `row`, or why the row may not follow.
+    /// What the charged blocks will have spent after `row`.
+    ///
+    /// # Errors
+    ///
+    /// Why the row may not follow.
     pub fn quote(&self, row: &Closed) -> Result<Vec<(Span, Price)>, String> {
         let window = row.window;
         if window.start != self.next_window || window.end <= window.start {
@@ -77,7 +81,7 @@ impl Account {
             && charges.last().is_some_and(|(block, _)| block.end >= window.end);
         let is_paid = charges.iter().all(|(block, price)| block.start < block.end && !price.is_zero());
         if !(is_joined && is_covered && is_paid) {
-            return Err("the charges are not a price for every block that the window touches".into());
+            return Err("the charges do not price every block that the window overlaps".into());
         }
         if messages.is_empty() {
             return Err("a released window has no message".into());
@@ -92,7 +96,7 @@ impl Account {
         if block.end <= self.live_from {
             let (start, from) = (block.start, self.live_from);
             return Err(format!(
-                "the block that starts at {start} cannot be charged again: only those that end after {from}"
+                "the block that starts at {start} cannot be charged again: only blocks that end after {from} can"
             ));
         }
         let (spent, total) = (self.spent(block), self.total);
@@ -102,14 +106,14 @@ impl Account {
         sum.map(|sum| (block, sum)).ok_or_else(left)
     }
 
-    /// Takes the row with this number into account; says what the blocks that it charged have spent by now.
+    /// Applies the row with this number; returns what the charged blocks have spent by now.
     ///
     /// # Errors
     ///
-    /// Why the row may not follow. Nothing has changed then.
+    /// Why the row may not follow. The account is then unchanged.
     pub fn take(&mut self, sequence: u64, row: &Row) -> Result<Vec<(Span, Price)>, String> {
         match row {
-            Row::Genesis(_) => Err("the first row, and no other, says what the ledger is about".into()),
+            Row::Genesis(_) => Err("a genesis row must be the first row, and no other".into()),
             Row::Window(row) => {
                 let spent = self.quote(row)?;
                 self.close(sequence, row, &spent);
@@ -131,23 +135,21 @@ impl Account {
         if let Outcome::Released { states, .. } = &row.outcome {
             self.states.extend(states.iter().map(|state| (state.slot.clone(), (sequence, state.digest))));
         }
-        self.go_on_from(row.window.end);
+        self.advance_to(row.window.end);
     }
 
     fn reconfigure(&mut self, row: &Configuration) -> Result<(), String> {
         if row.first < self.next_window {
             let (first, next) = (row.first, self.next_window);
-            return Err(format!(
-                "settings from {first} on would bear on closed windows: the next one starts at {next}"
-            ));
+            return Err(format!("settings from {first} on would affect closed windows: the next one starts at {next}"));
         }
         self.settings.clone_from(&row.settings);
         self.reach = row.reach;
-        self.go_on_from(row.first);
+        self.advance_to(row.first);
         Ok(())
     }
 
-    fn go_on_from(&mut self, next: Timestamp) {
+    fn advance_to(&mut self, next: Timestamp) {
         self.next_window = next;
         let from = self.live_from.max(next.minus(self.reach));
         self.live_from = from;
@@ -155,7 +157,7 @@ impl Account {
     }
 }
 
-/// A map as a list of pairs: JSON has no keys but text.
+/// A map as a list of pairs: JSON keys are text.
 mod pairs {
     use std::collections::BTreeMap;
 

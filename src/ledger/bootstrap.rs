@@ -1,4 +1,4 @@
-//! Where a new ledger begins. Pure.
+//! Where a new ledger starts. Pure.
 
 use super::chain::Head;
 use super::witness::Claim;
@@ -12,7 +12,7 @@ pub enum StartMode {
     Run,
     /// The operator (`ledger init`).
     Init,
-    /// An earlier start: `ledger init --from`, and files, which begin at the grid's origin.
+    /// From an earlier time: `ledger init --from`, and files, which start at the origin of the grid.
     From { from: Timestamp, backfill_until: Option<Timestamp> },
 }
 
@@ -31,15 +31,19 @@ pub struct StartPoint {
     /// The start of the first window that it may release.
     pub first: Timestamp,
     pub backfill_until: Option<Timestamp>,
-    /// The witness's head, which its first claim names; this fences the ledgers before it.
+    /// The head of the witness. The first claim names it, which fences earlier ledgers.
     pub previous: Option<Head>,
 }
 
-/// Decides how a new ledger begins: with the first window that lies wholly in blocks that no ledger can have charged.
+/// Decides where a new ledger starts: at the first window that lies wholly in blocks that no ledger can have charged.
 ///
-/// These are the blocks from the first one that starts at or after both now and the end of the last block claimed. An earlier
-/// start is possible only where nothing was ever claimed or published, and so is every start where a unit lasts for ever or did
-/// before: all of time is then one block.
+/// These are the blocks that start at or after both now and the end of the last claimed block. An earlier start is possible only
+/// if nothing was ever claimed or published. The same holds for every start if the unit has one budget forever, now or before:
+/// all of time is then one block.
+///
+/// # Errors
+///
+/// If a ledger may not start there: records might be charged by two ledgers.
 pub fn bootstrap(
     windows: Grid,
     blocks: Blocks,
@@ -49,44 +53,44 @@ pub fn bootstrap(
 ) -> Result<StartPoint, Error> {
     let previous = prior.claim.map(|claim| claim.head);
     let at = |first, backfill_until| Ok(StartPoint { first, backfill_until, previous });
-    // An output that was written speaks of a witness that was, too.
+    // A written output implies a written witness.
     let is_fresh = prior.claim.is_none() && prior.is_output_untouched;
-    let was_for_ever = prior.claim.is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
+    let was_forever = prior.claim.is_some_and(|claim| claim.last_block_end >= Span::ALL.end);
     match mode {
         StartMode::From { .. } if !is_fresh => Err(Error::NotFresh),
-        StartMode::Run | StartMode::Init if !is_fresh && (blocks == Blocks::Forever || was_for_ever) => {
+        StartMode::Run | StartMode::Init if !is_fresh && (blocks == Blocks::Forever || was_forever) => {
             Err(Error::Forever)
         }
         StartMode::Run if !is_fresh => Err(Error::Lost),
         StartMode::From { from, backfill_until } => at(windows.first_from(from).start, backfill_until),
         StartMode::Run | StartMode::Init => {
             let after = prior.claim.map_or(now, |claim| now.max(claim.last_block_end));
-            // All of time has begun, and nobody has charged it.
+            // A single block forever has no next block: it has started, and no ledger has charged it.
             let block = blocks.first_from(after).map_or(after, |block| block.start);
             at(windows.first_from(block).start, None)
         }
     }
 }
 
-/// Why a ledger may not begin so.
+/// Why a ledger may not start there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(
         "there is no ledger, but the witness or the output was written before: the volume is empty or the wrong one; start with \
-         the volume that holds the ledger or, if it is lost, run `bernstream ledger init`, which begins at the next block"
+         the volume that holds the ledger or, if it is lost, run `bernstream ledger init`, which starts at the next block"
     )]
     Lost,
     #[error(
-        "the witness or the output was written before, so records from earlier may have been published already: an earlier \
-         start needs a witness and an output that were never written. Files are history, so theirs is one: give them a new output \
-         and a new ledger; what both publish of one record adds up, and nobody counts it"
+        "the witness or the output was written before, so earlier records may have been published already: an earlier \
+         start needs a witness and an output that were never written. Files always start early: give them a new output \
+         and a new ledger; the privacy losses of both compose, and no ledger tracks their sum"
     )]
     NotFresh,
     #[error(
-        "the witness or the output was written before, by a ledger that is not here, and a user for ever has one budget for all of \
-         time: no later block begins in which a new ledger could spend. Start with the volume that holds the ledger. If it is \
-         lost, or the unit has changed, a new ledger needs a new output and witness; what both publish of one user adds up, and \
-         nobody counts it"
+        "the witness or the output was written before, by a ledger that is not here, and a user without a period has one budget \
+         forever: there is no later block in which a new ledger could spend. Start with the volume that holds the ledger. If it is \
+         lost, or the unit has changed, a new ledger needs a new output and witness; the privacy losses of both compose, and no \
+         ledger tracks their sum"
     )]
     Forever,
 }
@@ -119,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_ledger_begins_with_the_first_block_after_now_and_after_the_last_one_claimed() {
+    fn a_new_ledger_starts_with_the_first_block_after_now_and_after_the_last_one_claimed() {
         assert_eq!(first(StartMode::Run, None, true, 30), Ok(48));
         assert_eq!(first(StartMode::Run, None, true, 48), Ok(48));
         assert_eq!(first(StartMode::Init, None, false, 48), Ok(48));
@@ -152,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_for_ever_begins_with_the_next_window_and_once_only() {
+    fn a_unit_forever_starts_with_the_next_window_and_once_only() {
         let forever = |mode, claim: Option<&Claim>, is_output_untouched| {
             let prior = PriorState { claim, is_output_untouched };
             let start = bootstrap(grid(5), Blocks::Forever, mode, prior, hours(31));
@@ -171,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_a_ledger_that_was_for_ever_whatever_the_unit_is_now() {
+    fn nothing_follows_a_ledger_that_was_forever_whatever_the_unit_is_now() {
         let claim = Claim { last_block_end: Span::ALL.end, ..claim(0) };
         assert_eq!(first(StartMode::Init, Some(&claim), true, 30), Err(Error::Forever));
         assert_eq!(first(StartMode::Run, Some(&claim), false, 30), Err(Error::Forever));

@@ -6,8 +6,8 @@
 //! SHA-256( "bernstream ledger row 1\n" | digest of the row before | sequence, 8 bytes big-endian | salt | body )
 //! ```
 //!
-//! with 32 zero bytes before the first row and a salt of 32 random bytes a row: digests leave for the witness, offsets are
-//! exact counts, and a bare digest of them could be guessed.
+//! with 32 zero bytes before the first row, and a salt of 32 random bytes for each row. Digests are sent to the witness, and rows
+//! contain offsets, which are exact counts: without a salt they could be guessed from a digest.
 
 use std::fmt;
 use std::time::Duration;
@@ -82,15 +82,15 @@ impl TryFrom<String> for Digest {
     }
 }
 
-/// The newest row of a ledger: what a witness remembers of it.
+/// The newest row of a ledger, as a witness remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     pub sequence: u64,
-    /// Salted digest of the row, chained to the row before.
+    /// The salted digest of the row, chained to the previous row.
     pub digest: Digest,
 }
 
-/// 32 bytes of the operating system's randomness.
+/// 32 random bytes of the operating system; `None` if it provides none.
 pub(super) fn random() -> Option<[u8; 32]> {
     let mut bytes = [0; 32];
     SysRng.try_fill_bytes(&mut bytes).ok()?;
@@ -117,48 +117,48 @@ pub enum Row {
     Configuration(Configuration),
 }
 
-/// The first row: what this ledger is about. Everything here is public or random.
+/// The first row: what this ledger accounts for. Everything here is public or random.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Genesis {
     /// Random, in hexadecimal.
     pub ledger: String,
     pub created: Timestamp,
-    /// The normalised privacy settings; a worker with others must not use this ledger.
+    /// The canonical privacy settings; a worker with another guarantee must not use this ledger.
     pub settings: String,
-    /// What a unit may cost a block, over everything. Every price of the ledger is of its kind.
+    /// The privacy budget of a block. Every price of the ledger is of the same kind.
     pub total: Price,
     /// The start of the first window that this ledger may release.
     pub first: Timestamp,
-    /// Windows whose cutoff would be earlier take records up to here (message timestamps).
+    /// Windows with an earlier cutoff accept records until this message timestamp.
     pub backfill_until: Option<Timestamp>,
     /// The input: its topic id, or `files`.
     pub input: String,
     /// The witness that orders this ledger's claims.
     pub witness: String,
-    /// The witness's head that this ledger follows. Sequence numbers go on from it.
+    /// The head of the witness that this ledger follows. Sequence numbers continue from it.
     pub previous: Option<Head>,
-    /// How far before a window the blocks may end that it charges. Not written where it is zero, as in older ledgers.
+    /// How far before its start a window may charge blocks. Omitted if zero, as in older ledgers.
     #[serde(default, skip_serializing_if = "Duration::is_zero", with = "reach")]
     pub reach: Duration,
 }
 
-/// Other settings, from a window that is not closed yet. What was spent stays spent, and the total is that of the genesis.
+/// Changed settings, from a window that is not closed yet. What was spent stays spent, and the total is that of the genesis.
 ///
-/// Which changes are allowed is not for the ledger to say: it keeps their order.
+/// The ledger does not decide which changes are allowed; it keeps their order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// The normalised privacy settings.
+    /// The canonical privacy settings.
     pub settings: String,
-    /// The start of the first window that they hold for; windows before it that are not closed never will be.
+    /// The start of the first window that they apply to; earlier windows that are still open are never closed.
     pub first: Timestamp,
-    /// As that of the [`Genesis`]. A block that could no longer be charged stays so, however far this reaches.
+    /// As in the [`Genesis`]. A block that can no longer be charged stays closed, even if this reaches back to it.
     #[serde(default, skip_serializing_if = "Duration::is_zero", with = "reach")]
     pub reach: Duration,
 }
 
-/// A reach is written in microseconds.
+/// A reach in microseconds.
 mod reach {
     use std::time::Duration;
 
@@ -175,12 +175,12 @@ mod reach {
     }
 }
 
-/// A window that is closed for ever.
+/// A closed window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Closed {
     pub window: Span,
-    /// Where its records ended in the input.
+    /// The end of its records in the input.
     pub ends: Positions,
     pub outcome: Outcome,
 }
@@ -190,15 +190,15 @@ pub struct Closed {
 pub enum Outcome {
     Released {
         publish_at: Timestamp,
-        /// What each block that the window touches was charged.
+        /// The charge to each block that the window overlaps.
         charges: Vec<(Span, Price)>,
-        /// One a release and group key.
+        /// One for each release and group key.
         messages: Vec<Message>,
-        /// The state of noise that later windows go on with.
+        /// The states of noise that later windows continue.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         states: Vec<State>,
     },
-    /// The budget was spent: nothing was drawn, nothing is published, nothing is charged.
+    /// Withheld: nothing was drawn, published or charged.
     Withheld,
 }
 
@@ -207,7 +207,7 @@ pub enum Outcome {
 #[serde(deny_unknown_fields)]
 pub struct Message {
     pub key: String,
-    /// Of the headers as a JSON list of pairs.
+    /// The digest of the headers, as a JSON list of pairs.
     pub headers: Digest,
     pub bytes: Digest,
 }
@@ -217,7 +217,7 @@ pub struct Message {
 #[serde(deny_unknown_fields)]
 pub struct State {
     pub slot: String,
-    /// Salted, and the salt stays with the state: rows may be shown, and what was published with the noise known is exact.
+    /// Salted, and the salt stays with the secret state: rows may be shown, and whoever knows the noise can subtract it.
     pub digest: Digest,
 }
 

@@ -1,4 +1,4 @@
-//! What the rows up to one of them add up to, so that opening a ledger does not read them all.
+//! Checkpoints: the account after some of the rows, so that opening a ledger does not read all of them.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use super::account::Account;
 use super::chain::{Digest, Head};
 use super::store::digest_of;
 
-/// So many rows are between two checkpoints.
+/// The number of rows between two checkpoints.
 pub(super) const EVERY: u64 = 256;
 
 /// The account after the row `head`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Checkpoint {
-    /// Of the first row.
+    /// The digest of the first row.
     pub origin: Digest,
     pub head: Head,
     pub account: Account,
@@ -34,14 +34,14 @@ impl Checkpoint {
     }
 
     pub fn insert(&self, connection: &Connection) -> rusqlite::Result<()> {
-        // It only saves time: without it the rows are read.
+        // A checkpoint only saves time: without it the rows are read.
         let Ok(body) = serde_json::to_string(self) else { return Ok(()) };
         let digest = seal(&body);
         let values = params![self.sequence()?, body, digest.as_ref()];
         connection.execute("INSERT INTO checkpoints VALUES (?1, ?2, ?3)", values).map(drop)
     }
 
-    /// Whether it is the one that is stored.
+    /// Whether the same checkpoint is stored.
     pub fn is_stored(&self, connection: &Connection) -> rusqlite::Result<bool> {
         let stored = "SELECT body, digest FROM checkpoints WHERE sequence = ?1";
         let stored = connection.query_row(stored, [self.sequence()?], read).optional()?;
@@ -49,7 +49,7 @@ impl Checkpoint {
         Ok(stored.is_some() && stored == ours.map(|(digest, body)| (body, digest)))
     }
 
-    /// The newest whole one before the row `before`.
+    /// The newest valid checkpoint before the row `before`.
     pub fn newest(connection: &Connection, before: i64) -> rusqlite::Result<Option<Self>> {
         let all = "SELECT body, digest, sequence FROM checkpoints WHERE sequence < ?1 ORDER BY sequence DESC";
         let mut statement = connection.prepare(all)?;

@@ -8,7 +8,7 @@ use rusqlite::{ErrorCode, ffi};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "there is no ledger in {path}; for a new pipeline, or where the volume was lost, run `bernstream ledger init`"
+        "there is no ledger in {path}; for a new pipeline, or if the volume was lost, run `bernstream ledger init`"
     )]
     Missing { path: PathBuf },
     #[error("there is a ledger in {path} already; a new one needs an empty folder")]
@@ -30,12 +30,12 @@ pub enum Error {
     Full { path: PathBuf },
     #[error("{path} cannot be read or written: {why}; check the volume and start the worker again")]
     Disk { path: PathBuf, why: String },
-    #[error("an earlier write of {path} failed, and only reading it again shows what is in it; start the worker again")]
+    #[error("an earlier write of {path} failed, so its content must be read again; start the worker again")]
     Broken { path: PathBuf },
-    #[error("the ledger refuses what was asked of it: {why}")]
+    #[error("the ledger refuses the row: {why}")]
     Refused { why: String },
     #[error(
-        "the ledger {path} belongs to the witness {expected}, and this one is {found}; use the witness it was made with, or \
+        "the ledger {path} belongs to the witness {expected}, and this one is {found}; use the witness it was created with, or \
          start a new ledger with `bernstream ledger init`"
     )]
     ForeignWitness { path: PathBuf, expected: String, found: String },
@@ -44,7 +44,7 @@ pub enum Error {
          another ledger took its place; move it away, and start the original, or a new one with `bernstream ledger init`"
     )]
     ForeignHead { path: PathBuf, found: String, newest: u64 },
-    #[error("the operating system gave no randomness")]
+    #[error("the operating system provides no randomness")]
     Randomness,
 }
 
@@ -63,7 +63,7 @@ impl Error {
     pub(super) fn sqlite(path: &Path, error: rusqlite::Error) -> Self {
         let (code, extended) = match &error {
             rusqlite::Error::SqliteFailure(failure, _) => (failure.code, failure.extended_code),
-            // A column of the wrong type or length, a row that is not there, a statement that the tables do not fit.
+            // A column of the wrong type or length, a missing row, or other tables.
             _ => return Error::damaged(path, error.to_string()),
         };
         match code {

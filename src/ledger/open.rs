@@ -85,7 +85,7 @@ impl Ledger {
         Ledger::load(params, Some(lock))
     }
 
-    /// Verifies a whole ledger that a worker may be using. It is then read-only.
+    /// Verifies a whole ledger. If a worker holds its lock, it is opened read-only.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! Reading a ledger again: what is acted on is verified, nothing is believed.
+//! Replaying a ledger: everything that is acted on is verified first.
 //!
-//! Two readings. [`newest`] is for a worker, and takes no longer for a million rows than for a thousand: it starts from the
-//! newest whole checkpoint before the first message that is not known to be published, and verifies what comes after, by the
-//! rules of a row that is appended, with its messages; of the table of what was spent the blocks that can still be charged;
-//! and every state. [`all`] verifies everything from the first row on. Damage of an old row so stops whoever verifies, and
-//! the worker only where it bears on what the worker will do.
+//! There are two ways. [`newest`] is for a worker, and takes no longer for a million rows than for a thousand: it starts from
+//! the newest valid checkpoint before the first unpublished message. It verifies all later rows, by the rules of an appended
+//! row, with their messages; the blocks in `spent` that can still be charged; and every state of noise. [`all`] verifies
+//! everything from the first row. So damage in an old row always stops `ledger verify`, and a worker only if it bears on what
+//! the worker will do.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,11 +21,11 @@ use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
-/// What the rows say so far.
+/// The rows so far.
 #[derive(Debug)]
 pub(super) struct LedgerState {
     pub genesis: Genesis,
-    /// Digest of the first row.
+    /// The digest of the first row.
     pub origin: Digest,
     pub head: Head,
     pub account: Account,
@@ -44,12 +44,12 @@ impl LedgerState {
                 let account = Account::new(&genesis);
                 Ok(LedgerState { genesis, origin: entry.head.digest, head: entry.head, account })
             }
-            Ok(_) => Err(damaged("the first row, and no other, says what the ledger is about".into())),
+            Ok(_) => Err(damaged("a genesis row must be the first row, and no other".into())),
             Err(error) => Err(damaged(format!("it cannot be read: {error}"))),
         }
     }
 
-    /// Takes the next row; says which row it is and what the blocks that it charged have spent.
+    /// Applies the next row; returns it, and what the charged blocks have spent.
     fn take(&mut self, entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<(Row, Vec<(Span, Price)>), Error> {
         let sequence = entry.head.sequence;
         if !entry.follows(&self.head.digest) {
@@ -70,10 +70,10 @@ impl LedgerState {
     }
 }
 
-/// What a worker needs to go on.
+/// What a worker needs to continue.
 pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
-    // One transaction, so that a worker that goes on meanwhile is not mistaken for damage.
+    // One transaction, so that rows that a worker appends meanwhile are not mistaken for damage.
     let transaction = connection.transaction().map_err(sqlite)?;
     check_format(&transaction, file)?;
     let mut state = first(&transaction, file)?;
@@ -101,7 +101,7 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
     drop(outbox);
     let stored = "SELECT count(*) FROM outbox WHERE sequence > ?1";
     count(file, transaction.query_row(stored, [begin], |row| row.get(0)).map_err(sqlite)?, messages)?;
-    // Without the index named, the order of the other one is preferred, and all of it is read.
+    // Without `INDEXED BY` SQLite prefers the primary key, and reads the whole table.
     let live = "SELECT block_start, block_end, price FROM spent INDEXED BY live WHERE block_end > ?1";
     check_spent(&transaction, file, live, state.account.live_from, &state.account.live)?;
     check_states(&transaction, file, &state.account)?;
@@ -114,7 +114,7 @@ pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerStat
     let transaction = connection.transaction().map_err(|error| Error::sqlite(file, error))?;
     check_format(&transaction, file)?;
     let mut checkpoints = checkpoint::sequences(&transaction).map_err(|error| Error::sqlite(file, error))?;
-    // What is left is what the rows do not add up to.
+    // The checkpoints that remain do not match the rows.
     let (state, spent) = rows(&transaction, file, |state| {
         let at = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
         if checkpoints.contains(&at) && state.checkpoint(&state.account, state.head).is_stored(&transaction)? {
@@ -131,7 +131,7 @@ pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerStat
     Ok(state)
 }
 
-/// Brings a ledger of format 1 to this one, all or nothing, after all of it was verified.
+/// Migrates a ledger of format 1, all or nothing, after verifying all of it.
 pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Error> {
     let sqlite = |error| Error::sqlite(file, error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
@@ -141,7 +141,7 @@ pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Er
         true => state.checkpoint(&state.account, state.head).insert(&transaction),
         false => Ok(()),
     })?;
-    // Its prices were words to be compared, whatever the name of the column.
+    // Format 1 stored prices as text, whatever the name of the column.
     let old = "SELECT block_start, block_end, epsilon FROM spent_1";
     let expected = spent.iter().map(|(block, price)| (*block, price.to_string()));
     same_as_spent(file, read_spent(&transaction, old, &[]).map_err(sqlite)?, expected)?;
@@ -156,7 +156,7 @@ fn check_format(connection: &Connection, file: &Path) -> Result<(), Error> {
         store::FORMAT => Ok(()),
         format if format > store::FORMAT => Err(Error::Newer { path: file.into(), format }),
         format => {
-            Err(Error::damaged(file, format!("its format is {format}, and this program writes {}", store::FORMAT)))
+            Err(Error::damaged(file, format!("its format is {format}, but this program writes {}", store::FORMAT)))
         }
     }
 }
@@ -172,14 +172,14 @@ fn first(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
     LedgerState::begin(&entry, |what| damaged(file, &entry, &what))
 }
 
-/// The newest whole checkpoint before the first message that is not known to be published: what may leave is verified.
+/// The newest valid checkpoint before the first unpublished message, so that everything that may be published is verified.
 fn checkpoint(connection: &Connection) -> rusqlite::Result<Option<Checkpoint>> {
     let waiting = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
     let waiting: Option<i64> = connection.query_row(waiting, [], |row| row.get(0)).optional()?;
     Checkpoint::newest(connection, waiting.unwrap_or(i64::MAX))
 }
 
-/// Verifies the pages, every row and the outbox; says what every block has spent. `each` is told of every row.
+/// Verifies the pages, every row and the outbox; returns what every block has spent. `each` is called after every row.
 fn rows(
     transaction: &Transaction<'_>,
     file: &Path,
@@ -205,7 +205,11 @@ fn rows(
     Ok((state, spent))
 }
 
-/// Hands out every stored row after the one with this number, in sequence.
+/// Passes every stored row after number `after` to `each`, in sequence.
+///
+/// # Errors
+///
+/// The first error of `each`, or if the ledger cannot be read.
 pub(super) fn each_entry<E: From<Error>>(
     connection: &Connection,
     file: &Path,
@@ -223,7 +227,7 @@ pub(super) fn each_entry<E: From<Error>>(
 
 const OUTBOX: &str = "SELECT key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 AND place = ?2";
 
-/// Compares the outbox with what `row` paid for; says how many messages that are.
+/// Compares the outbox with what `row` paid for; returns the number of messages.
 fn check_outbox(outbox: &mut Statement<'_>, file: &Path, entry: &Entry, row: &Row) -> Result<i64, Error> {
     let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = row else { return Ok(0) };
     let sqlite = |error| Error::sqlite(file, error);
@@ -252,14 +256,14 @@ fn count(file: &Path, stored: i64, messages: i64) -> Result<(), Error> {
     Err(Error::damaged(file, "the outbox holds messages that no row paid for"))
 }
 
-/// Whether the parts of a stored message are the ones that were paid for; bytes may be dropped already.
+/// Whether a stored message is the one that was paid for; its bytes may have been dropped already.
 pub(super) fn is_message(message: &Message, key: &str, headers: &str, bytes: Option<&[u8]>) -> bool {
     message.key == key
         && message.headers == Digest::of(headers.as_bytes())
         && bytes.is_none_or(|bytes| message.bytes == Digest::of(bytes))
 }
 
-/// Compares what `query` finds, given a time, with what the rows add up to.
+/// Compares the result of `query`, from a time on, with what the rows add up to.
 fn check_spent(
     transaction: &Transaction<'_>,
     file: &Path,
@@ -297,7 +301,7 @@ pub(super) fn read_spent(
     stored?.collect()
 }
 
-/// Writes what blocks have spent by now.
+/// Stores what blocks have spent by now.
 pub(super) fn set_spent(
     transaction: &Transaction<'_>,
     mut spent: impl Iterator<Item = (Span, Price)>,

@@ -1,9 +1,9 @@
 //! The file: its tables and its lock.
 //!
-//! `ledger.sqlite` holds `rows` (the chain), `spent` (what the rows add up to, block by block, prices in JSON), `outbox` (the
-//! messages and whether they are known to be published), `states` (the noise that later windows go on with: secret, for what
-//! was published without it is exact) and `checkpoints` (what the rows up to some of them add up to). What is assumed of the
-//! medium: local block storage on which `fsync` means it.
+//! `ledger.sqlite` holds `rows` (the chain), `spent` (what each block has spent, prices in JSON), `outbox` (the messages and
+//! whether they are known to be published), `states` (the noise that later windows continue; secret, because whoever knows the
+//! noise can subtract it) and `checkpoints` (the account after some rows). It must be on local block storage with a reliable
+//! `fsync`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ const TABLES: &str = "
     CREATE INDEX kept ON outbox (published_at) WHERE bytes IS NOT NULL;
 ";
 
-/// What format 1 did not have, or had otherwise.
+/// The tables that format 1 lacked or defined differently.
 pub(super) const TABLES_OF_2: &str = "
     CREATE TABLE spent (
         block_start INTEGER NOT NULL, block_end INTEGER NOT NULL, price TEXT NOT NULL,
@@ -48,7 +48,11 @@ pub(super) fn file_in(folder: &Path) -> PathBuf {
     folder.join("ledger.sqlite")
 }
 
-/// Makes the folder, durably, where it is missing.
+/// Creates the folder, durably, if it is missing.
+///
+/// # Errors
+///
+/// If the folder cannot be created.
 pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
     let make = || {
         if folder.is_dir() {
@@ -60,14 +64,18 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), Error> {
     make().map_err(|error| Error::disk(folder, &error))
 }
 
-/// Takes the folder for the life of the returned file.
+/// Locks the folder until the returned file is dropped.
 ///
-/// A lock of its own: `SQLite`'s is lost when the process closes any other handle on the database file.
+/// `SQLite`'s own lock would be lost when the process closes any other handle on the database file.
+///
+/// # Errors
+///
+/// [`Error::Locked`] if another process holds the lock, or if the folder cannot be written.
 pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let file = open.map_err(|error| Error::disk(&path, &error))?;
-    // A process that is being started holds its parent's files for an instant.
+    // A child process that is being started holds the files of its parent for an instant.
     for _ in 0..10 {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -78,12 +86,16 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     Err(Error::Locked { path: folder.into() })
 }
 
-/// Opens the database at `file`, which exists.
+/// Opens the existing database `file`.
+///
+/// # Errors
+///
+/// If it cannot be opened, or if it was left in another journal mode.
 pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error> {
     let access = if is_writer { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let open = || {
         let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        // Somebody who looks at a running worker's ledger makes it wait, not fail.
+        // Whoever inspects the ledger of a running worker makes it wait, not fail.
         connection.busy_timeout(Duration::from_secs(60))?;
         connection.pragma_update(None, "synchronous", "EXTRA")?;
         let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
@@ -95,7 +107,11 @@ pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error>
     }
 }
 
-/// Makes a database in `folder` with `fill`, all or nothing.
+/// Creates a database in `folder` with the content of `fill`, all or nothing.
+///
+/// # Errors
+///
+/// If the folder cannot be written.
 pub(super) fn create(
     folder: &Path,
     fill: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<()>,
@@ -134,11 +150,15 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Seals `row` with a fresh salt, to follow a row with digest `before`.
+    /// Seals `row` with a fresh salt, as the successor of the row with digest `before`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Randomness`], or [`Error::Refused`] if the row could not be read again.
     pub fn new(before: &Digest, sequence: u64, row: &Row) -> Result<Self, Error> {
         let salt = random().ok_or(Error::Randomness)?;
         let body = serde_json::to_string(row).map_err(|error| Error::Refused { why: error.to_string() })?;
-        // What cannot be read again must not get into a chain that nobody can mend: times beyond the calendar, say.
+        // A row that cannot be read again, for example with a time beyond the calendar, would break the chain for good.
         if serde_json::from_str::<Row>(&body).ok().as_ref() != Some(row) {
             return Err(Error::Refused { why: "the row could not be read again".to_owned() });
         }
@@ -194,7 +214,7 @@ pub(super) fn format(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// What is wrong with the pages. Reads the whole file.
+/// What is wrong with the pages, if anything. Reads the whole file.
 pub(super) fn check_pages(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let verdict: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
     Ok(Some(verdict).filter(|verdict| verdict != "ok"))

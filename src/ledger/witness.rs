@@ -1,7 +1,7 @@
-//! The witness: orders what several copies of a ledger might claim.
+//! The witness: an append-only log that orders the claims of all copies of a ledger.
 //!
-//! A log that is only ever appended to. Whose record it was, acknowledgements and timeouts decide nothing: the head is what
-//! reading all of it from the start says, and that is the same for everyone.
+//! Acknowledgements and timeouts decide nothing. The head follows from reading the whole log from its start, which gives
+//! everyone the same result.
 
 pub mod file;
 pub mod kafka;
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::chain::Head;
 use crate::clock::Timestamp;
 
-/// One record of the witness: all rows after `previous` up to `head` are claimed.
+/// One record of the witness: it claims all rows after `previous`, up to `head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// The head of the witness that the claim follows; none in the very first.
+    /// The head of the witness that the claim follows; `None` in the very first.
     pub previous: Option<Head>,
     pub head: Head,
-    /// The end of the last block charged.
+    /// The end of the last charged block.
     pub last_block_end: Timestamp,
 }
 
@@ -33,10 +33,10 @@ impl Claim {
     }
 }
 
-/// The accepted claim after `next`, where `current` was the accepted one.
+/// The accepted claim after reading `next`, where `current` was the accepted one before.
 ///
-/// The first accepted claim has no previous head, each later one names the head and has a higher sequence. All others are void
-/// for ever: nothing that comes later makes them good.
+/// The first accepted claim has no previous head; each later one names the current head and has a higher sequence number. All
+/// other claims are void forever.
 pub fn fold(current: Option<Claim>, next: Claim) -> Option<Claim> {
     let is_accepted = match current {
         None => next.previous.is_none(),
@@ -47,13 +47,25 @@ pub fn fold(current: Option<Claim>, next: Claim) -> Option<Claim> {
 
 /// A place that claims are appended to and read from.
 pub trait Witness {
-    /// The accepted claim, after everything that is there was read from the start (or from where the last call ended).
+    /// Reads everything (or what was added since the last call), and returns the accepted claim.
+    ///
+    /// # Errors
+    ///
+    /// If the witness cannot be reached, or if it has lost or changed a record.
     fn read(&mut self) -> Result<Option<Claim>, Error>;
 
-    /// What tells this witness from one that was made anew in its place. To be asked after reading.
+    /// The identity of this witness, which a new one in its place does not share. Call it after reading.
+    ///
+    /// # Errors
+    ///
+    /// If the witness cannot be reached.
     fn identity(&mut self) -> Result<String, Error>;
 
-    /// Appends a claim; `Ok` and a passing error mean the same, that reading will show what became of it.
+    /// Appends a claim. Only reading shows whether it was accepted, after `Ok` as well as after a transient error.
+    ///
+    /// # Errors
+    ///
+    /// If the claim may not have been written.
     fn append(&mut self, claim: &Claim) -> Result<(), Error>;
 }
 
@@ -65,15 +77,15 @@ pub enum Error {
     #[error("the witness {name} cannot be used: {why}")]
     Refused { name: String, why: String },
     #[error(
-        "the witness {name} is missing; it is never made anew under a ledger: restore it, or run `bernstream ledger init`"
+        "the witness {name} is missing; it is never created anew for an existing ledger: restore it, or run `bernstream ledger init`"
     )]
     Missing { name: String },
     #[error(
-        "the witness {name} is not what it was: {what}; it must never be compacted, expired, edited or replaced. Where it \
-         cannot be restored, use a new one and start a new ledger with `bernstream ledger init`"
+        "the witness {name} has been changed: {what}; it must never be compacted, expired, edited or replaced. If it cannot be \
+         restored, use a new one and start a new ledger with `bernstream ledger init`"
     )]
     Damaged { name: String, what: String },
-    #[error("the witness topic {name} has {setting} = {found}, and needs {needed}; a witness must never lose a record")]
+    #[error("the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record")]
     Setting { name: String, setting: String, found: String, needed: String },
 }
 

@@ -1,4 +1,4 @@
-//! The step that the worker repeats: read the witness, publish what it has accepted, claim the rest.
+//! One step of delivery, which the worker repeats: read the witness, publish what it has accepted, claim the rest.
 
 use super::error::Error as SinkError;
 use super::publish::Sink;
@@ -7,15 +7,15 @@ use crate::ledger;
 use crate::ledger::witness::{self, Witness};
 use crate::ledger::{Head, Ledger, Paid};
 
-/// Messages that one step publishes at most: so many are published again after a crash.
+/// The most messages of one step, and so the most that are published again after a crash.
 const BATCH: usize = 64;
 
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Messages that were published.
+    /// The number of published messages.
     pub published: usize,
-    /// Rows were claimed: the next step shows whether the witness accepted them.
+    /// Rows were claimed; the next step shows whether the witness has accepted them.
     pub has_claimed: bool,
     /// When the next accepted message is due.
     pub next_due: Option<Timestamp>,
@@ -23,12 +23,12 @@ pub struct Progress {
 
 /// Publishes what is paid for, accepted and due, and claims the rows that are not accepted yet.
 ///
-/// The order matters: nothing is published that the witness has not accepted, and nothing decides that but reading it. Several
-/// workers, copies of ledgers, and crashes at any place are allowed for; a window is never published in two versions.
+/// Nothing is published before the witness has accepted it, which only reading the witness shows. So a window is never published
+/// in two versions, even with several workers, copies of ledgers, and crashes at any point.
 ///
 /// # Errors
 ///
-/// Where [`Error::is_transient`] says so, the same step is to be repeated later. Otherwise the worker must stop.
+/// If the error is transient, the step can be repeated later. Otherwise the worker must stop.
 pub fn step(
     ledger: &mut Ledger,
     witness: &mut dyn Witness,
@@ -42,7 +42,7 @@ pub fn step(
     if let Some(accepted) = &accepted {
         let mut published = Vec::new();
         let done = publish(ledger, accepted, sink, now, &mut published);
-        // One transaction for all. A crash before it: they are published again, the same bytes.
+        // One transaction for all. After a crash before it, the same bytes are published again.
         if !published.is_empty() {
             ledger.mark_published(&published, now)?;
         }

@@ -1,5 +1,5 @@
-//! Publishing to a folder: one file a synopsis, `<pipeline>/<release>/<key>/<window start>.arrows`; the start of the newest
-//! pane where windows overlap.
+//! Publishing to a folder: one file per synopsis, `<pipeline>/<release>/<key>/<window start>.arrows`. Overlapping windows use the
+//! start of their newest pane.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write};
@@ -18,7 +18,7 @@ pub struct Params {
 }
 
 impl Params {
-    /// The witness that lies beside the synopses.
+    /// The path of the witness, beside the synopses.
     pub fn witness(&self) -> PathBuf {
         self.path.join("witness")
     }
@@ -58,7 +58,7 @@ fn write(folder: &Path, sealed: &Sealed) -> Result<(), Error> {
                 fs::rename(&draft, &path)?;
             }
         }
-        // Also where the file was there: a crash may have come between the renaming and this.
+        // Even if the file existed: a crash may have come between the rename and this.
         let mut made_in = path.ancestors().skip(1).take_while(|at| at.starts_with(folder));
         made_in.try_for_each(|folder| File::open(folder)?.sync_all())?;
         Ok(true)
@@ -72,7 +72,11 @@ fn write(folder: &Path, sealed: &Sealed) -> Result<(), Error> {
 
 /// The file of a synopsis below the folder, from its headers.
 ///
-/// Two synopses share a name only where source, key and window are the same.
+/// Two synopses share a name only if source, key and window are the same.
+///
+/// # Errors
+///
+/// [`Error::Header`] if a header is missing.
 pub fn name(sealed: &Sealed) -> Result<PathBuf, Error> {
     let header = |name| sealed.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str());
     let source = header("ce_source").ok_or(Error::Header("ce_source"))?;
@@ -80,12 +84,12 @@ pub fn name(sealed: &Sealed) -> Result<PathBuf, Error> {
     let source = source.strip_prefix("/bernstream/").unwrap_or(source);
     let mut path: PathBuf = source.split('/').map(safe).collect();
     path.extend(header("ce_subject").map(safe));
-    // The colons of a time are not welcome in file names, and say nothing.
+    // Some file systems do not allow colons in names.
     path.push(format!("{}.{EXTENSION}", safe(&start.replace(':', ""))));
     Ok(path)
 }
 
-/// `text` as the name of a file or folder: what may mean something there is escaped, and different texts stay different.
+/// `text` as the name of a file or folder: special characters are escaped, and different texts have different names.
 fn safe(text: &str) -> String {
     let escape = |(place, byte): (usize, u8)| match byte {
         b'.' if place == 0 => "%2E".to_string(),
@@ -95,7 +99,11 @@ fn safe(text: &str) -> String {
     if text.is_empty() { "%".into() } else { text.bytes().enumerate().map(escape).collect() }
 }
 
-/// Every synopsis in the folder, by its path.
+/// The path of every synopsis in the folder, sorted.
+///
+/// # Errors
+///
+/// If a folder cannot be listed.
 pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut folders = vec![params.path.clone()];
@@ -122,7 +130,11 @@ pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Hands out every synopsis: where it is, and its bytes.
+/// Passes the path and the bytes of every synopsis to `each`.
+///
+/// # Errors
+///
+/// If the folder or a file cannot be read.
 pub fn each_synopsis(params: &Params, mut each: impl FnMut(String, Vec<u8>)) -> Result<(), Error> {
     for path in synopses(params)? {
         match fs::read(&path) {
@@ -133,7 +145,11 @@ pub fn each_synopsis(params: &Params, mut each: impl FnMut(String, Vec<u8>)) -> 
     Ok(())
 }
 
-/// Whether no synopsis was ever written to the folder (or none is left).
+/// Whether no synopsis was ever written to the folder, or none is left.
+///
+/// # Errors
+///
+/// If the folder cannot be listed.
 pub fn is_untouched(params: &Params) -> Result<bool, Error> {
     Ok(synopses(params)?.is_empty())
 }
@@ -177,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_that_a_crash_left_is_no_synopsis_and_in_nobodys_way() {
+    fn a_draft_that_a_crash_left_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let params = Params { path: folder.path().into() };
         let first = sealed("/bernstream/p/r", None, b"one");

@@ -28,7 +28,11 @@ pub struct KafkaSink {
 }
 
 impl KafkaSink {
-    /// Checks that the topic is there.
+    /// Checks that the topic exists.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
         topic::describe(&params.broker, &params.topic)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
@@ -50,7 +54,11 @@ impl Sink for KafkaSink {
     }
 }
 
-/// Hands out every message of the topic: where it is, and what it is.
+/// Passes the position and the content of every message to `each`.
+///
+/// # Errors
+///
+/// If the topic cannot be read to its end.
 pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Result<(), Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
     let settings = [
@@ -77,7 +85,7 @@ pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Re
     Ok(())
 }
 
-/// The message as it was sealed, if it was; what is not text was never sealed and matches nothing.
+/// The message as it was sealed. Keys and headers that are not text were never sealed, and match nothing.
 fn sealed(message: &BorrowedMessage<'_>) -> Sealed {
     let text = |bytes: Option<&[u8]>| String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
     let headers = message.headers().map(|headers| headers.iter().map(|h| (h.key.to_string(), text(h.value))).collect());
@@ -89,6 +97,10 @@ fn sealed(message: &BorrowedMessage<'_>) -> Sealed {
 }
 
 /// Whether nothing was ever written to the topic: every partition begins and ends at offset 0.
+///
+/// # Errors
+///
+/// If the topic cannot be reached.
 pub fn is_untouched(params: &Params) -> Result<bool, kafka::Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
     let client = params.broker.consumer(&[]).map_err(failed)?;

@@ -144,7 +144,7 @@ fn a_day_is_published_until_its_budget_ends_and_the_next_one_begins_anew() {
         for said in [&format!("{} released", 2 * paid), &format!("{} withheld", 48 - 2 * paid), &last] {
             assert!(shown.contains(said), "{said}: {shown}");
         }
-        assert_eq!(shown.contains("what is promised of a block is its total"), kind.definition != "pure epsilon");
+        assert_eq!(shown.contains("the guarantee of a block is its total"), kind.definition != "pure epsilon");
         bernstream(folder, &["ledger", "verify", "c.toml"]);
         let (rows, _) = bernstream(folder, &["ledger", "export", "c.toml"]);
         assert_eq!(rows.matches(kind.row).count(), 2 * paid, "{rows}");
@@ -167,7 +167,7 @@ fn a_day_is_published_until_its_budget_ends_and_the_next_one_begins_anew() {
         let why = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert_eq!(refused.status.code(), Some(74), "{why}");
         assert!(
-            why.contains(&format!("speaks of {}, the configuration of {}", kind.in_words, other.in_words)),
+            why.contains(&format!("accounts for {}, the configuration asks for {}", kind.in_words, other.in_words)),
             "{why}"
         );
     }

@@ -81,7 +81,9 @@ fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declare
     let refused = command(folder.path(), &["run", "c.toml"]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        !refused.status.success() && why.contains("made for another promise") && why.contains("the plan of [privacy]"),
+        !refused.status.success()
+            && why.contains("created for another guarantee")
+            && why.contains("the plan of [privacy]"),
         "{why}"
     );
 }

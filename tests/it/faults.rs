@@ -424,10 +424,10 @@ fn shown(servers: &str, today: Timestamp, detail: &str, has_odd: bool) -> (Strin
     let log = scene.read_log();
     // The two run at different times; what they say is compared up to the times of the schedule.
     let said = log.lines().map(|line| line.split_once("fields").map_or("", |(_, fields)| fields));
-    let said = said.map(|line| line.split("\"takes_what").next().unwrap_or(line));
-    let said = said.map(|line| line.split("\"is_published").next().unwrap_or(line));
+    let said = said.map(|line| line.split("\"cutoff").next().unwrap_or(line));
+    let said = said.map(|line| line.split("\"published").next().unwrap_or(line));
     // A slow worker says now and then how far it is, by the clock and the schedule.
-    let of_this_run = ["serving", "the ledger is whole", "catching up", "caught up"];
+    let of_this_run = ["serving", "ledger verified", "catching up", "caught up"];
     let said = said.filter(|line| !of_this_run.iter().any(|words| line.contains(words)));
     // Two loops write the log, so its order is not the schedule's.
     let mut said: Vec<&str> = said.collect();
@@ -459,7 +459,7 @@ fn what_is_promised_stays_that_of_the_ledger_and_the_rest_may_change() {
     scene.begin(Duration::ZERO);
     let (one, other) = (r#""add_remove""#, "{ replace_one = { records_per_window = 9 } }");
     scene.edit(one, other);
-    Running::start(&scene).refuses(&scene, &["was made for another promise", "adjacency"]);
+    Running::start(&scene).refuses(&scene, &["was created for another guarantee", "adjacency"]);
     scene.edit(other, one);
     scene.edit("brokers = \"127.0.0.1", "brokers = \"localhost");
     scene.edit("bandwidths = [10]", "bandwidths = [11]");

@@ -233,7 +233,10 @@ fn a_changed_release_begins_a_new_sum_in_a_row_of_its_own_and_spending_is_carrie
     place.write(&Written { hours: 10, total: "rho = 999", releases: &both_sums("rho = 450") });
     let output = place.command(&["run", "c.toml"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("made for another promise") && said.contains("total"), "{said}");
+    assert!(
+        !output.status.success() && said.contains("created for another guarantee") && said.contains("total"),
+        "{said}"
+    );
 }
 
 /// Pure noise, and functions that are no sums: a hopping window of a machine charges every hour that it is evaluated on.

@@ -1,4 +1,4 @@
-//! `ledger verify --output-only`: what the output says of its own budget, to whoever has no ledger.
+//! `ledger verify --output-only`: the budget as the output states it, for readers without a ledger.
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{report, section};
@@ -9,15 +9,19 @@ use crate::synopsis::Synopsis;
 use crate::synopsis::description::Unit;
 use crate::window::grid::Span;
 
-/// Lines of a kind that are shown.
+/// How many lines of each kind are shown.
 const SHOWN: usize = 10;
 
 /// Reads the whole output, and nothing else.
+///
+/// # Errors
+///
+/// If the output cannot be read, or if it contradicts itself or its guarantee.
 pub fn run(output: &Output) -> Result<(), Failure> {
     let (mut audit, mut unreadable) = (Audit::default(), Vec::new());
     output.each_published(|found| match Synopsis::open(found.bytes()) {
         Ok(synopsis) => audit.add(&found.place, Digest::of(found.bytes()), synopsis.description()),
-        Err(error) => unreadable.push(format!("{}: no synopsis that can be read: {error}", found.place)),
+        Err(error) => unreadable.push(format!("{}: not a readable synopsis: {error}", found.place)),
     })?;
     let findings = audit.finish();
     let mut text = String::new();
@@ -25,7 +29,7 @@ pub fn run(output: &Output) -> Result<(), Failure> {
         say(&mut text, statement);
     }
     if findings.statements.is_empty() {
-        text.push_str("there is no synopsis on the output\n");
+        text.push_str("the output has no synopsis\n");
     }
     report(text)?;
     unreadable.extend(findings.contradictions);
@@ -50,7 +54,7 @@ fn say(text: &mut String, statement: &Statement) {
         copies => format!("{messages} messages of the rows {} to {}, and {copies} copies of them", rows.0, rows.1),
     };
     section(text, &format!("Ledger {ledger} of {pipeline}"), &[found]);
-    let promised = [format!("{definition}, at most {total} a block, of {unit}"), in_words.clone()];
+    let promised = [format!("{definition}, at most {total} per block, for {unit}"), in_words.clone()];
     section(text, "Promised", &promised);
     let spent = |(block, spent): (Span, _)| {
         let block = match block == Span::ALL {
@@ -61,8 +65,8 @@ fn say(text: &mut String, statement: &Statement) {
     };
     section(text, "Spent", &[format!("most, {}", spent(worst)), format!("newest, {}", spent(newest))]);
     let holds = [
-        format!("for every block that was charged up to the window that ends at {until}; what is published stays so"),
-        format!("the newest block has {} left; what it cannot pay for is not published", statement.left),
+        format!("for every block that was charged up to the window that ends at {until}; it cannot be revoked"),
+        format!("the newest block has {} left; a window that it cannot pay for is withheld", statement.left),
     ];
     section(text, "Holds", &holds);
     section(text, "Missing", &missing(&statement.missing));
@@ -73,21 +77,21 @@ fn missing(missing: &Missing) -> Vec<String> {
     let mut lines = Vec::new();
     if *rows > 0 {
         lines.push(format!(
-            "{rows} rows in between have no message: windows that were withheld, changes of the configuration, or messages \
-             that retention or compaction removed"
+            "{rows} rows in between have no message: withheld windows, changes of the configuration, or messages that retention \
+             or compaction removed"
         ));
     }
     if !messages.is_empty() {
-        lines.push(format!("{} messages whose release has others of the same row:", messages.len()));
+        lines.push(format!("{} messages of rows whose other keys are there:", messages.len()));
         lines.extend(few(messages));
     }
     if !unaccounted.is_empty() {
-        lines.push(format!("{} claims that the prices on the output do not account for:", unaccounted.len()));
+        lines.push(format!("{} claims that exceed the prices on the output:", unaccounted.len()));
         lines.extend(few(unaccounted));
     }
     if lines.is_empty() {
         lines.push(
-            "nothing that the other messages speak of; what was removed at the very end cannot be noticed".to_owned(),
+            "nothing that the other messages imply; messages removed at the very end cannot be noticed".to_owned(),
         );
     }
     lines

@@ -1,4 +1,4 @@
-//! `ledger`: make it, look at it, prove it, publish again what it keeps. No command gives budget back.
+//! `ledger`: creates, shows, verifies and exports the ledger, and publishes kept messages again. No command refunds budget.
 
 mod audit;
 
@@ -19,7 +19,7 @@ use crate::ledger::{self, Closed, Genesis, Head, Ledger, Outcome, Paid, Row};
 use crate::mechanism::price::Price;
 use crate::sink::PaidMessages;
 
-/// Blocks that `show` lists, the newest.
+/// How many blocks `show` lists.
 const SHOWN: usize = 10;
 
 #[derive(Debug, Args)]
@@ -30,25 +30,25 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Make the ledger, and the output and witness topics where they are missing.
+    /// Create the ledger, and the output and witness topics if they are missing.
     Init {
         /// The configuration.
         configuration: PathBuf,
-        /// Begin with the first window from this time on, as for history; only where nothing was ever published.
+        /// Start with the first window from this time on, as for history; only if nothing was ever published.
         #[arg(long, value_name = "TIME", value_parser = Timestamp::parse_argument)]
         from: Option<Timestamp>,
-        /// Take records of past windows that are sent up to this time, or up to `now`; they are released after it.
+        /// Accept records of past windows that are sent until this time, or until `now`; the windows are released after it.
         #[arg(long, value_name = "TIME", requires = "from", value_parser = time_or_now)]
         backfill_until: Option<Timestamp>,
     },
-    /// What was promised, released and spent.
+    /// Show what was promised, released and spent.
     Show {
         /// The configuration.
         configuration: PathBuf,
     },
     /// Verify the ledger, and every message on the output against it.
     Verify {
-        /// Add up what the synopses on the output say that they cost, without the ledger and the witness.
+        /// Add up the costs that the synopses on the output state, without the ledger and the witness.
         #[arg(long)]
         output_only: bool,
         /// The configuration.
@@ -99,7 +99,7 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     if ledger::exists(&settings.ledger) {
         return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
     }
-    // Before anything is made: a ledger is of an input that is there.
+    // Before anything is created: a ledger needs an existing input.
     input_id(settings)?;
     let mut created = Vec::new();
     let done = settings.output.create_missing(&mut created);
@@ -111,19 +111,19 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
     claim(&mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
-    line(format_args!("made the ledger {} in {}", genesis.ledger, settings.ledger.path.display()))?;
+    line(format_args!("created the ledger {} in {}", genesis.ledger, settings.ledger.path.display()))?;
     line(format_args!("the first window starts at {}", genesis.first))?;
     if let Some(until) = genesis.backfill_until {
-        line(format_args!("past windows take what is sent until {until}, and are released after that"))?;
+        line(format_args!("past windows accept records that are sent until {until}, and are released after that"))?;
     }
     Ok(())
 }
 
-/// Claims the first row at once, which fences the ledgers before this one; then looks whether another one was faster.
+/// Claims the first row at once, which fences earlier ledgers; then checks whether another ledger was faster.
 fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> {
     let accepted = recognised(ledger, witness)?;
     if let Some(claim) = ledger.claim(accepted.as_ref())? {
-        // Where its fate is unknown the worker claims again.
+        // After a transient error the worker claims again.
         match witness.append(&claim) {
             Err(error) if !error.is_transient() => return Err(error.into()),
             _ => {}
@@ -132,7 +132,7 @@ fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> 
     recognised(ledger, witness).map(drop)
 }
 
-/// The head of the witness, if this ledger may go on from it.
+/// The head of the witness, if this ledger may continue from it.
 fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> Result<Option<Head>, Failure> {
     let accepted = witness.read()?.map(|claim| claim.head);
     ledger.recognise(&witness.identity()?, accepted.as_ref())?;
@@ -160,12 +160,14 @@ fn show(settings: &Settings) -> Result<(), Failure> {
         format!("first window {}, next window {}", genesis.first, ledger.next_window()),
         format!("newest row {}, digest {}", ledger.head().sequence, ledger.head().digest),
     ]);
-    lines.extend(genesis.backfill_until.map(|until| format!("past windows take what was sent until {until}")));
+    lines.extend(
+        genesis.backfill_until.map(|until| format!("past windows accept records that were sent until {until}")),
+    );
     lines.extend(genesis.previous.map(|head| format!("follows the ledger that ended with row {}", head.sequence)));
     section(&mut text, "Ledger", &lines);
     let windows = [
         format!("{released} released"),
-        format!("{withheld} withheld: their budget was spent, or no release was due"),
+        format!("{withheld} withheld: their budget was spent, or every release was over"),
         format!("{} messages not known to be published", ledger.unpublished()?),
     ];
     section(&mut text, "Windows", &windows);
@@ -189,7 +191,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     print(text)
 }
 
-/// What the ledger itself says that it is about, whatever the configuration says now.
+/// The privacy definition of the ledger itself, whatever the configuration says now.
 fn promised(genesis: &Genesis) -> String {
     match canonical::definition(&genesis.settings) {
         Some(definition) => definition.to_string(),
@@ -197,11 +199,11 @@ fn promised(genesis: &Genesis) -> String {
     }
 }
 
-/// What totals promise that are not pure.
+/// What a total promises that is not pure.
 fn meaning(total: Price) -> Vec<String> {
     let promise = format!(
-        "what is promised of a block is its total, {total}; what it has spent is a promise of its own only where no price was \
-         changed for what earlier windows showed"
+        "the guarantee of a block is its total, {total}; what it has spent is a guarantee of its own only if no price was changed \
+         because of earlier results"
     );
     match total {
         Price::Pure(_) | Price::Slots(_) => Vec::new(),
@@ -210,7 +212,7 @@ fn meaning(total: Price) -> Vec<String> {
     }
 }
 
-/// Looking at a ledger verifies all of it; what is left is the output.
+/// Opening the ledger verifies all of it; the rest is a comparison with the output.
 fn verify(settings: &Settings) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
     let (mut rows, mut paid) = (0, PaidMessages::default());
@@ -221,8 +223,8 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
         }
         Ok::<(), Failure>(())
     })?;
-    report(format_args!("the ledger is whole: {rows} rows, newest {}\n", ledger.head().digest))?;
-    report(format_args!("it speaks of {}\n", promised(ledger.genesis())))?;
+    report(format_args!("ledger verified: {rows} rows, newest {}\n", ledger.head().digest))?;
+    report(format_args!("it accounts for {}\n", promised(ledger.genesis())))?;
     let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
     report(format_args!("the witness has accepted {accepted}\n"))?;
@@ -248,12 +250,12 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
     let missing = paid.missing(&ours);
     if missing > 0 {
         report(format_args!(
-            "and {missing} that were paid for are not there: not published yet, or removed since; `bernstream ledger republish` \
+            "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish` \
              sends what is kept\n"
         ))?;
     }
     if others > 0 {
-        report(format_args!("and {others} of the ledgers before this one, which it cannot speak for\n"))?;
+        report(format_args!("and {others} from earlier ledgers, which this ledger cannot verify\n"))?;
     }
     Ok(())
 }
@@ -267,7 +269,7 @@ fn export(settings: &Settings) -> Result<(), Failure> {
     })
 }
 
-/// Sends kept bytes again: only what the witness has accepted, and only from the ledger that it knows.
+/// Publishes kept bytes again: only what the witness has accepted, and only from the ledger that it has accepted.
 fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
     let mut witness = settings.output.open_witness()?;

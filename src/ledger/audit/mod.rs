@@ -1,11 +1,11 @@
-//! What the output says of its own budget, worked out from the output alone. Pure.
+//! An audit of the output alone, without the ledger. Pure.
 //!
-//! Every synopsis says what its release cost and what the blocks that it charged have spent by then. So whoever reads the
-//! output can add the prices up and compare, without the ledger: a price that was tampered with, a block that has spent more
-//! than its total, and two versions of one window contradict each other. A message that is gone (retention, compaction) is no
-//! contradiction: it leaves a claim that the prices do not account for. What was removed at the very end nobody can notice.
+//! Every synopsis states the price of its release, and what the charged blocks have spent by then. So any reader of the output
+//! can add up the prices and compare: a price that was tampered with, a block that has spent more than its total, and two
+//! versions of one window are contradictions. A missing message (retention, compaction) is no contradiction: some of the stated
+//! spending is then unaccounted for. Messages removed at the very end cannot be noticed.
 //!
-//! A release's price counts once a row and block, whatever the number of keys, which partition the records.
+//! The price of a release counts once for each row and block, however many keys there are: keys partition the records.
 
 mod sums;
 #[cfg(test)]
@@ -19,33 +19,33 @@ use crate::mechanism::price::Price;
 use crate::synopsis::description::{Charge, Definition, Description, Unit};
 use crate::window::grid::Span;
 
-/// Takes every synopsis of an output, in any order.
+/// Collects the synopses of an output, in any order.
 #[derive(Debug, Default)]
 pub struct Audit {
     pipelines: BTreeMap<String, Pipeline>,
     contradictions: Vec<String>,
 }
 
-/// What was found.
+/// The result of an audit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// One a ledger that paid for something.
+    /// One for each ledger that paid for something.
     pub statements: Vec<Statement>,
-    /// What cannot all be true, in words.
+    /// Contradictions, in words.
     pub contradictions: Vec<String>,
 }
 
-/// What the output says of one ledger.
+/// What the output says about one ledger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
     pub pipeline: String,
     pub ledger: String,
     pub promise: Promise,
-    /// Of the newest synopsis.
+    /// The guarantee in words, of the newest synopsis.
     pub in_words: String,
-    /// Different messages.
+    /// The number of distinct messages.
     pub messages: usize,
-    /// The same bytes once more.
+    /// The number of further messages with the same bytes.
     pub copies: usize,
     /// The first and the last row that are on the output.
     pub rows: (u64, u64),
@@ -54,12 +54,12 @@ pub struct Statement {
     /// The block that has spent the largest part of the total.
     pub worst: (Span, Price),
     pub newest: (Span, Price),
-    /// What the newest block has left of the total. What later windows will cost does not follow from the output.
+    /// What the newest block has left of its total. The output does not say what later windows will cost.
     pub left: Price,
     pub missing: Missing,
 }
 
-/// What a ledger promises for ever.
+/// The guarantee of a ledger, which never changes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise {
     pub definition: Definition,
@@ -67,14 +67,14 @@ pub struct Promise {
     pub total: Price,
 }
 
-/// What is not on the output and was.
+/// What is missing from the output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// What blocks have spent that no price on the output accounts for, in words.
+    /// Spending of blocks that no price on the output accounts for, in words.
     pub unaccounted: Vec<String>,
-    /// Messages whose release has others of the same row, in words.
+    /// Missing keys of rows that have other keys, in words.
     pub messages: Vec<String>,
-    /// Rows between the first and the last without a message: withheld windows and changes of configuration, or removed ones.
+    /// Rows without a message between the first and the last: withheld windows, changes of the configuration, or removed messages.
     pub rows: u64,
 }
 
@@ -82,17 +82,17 @@ pub struct Missing {
 struct Pipeline {
     /// Release, window and key of every message.
     versions: BTreeMap<(String, Span, Option<String>), Digest>,
-    books: BTreeMap<String, Book>,
+    ledgers: BTreeMap<String, LedgerMessages>,
 }
 
 /// The messages of one ledger.
 #[derive(Debug)]
-struct Book {
+struct LedgerMessages {
     promise: Promise,
     rows: BTreeMap<u64, Row>,
     messages: usize,
     copies: usize,
-    /// Of the row with the highest number.
+    /// The guarantee in words, of the row with the highest number.
     in_words: (u64, String),
 }
 
@@ -113,14 +113,14 @@ struct Release {
 }
 
 impl Audit {
-    /// Takes the synopsis that was found at `place`, with the digest of its bytes.
+    /// Adds the synopsis that was found at `place`, with the digest of its bytes.
     pub fn add(&mut self, place: &str, bytes: Digest, about: &Description) {
         let pipeline = self.pipelines.entry(about.pipeline.clone()).or_default();
-        let book = pipeline.books.entry(about.ledger.id.clone()).or_insert_with(|| Book::of(about));
+        let ledger = pipeline.ledgers.entry(about.ledger.id.clone()).or_insert_with(|| LedgerMessages::of(about));
         let version = (about.release.clone(), about.window, about.key.clone());
         match pipeline.versions.get(&version) {
             Some(first) if *first == bytes => {
-                book.copies += 1;
+                ledger.copies += 1;
                 return;
             }
             Some(_) => {
@@ -132,7 +132,7 @@ impl Audit {
                 pipeline.versions.insert(version, bytes);
             }
         }
-        for what in book.add(about) {
+        for what in ledger.add(about) {
             self.contradictions.push(format!("{place}: {what}"));
         }
     }
@@ -141,13 +141,13 @@ impl Audit {
     pub fn finish(self) -> Findings {
         let Audit { pipelines, mut contradictions } = self;
         let mut statements = Vec::new();
-        for (pipeline, Pipeline { books, .. }) in pipelines {
+        for (pipeline, Pipeline { ledgers, .. }) in pipelines {
             let mut blocks = Vec::new();
-            for (id, book) in books {
-                let sums = book.sums();
+            for (id, ledger) in ledgers {
+                let sums = ledger.sums();
                 contradictions.extend(sums.contradictions.iter().map(|what| format!("ledger {id}, {what}")));
                 blocks.extend(sums.spent.keys().map(|block| (*block, id.clone())));
-                statements.extend(book.statement(&pipeline, &id, sums));
+                statements.extend(ledger.statement(&pipeline, &id, sums));
             }
             contradictions.extend(overlaps(blocks));
         }
@@ -155,14 +155,14 @@ impl Audit {
     }
 }
 
-/// Blocks that a unit could lie in two of: its loss would be a sum that nobody keeps.
+/// Overlapping blocks of two ledgers: the losses of a unit in both compose, and no ledger tracks their sum.
 fn overlaps(mut blocks: Vec<(Span, String)>) -> Vec<String> {
     blocks.sort();
     let (mut found, mut last) = (Vec::new(), None::<(Span, String)>);
     for (block, id) in blocks {
         if let Some((before, other)) = last.as_ref().filter(|(before, _)| block.start < before.end) {
             found.push(format!(
-                "the block {} to {} of ledger {id} meets the block {} to {} of ledger {other}",
+                "the block {} to {} of ledger {id} overlaps the block {} to {} of ledger {other}",
                 block.start, block.end, before.start, before.end
             ));
         }
@@ -181,14 +181,14 @@ fn key_of(release: &str, key: Option<&str>) -> String {
     key.map_or_else(|| release.to_owned(), |key| format!("{release}, key {key}"))
 }
 
-impl Book {
+impl LedgerMessages {
     fn of(about: &Description) -> Self {
         let total = about.privacy.blocks.first().map_or(about.privacy.price.zero(), |charge| charge.total);
         let promise = Promise { definition: about.privacy.definition.clone(), unit: about.privacy.unit.clone(), total };
-        Book { promise, rows: BTreeMap::new(), messages: 0, copies: 0, in_words: (0, String::new()) }
+        LedgerMessages { promise, rows: BTreeMap::new(), messages: 0, copies: 0, in_words: (0, String::new()) }
     }
 
-    /// Takes one message; says what does not fit the others.
+    /// Adds one message; returns what contradicts the others.
     fn add(&mut self, about: &Description) -> Vec<String> {
         let mut wrong = Vec::new();
         let (sequence, privacy) = (about.ledger.sequence, &about.privacy);
@@ -201,7 +201,7 @@ impl Book {
             || privacy.unit != promise.unit
             || privacy.blocks.iter().any(|charge| charge.total != promise.total)
         {
-            wrong.push("it promises something else than the other messages of its ledger".to_owned());
+            wrong.push("its guarantee differs from that of the other messages of its ledger".to_owned());
         }
         let row = self.rows.entry(sequence).or_insert_with(|| Row { end: about.window.end, releases: BTreeMap::new() });
         if row.end != about.window.end {
@@ -218,10 +218,7 @@ impl Book {
             keys: Vec::new(),
         });
         if (release.window, release.price, &release.blocks) != (about.window, privacy.price, &privacy.blocks) {
-            let what = format!(
-                "row {sequence}: the keys of {} do not say the same of its window, price or blocks",
-                about.release
-            );
+            let what = format!("row {sequence}: the keys of {} disagree on its window, price or blocks", about.release);
             wrong.push(what);
         }
         release.keys.push(about.key.clone());

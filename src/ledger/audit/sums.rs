@@ -1,8 +1,8 @@
-//! The prices on the output, added up and compared with what the messages claim.
+//! Adds up the prices on the output, and compares them with what the messages claim.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Book, Missing, Release, Row, Statement, key_of};
+use super::{LedgerMessages, Missing, Release, Row, Statement, key_of};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
@@ -13,13 +13,13 @@ pub(super) struct Sums {
     missing: Missing,
 }
 
-/// What the releases of one row charge a block, and what they claim that it has spent then.
+/// What the releases of one row charge a block, and what they claim that it has spent by then.
 struct Claim {
     price: Option<Price>,
     spent: Price,
 }
 
-impl Book {
+impl LedgerMessages {
     pub(super) fn sums(&self) -> Sums {
         let missing = Missing { messages: self.missing_keys(), rows: self.missing_rows(), unaccounted: Vec::new() };
         let mut sums = Sums { spent: BTreeMap::new(), contradictions: Vec::new(), missing };
@@ -38,13 +38,13 @@ impl Book {
         sums
     }
 
-    /// Adds what a row charges a block to what the rows before it left.
+    /// Adds the charge of a row to what the block had spent before.
     fn compare(&self, sequence: u64, block: Span, claim: &Claim, sums: &mut Sums) {
         let total = self.promise.total;
         let before = sums.spent.get(&block).copied().unwrap_or(total.zero());
         let named = format!("row {sequence}: the block {} to {}", block.start, block.end);
         let Some(sum) = claim.price.and_then(|price| before.checked_add(price)) else {
-            sums.contradictions.push(format!("{named} is charged a price that cannot be added up"));
+            sums.contradictions.push(format!("{named} is charged prices that cannot be added up"));
             return;
         };
         if !sum.is_within(total) || !claim.spent.is_within(total) {
@@ -53,11 +53,12 @@ impl Book {
         }
         match claim.spent.checked_sub(sum) {
             Some(rest) if rest.is_zero() => {}
-            Some(rest) => {
-                sums.missing.unaccounted.push(format!("{named} has spent {rest} on what is not on the output"))
-            }
+            Some(rest) => sums
+                .missing
+                .unaccounted
+                .push(format!("{named} has spent {rest} on messages that are not on the output")),
             None => sums.contradictions.push(format!(
-                "{named} is said to have spent {}, and the prices on the output add up to {sum}",
+                "{named} is stated to have spent {}, but the prices on the output add up to {sum}",
                 claim.spent
             )),
         }
@@ -90,7 +91,7 @@ impl Book {
         all.saturating_sub(self.rows.len() as u64)
     }
 
-    /// `None` where no message charged a block, which is a contradiction already.
+    /// `None` if no message charged a block, which has been reported as a contradiction.
     pub(super) fn statement(self, pipeline: &str, id: &str, sums: Sums) -> Option<Statement> {
         let total = self.promise.total;
         let share = |spent: &Price| spent.share_of(total);
@@ -114,15 +115,15 @@ impl Book {
     }
 }
 
-/// What a row charges, block by block, each release once.
+/// The charges of a row, block by block; each release counts once.
 fn claims(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, Claim> {
     let mut claims: BTreeMap<Span, Claim> = BTreeMap::new();
     for (name, Release { window, price, blocks, .. }) in &row.releases {
         let is_joined = blocks.windows(2).all(|pair| matches!(pair, [a, b] if a.end == b.start));
-        // In a declared plan one release of a row has its window, and the others go with it.
+        // In a declared plan the first release of a row pays for the window, and the others are free.
         let is_free = price.is_zero() && !matches!(price, Price::Slots(_));
         if !is_joined || is_free || blocks.last().is_none_or(|block| block.end < window.end) {
-            wrong.push(format!("row {sequence}: {name} does not pay for the blocks that its window touches"));
+            wrong.push(format!("row {sequence}: {name} does not pay for the blocks that its window overlaps"));
         }
         for charge in blocks {
             let block = Span { start: charge.start, end: charge.end };
@@ -135,7 +136,7 @@ fn claims(sequence: u64, row: &Row, wrong: &mut Vec<String>) -> BTreeMap<Span, C
                     if claim.spent != charge.spent {
                         let (start, end) = (block.start, block.end);
                         wrong.push(format!(
-                            "row {sequence}: its releases do not agree on what the block {start} to {end} has spent"
+                            "row {sequence}: its releases disagree on what the block {start} to {end} has spent"
                         ));
                     }
                 }

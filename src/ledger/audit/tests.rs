@@ -77,11 +77,11 @@ fn a_price_that_was_tampered_with_is_found() {
     for tenths in [1, 3] {
         let mut messages = honest();
         messages[2].privacy.price = price(tenths);
-        assert_found(&messages, "do not say the same of its window, price or blocks");
+        assert_found(&messages, "disagree on its window, price or blocks");
         // In all keys: too high contradicts what the block has spent, too low leaves what nothing accounts for.
         messages[3].privacy.price = price(tenths);
         match tenths {
-            3 => assert_found(&messages, "is said to have spent 0.4, and the prices on the output add up to 0.5"),
+            3 => assert_found(&messages, "is stated to have spent 0.4, but the prices on the output add up to 0.5"),
             _ => assert_eq!(audit(&messages).statements[0].missing.unaccounted.len(), 1),
         }
     }
@@ -149,7 +149,7 @@ fn releases_of_one_row_add_up_and_count_once_each_and_not_once_a_key() {
     assert_eq!((&statement.missing, statement.left), (&Missing::default(), price(7)));
     // A release that hides what the other one charged.
     messages[9].privacy.blocks[0].spent = price(1);
-    assert_found(&messages, "do not agree on what the block");
+    assert_found(&messages, "disagree on what the block");
 }
 
 #[test]
@@ -167,16 +167,16 @@ fn rows_out_of_order_other_promises_and_blocks_that_overlap_are_found() {
     assert_found(&messages, "no later than that of the row before");
     let mut messages = honest();
     messages[4].privacy.blocks[0].total = price(20);
-    assert_found(&messages, "it promises something else");
+    assert_found(&messages, "its guarantee differs");
     let mut messages = honest();
     messages[15].privacy.unit = Unit::User { column: "u".into(), per: "1d".into(), max_records_per_window: 1 };
-    assert_found(&messages, "it promises something else");
+    assert_found(&messages, "its guarantee differs");
     // A new ledger that begins within a block of the old one.
     let mut messages = honest();
     let mut second = message(9, hours(8, 9), ("r", "a"), 1, &[(hours(7, 11), 1)]);
     second.ledger.id = "another".into();
     messages.push(second);
-    assert_found(&messages, "meets the block");
+    assert_found(&messages, "overlaps the block");
     let mut messages = honest();
     messages.push(message(9, hours(8, 9), ("r", "a"), 1, &[(hours(4, 8), 9)]));
     assert_found(&messages, "does not pay for the blocks");

@@ -1,7 +1,7 @@
 //! The witness as a file beside a folder of synopses.
 //!
-//! The first line is a random identity, each further line a claim. A line that was torn by a crash is void, and the next claim
-//! begins a line of its own. For one machine: whoever copies or restores the whole folder has to know what that means.
+//! The first line is a random identity, each further line a claim. A line torn by a crash is void, and the next claim starts a
+//! line of its own. It protects a single machine only: it cannot detect a copy or a restore of the whole folder.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -10,28 +10,36 @@ use std::path::{Path, PathBuf};
 use super::{Claim, Error, Witness, fold};
 use crate::ledger::chain::{Digest, Head, random};
 
-/// A witness file, opened by its path at every turn, so that another one in its place is noticed.
+/// A witness file, opened by its path for every access, so that a replaced file is noticed.
 #[derive(Debug)]
 pub struct FileWitness {
     path: PathBuf,
     identity: String,
-    /// Accepted when it was last read; it stays accepted or the file was replaced.
+    /// The claim that was accepted when the file was last read. If it is gone, the file was replaced.
     seen: Option<Head>,
 }
 
 impl FileWitness {
-    /// The witness at `path`, which exists.
+    /// Opens the existing witness at `path`.
+    ///
+    /// # Errors
+    ///
+    /// If it is missing, damaged or cannot be read.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut witness = FileWitness { path: path.into(), identity: String::new(), seen: None };
         witness.read()?;
         Ok(witness)
     }
 
-    /// Makes a witness at `path` unless there is one; never half of one.
+    /// Creates a witness at `path`, atomically, unless there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
     pub fn create(path: &Path) -> Result<(), Error> {
         let unavailable =
             |error: io::Error| Error::Unavailable { name: path.display().to_string(), why: error.to_string() };
-        let no_randomness = || unavailable(io::Error::other("the operating system gave no randomness"));
+        let no_randomness = || unavailable(io::Error::other("the operating system provides no randomness"));
         let identity = Digest::from(random().ok_or_else(no_randomness)?);
         let folder = path.parent().unwrap_or(Path::new("."));
         let draft = path.with_extension(format!("{identity}.new"));
@@ -40,7 +48,7 @@ impl FileWitness {
             let mut file = File::create_new(&draft)?;
             writeln!(file, "{identity}")?;
             file.sync_all()?;
-            // A link, not a renaming, which would replace a witness that another worker has made meanwhile.
+            // A hard link: a rename would replace a witness that another worker has created meanwhile.
             let made = fs::hard_link(&draft, path);
             fs::remove_file(&draft)?;
             File::open(folder)?.sync_all()?;
@@ -68,14 +76,14 @@ impl Witness for FileWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
         let read = || {
             let mut file = File::open(&self.path)?;
-            // What is acted on must not be lost again: a claim that a crash left in memory is made durable first.
+            // A claim must be durable before anyone acts on it; a crash may have left it in memory.
             file.sync_all()?;
             let mut text = Vec::new();
             file.read_to_end(&mut text).map(|_| text)
         };
         let text = read().map_err(|error| self.error(&error))?;
         let damaged = |what: &str| Error::Damaged { name: self.path.display().to_string(), what: what.into() };
-        // Without its end a line is not there yet.
+        // A line without its line break is not complete.
         let mut lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
         let identity = lines.next().ok_or_else(|| damaged("it has no identity"))?;
         let mut accepted = None;
@@ -99,7 +107,7 @@ impl Witness for FileWitness {
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
         let append = || {
             let mut file = OpenOptions::new().append(true).open(&self.path)?;
-            // One write; the line break before it ends a line that a crash has torn.
+            // A single write; the leading line break ends a line that a crash has torn.
             file.write_all(format!("\n{}\n", claim.encode()).as_bytes())?;
             file.sync_all()
         };

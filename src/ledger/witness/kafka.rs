@@ -24,7 +24,7 @@ pub const SETTINGS: [(&str, &str); 4] = [
 pub struct Params {
     pub broker: Broker,
     pub topic: String,
-    /// What the topic's `min.insync.replicas` must be at least.
+    /// The lowest allowed `min.insync.replicas` of the topic.
     pub min_insync_replicas: u32,
 }
 
@@ -39,7 +39,11 @@ pub struct KafkaWitness {
 }
 
 impl KafkaWitness {
-    /// Checks the topic's settings and starts to read it.
+    /// Checks the settings of the topic and starts to read it.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing, cannot be a witness, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
         check(params)?;
         let failed = |error| explain(params, &error);
@@ -58,7 +62,11 @@ impl KafkaWitness {
         Ok(KafkaWitness { params: params.clone(), consumer, producer, next: 0, accepted: None })
     }
 
-    /// Makes the topic, with the settings that it needs.
+    /// Creates the topic with the settings of a witness.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
         let replicas = params.min_insync_replicas.to_string();
         let settings = [SETTINGS.as_slice(), &[("min.insync.replicas", &replicas)]].concat();
@@ -111,7 +119,7 @@ impl Witness for KafkaWitness {
     }
 }
 
-/// Whether the topic can be a witness.
+/// Checks that the topic can be a witness.
 fn check(params: &Params) -> Result<(), Error> {
     let topic = topic::describe(&params.broker, &params.topic).map_err(|error| explain_source(params, error))?;
     let wrong = |setting: &str, found: String, needed: String| {
