@@ -1,4 +1,4 @@
-//! Points in time, and the only reader of the wall clock.
+//! Points in time, and the only access to the wall clock.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The start of the year 1 and the end of the year 9999: between them every reader of RFC 3339 knows the time.
+    /// The start of the year 1 and the end of the year 9999: every RFC 3339 parser accepts the times between them.
     pub const EARLIEST: Timestamp = Timestamp(-62_135_596_800_000_000);
     pub const LATEST: Timestamp = Timestamp(253_402_300_799_999_999);
 
@@ -24,8 +24,8 @@ impl Timestamp {
         self.0
     }
 
-    /// The wall clock. Called by the pipeline, the feed, what serves it and the command line only; everything
-    /// else is told the time.
+    /// Reads the wall clock. Only the pipeline, the feed, the server and the command line call it; everything else gets the time
+    /// as an argument.
     pub fn now() -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp(micros(since))
@@ -43,26 +43,30 @@ impl Timestamp {
         Timestamp(self.0.saturating_sub(micros(span)))
     }
 
-    /// The span from `earlier` to `self`, zero where `earlier` is later.
+    /// The duration from `earlier` to `self`; zero if `earlier` is later.
     pub fn since(self, earlier: Timestamp) -> Duration {
         let span = i128::from(self.0) - i128::from(earlier.0);
         Duration::from_micros(u64::try_from(span.max(0)).unwrap_or(u64::MAX))
     }
 
-    /// Reads RFC 3339 with a fixed offset, as in `2013-01-01T00:00:00-05:00`.
+    /// Parses RFC 3339 with a fixed offset, as in `2013-01-01T00:00:00-05:00`.
     pub fn parse(text: &str) -> Option<Self> {
         DateTime::parse_from_rfc3339(text).ok().map(|t| Timestamp(t.timestamp_micros()))
     }
 }
 
 impl Timestamp {
-    /// For the command line.
+    /// Parses an argument of the command line.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a time in RFC 3339.
     pub fn parse_argument(text: &str) -> Result<Self, String> {
         Timestamp::try_from(text.to_owned())
     }
 }
 
-/// A span as a configuration writes it, such as `1d 2h`; never in months, whose length nobody knows.
+/// Formats a duration as in the configuration, such as `1d 2h`; never in months, which differ in length.
 pub fn show(span: Duration) -> String {
     let mut left = span.as_micros();
     let mut parts = Vec::new();
@@ -77,7 +81,7 @@ pub fn show(span: Duration) -> String {
     if parts.is_empty() { "0s".to_owned() } else { parts.join(" ") }
 }
 
-/// Whole microseconds of a span, saturating.
+/// The microseconds of a duration, saturating.
 pub fn micros(span: Duration) -> i64 {
     i64::try_from(span.as_micros()).unwrap_or(i64::MAX)
 }

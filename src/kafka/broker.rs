@@ -1,4 +1,4 @@
-//! How to reach a cluster: address, TLS and SASL, and why it cannot be reached, in words.
+//! How to reach a cluster, and what its errors mean.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,24 +12,24 @@ use crate::kafka::error::Error;
 use crate::kafka::error_context::{ErrorContext, RecentFailure};
 use crate::kafka::security::Security;
 
-/// How long a broker may take to answer one question.
+/// How long a broker may take to answer one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How soon it is looked first whether the brokers have turned a client away.
-const LOOK: Duration = Duration::from_secs(1);
+/// The timeout of the first attempt of a request; the reasons for a failed connection are read after each attempt.
+const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// How to reach a cluster. It holds no secret: passwords and keys stay in their files, which every new client reads.
+/// How to reach a cluster. It contains no secret: passwords and keys stay in their files, which every new client reads.
 #[derive(Clone, Debug)]
 pub struct Broker {
     /// `bootstrap.servers`.
     pub servers: String,
-    /// The demonstration's mock cluster, which answers no administration requests: settings are not checked there.
+    /// The mock cluster of the demo. It answers no administration requests, so its settings are not checked.
     pub is_mock: bool,
     security: Security,
-    heard: RecentFailure,
+    recent: RecentFailure,
 }
 
-/// The same where they are reached the same way, whatever was heard of them.
+/// Equal if they are reached in the same way, whatever failures were seen.
 impl PartialEq for Broker {
     fn eq(&self, other: &Self) -> bool {
         (&self.servers, self.is_mock, &self.security) == (&other.servers, other.is_mock, &other.security)
@@ -40,10 +40,10 @@ impl Eq for Broker {}
 
 impl Broker {
     pub fn new(servers: impl Into<String>, security: Security) -> Self {
-        Broker { servers: servers.into(), is_mock: false, security, heard: RecentFailure::default() }
+        Broker { servers: servers.into(), is_mock: false, security, recent: RecentFailure::default() }
     }
 
-    /// A cluster that is reached in plain text.
+    /// A cluster without TLS and SASL.
     pub fn plain(servers: impl Into<String>) -> Self {
         Broker::new(servers, Security::default())
     }
@@ -57,8 +57,8 @@ impl Broker {
         &self.security
     }
 
-    /// What is unwise: a connection that others can read or take over, files of passwords and keys that everybody can read. A
-    /// group may: Kubernetes mounts them so.
+    /// Unsafe settings: SASL without TLS, and secret files that every user can read. Group access is fine, because Kubernetes
+    /// mounts secrets that way.
     pub fn warnings(&self) -> Vec<String> {
         use std::os::unix::fs::MetadataExt;
         let is_open = |path: &&Path| std::fs::metadata(path).is_ok_and(|about| about.mode() & 0o004 != 0);
@@ -68,28 +68,36 @@ impl Broker {
         });
         let is_bare = self.security.sasl().is_some() && self.security.tls().is_none();
         let bare = format!(
-            "{} asks for a password, but without TLS whoever is between can read all that is sent",
+            "the connection to {} uses SASL without TLS: anyone on the network path can read what is sent",
             self.servers
         );
         open.chain(is_bare.then_some(bare)).collect()
     }
 
-    /// What every client starts from: how the cluster is reached, and that no topic appears by being asked for.
+    /// The settings that all clients share. Asking for a topic never creates it.
+    ///
+    /// # Errors
+    ///
+    /// If a file of the TLS or SASL settings cannot be read.
     pub fn client_config(&self) -> KafkaResult<ClientConfig> {
         let mut config = ClientConfig::new();
         config
             .set("bootstrap.servers", &self.servers)
             .set("client.id", "bernstream")
             .set("allow.auto.create.topics", "false")
-            // The default waits 10 s before it looks for a broker that has come back.
+            // With the default, a client notices only after 10 s that a broker is back.
             .set("reconnect.backoff.max.ms", "1000")
-            // A broker that hangs up, as it does on who speaks the wrong protocol, is news of this level.
+            // Level of the log line for a connection that the broker closes, as it does for the wrong protocol.
             .set_log_level(RDKafkaLogLevel::Info);
         self.security.set(&mut config).map_err(KafkaError::ClientCreation)?;
         Ok(config)
     }
 
-    /// A consumer with settings of its own.
+    /// A consumer with the shared settings and these.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read or a setting is invalid.
     pub fn consumer(&self, settings: &[(&str, &str)]) -> KafkaResult<BaseConsumer<ErrorContext>> {
         let mut config = self.client_config()?;
         for (name, value) in settings {
@@ -98,45 +106,49 @@ impl Broker {
         config.create_with_context(self.error_context())
     }
 
-    /// Hears for this broker, and for all its clones, why a client cannot reach it.
+    /// A context that records connection failures for this broker and all its clones.
     pub fn error_context(&self) -> ErrorContext {
-        ErrorContext(self.heard.clone())
+        ErrorContext(self.recent.clone())
     }
 
-    /// Takes in what a client that is not assigned anything has to say.
-    pub(crate) fn hear(&self, client: &BaseConsumer<ErrorContext>) {
-        // Errors and logs stand in one queue; a log does not end the poll.
+    /// Serves the logs and errors of a client without an assignment.
+    fn drain(&self, client: &BaseConsumer<ErrorContext>) {
+        // Errors and logs share one queue; a log line does not end the poll.
         while client.poll(Duration::from_millis(2)).is_some() {}
     }
 
-    /// Asks a first question with a client that is not assigned anything: until there is an answer, patience is over, or
-    /// the brokers have turned it away for good.
-    pub(crate) fn ask<T>(
+    /// Sends the first request of a client without an assignment: until it is answered, `timeout` is over, or the connection
+    /// has failed for a permanent reason.
+    ///
+    /// # Errors
+    ///
+    /// The error of the last attempt.
+    pub(crate) fn first_request<T>(
         &self,
         client: &BaseConsumer<ErrorContext>,
-        patience: Duration,
-        question: impl Fn(Duration) -> KafkaResult<T>,
+        timeout: Duration,
+        request: impl Fn(Duration) -> KafkaResult<T>,
     ) -> KafkaResult<T> {
         use RDKafkaErrorCode::{AllBrokersDown, BrokerTransportFailure, OperationTimedOut};
-        let (started, mut look) = (Instant::now(), LOOK);
-        // What was said long ago is not taken for news later.
-        self.hear(client);
+        let (started, mut attempt) = (Instant::now(), FIRST_ATTEMPT);
+        // Old events must not count as new ones later.
+        self.drain(client);
         loop {
-            let answer = question(look.min(patience.saturating_sub(started.elapsed())));
-            let silent = [OperationTimedOut, BrokerTransportFailure, AllBrokersDown];
+            let answer = request(attempt.min(timeout.saturating_sub(started.elapsed())));
+            let unanswered = [OperationTimedOut, BrokerTransportFailure, AllBrokersDown];
             match answer.as_ref().err().and_then(KafkaError::rdkafka_error_code) {
-                Some(code) if silent.contains(&code) => self.hear(client),
+                Some(code) if unanswered.contains(&code) => self.drain(client),
                 _ => return answer,
             }
-            let is_over = started.elapsed() >= patience;
-            if is_over || self.heard.latest().is_some_and(|complaint| complaint.is_final()) {
+            let is_over = started.elapsed() >= timeout;
+            if is_over || self.recent.latest().is_some_and(|failure| failure.is_permanent()) {
                 return answer;
             }
-            look *= 3;
+            attempt *= 3;
         }
     }
 
-    /// A failed question about `topic`, in words.
+    /// The error of a failed request about `topic`.
     pub(crate) fn failed(&self, topic: &str, error: &KafkaError) -> Error {
         let code = match error {
             KafkaError::AdminOp(code) => Some(*code),
@@ -173,14 +185,14 @@ impl Broker {
         Error::Refused { topic: topic.to_owned(), servers: self.servers.clone(), why: why.to_owned() }
     }
 
-    /// Nobody answered; `why` the client says, and why it could not connect, where that was heard.
+    /// No broker answered. The reason why the client could not connect is better than its own `why`, if there is one.
     fn unavailable(&self, why: &str) -> Error {
         let servers = self.servers.clone();
-        match self.heard.latest() {
-            Some(complaint) if complaint.is_final() => {
-                Error::Denied { why: complaint.words(&self.servers, &self.security), servers }
+        match self.recent.latest() {
+            Some(failure) if failure.is_permanent() => {
+                Error::Denied { why: failure.explain(&servers, &self.security), servers }
             }
-            Some(complaint) => Error::Unavailable { why: complaint.words(&self.servers, &self.security), servers },
+            Some(failure) => Error::Unavailable { why: failure.explain(&servers, &self.security), servers },
             None => Error::Unavailable { why: why.to_owned(), servers },
         }
     }

@@ -1,15 +1,15 @@
-//! Why a cluster did not do what it was asked to.
+//! Why a request to a cluster failed.
 
-/// Why a request to a cluster failed.
+/// The error of every request to a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("kafka at {servers} does not answer: {why}")]
     Unavailable { servers: String, why: String },
 
-    #[error("kafka at {servers} cannot be asked: {why}")]
+    #[error("the client for kafka at {servers} cannot be created: {why}")]
     Setup { servers: String, why: String },
 
-    #[error("kafka at {servers} and this program cannot work together: {why}")]
+    #[error("cannot connect to kafka at {servers}: {why}")]
     Denied { servers: String, why: String },
 
     #[error("kafka at {servers} refused a request about topic '{topic}': {why}")]
@@ -17,7 +17,7 @@ pub enum Error {
 
     #[error(
         "there is no topic '{topic}' at {servers}: create an input topic with message.timestamp.type=LogAppendTime, as \
-         `bernstream produce --create` does; `bernstream ledger init` makes the output and the witness"
+         `bernstream produce --create` does; `bernstream ledger init` creates the output and witness topics"
     )]
     NoTopic { topic: String, servers: String },
 }

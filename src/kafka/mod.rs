@@ -1,14 +1,14 @@
-//! Everything that speaks to a Kafka cluster for the other rooms: how it is reached, what a topic is, a producer that waits for
-//! its delivery reports, and one error for all of them.
+//! What every Kafka client of the program needs: connection settings, topic metadata and administration, a producer that waits
+//! for its delivery reports, and one error type.
 //!
 //! Sources, sinks and witnesses stay in their own rooms and use this one.
 
 pub mod broker;
 pub mod check;
+mod connection_failure;
 pub mod error;
 pub mod error_context;
 pub mod producer;
-mod refusal;
 pub mod security;
 pub mod topic;
 mod topic_id;

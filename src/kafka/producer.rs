@@ -1,4 +1,4 @@
-//! A Kafka producer that sends one record at a time and waits for its fate.
+//! A producer that sends one record at a time and waits for its delivery report.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
 use crate::kafka::broker::Broker;
 use crate::kafka::error_context::ErrorContext;
 
-/// How long a record may take before its fate is unknown.
+/// How long a delivery may take before its outcome counts as unknown.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What to send.
+/// A record to send.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Record<'a> {
-    /// Chosen by the key where not given, as Java producers choose.
+    /// If absent, chosen by the key with the partitioner of Java producers.
     pub partition: Option<i32>,
     pub key: Option<&'a str>,
     pub headers: &'a [(String, String)],
@@ -33,20 +33,24 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Connects early, where it can: the broker gives a producer its identity only after half a second.
+    /// Starts to connect at once if it can: an idempotent producer gets its id only after half a second.
     pub fn new(broker: Broker, topic: String) -> Self {
         let mut producer = Producer { broker, topic, client: None };
         producer.client = producer.connect().ok();
         producer
     }
 
-    /// Returns once all replicas in sync have the record. After an error nobody knows whether they will.
+    /// Returns once all in-sync replicas have the record.
+    ///
+    /// # Errors
+    ///
+    /// If the delivery failed, or its outcome is unknown: the record may still be written later.
     pub fn send(&mut self, record: Record<'_>) -> Result<(), KafkaError> {
         let client = match self.client.take() {
             Some(client) => client,
             None => self.connect()?,
         };
-        let (report, fate) = sync_channel(1);
+        let (report, outcome) = sync_channel(1);
         let mut message = BaseRecord::with_opaque_to(&self.topic, Box::new(report)).payload(record.payload);
         message.partition = record.partition;
         message.key = record.key;
@@ -58,11 +62,11 @@ impl Producer {
             message = message.headers(headers);
         }
         client.send(message).map_err(|(error, _)| error)?;
-        match fate.recv_timeout(DELIVERY_TIMEOUT + Duration::from_secs(5)) {
-            Ok(fate) => fate?,
+        match outcome.recv_timeout(DELIVERY_TIMEOUT + Duration::from_secs(5)) {
+            Ok(outcome) => outcome?,
             Err(_) => return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut)),
         }
-        // Only a client without a failure is kept: the next one starts with nothing in its queue, and is not fatal.
+        // A client is kept only without a failure: a new one has an empty queue and no fatal error.
         self.client = Some(client);
         Ok(())
     }
@@ -75,14 +79,14 @@ impl Producer {
             .set("max.in.flight.requests.per.connection", "1")
             .set("linger.ms", "0")
             .set("partitioner", "murmur2_random")
-            // The topic's own limit decides.
+            // The limit of the topic decides.
             .set("message.max.bytes", "1000000000")
             .set("message.timeout.ms", DELIVERY_TIMEOUT.as_millis().to_string());
         config.create_with_context(Reports(self.broker.error_context()))
     }
 }
 
-/// Hands every delivery report to the one who waits for it.
+/// Passes every delivery report to the waiting sender.
 struct Reports(ErrorContext);
 
 impl ClientContext for Reports {
@@ -95,8 +99,8 @@ impl ProducerContext for Reports {
     type DeliveryOpaque = Box<SyncSender<Result<(), KafkaError>>>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Self::DeliveryOpaque) {
-        let fate = result.as_ref().map(drop).map_err(|(error, _)| error.clone());
-        // Nobody waits for a record that was given up.
-        let _ = report.try_send(fate);
+        let outcome = result.as_ref().map(drop).map_err(|(error, _)| error.clone());
+        // After a timeout nothing receives the report.
+        let _ = report.try_send(outcome);
     }
 }

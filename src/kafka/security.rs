@@ -1,48 +1,48 @@
-//! TLS and SASL: how a client and a cluster prove to each other who they are. Secrets stay in their files.
+//! TLS and SASL settings. Secrets stay in their files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use rdkafka::ClientConfig;
 
-/// TLS and SASL; neither is plain text.
+/// TLS and SASL; without both the connection is plaintext.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Security {
     tls: Option<Tls>,
     sasl: Option<Sasl>,
 }
 
-/// Brokers prove who they are, by a certificate for the name that they are reached by.
+/// Brokers authenticate with a certificate for the host name of their address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Certificate authorities, PEM; those of the system where there is none.
+    /// File of certificate authorities, PEM; without one, those of the system.
     pub ca: Option<PathBuf>,
-    /// What the client proves who it is with, where the brokers ask for it.
+    /// The client certificate, if brokers require one.
     pub identity: Option<Identity>,
 }
 
-/// A certificate and its private key, PEM; the key is not encrypted.
+/// Files of a certificate and its unencrypted private key, PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub certificate: PathBuf,
     pub key: PathBuf,
 }
 
-/// A user who proves to be it by a password.
+/// Authentication by user name and password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sasl {
     pub mechanism: Mechanism,
     pub username: String,
-    /// One line, the password.
+    /// Contains the password on its only line.
     pub password_file: PathBuf,
 }
 
-/// How the password is proved.
+/// The SASL mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     ScramSha512,
     ScramSha256,
-    /// The broker is told the password.
+    /// Sends the password itself.
     Plain,
 }
 
@@ -57,7 +57,7 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism of this name.
+    /// The mechanism with this name.
     pub fn named(name: &str) -> Option<Self> {
         Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }
@@ -69,6 +69,9 @@ impl Mechanism {
 pub struct InTheClear;
 
 impl Security {
+    /// # Errors
+    ///
+    /// If SASL PLAIN is used without TLS.
     pub fn new(tls: Option<Tls>, sasl: Option<Sasl>) -> Result<Self, InTheClear> {
         match (&tls, &sasl) {
             (None, Some(Sasl { mechanism: Mechanism::Plain, .. })) => Err(InTheClear),
@@ -124,7 +127,7 @@ impl Security {
         Ok(())
     }
 
-    /// The files that nobody else should read.
+    /// The files that other users should not be able to read.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Path> {
         let key = self.tls.as_ref().and_then(|tls| tls.identity.as_ref()).map(|identity| identity.key.as_path());
         let password = self.sasl.as_ref().map(|sasl| sasl.password_file.as_path());
@@ -136,7 +139,7 @@ fn readable(what: &str, path: &Path) -> Result<File, String> {
     File::open(path).map_err(|why| format!("{what} in {} cannot be read: {why}", path.display()))
 }
 
-/// What stands in the file, which is never part of a message.
+/// Reads the password, which never becomes part of a message.
 fn password(path: &Path) -> Result<String, String> {
     let file = readable("the password", path)?;
     let wrong = |why: &str| format!("the password in {} {why}", path.display());

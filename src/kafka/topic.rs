@@ -1,4 +1,4 @@
-//! What a topic is: its id, partitions and settings.
+//! Topic metadata: id, partitions and settings.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -17,15 +17,19 @@ pub(crate) use crate::kafka::topic_id::id;
 /// A topic as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// Changes when the topic is deleted and created anew; all zeros from a broker that has no ids.
+    /// Changes when the topic is deleted and created again; all zeros from a broker without topic ids.
     pub id: String,
     /// The numbers of its partitions, ascending.
     pub partitions: Vec<i32>,
-    /// Every setting with its value in force, defaults included; empty for a mock cluster.
+    /// Every setting with its effective value, defaults included; empty for a mock cluster.
     pub settings: BTreeMap<String, String>,
 }
 
-/// Asks for id, partitions and settings; never creates the topic.
+/// Looks up id, partitions and settings; never creates the topic.
+///
+/// # Errors
+///
+/// If the topic does not exist, or the cluster does not answer or refuses.
 pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
     let partitions = partitions(broker, &client, topic)?;
@@ -34,7 +38,11 @@ pub fn describe(broker: &Broker, topic: &str) -> Result<Topic, Error> {
     Ok(Topic { id, partitions, settings })
 }
 
-/// Creates a topic and waits until the brokers show it; one that exists already is an error.
+/// Creates a topic and waits until it can be used.
+///
+/// # Errors
+///
+/// If the topic already exists, or the cluster does not answer or refuses.
 pub fn create(
     broker: &Broker,
     topic: &str,
@@ -43,18 +51,18 @@ pub fn create(
     settings: &[(&str, &str)],
 ) -> Result<(), Error> {
     let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
-    // An administration request does not tell why nobody answers.
+    // An administration request does not report why no broker answers.
     metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
     let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(replication));
     let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
     let results = administer(broker, topic, async |admin, options| admin.create_topics([&new], &options).await)?;
     if let Some(Err((_, code))) = results.into_iter().next() {
         return Err(match code {
-            RDKafkaErrorCode::TopicAlreadyExists => broker.refused(topic, "it exists already"),
+            RDKafkaErrorCode::TopicAlreadyExists => broker.refused(topic, "it already exists"),
             RDKafkaErrorCode::InvalidReplicationFactor => broker.refused(
                 topic,
                 &format!(
-                    "{replication} replicas are more than it has brokers; for a trial on one broker set \
+                    "{replication} replicas are more than the cluster has brokers; for a trial on one broker set \
                      witness_min_insync_replicas = 1 in [output.kafka]"
                 ),
             ),
@@ -63,56 +71,68 @@ pub fn create(
     }
     let deadline = Instant::now() + REQUEST_TIMEOUT;
     loop {
-        let shown = self::partitions(broker, &client, topic).and_then(|numbers| {
+        let state = self::partitions(broker, &client, topic).and_then(|numbers| {
             id(broker, client.client(), topic)?;
-            // A leader that is not elected yet would refuse the first question.
+            // Until a leader is elected, requests about a partition fail.
             numbers.iter().try_for_each(|number| {
                 client.fetch_watermarks(topic, *number, REQUEST_TIMEOUT).map(drop).map_err(|e| broker.failed(topic, &e))
             })
         });
-        match shown {
+        match state {
             Err(Error::NoTopic { .. } | Error::Unavailable { .. }) if Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            shown => return shown,
+            state => return state,
         }
     }
 }
 
-/// By a client that reads nothing.
+/// Metadata by a client without an assignment.
 fn metadata(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Metadata, Error> {
-    let asked = broker.ask(client, patience, |patience| client.fetch_metadata(Some(topic), patience));
-    asked.map_err(|e| broker.failed(topic, &e))
+    let metadata = broker.first_request(client, timeout, |timeout| client.fetch_metadata(Some(topic), timeout));
+    metadata.map_err(|e| broker.failed(topic, &e))
 }
 
-/// The partitions of a topic, ascending.
+/// The partitions of a topic, ascending, by a client without an assignment.
+///
+/// # Errors
+///
+/// If the topic does not exist, or the cluster does not answer or refuses.
 pub(crate) fn partitions(broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> Result<Vec<i32>, Error> {
     partitions_within(broker, client, topic, REQUEST_TIMEOUT)
 }
 
-/// The partitions of a topic, ascending, where the broker answers within `patience`.
+/// The same with another timeout.
+///
+/// # Errors
+///
+/// As for [`partitions`].
 pub(crate) fn partitions_within(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Vec<i32>, Error> {
-    numbers(broker, topic, &metadata(broker, client, topic, patience)?)
+    numbers(broker, topic, &metadata(broker, client, topic, timeout)?)
 }
 
-/// The partitions of a topic, ascending, asked by a client that reads it.
+/// The same by a client that is reading the topic.
+///
+/// # Errors
+///
+/// As for [`partitions`].
 pub(crate) fn partitions_while_reading(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Vec<i32>, Error> {
-    let metadata = client.fetch_metadata(Some(topic), patience).map_err(|e| broker.failed(topic, &e))?;
+    let metadata = client.fetch_metadata(Some(topic), timeout).map_err(|e| broker.failed(topic, &e))?;
     numbers(broker, topic, &metadata)
 }
 
@@ -153,7 +173,7 @@ fn administer<T>(
         .map_err(|e| Error::Unavailable { servers: broker.servers.clone(), why: e.to_string() })?;
     let options = AdminOptions::new().request_timeout(Some(REQUEST_TIMEOUT)).operation_timeout(Some(REQUEST_TIMEOUT));
     let answer = runtime.block_on(request(&admin, options));
-    // Closing takes a tenth of a second, which nobody needs to wait for.
+    // Closing takes 100 ms, so it happens in the background.
     std::thread::spawn(move || drop(admin));
     answer.map_err(|e| broker.failed(topic, &e))
 }

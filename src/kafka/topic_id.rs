@@ -1,4 +1,4 @@
-//! The id of a topic, which rdkafka does not show.
+//! The id of a topic, which rdkafka does not expose.
 
 use std::ffi::CString;
 
@@ -9,14 +9,18 @@ use rdkafka::error::KafkaError;
 use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error::Error;
 
-/// The id of a topic, which rdkafka does not show: asked of librdkafka itself.
+/// The id of a topic, by a DescribeTopics request of librdkafka.
+///
+/// # Errors
+///
+/// If the topic does not exist, or the cluster does not answer or refuses.
 #[allow(unsafe_code)]
 pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>, topic: &str) -> Result<String, Error> {
     if broker.is_mock {
         return Ok("mock".to_owned());
     }
-    let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name holds a zero byte"))?;
-    let patience = i32::try_from(REQUEST_TIMEOUT.as_millis()).unwrap_or(i32::MAX);
+    let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name contains a NUL byte"))?;
+    let timeout = i32::try_from(REQUEST_TIMEOUT.as_millis()).unwrap_or(i32::MAX);
     // SAFETY. `client` is borrowed for the whole call, so its handle is alive. `name` outlives `names`, and librdkafka
     // copies it. The queue, the collection, the options and the event are made here, freed here, once each, on the one
     // path through this block, and never shared. `rd_kafka_queue_poll` gives null (handled) or an event that we own.
@@ -30,10 +34,10 @@ pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>,
         let mut names = [name.as_ptr()];
         let topics = c::rd_kafka_TopicCollection_of_topic_names(names.as_mut_ptr(), names.len());
         let options = c::rd_kafka_AdminOptions_new(handle, c::rd_kafka_admin_op_t::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS);
-        c::rd_kafka_AdminOptions_set_request_timeout(options, patience, std::ptr::null_mut(), 0);
+        c::rd_kafka_AdminOptions_set_request_timeout(options, timeout, std::ptr::null_mut(), 0);
         c::rd_kafka_DescribeTopics(handle, topics, options, queue);
-        // Longer than the request's own limit, so that librdkafka's own reason comes first.
-        let event = c::rd_kafka_queue_poll(queue, patience.saturating_add(1000));
+        // Longer than the timeout of the request, so that its own error arrives first.
+        let event = c::rd_kafka_queue_poll(queue, timeout.saturating_add(1000));
         let answer = if event.is_null() {
             Err(c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__TIMED_OUT)
         } else if c::rd_kafka_event_error(event) != c::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR_NO_ERROR {

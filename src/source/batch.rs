@@ -1,4 +1,4 @@
-//! Rows in our own types, whatever they were read from.
+//! Rows in one form, whatever they were read from.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use arrow::array::{Array, BinaryArray, Float64Array, Int64Array};
 
 use crate::clock::Timestamp;
 
-/// The columns that the configuration names; all others are ignored.
+/// The columns named by the configuration; all others are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// Event time; any Arrow timestamp.
@@ -15,11 +15,11 @@ pub struct Columns {
     pub key: Option<String>,
     /// Privacy unit; text or integers.
     pub unit: Option<String>,
-    /// The values, in the order of the domain's axes; any number.
+    /// The values, in the order of the axes of the domain; any number type.
     pub values: Vec<String>,
 }
 
-/// The rows of one message (or of one run of rows of a file), in our own types. `Debug` shows none of them.
+/// The rows of one message, or of one batch of a file. `Debug` shows none of them.
 #[derive(Clone)]
 pub struct Batch {
     /// Kafka partition, or the number of the file.
@@ -28,11 +28,11 @@ pub struct Batch {
     pub offset: i64,
     /// The message timestamp; files have none.
     pub message_time: Option<Timestamp>,
-    /// Event times, microseconds since 1970 UTC; null where missing or not representable.
+    /// Event times in microseconds since 1970-01-01 UTC; null if missing or out of range.
     pub times: Int64Array,
     pub keys: Option<Text>,
     pub units: Option<Text>,
-    /// One array an axis, of the length of `times`; null where missing. NaN and infinities are left as they are.
+    /// One array for each axis, as long as `times`; null if missing. NaN and infinities are kept.
     pub values: Vec<Float64Array>,
 }
 
@@ -42,12 +42,12 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// A column of text (or of integers, written in decimal) as bytes; what is not UTF-8 is kept as it is.
+/// A column of text as bytes, or of integers in decimal; invalid UTF-8 is kept.
 #[derive(Clone, Debug)]
 pub struct Text(pub BinaryArray);
 
 impl Text {
-    /// The bytes of a row; `None` where it is null.
+    /// The bytes of a row; `None` if it is null.
     #[inline]
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))

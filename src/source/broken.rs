@@ -1,6 +1,6 @@
-//! What is wrong with a message, or with a file.
+//! Why a message or file cannot be decoded.
 
-/// Why a message cannot be read as a message.
+/// Why a message or file cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Broken(String);
@@ -16,5 +16,5 @@ pub(crate) fn truncated(what: &str) -> Broken {
 }
 
 pub(crate) fn arrow(error: impl std::fmt::Display) -> Broken {
-    Broken::new(format_args!("the Arrow reader refuses it: {error}"))
+    Broken::new(format_args!("the Arrow reader rejects it: {error}"))
 }

@@ -1,12 +1,12 @@
-//! Bytes to a [`Batch`]: one Arrow IPC stream a message, from outside and so hostile.
+//! Decodes messages, each one Arrow IPC stream, into a [`Batch`]. Messages come from outside and may be hostile.
 //!
-//! A message is a schema, dictionaries where columns use them, any number of record batches, and the end-of-stream mark,
-//! which may be missing. It is read against our schema, not the one that it brings: the needed columns by name and kind of
-//! type, text as bytes, everything nullable, other columns not at all. So what is wrong with one record is settled for
-//! that record (a null, bytes that are not UTF-8), and only what is wrong with the message breaks the message.
+//! A message is a schema, dictionaries if columns use them, any number of record batches, and the end-of-stream marker, which may
+//! be missing. The schema of the message is adapted before it is used: the needed columns by name and kind of type, text as bytes,
+//! everything nullable, other columns not at all. So a null or invalid UTF-8 affects one record only, and a message is rejected
+//! only if it cannot be read as a whole.
 //!
-//! The Arrow reader panics on some corrupt messages, and compressed ones with a false length abort the process. So
-//! framing and extents are checked first, compressed buffers are refused, and panics are contained.
+//! The Arrow reader panics on some corrupt messages, and aborts the process on compressed buffers with a false length. So framing
+//! and buffer extents are checked first, compressed buffers are rejected, and panics are caught.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -25,7 +25,11 @@ use crate::source::batch::{Batch, Columns};
 use crate::source::broken::{Broken, arrow, truncated};
 use crate::source::rows::{Place, as_bytes, batch, join, needed};
 
-/// Reads one message. Never panics, and uses memory in proportion to the message (dictionaries: up to 64 MiB a column).
+/// Decodes one message. Never panics; uses memory in proportion to the message, plus up to 64 MiB for each dictionary column.
+///
+/// # Errors
+///
+/// If the message is not one complete Arrow stream with the needed columns.
 pub fn decode(
     payload: &[u8],
     columns: &Columns,
@@ -34,7 +38,7 @@ pub fn decode(
     message_time: Option<Timestamp>,
 ) -> Result<Batch, Broken> {
     let place = Place { partition, offset, message_time };
-    contained(|| {
+    catch_panic(|| {
         let mut decoder = Decoder::default();
         let mut batches = Vec::with_capacity(1);
         let mut rest = Buffer::from(payload);
@@ -64,12 +68,12 @@ pub fn decode(
     })
 }
 
-/// The eight bytes before every message of a stream: the continuation mark and the length of the metadata, or `None` at
-/// the end of the stream.
+/// Parses the eight bytes before every message of a stream: the continuation marker, then the length of the metadata, or `None`
+/// for the end of the stream.
 pub(crate) fn metadata_length(head: [u8; 8]) -> Result<Option<usize>, Broken> {
     let [m0, m1, m2, m3, l0, l1, l2, l3] = head;
     if [m0, m1, m2, m3] != [0xff; 4] {
-        return Err(Broken::new("it is not an Arrow IPC stream (no continuation mark)"));
+        return Err(Broken::new("it is not an Arrow IPC stream (no continuation marker)"));
     }
     match i32::from_le_bytes([l0, l1, l2, l3]) {
         0 => Ok(None),
@@ -84,21 +88,21 @@ fn take(buffer: &Buffer, start: usize, length: usize) -> Option<Buffer> {
     (start.checked_add(length)? <= buffer.len()).then(|| buffer.slice_with_length(start, length))
 }
 
-/// Runs `work` and takes a panic for a broken message; the panic is not printed.
-pub(crate) fn contained<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Broken> {
-    thread_local!(static CONTAINED: Cell<bool> = const { Cell::new(false) });
-    static QUIET: Once = Once::new();
-    QUIET.call_once(|| {
-        let loud = panic::take_hook();
+/// Runs `work` and returns a panic as an error, without printing it.
+pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result<T, Broken> {
+    thread_local!(static CATCHING: Cell<bool> = const { Cell::new(false) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let default = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if !CONTAINED.get() {
-                loud(info);
+            if !CATCHING.get() {
+                default(info);
             }
         }));
     });
-    CONTAINED.set(true);
+    CATCHING.set(true);
     let result = panic::catch_unwind(AssertUnwindSafe(work));
-    CONTAINED.set(false);
+    CATCHING.set(false);
     result.unwrap_or_else(|_| Err(Broken::new("the Arrow reader cannot read it")))
 }
 
@@ -119,14 +123,14 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The state of a stream: what its schema said, and its dictionaries so far.
+/// The state of a stream: its schema, and its dictionaries so far.
 #[derive(Default)]
 pub(crate) struct Decoder {
     shape: Option<Shape>,
     dictionaries: HashMap<i64, ArrayRef>,
 }
 
-/// A schema as we read it: text as bytes, everything nullable.
+/// The adapted schema: text as bytes, everything nullable.
 pub(crate) struct Shape {
     all: SchemaRef,
     pub needed: SchemaRef,
@@ -139,7 +143,7 @@ impl Decoder {
         self.shape.as_ref().ok_or_else(|| Broken::new("it has no Arrow schema"))
     }
 
-    /// Takes in one message; a record batch is given back, of the needed columns only.
+    /// Reads one message of the stream; returns the needed columns of a record batch.
     pub fn read(
         &mut self,
         message: &Message<'_>,
@@ -166,7 +170,7 @@ impl Decoder {
                     .map(Some)
                     .map_err(arrow)
             }
-            other => Err(Broken::new(format_args!("it holds an Arrow message of an unknown kind ({})", other.0))),
+            other => Err(Broken::new(format_args!("it contains an Arrow message of an unknown kind ({})", other.0))),
         }
     }
 
@@ -178,7 +182,7 @@ impl Decoder {
         if header.endianness() != ipc::Endianness::Little {
             return Err(Broken::new("it is big-endian"));
         }
-        // Tables may be shared: a small schema could otherwise unfold into gigabytes.
+        // Flatbuffer tables can be shared, so a small schema could expand into gigabytes.
         let mut allowance = 16 * message.bytes;
         for field in header.fields().into_iter().flatten() {
             check_size(&field, &mut allowance)?;
@@ -201,9 +205,9 @@ impl Decoder {
         if !needed.fields().iter().any(|field| field.dict_id() == Some(header.id())) {
             return Ok(());
         }
-        // Every delta copies what came before it.
+        // Every delta copies the dictionary so far.
         if header.isDelta() {
-            return Err(Broken::new("it adds to a dictionary; send each dictionary in one piece"));
+            return Err(Broken::new("it has a delta dictionary; send each dictionary in one piece"));
         }
         check_extents(&header.data().ok_or_else(|| arrow("a dictionary without data"))?, body)?;
         read_dictionary(body, header, &needed, &mut self.dictionaries, &version).map_err(arrow)
@@ -221,16 +225,17 @@ impl Shape {
     }
 }
 
-/// Counts what a field unfolds into against what is left of the allowance.
+/// Subtracts the expanded size of a field from the allowance.
 fn check_size(field: &ipc::Field<'_>, allowance: &mut usize) -> Result<(), Broken> {
     let metadata = field.custom_metadata().into_iter().flatten();
     let metadata: usize = metadata.map(|m| m.key().map_or(0, str::len) + m.value().map_or(0, str::len)).sum();
     let size = 8 + field.name().map_or(0, str::len) + metadata;
-    *allowance = allowance.checked_sub(size).ok_or_else(|| Broken::new("its Arrow schema unfolds without end"))?;
+    *allowance =
+        allowance.checked_sub(size).ok_or_else(|| Broken::new("its Arrow schema is too large when expanded"))?;
     field.children().into_iter().flatten().try_for_each(|child| check_size(&child, allowance))
 }
 
-/// Refuses compressed buffers, and buffers outside the body.
+/// Rejects compressed buffers, and buffers outside the body.
 fn check_extents(batch: &ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), Broken> {
     if batch.compression().is_some() {
         return Err(Broken::new(

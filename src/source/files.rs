@@ -1,4 +1,4 @@
-//! Records from a folder of Parquet or Arrow files.
+//! Records from a file, or a folder of Parquet and Arrow files.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -23,30 +23,34 @@ use crate::source::decode::{self, Decoder, Message};
 use crate::source::rows::{self, Place};
 use crate::source::{Batch, Columns, Error, Event, Positions, Source};
 
-/// Endings of the files that are read in a folder.
-const ENDINGS: [&str; 4] = ["parquet", "arrow", "feather", "arrows"];
+/// The extensions of the files that are read.
+const EXTENSIONS: [&str; 4] = ["parquet", "arrow", "feather", "arrows"];
 
-/// Where the files are: one file, or a folder of them.
+/// A file, or a folder of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     pub path: PathBuf,
 }
 
-/// Files that are read one after the other, in the order of their names. Parquet, Arrow IPC files (`.arrow`, `.feather`)
+/// Files that are read one after another, in the order of their names: Parquet, Arrow IPC files (`.arrow`, `.feather`)
 /// and Arrow IPC streams (`.arrows`).
 pub struct Files {
     columns: Columns,
     files: Vec<PathBuf>,
-    /// The file that is being read, or the number of files at the end.
+    /// The index of the file that is being read; the number of files at the end.
     at: usize,
     open: Option<Table>,
-    /// How many batches have been read of it.
+    /// How many of its batches have been read.
     batches: i64,
 }
 
 impl Files {
-    /// Finds the files, and looks at what says which columns they have: a wrong name is told before a ledger is made. What
-    /// Arrow files hold is looked at when they are read.
+    /// Lists the files. The columns of Parquet files are checked now, so that a wrong name is reported before a ledger is
+    /// created; those of Arrow files are checked when they are read.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file, the folder contains none, or a file cannot be read or lacks a needed column.
     pub fn open(params: &Params, columns: Columns) -> Result<Self, Error> {
         let path = &params.path;
         let failed = |error: std::io::Error| fault(path, &error);
@@ -54,11 +58,11 @@ impl Files {
         if path.metadata().map_err(failed)?.is_dir() {
             let entries = path.read_dir().map_err(failed)?.map(|entry| entry.map(|e| e.path()));
             files = entries.collect::<Result<_, _>>().map_err(failed)?;
-            files.retain(|file| file.extension().is_some_and(|e| ENDINGS.iter().any(|ending| e == *ending)));
+            files.retain(|file| file.extension().is_some_and(|e| EXTENSIONS.iter().any(|extension| e == *extension)));
             files.sort();
         }
         if files.is_empty() {
-            return Err(fault(path, &"the folder holds no .parquet, .arrow, .feather or .arrows file"));
+            return Err(fault(path, &"the folder contains no .parquet, .arrow, .feather or .arrows file"));
         }
         for file in &files {
             Table::open(file, &columns)?;
@@ -90,12 +94,12 @@ impl Source for Files {
         Ok(())
     }
 
-    fn next(&mut self, _until: Option<&Positions>, _patience: Duration) -> Result<Event, Error> {
+    fn next(&mut self, _until: Option<&Positions>, _timeout: Duration) -> Result<Event, Error> {
         Ok(self.read()?.map_or(Event::Idle, Event::Batch))
     }
 
-    /// The end of all files, for every cutoff: nothing in a file says when it came.
-    fn ends(&mut self, _cut: Timestamp) -> Result<Option<Positions>, Error> {
+    /// The end of all files for every cutoff: files have no message timestamps.
+    fn ends(&mut self, _cutoff: Timestamp) -> Result<Option<Positions>, Error> {
         Ok(Some(Positions([(0, i64::MAX)].into())))
     }
 
@@ -124,11 +128,11 @@ impl Table {
         let file = File::open(path).map_err(failed)?;
         if path.extension().is_some_and(|e| e == "parquet") {
             let open = || parquet(file, columns);
-            return decode::contained(open).map(Table::Parquet).map_err(|broken| fault(path, &broken));
+            return decode::catch_panic(open).map(Table::Parquet).map_err(|broken| fault(path, &broken));
         }
         let size = file.metadata().map_err(failed)?.len();
         let mut input = BufReader::new(file).take(size);
-        // An IPC file is a stream between a head, filled up with zeros, and a foot.
+        // An IPC file is a stream between a zero-padded header and a footer.
         let start = input.fill_buf().map_err(failed)?;
         let is_file = start.starts_with(b"ARROW1");
         if is_file {
@@ -139,7 +143,7 @@ impl Table {
     }
 
     fn next(&mut self, columns: &Columns, place: Place) -> Result<Option<Batch>, Broken> {
-        decode::contained(|| {
+        decode::catch_panic(|| {
             let records = match self {
                 Table::Parquet(reader) => reader.next().transpose().map_err(Broken::new)?,
                 Table::Arrow(stream) => stream.next(columns)?,
@@ -149,7 +153,7 @@ impl Table {
     }
 }
 
-/// Reads the needed columns, text as bytes.
+/// A reader of the needed columns, text as bytes.
 fn parquet(file: File, columns: &Columns) -> Result<ParquetRecordBatchReader, Broken> {
     let failed = |error: ParquetError| Broken::new(error);
     let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
@@ -164,7 +168,7 @@ fn parquet(file: File, columns: &Columns) -> Result<ParquetRecordBatchReader, Br
     reader.with_projection(mask).with_batch_size(8192).build().map_err(failed)
 }
 
-/// The schema with columns of text as columns of bytes, which are not checked for being UTF-8.
+/// The schema with text columns as byte columns, which are not checked for valid UTF-8.
 fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
     let plain = |field: &TypePtr| {
         let info = field.get_basic_info();
@@ -184,10 +188,10 @@ fn without_text(root: &Type) -> Result<TypePtr, ParquetError> {
 
 /// An Arrow IPC stream in a file, message by message.
 struct Stream {
-    /// Limited to the size of the file, so that what is left is known.
+    /// Limited to the size of the file, so that the rest of it is known.
     input: std::io::Take<BufReader<File>>,
     decoder: Decoder,
-    /// In an IPC file the end-of-stream mark is not optional.
+    /// In an IPC file the end-of-stream marker is mandatory.
     is_file: bool,
 }
 
@@ -199,7 +203,7 @@ impl Stream {
                 return Ok(None);
             }
             let mut head = [0; 8];
-            self.input.read_exact(&mut head).map_err(|e| short(&e))?;
+            self.input.read_exact(&mut head).map_err(|e| read_failed(&e))?;
             let Some(length) = decode::metadata_length(head)? else {
                 self.decoder.shape()?;
                 return Ok(None);
@@ -218,12 +222,12 @@ impl Stream {
             return Err(truncated("an Arrow message"));
         }
         let mut bytes = vec![0; length];
-        self.input.read_exact(&mut bytes).map_err(|e| short(&e))?;
+        self.input.read_exact(&mut bytes).map_err(|e| read_failed(&e))?;
         Ok(bytes)
     }
 }
 
-fn short(error: &std::io::Error) -> Broken {
+fn read_failed(error: &std::io::Error) -> Broken {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof => truncated("an Arrow message"),
         _ => Broken::new(error),

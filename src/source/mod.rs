@@ -24,51 +24,67 @@ pub use self::error::Error;
 #[cfg(feature = "worker")]
 use crate::clock::Timestamp;
 
-/// One offset a partition: the next offset to read, or the one before which a window's records lie.
+/// One offset for each partition: the next offset to read, or the end offset of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Positions(pub BTreeMap<i32, i64>);
 
-/// What a source has to say.
+/// What a source returns.
 #[cfg(feature = "worker")]
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "nearly every event is a batch, and there is one at a time")]
 pub enum Event {
     Batch(Batch),
-    /// Nothing came within the given patience.
+    /// Nothing arrived within the timeout.
     Idle,
-    /// A broken message was passed over, as the configuration wants.
+    /// A broken message was skipped, as configured.
     Skipped {
         why: String,
     },
-    /// What was read so far may have holes or doubles: drop all state and [`Source::rewind`].
+    /// What was read so far may have gaps or duplicates: drop all state and [`Source::rewind`].
     Reset {
         why: String,
     },
-    /// A partition is not read past a broken message until the configuration says to skip it; the others are. Said again
-    /// whenever there is nothing else to say.
+    /// A partition has stopped at a broken message until the configuration skips it; the other partitions are read on. Repeated
+    /// whenever there is nothing else to return.
     Stuck {
         why: String,
     },
 }
 
-/// A place that records are read from.
+/// An input that records are read from.
 #[cfg(feature = "worker")]
 pub trait Source {
     /// Goes back to before every record whose message timestamp is at least `since` (files: to the start).
     ///
-    /// `recorded` are the end offsets of the newest window in the ledger: an input that ends before them is another one.
+    /// `recorded` are the end offsets of the newest window in the ledger. An input that ends before them is not the same input.
+    ///
+    /// # Errors
+    ///
+    /// If the input cannot be read, is not the one that was read before, or has lost records that may be needed.
     fn rewind(&mut self, since: Timestamp, recorded: &Positions) -> Result<(), Error>;
 
-    /// The next event. Partitions that have reached `until` are not read further.
-    fn next(&mut self, until: Option<&Positions>, patience: Duration) -> Result<Event, Error>;
+    /// The next event. Partitions that have reached `until` are paused.
+    ///
+    /// # Errors
+    ///
+    /// If the input cannot be read on.
+    fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error>;
 
-    /// Where records with a message timestamp before `cutoff` end, once that is known. The first call makes it be taken, some
-    /// time after the cutoff, so ask for the next cutoff early.
+    /// The end offsets of the records with a message timestamp before `cutoff`, once they are known. The first call requests
+    /// them; they are taken some time after the cutoff, so ask for the next cutoff early.
+    ///
+    /// # Errors
+    ///
+    /// If the input cannot be asked.
     fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error>;
 
-    /// Whether everything before `ends` has been handed out.
+    /// Whether everything before `ends` has been returned.
+    ///
+    /// # Errors
+    ///
+    /// If the position of the consumer cannot be read.
     fn reached(&self, ends: &Positions) -> Result<bool, Error>;
 
-    /// Whether the input answered when it was last asked.
+    /// Whether the input answered the latest request.
     fn is_connected(&self) -> bool;
 }

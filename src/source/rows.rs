@@ -1,4 +1,4 @@
-//! The needed columns of a table, in our own types.
+//! The needed columns of a table as a [`Batch`].
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,10 @@ use crate::clock::Timestamp;
 use crate::source::batch::{Batch, Columns, Text};
 use crate::source::broken::{Broken, arrow};
 
-/// How many bytes a dictionary-encoded column may become when it is written out: a few bytes of keys could ask for
-/// gigabytes.
-const EXPANDED: usize = 64 << 20;
+/// Limit of a dictionary or view column after expansion: a few bytes of keys could expand into gigabytes.
+const MAX_EXPANDED: usize = 64 << 20;
 
-/// Where a batch came from.
+/// Where a batch comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub partition: i32,
@@ -27,7 +26,7 @@ pub(crate) struct Place {
     pub message_time: Option<Timestamp>,
 }
 
-/// What a column is for, and so which types it may have.
+/// The role of a column, which decides the types it may have.
 #[derive(Clone, Copy)]
 enum Role {
     Time,
@@ -37,7 +36,7 @@ enum Role {
 }
 
 impl Role {
-    fn takes(self, kind: &DataType) -> bool {
+    fn accepts(self, kind: &DataType) -> bool {
         match self {
             Role::Time => matches!(kind, DataType::Timestamp(_, _)),
             Role::Key | Role::Unit => match kind {
@@ -48,7 +47,7 @@ impl Role {
         }
     }
 
-    fn wanted(self) -> &'static str {
+    fn requirement(self) -> &'static str {
         match self {
             Role::Time => "the event time must be a timestamp",
             Role::Key => "a key must be text, bytes or integers",
@@ -71,7 +70,7 @@ fn is_bytes(kind: &DataType) -> bool {
     )
 }
 
-/// Where the columns that are named are in a schema, ascending; each must be there once and have a fitting type.
+/// The indices of the needed columns in a schema, ascending; each must occur exactly once, with a suitable type.
 pub(crate) fn needed(schema: &Schema, columns: &Columns) -> Result<Vec<usize>, Broken> {
     let mut indices = BTreeSet::new();
     let values = columns.values.iter().map(|name| (name, Role::Value));
@@ -86,15 +85,19 @@ pub(crate) fn needed(schema: &Schema, columns: &Columns) -> Result<Vec<usize>, B
         if found.next().is_some() {
             return Err(Broken::new(format_args!("it has two columns '{name}'")));
         }
-        if !role.takes(field.data_type()) {
-            return Err(Broken::new(format_args!("column '{name}' is {}, but {}", field.data_type(), role.wanted())));
+        if !role.accepts(field.data_type()) {
+            return Err(Broken::new(format_args!(
+                "column '{name}' is {}, but {}",
+                field.data_type(),
+                role.requirement()
+            )));
         }
         indices.insert(index);
     }
     Ok(indices.into_iter().collect())
 }
 
-/// The type with text as bytes, so that one row that is not UTF-8 does not break the others.
+/// The type with text as bytes, so that one row of invalid UTF-8 does not break the others.
 pub(crate) fn as_bytes(kind: &DataType) -> DataType {
     match kind {
         DataType::Utf8 => DataType::Binary,
@@ -105,7 +108,7 @@ pub(crate) fn as_bytes(kind: &DataType) -> DataType {
     }
 }
 
-/// The needed columns in our own types.
+/// The needed columns as a batch.
 pub(crate) fn batch(records: &RecordBatch, columns: &Columns, place: Place) -> Result<Batch, Broken> {
     let column = |name: &String| {
         records.column_by_name(name).ok_or_else(|| Broken::new(format_args!("it has no column '{name}'")))
@@ -122,7 +125,7 @@ pub(crate) fn batch(records: &RecordBatch, columns: &Columns, place: Place) -> R
     })
 }
 
-/// The batches of one message, one after the other, as one.
+/// Concatenates the batches of one message.
 pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
     fn all<'a, A: Array + 'a>(parts: impl Iterator<Item = &'a A>) -> Result<ArrayRef, Broken> {
         let parts: Vec<&dyn Array> = parts.map(|part| part as &dyn Array).collect();
@@ -150,7 +153,7 @@ pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
     })
 }
 
-/// Microseconds, rounded down; null where they overflow.
+/// Microseconds, rounded down; null on overflow.
 pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
     match column.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
@@ -165,7 +168,7 @@ pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             Ok(column.as_primitive::<TimestampNanosecondType>().unary(|t| t.div_euclid(1_000)))
         }
-        other => Err(Broken::new(format_args!("a column is {other}, but {}", Role::Time.wanted()))),
+        other => Err(Broken::new(format_args!("a column is {other}, but {}", Role::Time.requirement()))),
     }
 }
 
@@ -188,13 +191,13 @@ fn text(column: &ArrayRef) -> Result<Text, Broken> {
         DataType::Dictionary(_, _) => expand(column)?,
         _ => downcast_integer_array! {
             column => column.iter().map(|n| n.map(|n| n.to_string().into_bytes())).collect(),
-            other => return Err(Broken::new(format_args!("a column is {other}, but {}", Role::Key.wanted()))),
+            other => return Err(Broken::new(format_args!("a column is {other}, but {}", Role::Key.requirement()))),
         },
     };
     Ok(Text(bytes))
 }
 
-/// Writes a dictionary-encoded column out.
+/// Expands a dictionary column.
 fn expand(column: &dyn Array) -> Result<BinaryArray, Broken> {
     let dictionary = column.as_any_dictionary();
     let Text(values) = text(dictionary.values())?;
@@ -210,8 +213,10 @@ fn expand(column: &dyn Array) -> Result<BinaryArray, Broken> {
 }
 
 fn check_expanded(size: usize) -> Result<(), Broken> {
-    match size > EXPANDED {
-        true => Err(Broken::new(format_args!("a column that shares its texts has {size} bytes when written out"))),
+    match size > MAX_EXPANDED {
+        true => Err(Broken::new(format_args!(
+            "a dictionary or view column has {size} bytes when expanded, more than {MAX_EXPANDED}"
+        ))),
         false => Ok(()),
     }
 }

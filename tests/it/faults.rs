@@ -87,7 +87,7 @@ fn an_input_that_is_missing_or_another_one_stops_the_worker() {
     let mut worker = Running::start(&scene);
     worker.wait_ready(&scene, true);
     recreate(&scene);
-    worker.refuses(&scene, &["is not the one that was read before", &scene.input]);
+    worker.refuses(&scene, &["was deleted and created again since it was last read", &scene.input]);
     Running::start(&scene).refuses(&scene, &["deleted and created anew", "ledger init"]);
     administer(&scene, async |admin, options| admin.delete_topics(&[&scene.input], options).await);
     scene.wait_for("the topic's end", || topic::describe(&kafka::at(&servers), &scene.input).is_err().then_some(()));
@@ -116,7 +116,7 @@ fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
             return false;
         }
         assert!(worker.end(&scene).success(), "{}", scene.read_log());
-        assert!(scene.read_log().contains("the topic had 2 partitions and has 3"), "{}", scene.read_log());
+        assert!(scene.read_log().contains("the topic had 2 partitions and now has 3"), "{}", scene.read_log());
         assert_counted(&scene, 6000.0);
         scene.assert_whole();
         true

@@ -128,7 +128,7 @@ fn a_row_that_is_not_utf8_does_not_take_its_file_along() {
 fn what_cannot_be_read_is_named() {
     let folder = TempDir::new().unwrap();
     let error = |path: &Path| Files::open(&Params { path: path.to_owned() }, columns()).err().unwrap().to_string();
-    assert!(error(folder.path()).ends_with("the folder holds no .parquet, .arrow, .feather or .arrows file"));
+    assert!(error(folder.path()).ends_with("the folder contains no .parquet, .arrow, .feather or .arrows file"));
     let missing = folder.path().join("missing");
     assert!(error(&missing).starts_with(&format!("file {}: No such file", missing.display())));
 

@@ -69,7 +69,7 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     assert!(times.is_sorted());
 
     let error = produce(&servers, &name, &["--create", "3"]).unwrap_err();
-    assert!(matches!(&error, Failure::Configuration(why) if why.contains("exists already")), "{error}");
+    assert!(matches!(&error, Failure::Configuration(why) if why.contains("already exists")), "{error}");
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn plain_passwords_and_other_mechanisms_are_taken_where_the_broker_takes_them() 
     };
     assert!(ask("PLAIN").contains("no synopsis in"), "{}", ask("PLAIN"));
     let refused = ask("SCRAM-SHA-256");
-    assert!(refused.contains("does not take SCRAM-SHA-256") && refused.contains("SCRAM-SHA-512"), "{refused}");
+    assert!(refused.contains("does not support SCRAM-SHA-256") && refused.contains("SCRAM-SHA-512"), "{refused}");
 }
 
 #[test]
@@ -177,9 +177,9 @@ fn what_is_wrong_is_told_in_words_by_every_command() {
         (
             "password",
             Way { sasl: with(&right, "bernstream", &wrong_password), ..right },
-            &["refuses user 'bernstream'", "wrong"],
+            &["rejects user 'bernstream'", "wrong"],
         ),
-        ("user", Way { sasl: with(&right, "nobody", &secure.password_file), ..right }, &["refuses user 'nobody'"]),
+        ("user", Way { sasl: with(&right, "nobody", &secure.password_file), ..right }, &["rejects user 'nobody'"]),
         ("authority", Way { ca: Some(&stranger), ..right }, &["certificate is not accepted", "stranger.pem"]),
         ("host", Way { brokers: &by_name, ..right }, &["certificate is not accepted", "name the host"]),
         ("no ca", Way { ca: Some(&missing), ..right }, &["the certificate authorities in", "missing", "No such file"]),
@@ -190,11 +190,11 @@ fn what_is_wrong_is_told_in_words_by_every_command() {
     for (case, way, words) in lasting {
         refused(&secure, case, &way, words, Some(78));
     }
-    // A broker that is going down hangs up in the same way: these are waited for.
+    // A broker that shuts down closes connections in the same way, so these are retried.
     let passing: [(&str, Way<'_>, &[&str]); 3] = [
-        ("plain text", Way { ca: None, sasl: None, ..right }, &["hangs up on plain text", "set `tls`"]),
-        ("no password", Way { sasl: None, ..right }, &["hangs up", "set `sasl`"]),
-        ("tls to plain text", Way { brokers: &secure.plain, ..right }, &["does not answer as a port for TLS does"]),
+        ("plain text", Way { ca: None, sasl: None, ..right }, &["closed a plaintext connection", "set `tls`"]),
+        ("no password", Way { sasl: None, ..right }, &["closed the connection at the first request", "set `sasl`"]),
+        ("tls to plain text", Way { brokers: &secure.plain, ..right }, &["the port does not speak TLS"]),
     ];
     for (case, way, words) in passing {
         refused(&secure, case, &way, words, None);

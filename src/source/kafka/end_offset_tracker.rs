@@ -1,4 +1,4 @@
-//! How far a topic reached at each cutoff: taken on time, whatever the reading does.
+//! The end offsets of a topic at each cutoff, taken on time by a thread of its own, however long decoding takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,36 +10,40 @@ use crate::kafka;
 use crate::kafka::topic::Topic;
 use crate::source::{Error, Positions};
 
-/// How often the topic's id and partitions are looked at between cutoffs.
-const ROUND: Duration = Duration::from_secs(5);
-/// How long after a failure the next look is.
-const RETRY: Duration = Duration::from_secs(1);
-/// An end that is taken later than this after its time is looked up by time, if the broker stamps the messages.
+/// How often the id and the partitions of the topic are checked between cutoffs.
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
+/// The pause after a failure.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// End offsets taken later than this are looked up by time, if the broker sets the timestamps.
 const LATE: Duration = Duration::from_secs(1);
-/// How many ends are kept for being asked again.
-const KEPT: usize = 1024;
+/// How many cutoffs are remembered.
+const MAX_KNOWN: usize = 1024;
 
-/// What the watching thread and the reading thread tell each other.
+/// Shared by the tracker thread and the reading thread.
 #[derive(Default)]
 struct State {
-    /// Cuts whose ends are to be taken.
+    /// Cutoffs whose end offsets are not known yet.
     pending: BTreeSet<Timestamp>,
     known: BTreeMap<Timestamp, Positions>,
     /// The partitions that are being read.
     reading: Option<Vec<i32>>,
-    /// Why what is being read is not the whole topic any more.
+    /// Why the partitions that are read are no longer all partitions of the topic.
     changed: Option<String>,
-    /// Why reading cannot go on.
+    /// Why reading must stop.
     fault: Option<Error>,
     connected: bool,
     stop: bool,
 }
 
-/// The reading thread's side.
+/// The side of the reading thread.
 pub(super) struct EndOffsetTracker(Arc<(Mutex<State>, Condvar)>);
 
 impl EndOffsetTracker {
-    /// Starts watching `topic`. Ends are taken `slack` after their cutoff, as told by `clock`.
+    /// Starts the thread. End offsets are taken `slack` after their cutoff by `clock`.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
     pub fn start(
         inspector: TopicInspector,
         topic: &Topic,
@@ -51,7 +55,7 @@ impl EndOffsetTracker {
         let shared = Arc::new((Mutex::new(State { connected: true, ..State::default() }), Condvar::new()));
         let thread = TrackerThread { shared: shared.clone(), inspector, id, slack, stamped_by_broker, clock };
         std::thread::Builder::new()
-            .name("topic watch".to_owned())
+            .name("end offsets".to_owned())
             .spawn(move || thread.run())
             .map_err(|e| kafka::Error::Unavailable { servers, why: e.to_string() })?;
         Ok(EndOffsetTracker(shared))
@@ -61,14 +65,14 @@ impl EndOffsetTracker {
         lock(&self.0)
     }
 
-    /// Says which partitions are read from now on.
-    pub fn reads(&self, partitions: Vec<i32>) {
+    /// Sets the partitions that are read from now on.
+    pub fn set_partitions(&self, partitions: Vec<i32>) {
         let mut state = self.state();
         state.reading = Some(partitions);
         state.changed = None;
     }
 
-    /// Where the partitions end at `cutoff`, once that is known; the first call makes it be taken.
+    /// The end offsets at `cutoff`, once they are known; the first call requests them.
     pub fn ends(&self, cutoff: Timestamp) -> Option<Positions> {
         let mut state = self.state();
         let known = state.known.get(&cutoff).cloned();
@@ -78,12 +82,16 @@ impl EndOffsetTracker {
         known
     }
 
-    pub fn connected(&self) -> bool {
+    pub fn is_connected(&self) -> bool {
         self.state().connected
     }
 
-    /// Why reading must start again, or cannot go on.
-    pub fn alarm(&self) -> Result<Option<String>, Error> {
+    /// Why reading must start again, if it must.
+    ///
+    /// # Errors
+    ///
+    /// If the topic was created again.
+    pub fn changed(&self) -> Result<Option<String>, Error> {
         let mut state = self.state();
         match state.fault.take() {
             Some(fault) => Err(fault),
@@ -93,7 +101,7 @@ impl EndOffsetTracker {
 }
 
 impl Drop for EndOffsetTracker {
-    // The thread may be in the middle of a question, so nobody waits for it.
+    // The thread may be waiting for an answer, so it is not joined.
     fn drop(&mut self) {
         self.state().stop = true;
         self.0.1.notify_one();
@@ -104,13 +112,13 @@ fn lock(shared: &(Mutex<State>, Condvar)) -> MutexGuard<'_, State> {
     shared.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one look at the topic shows.
-struct Found {
+/// The result of one check.
+struct Checked {
     partitions: Vec<i32>,
     ends: Vec<(Timestamp, Positions)>,
 }
 
-/// The watching thread's side.
+/// The side of the tracker thread.
 struct TrackerThread {
     shared: Arc<(Mutex<State>, Condvar)>,
     inspector: TopicInspector,
@@ -122,12 +130,12 @@ struct TrackerThread {
 
 impl TrackerThread {
     fn run(self) {
-        let mut pause = ROUND;
+        let mut pause = CHECK_INTERVAL;
         while let Some(due) = self.wait(pause) {
-            match self.look(&due) {
-                Ok(found) => {
-                    self.note(found);
-                    pause = ROUND;
+            match self.check(&due) {
+                Ok(checked) => {
+                    self.record(checked);
+                    pause = CHECK_INTERVAL;
                 }
                 Err(error) => {
                     let mut state = lock(&self.shared);
@@ -135,13 +143,13 @@ impl TrackerThread {
                     if matches!(error, Error::Recreated { .. }) {
                         state.fault = Some(error);
                     }
-                    pause = RETRY;
+                    pause = RETRY_PAUSE;
                 }
             }
         }
     }
 
-    /// Waits for `pause`, or until a cutoff is due; gives the cutoffs that are, `None` at the end.
+    /// Waits for `pause`, or until a cutoff is due. Returns the due cutoffs, or `None` when the thread must end.
     fn wait(&self, pause: Duration) -> Option<Vec<Timestamp>> {
         let started = Instant::now();
         let mut state = lock(&self.shared);
@@ -150,10 +158,10 @@ impl TrackerThread {
                 return None;
             }
             let now = (self.clock)();
-            // By a clock that does not jump: one that was ahead for a moment must not make it wait for that time to come.
+            // Measured by a monotonic clock: a wall clock that was briefly ahead must not prolong the pause.
             let mut rest = pause.saturating_sub(started.elapsed());
-            // After a failure nothing is due before the pause is over.
-            if pause == ROUND {
+            // After a failure the pause is kept even if a cutoff is due.
+            if pause == CHECK_INTERVAL {
                 rest = state.pending.first().map_or(rest, |cutoff| cutoff.plus(self.slack).since(now).min(rest));
             }
             if rest.is_zero() {
@@ -164,17 +172,17 @@ impl TrackerThread {
         }
     }
 
-    fn look(&self, due: &[Timestamp]) -> Result<Found, Error> {
+    fn check(&self, due: &[Timestamp]) -> Result<Checked, Error> {
         let partitions = self.inspector.partitions(&self.id)?;
         let ends =
             due.iter().map(|cutoff| Ok((*cutoff, self.ends(*cutoff, &partitions)?))).collect::<Result<_, Error>>()?;
-        Ok(Found { partitions, ends })
+        Ok(Checked { partitions, ends })
     }
 
     fn ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
         let time = cutoff.plus(self.slack);
         let mut found = BTreeMap::new();
-        // The worker was away. The high watermark would do too, but every window would stay open until it is reached.
+        // The worker was stopped. High watermarks would also be correct, but every window would stay open until they are reached.
         if self.stamped_by_broker && (self.clock)().since(time) > LATE {
             found = self.inspector.first_since(time, partitions)?;
         }
@@ -185,19 +193,19 @@ impl TrackerThread {
         Ok(Positions(partitions.iter().map(end).collect::<Result<_, Error>>()?))
     }
 
-    fn note(&self, found: Found) {
+    fn record(&self, checked: Checked) {
         let mut state = lock(&self.shared);
         state.connected = true;
-        for (cutoff, positions) in found.ends {
+        for (cutoff, positions) in checked.ends {
             state.pending.remove(&cutoff);
             state.known.insert(cutoff, positions);
         }
-        while state.known.len() > KEPT {
+        while state.known.len() > MAX_KNOWN {
             state.known.pop_first();
         }
-        if let Some(reading) = state.reading.as_ref().filter(|reading| **reading != found.partitions) {
-            let (had, has) = (reading.len(), found.partitions.len());
-            state.changed = Some(format!("the topic had {had} partitions and has {has}"));
+        if let Some(reading) = state.reading.as_ref().filter(|reading| **reading != checked.partitions) {
+            let (had, has) = (reading.len(), checked.partitions.len());
+            state.changed = Some(format!("the topic had {had} partitions and now has {has}"));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Records from the partitions of a Kafka topic.
 //!
-//! Partitions are assigned by hand and nothing is committed to the broker: where to read from follows from the ledger.
-//! Offsets only say how far to read; which window a record belongs to depends on the record alone.
+//! Partitions are assigned manually and no offset is committed: where to start follows from the ledger. Offsets only decide how
+//! far to read; which window a record belongs to depends on the record alone.
 
 mod end_offset_tracker;
 mod params;
@@ -19,7 +19,7 @@ use crate::clock::Timestamp;
 use crate::kafka::topic::{self, Topic};
 use crate::source::{Columns, Error, Event, Positions, Source};
 
-/// A topic that is read from.
+/// A topic as a source.
 pub struct Kafka {
     params: Params,
     columns: Columns,
@@ -32,7 +32,11 @@ pub struct Kafka {
 }
 
 impl Kafka {
-    /// Connects, and refuses a topic whose records could be bent or vanish. PartitionConsumer starts with [`Source::rewind`].
+    /// Connects and checks the topic. Reading starts with [`Source::rewind`].
+    ///
+    /// # Errors
+    ///
+    /// If the topic does not exist, is compacted, has untrusted timestamps, or the cluster does not answer or refuses.
     pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
         let topic = topic::describe(&params.broker, &params.topic)?;
         let setting = |name| topic.settings.get(name).map_or("", String::as_str);
@@ -49,12 +53,12 @@ impl Kafka {
         Ok(Kafka { params, columns, topic, stamped_by_broker, clock, inspector, tracker, consumer: None })
     }
 
-    /// The topic as it was when it was opened.
+    /// The topic as it was when opened.
     pub fn topic(&self) -> &Topic {
         &self.topic
     }
 
-    /// Where to start in a partition that keeps `low..high`, given the first message with a timestamp of at least `since`.
+    /// The start offset in a partition with messages `low..high`, given the first message with a timestamp of at least `since`.
     fn start(
         &self,
         partition: i32,
@@ -62,21 +66,21 @@ impl Kafka {
         since: Timestamp,
         first: Option<i64>,
     ) -> Result<i64, Error> {
-        // Stamped by the broker, nothing that is there or was deleted can be from later than its clock.
+        // With broker timestamps, no message that exists or existed can be later than the clock of the broker.
         let is_ahead = self.stamped_by_broker && since > (self.clock)().plus(self.params.clock_slack);
-        // A message that is too old to matter is still kept: nothing that matters was deleted before it.
-        let is_whole = match first {
+        // If a message before `since` still exists, nothing from `since` on was deleted.
+        let is_complete = match first {
             Some(first) => first > low,
             None => low < high || is_ahead,
         };
         let from = self.accepted(partition);
-        if low == 0 || is_whole || low <= from {
+        if low == 0 || is_complete || low <= from {
             return Ok(first.unwrap_or(low).max(low));
         }
         Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low })
     }
 
-    /// The offset up to which the operator has accepted the loss of everything.
+    /// The offset up to which the operator accepted every loss.
     fn accepted(&self, partition: i32) -> i64 {
         let mut lost: Vec<_> = self.params.lost.iter().filter(|lost| lost.partition == partition).collect();
         lost.sort_unstable_by_key(|lost| lost.from);
@@ -90,37 +94,39 @@ impl Kafka {
 
 impl Source for Kafka {
     fn rewind(&mut self, since: Timestamp, recorded: &Positions) -> Result<(), Error> {
-        // A new client each time: nothing that the old one has fetched can turn up again.
+        // A new client each time: messages fetched by the old one cannot appear again.
         if let Some(old) = self.consumer.take() {
             // Closing may wait for the broker.
             std::thread::spawn(move || drop(old));
         }
         let numbers = self.inspector.partitions(&self.topic.id)?;
         if let Some(gone) = recorded.0.keys().find(|partition| !numbers.contains(partition)) {
-            return Err(self.recreated(format!("partition {gone} is gone")));
+            return Err(self.recreated(format!("partition {gone} no longer exists")));
         }
         let first = self.inspector.first_since(since, &numbers)?;
         let mut partitions = BTreeMap::new();
         for &partition in &numbers {
             let (low, high) = self.inspector.watermarks(partition)?;
             if let Some(end) = recorded.0.get(&partition).filter(|end| **end > high) {
-                return Err(self.recreated(format!("partition {partition} ends at {high}, and was read up to {end}")));
+                return Err(
+                    self.recreated(format!("partition {partition} ends at offset {high}, but was read up to {end}"))
+                );
             }
             let start = self.start(partition, (low, high), since, first.get(&partition).copied().flatten())?;
             partitions.insert(partition, Partition::from(start));
         }
         self.consumer = Some(PartitionConsumer::start(&self.params, partitions)?);
-        self.tracker.reads(numbers);
+        self.tracker.set_partitions(numbers);
         Ok(())
     }
 
-    fn next(&mut self, until: Option<&Positions>, patience: Duration) -> Result<Event, Error> {
-        if let Some(why) = self.tracker.alarm()? {
+    fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
+        if let Some(why) = self.tracker.changed()? {
             return Ok(Event::Reset { why });
         }
         match &mut self.consumer {
-            Some(consumer) => consumer.next(&self.params, &self.columns, until, patience),
-            None => Ok(Event::Reset { why: "consumer has not started".to_owned() }),
+            Some(consumer) => consumer.next(&self.params, &self.columns, until, timeout),
+            None => Ok(Event::Reset { why: "reading has not started".to_owned() }),
         }
     }
 
@@ -132,7 +138,7 @@ impl Source for Kafka {
         let Some(consumer) = &self.consumer else { return Ok(false) };
         let is_past =
             |(partition, end): (&i32, &i64)| consumer.partitions.get(partition).is_some_and(|p| p.at() >= *end);
-        // The client is asked only where nothing comes any more: what is left may be marks of transactions.
+        // The client is asked only when it is idle: the rest may be transaction markers, which are never returned.
         if !consumer.is_idle || ends.0.iter().all(is_past) {
             return Ok(ends.0.iter().all(is_past));
         }
@@ -141,6 +147,6 @@ impl Source for Kafka {
     }
 
     fn is_connected(&self) -> bool {
-        self.tracker.connected()
+        self.tracker.is_connected()
     }
 }

@@ -1,34 +1,34 @@
-//! How a topic is read.
+//! Which topic is read, and how.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::kafka::Broker;
 
-/// What to read and how to judge it.
+/// Which topic is read, and how.
 #[derive(Clone, Debug)]
 pub struct Params {
     pub broker: Broker,
     pub topic: String,
-    /// More than the clocks and replicas of the brokers lag: end offsets are taken this long after a cutoff.
+    /// How long after a cutoff the end offsets are taken: longer than broker clocks differ and replication lags.
     pub clock_slack: Duration,
-    /// Accept `CreateTime` topics: producers then decide what belongs to a window.
+    /// Accept topics with `CreateTime`: producers then decide which window a record belongs to.
     pub trust_producer_time: bool,
     pub on_bad_message: OnBadMessage,
-    /// Broken messages that the operator has accepted to lose: (partition, offset).
+    /// Broken messages that the operator chose to skip: (partition, offset).
     pub skip: BTreeSet<(i32, i64)>,
-    /// Input that the broker deleted unread and that the operator has accepted to lose.
+    /// Input that the broker deleted unread, and whose loss the operator accepted.
     pub lost: Vec<Lost>,
 }
 
-/// What happens at a message that cannot be decoded.
+/// What to do with a message that cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnBadMessage {
     Stop,
     Skip,
 }
 
-/// Offsets `from..to` of a partition.
+/// The offsets `from..to` of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub partition: i32,

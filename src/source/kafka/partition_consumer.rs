@@ -14,11 +14,11 @@ use crate::kafka::ErrorContext;
 use crate::source::decode::decode;
 use crate::source::{Columns, Error, Event, Positions};
 
-/// A consumer of all partitions, from a start.
+/// A consumer of all partitions, each from its start offset.
 pub(super) struct PartitionConsumer {
     consumer: BaseConsumer<ErrorContext>,
     pub partitions: BTreeMap<i32, Partition>,
-    /// Nothing came when it was last asked for.
+    /// Whether the last poll returned nothing.
     pub is_idle: bool,
 }
 
@@ -26,17 +26,19 @@ pub(super) struct Partition {
     start: i64,
     /// The offset after the last message.
     next: i64,
-    /// Whether it is paused.
-    is_held: bool,
-    /// The broken message at which reading has stopped, and why.
+    is_paused: bool,
+    /// The broken message at which reading stopped, and why.
     stuck: Option<(i64, String)>,
 }
 
 impl PartitionConsumer {
+    /// # Errors
+    ///
+    /// If the client cannot be created.
     pub fn start(params: &Params, partitions: BTreeMap<i32, Partition>) -> Result<Self, Error> {
         let failed = |e| params.broker.failed(&params.topic, &e);
         let settings = [
-            // A consumer needs a group to be given partitions by hand, but it neither joins it nor commits to it.
+            // librdkafka needs a group id even for assigned partitions; it neither joins nor commits.
             ("group.id", "bernstream"),
             ("enable.auto.commit", "false"),
             ("enable.auto.offset.store", "false"),
@@ -44,7 +46,7 @@ impl PartitionConsumer {
             ("isolation.level", "read_committed"),
             ("check.crcs", "true"),
             ("fetch.wait.max.ms", "100"),
-            // The default waits a second whenever the queue is full.
+            // By default a full queue delays the next fetch by a second.
             ("fetch.queue.backoff.ms", "10"),
         ];
         let consumer = params.broker.consumer(&settings).map_err(failed)?;
@@ -56,15 +58,18 @@ impl PartitionConsumer {
         Ok(PartitionConsumer { consumer, partitions, is_idle: false })
     }
 
+    /// # Errors
+    ///
+    /// If reading the topic is not allowed, or its messages have untrusted timestamps.
     pub fn next(
         &mut self,
         params: &Params,
         columns: &Columns,
         until: Option<&Positions>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Event, Error> {
-        self.hold(&params.topic, until).map_err(|e| params.broker.failed(&params.topic, &e))?;
-        let deadline = Instant::now() + patience;
+        self.pause_and_resume(&params.topic, until).map_err(|e| params.broker.failed(&params.topic, &e))?;
+        let deadline = Instant::now() + timeout;
         loop {
             let PartitionConsumer { consumer, partitions, is_idle } = self;
             let polled = consumer.poll(deadline.saturating_duration_since(Instant::now()));
@@ -80,7 +85,8 @@ impl PartitionConsumer {
             match event {
                 Some(event) => {
                     if matches!(event, Event::Stuck { .. }) {
-                        self.hold(&params.topic, until).map_err(|e| params.broker.failed(&params.topic, &e))?;
+                        self.pause_and_resume(&params.topic, until)
+                            .map_err(|e| params.broker.failed(&params.topic, &e))?;
                     }
                     return Ok(event);
                 }
@@ -89,15 +95,15 @@ impl PartitionConsumer {
         }
     }
 
-    /// Pauses the partitions that have been read far enough, or not at all any more, and resumes the others.
-    fn hold(&mut self, topic: &str, until: Option<&Positions>) -> Result<(), KafkaError> {
+    /// Pauses the partitions that are stuck or have reached `until`, and resumes the others.
+    fn pause_and_resume(&mut self, topic: &str, until: Option<&Positions>) -> Result<(), KafkaError> {
         let (mut pause, mut resume) = (TopicPartitionList::new(), TopicPartitionList::new());
         for (number, partition) in &mut self.partitions {
             let end = until.and_then(|until| until.0.get(number));
-            let hold = partition.stuck.is_some() || end.is_some_and(|end| partition.next >= *end);
-            if hold != partition.is_held {
-                partition.is_held = hold;
-                let list = if hold { &mut pause } else { &mut resume };
+            let is_done = partition.stuck.is_some() || end.is_some_and(|end| partition.next >= *end);
+            if is_done != partition.is_paused {
+                partition.is_paused = is_done;
+                let list = if is_done { &mut pause } else { &mut resume };
                 list.add_partition(topic, *number);
             }
         }
@@ -110,7 +116,11 @@ impl PartitionConsumer {
         Ok(())
     }
 
-    /// Where reading is. The client's own position passes the marks of transactions, which are never handed out.
+    /// The next offset of each partition. The position of the client moves past transaction markers, which are never returned.
+    ///
+    /// # Errors
+    ///
+    /// If the client has no positions.
     pub fn positions(&self) -> Result<Positions, KafkaError> {
         let mut positions: BTreeMap<i32, i64> = self.partitions.iter().map(|(number, p)| (*number, p.next)).collect();
         for at in self.consumer.position()?.elements() {
@@ -129,10 +139,10 @@ impl PartitionConsumer {
 
 impl Partition {
     pub fn from(start: i64) -> Self {
-        Partition { start, next: start, is_held: false, stuck: None }
+        Partition { start, next: start, is_paused: false, stuck: None }
     }
 
-    /// The offset before which everything was handed out.
+    /// The offset before which everything was returned.
     pub fn at(&self) -> i64 {
         self.stuck.as_ref().map_or(self.next, |(offset, _)| *offset)
     }
@@ -178,8 +188,8 @@ impl Partition {
             Err(why) => {
                 let topic = &params.topic;
                 let why = format!(
-                    "the message at offset {offset} of partition {number} of topic '{topic}' is broken: {why}; to go on \
-                     without it, add {{ partition = {number}, offset = {offset} }} to 'skip'"
+                    "the message at offset {offset} of partition {number} of topic '{topic}' is broken: {why}; to \
+                     continue without it, add {{ partition = {number}, offset = {offset} }} to 'skip'"
                 );
                 self.stuck = Some((offset, why));
                 Ok(self.is_stuck())
@@ -192,7 +202,7 @@ impl Partition {
     }
 }
 
-/// What an error of the client means: most pass by themselves, some mean that messages were missed.
+/// Interprets an error of the client: most are temporary, some mean that messages were missed.
 fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error> {
     let code = match error {
         KafkaError::MessageConsumption(code) => code,

@@ -1,4 +1,4 @@
-//! Questions about a topic, asked by a client that does not read it.
+//! Partitions and offsets of a topic, by a client that does not read it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::{self, Broker, ErrorContext, topic};
 use crate::source::Error;
 
-/// A client for questions about a topic: it sees what transactions have not committed yet.
+/// A client for metadata and offsets of a topic. It also sees messages of transactions that are not committed yet.
 pub(super) struct TopicInspector {
     pub broker: Broker,
     pub topic: String,
@@ -18,15 +18,22 @@ pub(super) struct TopicInspector {
 }
 
 impl TopicInspector {
+    /// # Errors
+    ///
+    /// If the client cannot be created.
     pub fn new(broker: &Broker, topic: &str) -> Result<Self, Error> {
         let client = broker.consumer(&[("isolation.level", "read_uncommitted")]);
         let client = client.map_err(|e| broker.failed(topic, &e))?;
         Ok(TopicInspector { broker: broker.clone(), topic: topic.to_owned(), client })
     }
 
-    /// The partitions, after making sure that the topic is still the one with this id.
+    /// The partitions of the topic.
+    ///
+    /// # Errors
+    ///
+    /// If the topic does not have this id any more, or the cluster does not answer or refuses.
     pub fn partitions(&self, id: &str) -> Result<Vec<i32>, Error> {
-        // First what tells why nobody answers.
+        // This request first: it finds out why no broker answers.
         let partitions = topic::partitions(&self.broker, &self.client, &self.topic)?;
         let found = topic::id(&self.broker, self.client.client(), &self.topic)?;
         if found != id {
@@ -36,23 +43,31 @@ impl TopicInspector {
         Ok(partitions)
     }
 
-    /// The first offset that is kept, and the one after the last.
+    /// The first offset, and the one after the last.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster does not answer or refuses.
     pub fn watermarks(&self, partition: i32) -> Result<(i64, i64), kafka::Error> {
         self.client
             .fetch_watermarks(&self.topic, partition, REQUEST_TIMEOUT)
             .map_err(|e| self.broker.failed(&self.topic, &e))
     }
 
-    /// The first message of each partition that has a timestamp of at least `time`, if there is one.
+    /// The first offset of each partition whose message has a timestamp of at least `time`, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster does not answer or refuses.
     pub fn first_since(&self, time: Timestamp, partitions: &[i32]) -> Result<BTreeMap<i32, Option<i64>>, kafka::Error> {
         let failed = |e| self.broker.failed(&self.topic, &e);
-        let mut question = TopicPartitionList::with_capacity(partitions.len());
-        // Negative times have meanings of their own.
+        let mut request = TopicPartitionList::with_capacity(partitions.len());
+        // Negative timestamps have special meanings in this request.
         let millis = time.micros().div_euclid(1000).max(0);
         for partition in partitions {
-            question.add_partition_offset(&self.topic, *partition, Offset::Offset(millis)).map_err(failed)?;
+            request.add_partition_offset(&self.topic, *partition, Offset::Offset(millis)).map_err(failed)?;
         }
-        let answer = self.client.offsets_for_times(question, REQUEST_TIMEOUT).map_err(failed)?;
+        let answer = self.client.offsets_for_times(request, REQUEST_TIMEOUT).map_err(failed)?;
         let offset = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
         answer
             .elements()
