@@ -33,7 +33,7 @@ pub const KEYS: &[Key] = &[
     ("release.density.covariance[][]", "a number such as 100"),
     (
         "release.density.private_bandwidths",
-        "a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, in place of `bandwidths`",
+        "a table such as { epsilon = 0.1, candidates = [[5], [10], [20]] }, instead of `bandwidths`",
     ),
     (
         "release.density.private_bandwidths.epsilon",

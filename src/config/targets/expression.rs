@@ -29,9 +29,9 @@ pub struct ClipTable {
 pub const KEYS: &[Key] = &[
     ("release.expression", "a table [release.expression]"),
     ("release.expression.value", r#"an expression in quotes, such as "exp(-((delay - at.delay) / 15)^2)""#),
-    ("release.expression.clip", "a table such as { sup = 1.0, sum = 20.0 }, or none where a bound can be proved"),
-    ("release.expression.clip.sup", "a number above 0: the most that a record adds at any lattice point"),
-    ("release.expression.clip.sum", "a number from `sup` on: the most that a record adds over all lattice points"),
+    ("release.expression.clip", "a table such as { sup = 1.0, sum = 20.0 }, or none if a bound can be proved"),
+    ("release.expression.clip.sup", "a number above 0: the most that a record can add at any lattice point"),
+    ("release.expression.clip.sum", "a number from `sup` on: the most that a record can add over all lattice points"),
 ];
 
 pub fn read(

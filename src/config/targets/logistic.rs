@@ -29,8 +29,8 @@ pub enum ScoreTable {
 pub const KEYS: &[Key] = &[
     ("release.logistic", "a table [release.logistic]"),
     ("release.logistic.score", r#""linear" or "sigmoid""#),
-    ("release.logistic.c", "a number above 0 such as 1: how much the records count against smoothness"),
-    ("release.logistic.max_records", "a whole number from 1, such as 5000: later records of a window are left out"),
+    ("release.logistic.c", "a number above 0 such as 1: the weight of the records against smoothness"),
+    ("release.logistic.max_records", "a whole number from 1, such as 5000: later records of a window are ignored"),
 ];
 
 pub fn read(

@@ -22,8 +22,11 @@ pub struct Table {
 pub const KEYS: &[Key] = &[
     ("release.regression", "a table [release.regression]"),
     ("release.regression.bandwidth", "a number above 0 in the units of the column, such as 10"),
-    ("release.regression.gap", "a number above 0 in the units of the column, such as 0.5: larger gaps count as this"),
-    ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are left out"),
+    (
+        "release.regression.gap",
+        "a number above 0 in the units of the column, such as 0.5: larger gaps are capped at this",
+    ),
+    ("release.regression.max_records", "a whole number from 1, such as 1000: later records of a window are ignored"),
 ];
 
 pub fn read(
