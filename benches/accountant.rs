@@ -1,4 +1,4 @@
-//! What it costs to say what a plan promises.
+//! The cost of accounting for a declared plan.
 
 use bernstream::accountant::gaussian::Drawn;
 use bernstream::accountant::plan::{Class, Plan, longest};

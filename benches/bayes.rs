@@ -1,4 +1,4 @@
-//! Naive Bayes: what a record costs on its way into the state, and what a window costs at its cutoff.
+//! Naive Bayes: the cost of a record on its way into the state, and of a window at its cutoff.
 
 use std::hint::black_box;
 

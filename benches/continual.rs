@@ -1,4 +1,4 @@
-//! What a pane of a series costs: noise that is correlated over panes, beside one release of its own.
+//! The cost of a pane in a running sum, with noise correlated over panes, compared with a single release.
 
 use bernstream::mechanism::continual::{Series, WindowKind};
 use bernstream::mechanism::noise::Generator;

@@ -1,4 +1,4 @@
-//! What a density with a full covariance matrix costs at the cutoff, and to set up. Neither depends on the records.
+//! The cost of a density with a full covariance matrix, at the cutoff and for its setup. Neither depends on the records.
 
 use std::hint::black_box;
 
@@ -6,7 +6,7 @@ use bernstream::targets::Target;
 use bernstream::targets::covariance::CovarianceDensity;
 use criterion::{Criterion, criterion_group, criterion_main};
 
-/// The same bandwidth and correlation on all axes and pairs.
+/// The same bandwidth on all axes, and the same correlation between all pairs.
 fn matrix(axes: usize, b: f64, correlation: f64) -> Vec<Vec<f64>> {
     let entry = |i, j| b * b * if i == j { 1.0 } else { correlation };
     (0..axes).map(|i| (0..axes).map(|j| entry(i, j)).collect()).collect()

@@ -1,4 +1,4 @@
-//! What a record costs on its way into the histogram, beside only reading it, and what a window costs at its cutoff.
+//! The cost of a record on its way into the histogram, compared with only reading it, and of a window at its cutoff.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What an expression costs a record, against the number of lattice points, and what its bound costs once.
+//! The cost of an expression per record, by the number of lattice points, and of its bound, once.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What a ledger costs that has been kept for years: `cargo bench --bench ledger`.
+//! The cost of a ledger that has been kept for years: `cargo bench --bench ledger`.
 
 #[path = "../tests/harness/mod.rs"]
 mod harness;
@@ -14,7 +14,7 @@ fn benchmarks(criterion: &mut Criterion) {
         let params = params(folder.path());
         let mut ledger = Ledger::open(&params).unwrap();
         criterion.bench_function(&format!("pay/{rows} rows"), |bencher| {
-            // A price small enough that no block is spent by it.
+            // A price so small that no block is ever spent.
             bencher.iter_batched(
                 || (),
                 |()| {

@@ -1,5 +1,5 @@
-//! What a machine costs at the cutoff: all of it (Gram matrix or features, solver with its certificate, lattice), against
-//! the number of records; and LIBSVM on the same data in the same run, where `python3` has scikit-learn.
+//! The cost of a kernel machine at the cutoff, all of it (Gram matrix or features, solver with its certificate, lattice), by
+//! the number of records; and of LIBSVM on the same data in the same run, if `python3` has scikit-learn.
 //!
 //! The comparison: hinge loss, Gaussian kernel of width 0.2, two axes, the same `C/m` and the same tolerance on values of
 //! the function (LIBSVM's `tol` bounds the violation of a margin, ours is a certified distance). LIBSVM fits an intercept
@@ -67,7 +67,7 @@ fn plans(c: &mut Criterion) {
     group.finish();
 }
 
-/// Both on the same files, one after the other; the fastest of three.
+/// Both on the same files, one after the other; the best of three.
 fn beside_libsvm(_: &mut Criterion) {
     let script = "
 import sys, time

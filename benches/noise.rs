@@ -1,4 +1,4 @@
-//! What an exact draw costs, beside the random words alone.
+//! The cost of an exact draw, compared with its random words alone.
 
 use bernstream::mechanism::calibrate::Scale;
 use bernstream::mechanism::noise::{DiscreteCube, DiscreteGaussian, DiscreteLaplace, Generator, RoundedBall};

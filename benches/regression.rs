@@ -1,4 +1,4 @@
-//! What a regression costs at the cutoff: it grows with the records that are kept, hardly with the degree.
+//! The cost of a regression at the cutoff: it grows with the number of kept records, and hardly with the degree.
 
 use std::hint::black_box;
 

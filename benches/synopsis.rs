@@ -1,4 +1,4 @@
-//! What a consumer of synopses pays: `cargo bench --bench synopsis --no-default-features`.
+//! The cost of reading and evaluating synopses: `cargo bench --bench synopsis --no-default-features`.
 
 use std::hint::black_box;
 

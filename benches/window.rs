@@ -1,4 +1,4 @@
-//! What a record costs on its way into a window, beside a loop that only reads its columns.
+//! The cost of a record on its way into a window, compared with a loop that only reads its columns.
 
 use std::hint::black_box;
 use std::time::Duration;

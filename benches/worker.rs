@@ -1,5 +1,5 @@
-//! The worker end to end beside bare "consume and decode Arrow" on the same broker and topic, as ratios in one run; and a
-//! window of 10^4 lattice points from cut to sealed.
+//! The worker end to end, compared with only consuming and decoding Arrow from the same broker and topic in one run; and a
+//! window of 10^4 lattice points from cutoff to sealed.
 //!
 //! `BERNSTREAM_TEST_KAFKA=$(tests/kafka.sh start) cargo bench --bench worker`; `BERNSTREAM_BENCH_ROWS` for more rows.
 
@@ -89,7 +89,7 @@ fn compare(servers: &str, axes: usize, has_keys: bool, rows: usize) {
 
 fn message(axes: usize, has_keys: bool, random: &mut ChaCha20Rng) -> Vec<u8> {
     let origin = Timestamp::parse(ORIGIN).expect("a time").micros();
-    // A stream is about one time: a window takes many messages in a row.
+    // Event times follow the stream: a window takes many consecutive messages.
     let minute = origin + 60_000_000 * random.random_range(0..MINUTES);
     let times: Vec<i64> = (0..ROWS).map(|_| minute + random.random_range(0..60_000_000)).collect();
     let mut columns: Vec<(&str, ArrayRef)> =
@@ -128,7 +128,7 @@ fn send(servers: &str, topic: &str, axes: usize, has_keys: bool, messages: usize
     bytes
 }
 
-/// Every message consumed and decoded, nothing done with it; the consumer is set up as the worker's is.
+/// Consumes and decodes every message and does nothing with it; the consumer has the settings of the worker's.
 fn bare(servers: &str, topic: &str, rows: usize) -> Duration {
     let started = Instant::now();
     let consumer: BaseConsumer = kafka::at(servers)
@@ -201,7 +201,7 @@ path = "{folder}/ledger"
     )
 }
 
-/// A whole worker: how long until the first window is drawn for, when all has been read, and until all is published.
+/// A whole worker: the time until the noise of the first window is drawn, when all has been read, and until all is published.
 fn worker(servers: &str, topic: &str, axes: usize, has_keys: bool, sent: Timestamp) -> (Duration, Duration) {
     let folder = tempfile::tempdir().expect("a folder");
     let text = configuration(servers, topic, folder.path(), axes, has_keys, 20);

@@ -1,4 +1,4 @@
-//! Reads a synopsis, as a message or as JSON, and prints its function with the band of the noise.
+//! Reads a synopsis, as a message or as JSON, and prints its function with its noise band.
 //!
 //! ```sh
 //! cargo run --no-default-features --example evaluate -- out/flights/departure-delay/JFK/2013-06-18T050000Z.arrows 0 15 60

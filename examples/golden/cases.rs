@@ -1,4 +1,4 @@
-//! Every kind of synopsis that a client meets.
+//! Every kind of synopsis that a client may meet.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use super::release::{AXES, LABEL, LATE, Release, domain, time};
 type Found<T> = Result<T, Box<dyn Error>>;
 
 const C: f64 = 30.0;
-/// Records of a window that keeps them.
+/// The number of records of a window that keeps them.
 const MOST: u32 = 400;
 
-/// In the order of their names' first words.
+/// Sorted by the first words of their names.
 pub fn all() -> Found<Vec<Case>> {
     let mut cases = densities()?;
     cases.extend(variants()?);
@@ -51,7 +51,7 @@ fn approximate(epsilon: &str, delta: &str) -> Found<Price> {
     Ok(Price::Approximate { epsilon: epsilon.parse()?, delta: delta.parse()? })
 }
 
-/// Bandwidths in natural units, as parts of the axes.
+/// Bandwidths in natural units, given as fractions of the axes.
 fn in_cube(bandwidths: &[f64]) -> Vec<f64> {
     bandwidths.iter().zip(AXES).map(|(b, (_, min, max))| b / (max - min)).collect()
 }
@@ -68,7 +68,7 @@ fn case(name: &'static str, synopsis: Synopsis, orders: &[u32]) -> Case {
     Case { name, synopsis, orders: orders.to_vec(), queries: Vec::new(), proper: false }
 }
 
-/// The same values under a description that was changed.
+/// The same values with a changed description.
 fn changed(name: &'static str, of: &Synopsis, change: impl FnOnce(&mut Description)) -> Found<Synopsis> {
     let mut about = of.description().clone();
     about.release = name.to_owned();
@@ -76,7 +76,7 @@ fn changed(name: &'static str, of: &Synopsis, change: impl FnOnce(&mut Descripti
     Ok(Synopsis::new(about, of.values().to_vec())?)
 }
 
-/// A density, with what all have in common.
+/// A density, with the settings that all cases share.
 fn density(name: &'static str, target: Arc<dyn Target>, kernel: Smoothing) -> Found<Release> {
     let axes = target.shape().dimensions;
     let columns: Vec<&str> = AXES.iter().take(axes).map(|(column, ..)| *column).collect();
@@ -136,7 +136,7 @@ fn densities() -> Found<Vec<Case>> {
     ])
 }
 
-/// What descriptions can say beside the function.
+/// Optional fields of descriptions, apart from the function.
 fn variants() -> Found<Vec<Case>> {
     let one = on_lattice("density-1d", &[10.0], 20)?;
     let constant = Release {

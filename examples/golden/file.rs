@@ -1,4 +1,4 @@
-//! One golden file: a synopsis in both forms, and what every reading of it gives.
+//! One golden file: a synopsis in both forms, and the results of every reading.
 
 use std::error::Error;
 
@@ -8,20 +8,20 @@ use bernstream::synopsis::query::Query;
 use bernstream::synopsis::{By, Synopsis};
 use serde_json::{Value, json};
 
-/// A synopsis and what is asked of it.
+/// A synopsis and what to evaluate.
 pub struct Case {
     pub name: &'static str,
     pub synopsis: Synopsis,
     pub orders: Vec<u32>,
     pub queries: Vec<&'static str>,
-    /// Whether the readings of [`bernstream::synopsis::proper`] are there too.
+    /// Whether to include the readings of [`bernstream::synopsis::proper`].
     pub proper: bool,
 }
 
-/// What a client computes in floats of the same width, in another order, differs by.
+/// The tolerance for clients that compute with the same floats in another order.
 const TOLERANCE: f64 = 1e-12;
-/// Of systems that are solved. A program that leaves nothing of the kernel's space out, as this one does where floats tell
-/// nothing apart, differs by up to 4e-9 and 4e-7.
+/// The tolerances where systems are solved. A program that keeps directions of the kernel's space that floats cannot distinguish,
+/// which this one omits, differs by up to 4e-9 and 4e-7.
 const POSTERIOR: f64 = 1e-7;
 const INTERPOLATION: f64 = 1e-5;
 /// The length of `L^-1 k_P(x)`.
@@ -68,7 +68,7 @@ fn evaluations(case: &Case) -> Result<Value, Box<dyn Error>> {
     let points = points(&case.synopsis.description().domain);
     let mut evaluations = Vec::new();
     for by in readings(case) {
-        // What cannot be read so stands under `refused`.
+        // Readings that do not exist are listed under `refused`.
         let Ok(evaluator) = case.synopsis.evaluator(by) else { continue };
         let values = at(&points, |point| evaluator.evaluate(point))?;
         let deviations: Option<Vec<f64>> = points.iter().map(|p| evaluator.deviation(p).ok().flatten()).collect();
@@ -90,8 +90,8 @@ fn refused(case: &Case) -> Value {
     json!(refused.map(name).collect::<Vec<Value>>())
 }
 
-/// Relative to the largest value: for kernel functions, whose coefficients can be far larger than what they add up to, what
-/// a rounding of every term makes.
+/// Relative to the largest value. For kernel functions, whose coefficients can be far larger than their sum, the effect of
+/// rounding every term.
 fn tolerance(synopsis: &Synopsis, by: By, values: &[f64]) -> f64 {
     let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     match (by, &synopsis.description().basis) {
@@ -105,7 +105,7 @@ fn tolerance(synopsis: &Synopsis, by: By, values: &[f64]) -> f64 {
     }
 }
 
-/// To a power of ten.
+/// Rounded up to a power of ten.
 fn rounded_up(tolerance: f64) -> f64 {
     10.0_f64.powi(tolerance.log10().ceil() as i32)
 }
@@ -139,12 +139,12 @@ fn queries(case: &Case) -> Result<Value, Box<dyn Error>> {
     for function in &case.queries {
         let proved = Query::expression(function, &case.synopsis)?;
         let answer = case.synopsis.answer(&proved)?;
-        // What is seen on a fine grid, which every client can do; a proof by intervals is the library's own.
+        // Found on a fine grid, which every client can do; only the library has the proof by intervals.
         let seen = case.synopsis.answer(&Query::function(|x| value(function, x)))?;
         let weights = case.synopsis.weights(&proved)?;
         queries.push(json!({
             "function": function,
-            // What the tolerances are relative to: about the largest value of the function.
+            // The tolerances are relative to this: about the largest value of the function.
             "size": weights.iter().map(|weight| weight.abs()).sum::<f64>(),
             "weights": weights,
             "sum": answer.sum,
@@ -161,7 +161,7 @@ fn queries(case: &Case) -> Result<Value, Box<dyn Error>> {
     Ok(json!(queries))
 }
 
-/// The questions of the files once more, as a client has them: functions of a point, by their text.
+/// The queries of the files as a client has them: functions of a point, by their text.
 fn value(function: &str, x: &[f64]) -> f64 {
     let near = |x: f64, center: f64, width: f64| (-((x - center) / width).powi(2) / 2.0).exp();
     match (function, x) {
@@ -205,7 +205,7 @@ fn at<E>(points: &[Vec<f64>], f: impl Fn(&[f64]) -> Result<f64, E>) -> Result<Ve
     points.iter().map(|point| f(point)).collect()
 }
 
-/// Corners, edges, and places of no order, in natural units.
+/// Corners, edges, and irregular points, in natural units.
 pub fn points(domain: &[Axis]) -> Vec<Vec<f64>> {
     let unit: &[&[f64]] = match domain.len() {
         1 => &[&[0.0], &[1e-6], &[0.0137], &[0.1], &[0.25], &[0.4611], &[0.5], &[0.77], &[0.9899], &[1.0]],

@@ -1,5 +1,5 @@
-//! Writes `clients/golden`: synopses of every kind and what every client must read in them. `tests/it/golden.rs` holds it to
-//! what is committed.
+//! Writes `clients/golden`: synopses of every kind with the results that every client must get. `tests/it/golden.rs` checks that
+//! the committed files are current.
 //!
 //! ```sh
 //! cargo run --no-default-features --example golden

@@ -1,4 +1,4 @@
-//! A synopsis of simulated flights, made as the worker makes one: bounded, summed, priced, drawn, described.
+//! A synopsis of simulated flights, computed like the worker does: bounded, summed, priced, drawn, described.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Exp1, StandardNormal};
 
-/// What the records are about. Every record has a label too: the arrival delay, from -60 to 150 minutes.
+/// The axes of the records. Every record also has a label: the arrival delay, from -60 to 150 minutes.
 pub const AXES: [(&str, f64, f64); 3] = [("dep_delay", -30.0, 180.0), ("hour", 0.0, 24.0), ("distance", 0.0, 3000.0)];
 pub const LABEL: (&str, f64, f64) = ("arr_delay", -60.0, 150.0);
-/// What is late: minutes of arrival delay.
+/// Minutes of arrival delay above which a flight counts as late.
 pub const LATE: f64 = 15.0;
 
-/// What is released, and for what.
+/// What is released, and at what price.
 pub struct Release {
     pub name: &'static str,
     pub key: Option<&'static str>,
@@ -34,7 +34,7 @@ pub struct Release {
     pub target: Arc<dyn Target>,
     pub about: description::Target,
     pub meaning: String,
-    /// What a value of 1 of the target stands for, beside its grid: one over the volume, half the label's range, or 1.
+    /// The factor from the target's unit to natural units: one over the volume, half the label's range, or 1.
     pub stands_for: f64,
     pub offset: f64,
     /// Whether the label is a class.
@@ -46,7 +46,7 @@ pub struct Release {
 }
 
 impl Release {
-    /// Once more for the same arguments.
+    /// The synopsis: the same on every call.
     pub fn synopsis(&self) -> Result<Synopsis, Box<dyn Error>> {
         let shape = self.target.shape();
         let spec = self.target.accumulator();
@@ -114,7 +114,7 @@ impl Release {
         Ok(Synopsis::new(about, values)?)
     }
 
-    /// Places in the unit cube, and labels in `[-1, 1]`.
+    /// Points in the unit cube, and labels in `[-1, 1]`.
     fn flights(&self) -> Vec<(Vec<f64>, f64)> {
         let mut rng = ChaCha12Rng::seed_from_u64(2013);
         let flight = |_| {

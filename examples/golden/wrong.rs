@@ -1,4 +1,4 @@
-//! What every reader must refuse: a good synopsis with one thing wrong.
+//! What every reader must reject: valid synopses with one error each.
 
 use std::error::Error;
 
@@ -15,7 +15,7 @@ const GOOD: &str = r#"{"format":1,"pipeline":"flights","release":"departure-dela
 "not_protected":[],"incomplete":false,"digests":{"configuration":"9f86d081884c7d65","program":"0.1.0"},
 "ledger":{"id":"3b1f0c7e9a2d4f60","sequence":17},"synthetic":true,"values":[2.0,4.0,6.0]}"#;
 
-/// What the others differ from in one thing.
+/// The valid synopsis from which each of the others differs in one way.
 pub fn good() -> String {
     GOOD.replace('\n', "")
 }

@@ -91,7 +91,7 @@ export function ofLine(meta, now, then, apart) {
   if (kindOf(meta) === "regression") parts.push(atEnds(axis, now));
   if (then) parts.push(change(meta, now, then));
   else if (apart) parts.push(`It is not compared with the previous window: ${apart}.`);
-  parts.push(`Band: covers the noise at all points simultaneously with ${percent(meta)} probability.`);
+  parts.push(`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`);
   return parts.join(" ");
 }
 
@@ -128,7 +128,7 @@ export function ofPlane(meta, plane, at) {
       ? "The noise hides where it is largest."
       : `It is largest near ${x.column} = ${placeOn(x, px)}, ${y.column} = ${placeOn(y, py)}, at ${giveOrTake(values[best], wide[best])}; the noise allows ${x.column} ${interval(x, { from: left, to: right })} and ${y.column} ${interval(y, { from: low, to: high })}.`);
   }
-  parts.push(`Band: covers the noise at all points simultaneously with ${percent(meta)} probability.`);
+  parts.push(`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`);
   return parts.join(" ");
 }
 
