@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use arrow::array::{Float64Array, Int64Array};
+use arrow_array::{Float64Array, Int64Array};
 use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
 use bernstream::targets::Target;

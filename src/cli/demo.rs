@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_ipc::writer::StreamWriter;
 use clap::Args;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -158,7 +158,7 @@ fn simulate(broker: &Broker, topic: &str, stop: &Stop) -> Result<(), Failure> {
 }
 
 /// One self-contained Arrow IPC stream.
-fn message(columns: [(&str, ArrayRef); 3]) -> Result<Vec<u8>, arrow::error::ArrowError> {
+fn message(columns: [(&str, ArrayRef); 3]) -> Result<Vec<u8>, arrow_schema::ArrowError> {
     let batch = RecordBatch::try_from_iter(columns)?;
     let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema())?;
     writer.write(&batch)?;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
-use arrow::ipc::reader::{FileReader, StreamReader};
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::RecordBatch;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::ArrowError;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -153,7 +153,7 @@ impl Clock {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
         let times = rows::times(column).map_err(|broken| Failure::Configuration(broken.to_string()))?;
-        let Some(newest) = arrow::compute::max(&times) else { return Ok(()) };
+        let Some(newest) = times.iter().flatten().max() else { return Ok(()) };
         let (first, start) = *self.start.get_or_insert((newest, Instant::now()));
         let seconds = newest.saturating_sub(first).max(0) as f64 / 1e6 / self.pace;
         let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);

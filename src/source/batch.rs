@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use arrow::array::{Array, BinaryArray, Float64Array, Int64Array};
+use arrow_array::{Array, BinaryArray, Float64Array, Int64Array};
 
 use crate::clock::Timestamp;
 

@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Once};
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::buffer::Buffer;
-use arrow::datatypes::{Field, Schema, SchemaRef};
-use arrow::ipc::convert::try_fb_to_schema;
-use arrow::ipc::reader::{read_dictionary, read_record_batch};
-use arrow::ipc::{self, MessageHeader, MetadataVersion, root_as_message};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_buffer::Buffer;
+use arrow_ipc::convert::try_fb_to_schema;
+use arrow_ipc::reader::{read_dictionary, read_record_batch};
+use arrow_ipc::{MessageHeader, MetadataVersion, root_as_message};
+use arrow_schema::{Field, Schema, SchemaRef};
 
 use crate::clock::Timestamp;
 use crate::source::batch::{Batch, Columns};
@@ -108,7 +108,7 @@ pub(crate) fn catch_panic<T>(work: impl FnOnce() -> Result<T, Broken>) -> Result
 
 /// The verified metadata of one Arrow message.
 pub(crate) struct Message<'a> {
-    message: ipc::Message<'a>,
+    message: arrow_ipc::Message<'a>,
     bytes: usize,
     /// The length of the body that follows.
     pub body: usize,
@@ -179,7 +179,7 @@ impl Decoder {
             return Err(Broken::new("it has two Arrow schemas"));
         }
         let header = message.message.header_as_schema().ok_or_else(|| arrow("a schema without a header"))?;
-        if header.endianness() != ipc::Endianness::Little {
+        if header.endianness() != arrow_ipc::Endianness::Little {
             return Err(Broken::new("it is big-endian"));
         }
         // Flatbuffer tables can be shared, so a small schema could expand into gigabytes.
@@ -226,7 +226,7 @@ impl Shape {
 }
 
 /// Subtracts the expanded size of a field from the allowance.
-fn check_size(field: &ipc::Field<'_>, allowance: &mut usize) -> Result<(), Broken> {
+fn check_size(field: &arrow_ipc::Field<'_>, allowance: &mut usize) -> Result<(), Broken> {
     let metadata = field.custom_metadata().into_iter().flatten();
     let metadata: usize = metadata.map(|m| m.key().map_or(0, str::len) + m.value().map_or(0, str::len)).sum();
     let size = 8 + field.name().map_or(0, str::len) + metadata;
@@ -236,17 +236,18 @@ fn check_size(field: &ipc::Field<'_>, allowance: &mut usize) -> Result<(), Broke
 }
 
 /// Rejects compressed buffers, and buffers outside the body.
-fn check_extents(batch: &ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), Broken> {
+fn check_extents(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), Broken> {
     if batch.compression().is_some() {
         return Err(Broken::new(
             "its Arrow buffers are compressed; send them uncompressed and let Kafka compress (compression.type)",
         ));
     }
-    let inside = |buffer: &ipc::Buffer| {
+    let inside = |buffer: &arrow_ipc::Buffer| {
         let end = usize::try_from(buffer.offset()).ok()?.checked_add(usize::try_from(buffer.length()).ok()?)?;
         (end <= body.len()).then_some(())
     };
-    let counted = |node: &ipc::FieldNode| (0 <= node.null_count() && node.null_count() <= node.length()).then_some(());
+    let counted =
+        |node: &arrow_ipc::FieldNode| (0 <= node.null_count() && node.null_count() <= node.length()).then_some(());
     let fits = batch.length() >= 0
         && batch.buffers().into_iter().flatten().all(|buffer| inside(buffer).is_some())
         && batch.nodes().into_iter().flatten().all(|node| counted(node).is_some());

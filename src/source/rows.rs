@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, Float64Array, Int64Array, RecordBatch, downcast_integer_array,
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type, Float32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use arrow::compute::{cast, concat};
-use arrow::datatypes::{
-    DataType, Int64Type, Schema, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
-};
+use arrow_array::{Array, ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, downcast_integer_array};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::{DataType, Schema, TimeUnit};
+use arrow_select::concat::concat;
 
 use crate::clock::Timestamp;
 use crate::source::batch::{Batch, Columns, Text};
@@ -174,7 +175,26 @@ pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
 
 /// The nearest `f64`.
 fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
-    Ok(cast(column, &DataType::Float64).map_err(arrow)?.as_primitive().clone())
+    let column = column.as_ref();
+    Ok(match column.data_type() {
+        DataType::Float64 => column.as_primitive().clone(),
+        DataType::Float32 => column.as_primitive::<Float32Type>().unary(f64::from),
+        DataType::Float16 => column.as_primitive::<Float16Type>().unary(f64::from),
+        DataType::Decimal32(_, scale) => decimals::<Decimal32Type>(column, *scale),
+        DataType::Decimal64(_, scale) => decimals::<Decimal64Type>(column, *scale),
+        DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(column, *scale),
+        DataType::Decimal256(_, scale) => decimals::<Decimal256Type>(column, *scale),
+        _ => downcast_integer_array! {
+            column => column.unary(|n| n as f64),
+            other => return Err(Broken::new(format_args!("a column is {other}, but {}", Role::Value.requirement()))),
+        },
+    })
+}
+
+/// By way of their text, because reading one rounds once, to the nearest; a division by a power of ten may round twice.
+fn decimals<D: DecimalType>(column: &dyn Array, scale: i8) -> Float64Array {
+    let nearest = |n| D::format_decimal(n, u8::MAX, scale).parse().ok();
+    column.as_primitive::<D>().unary_opt(nearest)
 }
 
 fn text(column: &ArrayRef) -> Result<Text, Broken> {
@@ -201,12 +221,15 @@ fn text(column: &ArrayRef) -> Result<Text, Broken> {
 fn expand(column: &dyn Array) -> Result<BinaryArray, Broken> {
     let dictionary = column.as_any_dictionary();
     let Text(values) = text(dictionary.values())?;
-    let keys = cast(dictionary.keys(), &DataType::Int64).map_err(arrow)?;
+    let keys = dictionary.keys();
+    let keys: Int64Array = downcast_integer_array! {
+        keys => keys.unary_opt(|key| key.to_i64()),
+        other => return Err(Broken::new(format_args!("a dictionary has keys of {other}"))),
+    };
     let value = |key: Option<i64>| {
         let index = usize::try_from(key?).ok().filter(|index| *index < values.len() && values.is_valid(*index))?;
         Some(values.value(index))
     };
-    let keys = keys.as_primitive::<Int64Type>();
     let size: usize = keys.iter().map(|key| value(key).map_or(0, <[u8]>::len)).sum();
     check_expanded(size)?;
     Ok(keys.iter().map(value).collect())

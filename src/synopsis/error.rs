@@ -1,6 +1,6 @@
 //! What is wrong with a synopsis, or with a question to it.
 
-use arrow::error::ArrowError;
+use arrow_schema::ArrowError;
 
 use super::bernstein::MAX_ORDER;
 use super::by::By;

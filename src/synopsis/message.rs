@@ -4,14 +4,14 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, FixedSizeListArray, Float64Array, StringArray};
-use arrow::array::{TimestampMicrosecondArray, UInt64Array};
-use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
-use arrow::error::ArrowError;
-use arrow::ipc::reader::StreamReader;
-use arrow::ipc::writer::StreamWriter;
-use arrow::ipc::{MessageHeader, root_as_message};
-use arrow::record_batch::RecordBatch;
+use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float64Array, StringArray};
+use arrow_array::{TimestampMicrosecondArray, UInt64Array};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_ipc::{MessageHeader, root_as_message};
+use arrow_schema::ArrowError;
+use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::mechanism::price::Price;

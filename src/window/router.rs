@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow::array::Array;
+use arrow_array::Array;
 
 use super::counts::Refusal;
 use super::grid::Span;

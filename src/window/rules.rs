@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use arrow::array::{Array, Float64Array};
+use arrow_array::{Array, Float64Array};
 
 use super::accumulator::{AccumulatorSpec, LABEL, Record, whole_label};
 use super::counts::Refusal;

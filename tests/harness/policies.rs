@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_ipc::writer::StreamWriter;
 use bernstream::config::Settings;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Description;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_ipc::writer::StreamWriter;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::choice::{Bandwidth, Order, Remainder, TargetChange};
 use bernstream::mechanism::noise::Generator;

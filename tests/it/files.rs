@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{Array, ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampSecondArray};
-use arrow::buffer::{Buffer, OffsetBuffer};
-use arrow::datatypes::Int8Type;
-use arrow::ipc::writer::{FileWriter, StreamWriter};
+use arrow_array::types::Int8Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampSecondArray};
+use arrow_buffer::{Buffer, OffsetBuffer};
+use arrow_ipc::writer::{FileWriter, StreamWriter};
 use bernstream::clock::Timestamp;
 use bernstream::source::files::{Files, Params};
 use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};

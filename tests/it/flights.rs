@@ -6,8 +6,9 @@ use std::fs::{self, File};
 use std::process::Command;
 use std::time::Duration;
 
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int16Type, TimestampMicrosecondType};
 use bernstream::clock::Timestamp;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Axis;
@@ -63,10 +64,9 @@ fn delays(axis: &Axis) -> Delays {
         let column = |name: &str| batch.column_by_name(name).expect("the column").clone();
         let times = column("time");
         let times = times.as_primitive::<TimestampMicrosecondType>();
-        let origins = arrow::compute::cast(&column("origin"), &arrow::datatypes::DataType::Utf8).expect("text");
+        let origins = column("origin");
         let origins = origins.as_string::<i32>();
-        let values = arrow::compute::cast(&column("dep_delay"), &arrow::datatypes::DataType::Float64).expect("numbers");
-        let values = values.as_primitive::<Float64Type>();
+        let values = column("dep_delay").as_primitive::<Int16Type>().unary::<_, Float64Type>(f64::from);
         for row in 0..batch.num_rows() {
             if times.is_valid(row) && values.is_valid(row) {
                 let day = (times.value(row) - midnight).div_euclid(86_400_000_000);

@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use arrow::array::{Array, AsArray};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int16Type, TimestampMicrosecondType};
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
 use bernstream::synopsis::Synopsis;
@@ -65,11 +65,12 @@ fn chosen(settings: &Settings, origin: Option<&str>) -> BTreeMap<Timestamp, Vec<
         let batch = batch.expect("a batch");
         let times = batch.column_by_name("time").expect("times").as_primitive::<TimestampMicrosecondType>().clone();
         let number = |name: &String| {
-            let column = cast(batch.column_by_name(name).expect("the column"), &DataType::Float64).expect("numbers");
-            column.as_primitive::<Float64Type>().clone()
+            let column = batch.column_by_name(name).expect("the column");
+            let floats = column.as_primitive_opt::<Float32Type>().map(|floats| floats.unary(f64::from));
+            floats.unwrap_or_else(|| column.as_primitive::<Int16Type>().unary::<_, Float64Type>(f64::from))
         };
         let columns: Vec<_> = settings.releases[0].columns.iter().map(number).collect();
-        let origins = cast(batch.column_by_name("origin").expect("origins"), &DataType::Utf8).expect("text");
+        let origins = batch.column_by_name("origin").expect("origins");
         let origins = origins.as_string::<i32>().clone();
         let is_chosen = |row: &usize| {
             columns.iter().all(|column| column.is_valid(*row)) && origin.is_none_or(|o| origins.value(*row) == o)

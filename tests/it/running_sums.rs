@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
+use arrow_ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
 use bernstream::mechanism::price::Price;
@@ -52,7 +52,7 @@ impl Place {
         let place = Place { folder: tempfile::tempdir().unwrap() };
         let times: Vec<i64> = (0..60).flat_map(|hour| (0..count(hour)).map(move |i| hour * HOUR + i)).collect();
         let x: Vec<f64> = vec![0.5; times.len()];
-        let time = arrow::array::TimestampMicrosecondArray::from(Int64Array::from(times).values().to_vec());
+        let time = arrow_array::TimestampMicrosecondArray::from(Int64Array::from(times).values().to_vec());
         let columns: [(&str, ArrayRef); 2] =
             [("time", Arc::new(time.with_timezone("UTC"))), ("x", Arc::new(Float64Array::from(x)))];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
@@ -288,7 +288,7 @@ impl Place {
     /// The same input with a second column.
     fn add_label(&self) {
         let bytes = fs::read(self.path("in.arrows")).unwrap();
-        let batch = arrow::ipc::reader::StreamReader::try_new(&bytes[..], None).unwrap().next().unwrap().unwrap();
+        let batch = arrow_ipc::reader::StreamReader::try_new(&bytes[..], None).unwrap().next().unwrap().unwrap();
         let y: ArrayRef = batch.column_by_name("x").unwrap().clone();
         let columns = [("time", batch.column_by_name("time").unwrap().clone()), ("x", y.clone()), ("y", y)];
         let batch = RecordBatch::try_from_iter(columns).unwrap();

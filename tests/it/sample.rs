@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow_ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
 use bernstream::config::Study;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow_ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
 use bernstream::kafka::Broker;
 use bernstream::kafka::topic;

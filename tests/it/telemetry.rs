@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::ipc::writer::StreamWriter;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::components::{self, Components};
 use bernstream::cli::{run, runtime};
 use bernstream::clock::Timestamp;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use arrow::array::{BinaryArray, Float64Array, Int64Array};
+use arrow_array::{BinaryArray, Float64Array, Int64Array};
 use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
 use bernstream::source::Text;

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, BinaryViewArray, BinaryViewBuilder, BooleanArray, Decimal128Array,
+use arrow_array::builder::BinaryViewBuilder;
+use arrow_array::types::{Float16Type, Int8Type, Int32Type};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, Decimal128Array, Decimal256Array,
     DictionaryArray, FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array,
     LargeBinaryArray, LargeStringArray, ListArray, RecordBatch, StringArray, StringViewArray, StructArray,
     TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
 };
-use arrow::buffer::{Buffer, OffsetBuffer};
-use arrow::datatypes::{DataType, Field, Int8Type, Int32Type, Schema};
-use arrow::ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
+use arrow_buffer::{Buffer, OffsetBuffer, i256};
+use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field, Schema};
 use bernstream::clock::Timestamp;
 use bernstream::source::decode::decode;
 use bernstream::source::{Batch, Broken, Columns};
@@ -192,14 +194,21 @@ fn values_of_every_number_type_become_doubles() {
         let batch = read(&encode(&[sound(vec![("x", array)])])).unwrap();
         assert_eq!(batch.values[0], Float64Array::from(vec![Some(0.5), None, Some(-2.0)]), "{kind}");
     }
+    let wide = [Some(5), None, Some(-20)].map(|n| n.map(|n| i256::from_i128(n) * i256::from_i128(10).wrapping_pow(40)));
+    let wide = Decimal256Array::from(wide.to_vec()).with_precision_and_scale(50, 41).unwrap();
+    let batch = read(&encode(&[sound(vec![("x", Arc::new(wide) as ArrayRef)])])).unwrap();
+    assert_eq!(batch.values[0], Float64Array::from(vec![Some(0.5), None, Some(-2.0)]));
+    // Divided by its power of ten it would be the next double, 96838539921.57495.
+    let halfway = Decimal128Array::from(vec![Some(96_838_539_921_574_939)]).with_precision_and_scale(19, 6).unwrap();
+    let batch = read(&encode(&[sound(vec![("x", Arc::new(halfway) as ArrayRef)])])).unwrap();
+    assert_eq!(batch.values[0].value(0), 96_838_539_921.574_94);
     let small: ArrayRef = Arc::new(Int8Array::from(vec![Some(-128), None, Some(127)]));
     let batch = read(&encode(&[sound(vec![("x", small)])])).unwrap();
     assert_eq!(batch.values[0], Float64Array::from(vec![Some(-128.0), None, Some(127.0)]));
 }
 
-fn half(x: f32) -> <arrow::datatypes::Float16Type as arrow::array::ArrowPrimitiveType>::Native {
-    let wide = Float32Array::from(vec![x]);
-    arrow::compute::cast(&wide, &DataType::Float16).unwrap().as_primitive::<arrow::datatypes::Float16Type>().value(0)
+fn half(x: f32) -> <Float16Type as ArrowPrimitiveType>::Native {
+    <Float16Type as ArrowPrimitiveType>::Native::from_f32(x)
 }
 
 #[test]
@@ -320,7 +329,7 @@ fn hostile_compressed(codec: &str, length: i64) -> Vec<u8> {
     let mut message = std::fs::read(format!("tests/data/compressed.{codec}.arrows")).unwrap();
     let start = schema_length(&message);
     let body = start + schema_length(&message[start..]);
-    let header = arrow::ipc::root_as_message(&message[start + 8..body]).unwrap();
+    let header = arrow_ipc::root_as_message(&message[start + 8..body]).unwrap();
     let buffers = header.header_as_record_batch().unwrap().buffers().unwrap();
     let offsets: Vec<_> =
         buffers.iter().filter(|b| b.length() > 0).map(|b| usize::try_from(b.offset()).unwrap()).collect();

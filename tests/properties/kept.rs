@@ -3,7 +3,7 @@
 use crate::batches;
 
 use crate::batches::{batch, form, record, rules_for_users, seconds};
-use arrow::array::Float64Array;
+use arrow_array::Float64Array;
 use bernstream::targets::machine::{Kernel, Loss, Machine, Settings};
 use bernstream::targets::regression::Regression;
 use bernstream::targets::{Adjacency, Target};

@@ -52,7 +52,7 @@
 use std::f64::consts::PI;
 use std::sync::Arc;
 
-use arrow::datatypes::i256;
+use arrow_buffer::i256;
 
 use super::bound;
 use crate::targets::error::Error;

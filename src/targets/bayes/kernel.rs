@@ -55,7 +55,7 @@
 
 use std::f64::consts::PI;
 
-use arrow::datatypes::i256;
+use arrow_buffer::i256;
 
 use crate::targets::density::{check_bandwidths, narrowed, nodes};
 use crate::targets::error::Error;
