@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, open, shoot, shown } from "./support/browser.js";
+import { launch, open, settled, shoot, shown, until } from "./support/browser.js";
 import { given, serve } from "./support/server.js";
 
 let browser;
@@ -14,7 +14,7 @@ async function look(name, options, change = (synopsis) => synopsis) {
   const server = await serve(synopses, { now: () => new Date(Date.parse(synopses.at(-1).published) + (options?.ahead ?? 0)) });
   const { page, problems, context } = await open(browser, server.address, options);
   await shown(page);
-  return { page, problems, synopses, server, end: async () => { await context.close(); await server.stop(); } };
+  return { page, context, problems, synopses, server, end: async () => { await context.close(); await server.stop(); } };
 }
 
 test("arrows go through windows, space plays, and all can be reached with the tab key", async () => {
@@ -30,6 +30,7 @@ test("arrows go through windows, space plays, and all can be reached with the ta
   await page.keyboard.press(" ");
   await page.getByRole("button", { name: "Pause" }).waitFor();
   await page.keyboard.press(" ");
+  await settled(page);
   const where = await at();
   await page.waitForTimeout(1000);
   assert.equal(await at(), where);
@@ -65,9 +66,8 @@ test("the arrows of a slider or a field are its own", async () => {
   await page.getByLabel("Read at dep_delay").focus();
   const before_ = await page.locator(".place").textContent();
   await page.keyboard.press("ArrowLeft");
-  await page.waitForTimeout(100);
+  await until("another place", async () => await page.locator(".place").textContent() !== before_);
   assert.equal(await page.locator("#position").textContent(), "window 10 of 10");
-  assert.notEqual(await page.locator(".place").textContent(), before_);
   await end();
 });
 
@@ -102,18 +102,23 @@ test("the sentence says of a peak only what the band allows", async () => {
 });
 
 test("a new window is announced politely, and not in a rush", async () => {
-  const { page, server, synopses, end } = await look("curve", { ahead: 3 * 86_400_000 });
+  const time = Date.now();
+  const { page, context, server, synopses, end } = await look("curve", { ahead: 5 * 86_400_000, time });
   const region = page.locator("#spoken");
   assert.equal(await region.getAttribute("aria-live"), "polite");
   const first = await region.textContent();
   assert.match(first, /window 10 Jun/);
   const last = synopses.filter(({ key }) => key === "EWR").at(-1);
-  for (let i = 1; i < 4; i++) {
+  const publish = async (i) => {
     const later = (time) => new Date(Date.parse(time) + i * 86_400_000).toISOString();
     server.publish({ ...last, window: { start: later(last.window.start), end: later(last.window.end) }, published: later(last.published), ledger: { ...last.ledger, sequence: 1000 + i } });
     await shown(page, (release, key, start, sequence) => sequence === 1000 + i);
-  }
+  };
+  for (let i = 1; i < 4; i++) await publish(i);
   assert.equal(await region.textContent(), first);
+  await context.clock.setFixedTime(time + 16_000);
+  await publish(4);
+  assert.match(await region.textContent(), /window 14 Jun/);
   await end();
 });
 
@@ -122,9 +127,11 @@ test("nothing moves by itself where less motion is wanted", async () => {
   const moving = await page.evaluate(() => document.getAnimations().length);
   assert.equal(moving, 0);
   await page.keyboard.press("Home");
+  await page.locator("#position", { hasText: "window 1 of 10" }).waitFor();
+  const clicked = Date.now();
   await page.locator("#play").click();
-  await page.waitForTimeout(1200);
-  assert.equal(await page.locator("#position").textContent(), "window 1 of 10");
+  await page.locator("#position", { hasText: "window 2 of 10" }).waitFor();
+  assert.ok(Date.now() - clicked > 1900, "two seconds a window");
   await end();
   const lively = await look("curve");
   assert.ok(await lively.page.evaluate(() => document.getAnimations().length) > 0);

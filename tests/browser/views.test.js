@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { parse } from "../../clients/javascript/bernstream.js";
-import { launch, open, rows, saved, shoot, shown } from "./support/browser.js";
+import { launch, open, rows, saved, settled, shoot, shown, until } from "./support/browser.js";
 import { given, serve } from "./support/server.js";
 
 let browser;
@@ -72,7 +72,7 @@ test("the curve on the screen is the function, up to the scale", async () => {
   const { page, last, end } = await look("curve");
   await page.uncheck("#ghost");
   await page.locator(".reader input").fill("180");
-  await page.waitForTimeout(200);
+  await settled(page);
   const [release, key] = await shown(page);
   assert.equal(release, last.release);
   const synopsis = parse(given("curve").filter((one) => one.key === key).pop());
@@ -198,15 +198,14 @@ test("a crosshair moves the slices, and the third axis has a slider", async () =
   await page.getByLabel("Slice at distance").fill("750");
   await page.getByLabel("Read at dep_delay").fill("0");
   await page.getByLabel("Read at hour").fill("9.75");
-  await page.waitForTimeout(150);
+  await settled(page);
   const reading = await page.locator(".reading").textContent();
   const said = Number(reading.match(/: ([\d.]+)\u00a0±/)[1]);
   const true_ = synopsis.evaluate([0, 9.75, 750]);
   assert.ok(Math.abs(said - true_) <= synopsis.halfWidth([0, 9.75, 750]) / 10, `${reading}, not ${true_}`);
   const box = await page.locator("canvas.map").boundingBox();
   await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
-  await page.waitForTimeout(150);
-  assert.notEqual(await page.locator(".reading").textContent(), reading);
+  await until("another reading", async () => await page.locator(".reading").textContent() !== reading);
   await end();
 });
 
@@ -215,8 +214,7 @@ test("twenty plausible curves are drawn, and told apart from the published one",
   const ink = () => page.locator("canvas.plot").evaluate((canvas) => canvas.toDataURL().length);
   const without = await ink();
   await page.check("#plausible");
-  await page.waitForTimeout(300);
-  assert.ok(await ink() > without);
+  await until("more ink", async () => await ink() > without);
   assert.ok(await page.getByText("20 plausible curves: the noise could have turned each into this one").isVisible());
   await page.evaluate(() => window.scrollTo(0, 0));
   await shoot(page, "plausible");

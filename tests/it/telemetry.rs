@@ -327,7 +327,10 @@ fn a_worker_with_frozen_noise() {
     let mut pages_seen = seen.lock().expect("it has ended").clone();
     pages_seen.push(pages(&address) + &metrics.render().expect("metrics"));
     let headers = headers.lock().expect("it has ended").clone();
-    let seen = Seen { pages: pages_seen, headers, files: files(&folder.join("out")), log: Vec::new() };
+    // How many windows one claim covers is a matter of time, not of records.
+    let mut files = files(&folder.join("out"));
+    *files.get_mut("witness").expect("the witness") = 0;
+    let seen = Seen { pages: pages_seen, headers, files, log: Vec::new() };
     fs::write(folder.join("seen.json"), serde_json::to_vec(&seen).expect("JSON")).expect("it is written");
 }
 

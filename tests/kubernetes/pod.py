@@ -14,6 +14,8 @@ from pathlib import Path
 from rendered import ROOT, objects
 
 PROGRAM = Path(os.environ.get("BERNSTREAM_TEST_PROGRAM", ROOT / "target/debug/bernstream"))
+# Seconds. Nothing that works takes as long, on a slow machine that has other work too.
+PATIENCE = 300
 # The environment that the base image sets.
 IMAGE = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -94,7 +96,7 @@ class Pod:
         return self
 
     def pid(self):
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE
         while not (self.folder / "pid").exists() or not (self.folder / "pid").read_text():
             assert time.monotonic() < until, self.said()
             time.sleep(0.01)
@@ -106,7 +108,7 @@ class Pod:
     def get(self, path):
         """The status and the text, as a probe sees them."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=PATIENCE) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -116,7 +118,7 @@ class Pod:
     def probe(self, name):
         return self.get(self.container[name]["httpGet"]["path"])
 
-    def until(self, what, wanted, seconds):
+    def until(self, what, wanted, seconds=PATIENCE):
         """Waits until `wanted()`; an end of the process, or too long, is an error."""
         start = time.monotonic()
         while not wanted():
@@ -130,12 +132,12 @@ class Pod:
         allowed = self.container["startupProbe"]
         seconds = allowed["periodSeconds"] * allowed["failureThreshold"]
         return self.until("started", lambda: self.probe("startupProbe")[0] == 200, seconds) + self.until(
-            "ready", lambda: self.probe("readinessProbe")[0] == 200, 60)
+            "ready", lambda: self.probe("readinessProbe")[0] == 200)
 
     def metric(self, name):
         return sum(float(line.rsplit(" ", 1)[1]) for line in self.get("/metrics")[1].splitlines() if line.startswith(name))
 
-    def ended(self, seconds):
+    def ended(self, seconds=PATIENCE):
         code = self.process.wait(timeout=seconds)
         return code, self.said()
 
@@ -149,4 +151,4 @@ class Pod:
     def kill(self):
         if self.process and self.process.poll() is None:
             os.kill(self.pid(), signal.SIGKILL)
-            self.process.wait(timeout=30)
+            self.process.wait(timeout=PATIENCE)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from pod import PROGRAM, Claim, Pod
+from pod import PATIENCE, PROGRAM, Claim, Pod
 from rendered import DEPLOY, ROOT, objects, one, with_components
 
 BROKER = os.environ.get("BERNSTREAM_TEST_KAFKA")
@@ -107,7 +107,7 @@ def worker(place, name, claim=None, secrets=SECRETS, reached=IN_THE_CLEAR):
 def ledger(place, *arguments):
     """A command beside the worker, as `kubectl exec` runs it: the same image, user and volumes."""
     pod = worker(place, "exec").start(["ledger", *arguments, "/etc/bernstream/bernstream.toml"])
-    return pod.ended(60)
+    return pod.ended()
 
 
 def rows(place):
@@ -128,7 +128,7 @@ def test_1_the_job_makes_the_ledger_and_the_topics(place):
     def run():
         pod = Pod(job["template"], kustomization, place.folder / "init", {"ledger": place.claim}, 1, SECRETS)
         place.pods.append(pod)
-        return pod.start().ended(60)
+        return pod.start().ended()
     code, said = run()
     assert code == 0, said
     assert "created the witness topic" in said
@@ -137,7 +137,7 @@ def test_1_the_job_makes_the_ledger_and_the_topics(place):
 
 
 def test_2_without_a_library_of_the_image_it_would_not_start(place):
-    code, said = worker(place, "bare").start(without=["libgcc_s.so.1"]).ended(30)
+    code, said = worker(place, "bare").start(without=["libgcc_s.so.1"]).ended()
     assert code == 127 and "libgcc_s" in said, said
 
 
@@ -164,7 +164,7 @@ def test_3_the_pod_lives_as_the_manifest_says_and_stops_in_time(place):
         command = ["setpriv", f"--reuid={user}", f"--regid={user}", groups, "cat", "password"]
         return subprocess.run(command, cwd=pod.sources["kafka"], capture_output=True, check=False).returncode == 0
     assert read_by(65532, "--clear-groups") and not read_by(1234, "--clear-groups")
-    pod.until("published", lambda: pod.metric("bernstream_synopses_published_total") >= 2, 60)
+    pod.until("published", lambda: pod.metric("bernstream_synopses_published_total") >= 2)
     assert pod.probe("livenessProbe")[0] == 200
     code, said, seconds = pod.stop()
     print(f"stopped after {seconds:.2f} s")
@@ -181,17 +181,17 @@ def test_4_a_second_replica_on_the_same_ledger_is_refused(place):
     code, said = ledger(place, "show")
     assert code == 0 and "released" in said, "looking is allowed beside the worker"
     published = first.metric("bernstream_synopses_published_total")
-    code, said = worker(place, "two").start().ended(60)
+    code, said = worker(place, "two").start().ended()
     assert code == 74, said
     assert "another worker uses the ledger" in said, said
     assert first.process.poll() is None
-    first.until("goes on", lambda: first.metric("bernstream_synopses_published_total") > published, 60)
+    first.until("goes on", lambda: first.metric("bernstream_synopses_published_total") > published)
     # With a volume of its own, as a second replica of the StatefulSet would have.
     empty = Claim(place.folder / "second-claim", 65532)
-    code, said = worker(place, "three", empty).start().ended(60)
+    code, said = worker(place, "three", empty).start().ended()
     assert code == 74, said
     assert "there is no ledger, but the witness or the output was written before" in said, said
-    first.until("goes on", lambda: first.metric("bernstream_synopses_published_total") > published + 1, 60)
+    first.until("goes on", lambda: first.metric("bernstream_synopses_published_total") > published + 1)
     assert first.stop()[0] == 0
 
 
@@ -208,9 +208,9 @@ def test_5_the_dashboard_shows_the_synopses_with_no_volume_and_stops_in_time(pla
     pod = Pod(template, kustomization, place.folder / "dashboard", {}, port)
     place.pods.append(pod)
     pod.start()
-    print(f"ready after {pod.until('ready', lambda: pod.probe('readinessProbe')[0] == 200, 60):.1f} s")
+    print(f"ready after {pod.until('ready', lambda: pod.probe('readinessProbe')[0] == 200):.1f} s")
     assert pod.probe("livenessProbe")[0] == 200
-    pod.until("knows the synopses", lambda: '"release":"density"' in pod.get("/api/v1/synopses")[1], 30)
+    pod.until("knows the synopses", lambda: '"release":"density"' in pod.get("/api/v1/synopses")[1])
     code, said, seconds = pod.stop()
     print(f"stopped after {seconds:.2f} s")
     assert code == 0, said
@@ -220,13 +220,13 @@ def test_6_a_pod_that_is_killed_goes_on_where_it_was(place):
     before = rows(place)
     pod = worker(place, "killed").start()
     pod.started()
-    pod.until("released", lambda: pod.metric("bernstream_windows_released_total") >= 1, 60)
+    pod.until("released", lambda: pod.metric("bernstream_windows_released_total") >= 1)
     pod.kill()
     after = rows(place)
     assert after[: len(before)] == before and len(after) > len(before), "what was paid stays"
     pod = worker(place, "again").start()
     pod.started()
-    pod.until("released", lambda: pod.metric("bernstream_windows_released_total") >= 1, 60)
+    pod.until("released", lambda: pod.metric("bernstream_windows_released_total") >= 1)
     assert pod.stop()[0] == 0
     assert rows(place)[: len(after)] == after
 
@@ -236,8 +236,8 @@ def test_7_a_broker_that_cannot_be_reached_neither_kills_nor_holds_the_pod(place
     path = pod.sources["configuration"] / "bernstream.toml"
     path.write_text(path.read_text().replace(BROKER, f"127.0.0.1:{free_port()}"))
     pod.start()
-    pod.until("alive", lambda: pod.probe("livenessProbe")[0] == 200, 60)
-    pod.until("tries again", lambda: "trying again" in pod.said(), 60)
+    pod.until("alive", lambda: pod.probe("livenessProbe")[0] == 200)
+    pod.until("tries again", lambda: "trying again" in pod.said())
     assert pod.probe("readinessProbe")[0] == 503
     code, said, seconds = pod.stop()
     print(f"stopped after {seconds:.2f} s")
@@ -255,7 +255,7 @@ def test_8_a_ledger_of_a_newer_version_is_left_alone(place):
         connection.close()
         return old
     old = set_format(1_000)
-    code, said = worker(place, "older").start().ended(60)
+    code, said = worker(place, "older").start().ended()
     assert code == 74 and "of a newer program; use that one, nothing is lost" in said, said
     assert set_format(old) == 1_000, "it has not touched it"
     code, said = ledger(place, "verify")
@@ -272,15 +272,17 @@ def test_9_the_secrets_of_the_manifest_open_a_broker_that_requires_them(place):
     reached = [(r"^brokers = .*$", f'brokers = "{address}"'), (r'username = "\w+"', 'username = "bernstream"')]
     pod = worker(place, "secure", secrets=secrets, reached=reached)
     pod.start()
-    if pod.process.poll() is None:
-        pod.until("said something", lambda: pod.said(), 30)
-    time.sleep(1)
+    # Until it has reached the broker, or says why not.
+    until = time.monotonic() + PATIENCE
+    while pod.process.poll() is None and pod.probe("readinessProbe")[0] != 200 and "without TLS" not in pod.said():
+        assert time.monotonic() < until, pod.said()
+        time.sleep(0.05)
     if "built without TLS" in pod.said():
         pytest.skip("the program was built without TLS: the secrets are NOT tested")
     pod.started()
-    pod.until("released", lambda: pod.metric("bernstream_windows_released_total") >= 1, 60)
+    pod.until("released", lambda: pod.metric("bernstream_windows_released_total") >= 1)
     assert "a secret" not in pod.said() and secrets["bernstream-kafka"]["password"].strip() not in pod.said()
     assert pod.stop()[0] == 0
     wrong = {"bernstream-kafka": {**secrets["bernstream-kafka"], "password": "wrong"}}
-    code, said = worker(place, "wrong", secrets=wrong, reached=reached).start().ended(60)
+    code, said = worker(place, "wrong", secrets=wrong, reached=reached).start().ended()
     assert code == 78 and "correct the user's name, or the password in /run/secrets/kafka/password" in said, (code, said)

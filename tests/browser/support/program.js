@@ -6,6 +6,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { until } from "./browser.js";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 
@@ -27,12 +28,10 @@ export async function background(args, address) {
   child.stdout.on("data", (text) => { said += text; });
   child.stderr.on("data", (text) => { said += text; });
   const ended = new Promise((done) => child.on("exit", done));
-  const until = Date.now() + 60_000;
-  for (;;) {
-    if (child.exitCode !== null || Date.now() > until) throw new Error(`the program is not there: ${said}`);
-    if (await fetch(address).then((response) => response.ok, () => false)) break;
-    await new Promise((done) => setTimeout(done, 100));
-  }
+  await until("the program", async () => {
+    if (child.exitCode !== null) throw new Error(`the program has ended: ${said}`);
+    return fetch(address).then((response) => response.ok, () => false);
+  }, () => said);
   return {
     address,
     stop: async (signal = "SIGTERM") => {
