@@ -9,7 +9,7 @@ pub mod plan;
 pub mod policies;
 pub mod prometheus;
 pub mod running;
-pub mod scene;
+pub mod setup;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Child, Command, ExitStatus};
 
 use super::http;
-use super::scene::Scene;
+use super::setup::Setup;
 
 /// Ends with the test: no worker outlives it.
 pub struct Running {
@@ -20,16 +20,16 @@ impl Drop for Running {
 }
 
 impl Running {
-    /// Starts the worker of `scene` with its endpoints on a free port, which its log names.
-    pub fn start(scene: &Scene) -> Self {
-        let text = fs::read_to_string(scene.configuration()).expect("the configuration");
+    /// Starts the worker of `setup` with its endpoints on a free port, which its log names.
+    pub fn start(setup: &Setup) -> Self {
+        let text = fs::read_to_string(setup.configuration()).expect("the configuration");
         if !text.contains("\n[serve]") {
-            fs::write(scene.configuration(), text + "\n[serve]\nlisten = \"127.0.0.1:0\"\n").expect("it is written");
+            fs::write(setup.configuration(), text + "\n[serve]\nlisten = \"127.0.0.1:0\"\n").expect("it is written");
         }
-        let before = scene.read_log().len();
-        let mut child = scene.start();
-        let address = scene.wait_for("the worker's address, or its end", || {
-            let log = scene.read_log();
+        let before = setup.read_log().len();
+        let mut child = setup.start();
+        let address = setup.wait_for("the worker's address, or its end", || {
+            let log = setup.read_log();
             let serving =
                 log[before..].lines().find_map(|line| line.split_once("serving http://")?.1.split_once("/metrics"));
             let has_ended = child.try_wait().expect("it can be asked").is_some();
@@ -51,13 +51,13 @@ impl Running {
     }
 
     /// Waits until the worker is ready, or not any more, and gives its words.
-    pub fn wait_ready(&self, scene: &Scene, is_ready: bool) -> String {
+    pub fn wait_ready(&self, setup: &Setup, is_ready: bool) -> String {
         let wanted = if is_ready { 200 } else { 503 };
-        scene.wait_for("readiness", || Some(self.get("/readyz")).filter(|(status, _)| *status == wanted)).1
+        setup.wait_for("readiness", || Some(self.get("/readyz")).filter(|(status, _)| *status == wanted)).1
     }
 
-    pub fn wait_metric(&self, scene: &Scene, name: &str, least: f64) {
-        scene.wait_for(name, || self.metric(name).filter(|value| *value >= least));
+    pub fn wait_metric(&self, setup: &Setup, name: &str, least: f64) {
+        setup.wait_for(name, || self.metric(name).filter(|value| *value >= least));
     }
 
     pub fn terminate(&self) {
@@ -65,14 +65,14 @@ impl Running {
         assert!(Command::new("kill").args(["-TERM", &id]).status().expect("kill runs").success());
     }
 
-    pub fn end(&mut self, scene: &Scene) -> ExitStatus {
-        scene.wait_for("the end", || self.child.try_wait().expect("it can be asked"))
+    pub fn end(&mut self, setup: &Setup) -> ExitStatus {
+        setup.wait_for("the end", || self.child.try_wait().expect("it can be asked"))
     }
 
     /// Waits until the worker has ended with an error whose log has all of `words`.
-    pub fn refuses(&mut self, scene: &Scene, words: &[&str]) {
-        let status = self.end(scene);
-        let log = scene.read_log();
+    pub fn refuses(&mut self, setup: &Setup, words: &[&str]) {
+        let status = self.end(setup);
+        let log = setup.read_log();
         assert!(!status.success(), "{log}");
         let last = log.lines().rev().take(3).collect::<String>();
         assert!(words.iter().all(|word| last.contains(word)), "{words:?}: {log}");

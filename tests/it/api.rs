@@ -19,7 +19,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use serde_json::Value;
 
 use crate::harness::http::{self, Answer};
-use crate::harness::scene::{self, Scene};
+use crate::harness::setup::{self, Setup};
 use crate::harness::{PATIENCE, kafka};
 
 /// Three functions of the same flights: of one axis, of two, and moments.
@@ -561,23 +561,23 @@ fn the_demonstration_shows_its_curves_in_a_browser() {
 #[test]
 fn a_real_topic_is_shown_as_it_was_published() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 5);
-    scene.send(&scene.rows(5_000, 1));
-    scene.begin(Duration::from_millis(500));
-    let mut worker = scene.start();
+    let setup = Setup::new(&servers, 5);
+    setup.send(&setup.rows(5_000, 1));
+    setup.begin(Duration::from_millis(500));
+    let mut worker = setup.start();
     // Before it has made its first window: it comes live, or from the history.
-    let dashboard = Dashboard::start(&["--topic", &scene.output, "--brokers", &servers, "--history", "1h"]);
+    let dashboard = Dashboard::start(&["--topic", &setup.output, "--brokers", &servers, "--history", "1h"]);
     let mut events = dashboard.events(None);
     let mut shown: Vec<Value> = (0..10).map(|_| events.next_of("synopsis").data).collect();
-    assert!(worker.wait().expect("it ends").success(), "{}", scene.read_log());
+    assert!(worker.wait().expect("it ends").success(), "{}", setup.read_log());
     let name = |data: &Value| data["window"]["start"].to_string() + &data["key"].to_string();
     shown.sort_by_key(name);
-    let open = |published: &scene::Published| Synopsis::open(&published.payload).expect("a synopsis");
+    let open = |published: &setup::Published| Synopsis::open(&published.payload).expect("a synopsis");
     let json = |synopsis: Synopsis| serde_json::from_str(&synopsis.to_json().expect("JSON")).expect("JSON");
-    let mut published: Vec<Value> = scene.published().iter().map(open).map(json).collect();
+    let mut published: Vec<Value> = setup.published().iter().map(open).map(json).collect();
     published.sort_by_key(name);
     assert_eq!(shown, published);
-    let past = Dashboard::start(&["--topic", &scene.output, "--brokers", &servers, "--history", "0s"]);
+    let past = Dashboard::start(&["--topic", &setup.output, "--brokers", &servers, "--history", "0s"]);
     past.events(None).next_source(true);
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(past.get("/api/v1/synopses"), serde_json::json!([]), "nothing is so new");

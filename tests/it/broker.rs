@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::harness::kafka;
 use crate::harness::running::Running;
-use crate::harness::scene::Scene;
+use crate::harness::setup::Setup;
 
 /// A broker that this test may crash.
 struct Own(TempDir);
@@ -41,34 +41,34 @@ fn a_broker_that_is_down_is_waited_for_at_the_start_and_in_the_middle_and_nothin
 /// Whether the broker went before all of `windows` were published.
 fn goes_in_the_middle(windows: u32) -> bool {
     let own = Own(tempfile::tempdir().expect("a folder"));
-    let scene = Scene::new(&own.ask("start"), windows);
-    scene.send(&scene.rows(20_000, 1));
-    scene.begin(Duration::ZERO);
+    let setup = Setup::new(&own.ask("start"), windows);
+    setup.send(&setup.rows(20_000, 1));
+    setup.begin(Duration::ZERO);
 
     own.ask("crash");
-    let mut impatient = Running::start(&scene);
-    impatient.wait_ready(&scene, false);
+    let mut impatient = Running::start(&setup);
+    impatient.wait_ready(&setup, false);
     impatient.terminate();
-    scene.wait_log("stopping");
+    setup.wait_log("stopping");
     impatient.terminate();
-    assert_eq!(impatient.end(&scene).code(), Some(130), "a second signal waits for no broker");
+    assert_eq!(impatient.end(&setup).code(), Some(130), "a second signal waits for no broker");
 
-    let mut worker = Running::start(&scene);
-    let words = worker.wait_ready(&scene, false);
+    let mut worker = Running::start(&setup);
+    let words = worker.wait_ready(&setup, false);
     assert!(words.contains("not ready: reading the input, agreeing with the witness"), "{words}");
-    scene.wait_log("does not answer");
-    assert!(scene.read_log().contains("trying again"), "{}", scene.read_log());
+    setup.wait_log("does not answer");
+    assert!(setup.read_log().contains("trying again"), "{}", setup.read_log());
     assert_eq!(worker.get("/healthz").0, 200, "a broker that is down must not restart the worker");
     own.ask("restart");
 
     let published = || worker.metric("synopses_published_total").unwrap_or_default();
     let is_at_work = || (published() >= 20.0 && worker.get("/readyz").0 == 200).then_some(true);
-    if !scene.wait_for("the first synopses", || is_at_work().or((worker.get("/healthz").0 == 0).then_some(false))) {
+    if !setup.wait_for("the first synopses", || is_at_work().or((worker.get("/healthz").0 == 0).then_some(false))) {
         return false;
     }
     own.ask("crash");
     let is_waiting = || (worker.get("/readyz").0 == 503).then_some(true);
-    if !scene.wait_for("the broker's absence", || is_waiting().or((worker.get("/healthz").0 == 0).then_some(false))) {
+    if !setup.wait_for("the broker's absence", || is_waiting().or((worker.get("/healthz").0 == 0).then_some(false))) {
         return false;
     }
     let (_, words) = worker.get("/readyz");
@@ -76,9 +76,9 @@ fn goes_in_the_middle(windows: u32) -> bool {
     assert_eq!(worker.get("/healthz").0, 200);
     assert!(published() < 2.0 * f64::from(windows), "a worker that is done has ended");
     own.ask("restart");
-    assert!(worker.end(&scene).success(), "{}", scene.read_log());
-    scene.assert_whole();
-    let log = scene.read_log();
+    assert!(worker.end(&setup).success(), "{}", setup.read_log());
+    setup.assert_whole();
+    let log = setup.read_log();
     let progress = ["window released", "catching up"];
     let lines = log.lines().filter(|line| !progress.iter().any(|said| line.contains(said))).count();
     assert!(lines < 40, "a broker that is down fills no log: {log}");

@@ -13,7 +13,7 @@ use bernstream::pipeline::{Health, Stop, Worker};
 use bernstream::source::kafka::Kafka;
 
 use crate::harness::kafka;
-use crate::harness::scene::Scene;
+use crate::harness::setup::Setup;
 
 /// How far the worker's clock is from the true one, in microseconds.
 static OFF: AtomicI64 = AtomicI64::new(0);
@@ -25,14 +25,14 @@ fn clock() -> Timestamp {
 #[test]
 fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_it() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 30);
-    scene.send(&scene.rows(5_000, 1));
-    scene.begin(Duration::from_millis(500));
-    let settings = Settings::load(&scene.configuration()).expect("a sound configuration");
+    let setup = Setup::new(&servers, 30);
+    setup.send(&setup.rows(5_000, 1));
+    setup.begin(Duration::from_millis(500));
+    let settings = Settings::load(&setup.configuration()).expect("a sound configuration");
     let plan =
         settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
     let components = Components::open(&settings).expect("the components open");
-    let Input::Kafka(input) = &settings.input else { panic!("a scene reads Kafka") };
+    let Input::Kafka(input) = &settings.input else { panic!("a setup reads Kafka") };
     let source = Kafka::open(input.clone(), settings.columns.clone(), clock).expect("the input opens");
     let (health, done) = (Health::default(), AtomicBool::new(false));
     let worker = Worker {
@@ -42,7 +42,7 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
         witness: components.witness,
         sink: components.sink,
         generators: Box::new(Generator::from_entropy),
-        metrics: Metrics::new(Detail::Safe, "scene", "pure epsilon", "").expect("metrics"),
+        metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "").expect("metrics"),
         health: &health,
         stop: Stop::default(),
     };
@@ -60,5 +60,5 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
         done.store(true, Relaxed);
         worked.expect("it works to the end of the grid");
     });
-    scene.assert_whole();
+    setup.assert_whole();
 }

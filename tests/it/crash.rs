@@ -19,7 +19,7 @@ use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::harness::kafka;
-use crate::harness::scene::Scene;
+use crate::harness::setup::Setup;
 
 /// SIGKILL, to oneself: nothing is cleaned up, flushed or unlocked.
 fn die() -> ! {
@@ -123,7 +123,7 @@ fn a_worker_that_dies_where_it_is_told() {
             draw.burn();
             Generator::from_entropy()
         }),
-        metrics: Metrics::new(Detail::Safe, "scene", "pure epsilon", "").expect("metrics"),
+        metrics: Metrics::new(Detail::Safe, "setup", "pure epsilon", "").expect("metrics"),
         health: &health,
         stop: Stop::default(),
     };
@@ -131,10 +131,10 @@ fn a_worker_that_dies_where_it_is_told() {
 }
 
 /// A worker that dies at the given passing of a step, or works to the end where it never passes so often.
-fn dies_at(scene: &Scene, step: &str, passing: u32) -> bool {
+fn dies_at(setup: &Setup, step: &str, passing: u32) -> bool {
     let child = Command::new(env::current_exe().expect("this test"))
         .args(["--exact", "crash::a_worker_that_dies_where_it_is_told", "--nocapture"])
-        .env("BERNSTREAM_TEST_CONFIGURATION", scene.configuration())
+        .env("BERNSTREAM_TEST_CONFIGURATION", setup.configuration())
         .env("BERNSTREAM_TEST_DIE_AT", format!("{step}:{passing}"))
         .output()
         .expect("the worker runs");
@@ -147,21 +147,21 @@ fn dies_at(scene: &Scene, step: &str, passing: u32) -> bool {
 fn a_worker_killed_at_any_step_publishes_every_window_once_and_pays_for_it() {
     let Some(servers) = kafka::broker() else { return };
     for step in STEPS {
-        let scene = Scene::new(&servers, 3);
-        scene.send(&scene.rows(3_000, 1));
-        scene.begin(Duration::from_millis(500));
-        assert!(dies_at(&scene, step, 1), "{step} is passed");
-        let rows = grown(&scene, &[]);
-        dies_at(&scene, step, 2);
-        grown(&scene, &rows);
-        assert!(scene.start().wait().expect("it ends").success(), "{step}: {}", scene.read_log());
-        scene.assert_whole();
+        let setup = Setup::new(&servers, 3);
+        setup.send(&setup.rows(3_000, 1));
+        setup.begin(Duration::from_millis(500));
+        assert!(dies_at(&setup, step, 1), "{step} is passed");
+        let rows = grown(&setup, &[]);
+        dies_at(&setup, step, 2);
+        grown(&setup, &rows);
+        assert!(setup.start().wait().expect("it ends").success(), "{step}: {}", setup.read_log());
+        setup.assert_whole();
     }
 }
 
 /// The rows of the ledger: those of `before` and perhaps more, never fewer or others.
-fn grown(scene: &Scene, before: &[String]) -> Vec<String> {
-    let exported = scene.ledger_command(&["export"]);
+fn grown(setup: &Setup, before: &[String]) -> Vec<String> {
+    let exported = setup.ledger_command(&["export"]);
     assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
     let rows: Vec<String> = String::from_utf8_lossy(&exported.stdout).lines().map(str::to_owned).collect();
     assert!(rows.starts_with(before), "what was spent is spent");
@@ -173,27 +173,27 @@ fn grown(scene: &Scene, before: &[String]) -> Vec<String> {
 fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
     let Some(servers) = kafka::broker() else { return };
     let kills: u32 = env::var("BERNSTREAM_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(50);
-    let scene = Scene::new(&servers, 16 * kills);
-    scene.send(&scene.rows(50_000, 2));
-    scene.begin(Duration::from_secs(1));
+    let setup = Setup::new(&servers, 16 * kills);
+    setup.send(&setup.rows(50_000, 2));
+    setup.begin(Duration::from_secs(1));
     let mut random = ChaCha20Rng::seed_from_u64(3);
     let mut rows = Vec::new();
     let mut killed = 0;
     for round in 0..kills {
-        let before = scene.read_log().len();
-        let mut worker = scene.start();
+        let before = setup.read_log().len();
+        let mut worker = setup.start();
         // A third while they start; the others at work, which on a slow machine comes late.
         let mut ended = None;
         if round % 3 > 0 {
-            scene.wait_for("a window", || {
+            setup.wait_for("a window", || {
                 ended = worker.try_wait().expect("it can be asked");
-                let is_at_work = scene.read_log()[before..].contains("window released");
+                let is_at_work = setup.read_log()[before..].contains("window released");
                 (is_at_work || ended.is_some()).then_some(())
             });
         }
         thread::sleep(Duration::from_millis(random.random_range(0..200)));
         ended = worker.try_wait().expect("it can be asked");
-        assert!(ended.is_none_or(|status| status.success()), "{}", scene.read_log());
+        assert!(ended.is_none_or(|status| status.success()), "{}", setup.read_log());
         worker.kill().expect("it is killed");
         worker.wait().expect("it ended");
         if ended.is_some() {
@@ -201,11 +201,11 @@ fn a_worker_killed_at_random_publishes_every_window_once_and_pays_for_it() {
         }
         killed += 1;
         if round % 5 == 0 {
-            rows = grown(&scene, &rows);
+            rows = grown(&setup, &rows);
         }
     }
     println!("killed {killed} of {kills} times while it worked, {} rows in the ledger then", rows.len());
     assert!(killed > kills / 4, "a worker at work is killed, again and again");
-    assert!(scene.start().wait().expect("it ends").success(), "{}", scene.read_log());
-    scene.assert_whole();
+    assert!(setup.start().wait().expect("it ends").success(), "{}", setup.read_log());
+    setup.assert_whole();
 }

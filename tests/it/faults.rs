@@ -21,104 +21,104 @@ use rdkafka::producer::{BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::harness::running::Running;
-use crate::harness::scene::{Row, Scene, message};
+use crate::harness::setup::{Row, Setup, message};
 use crate::harness::{PATIENCE, in_time, kafka};
 
 fn administer<T>(
-    scene: &Scene,
+    setup: &Setup,
     change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
 ) {
-    let admin = kafka::at(&scene.servers).client_config().expect("settings").create().expect("a client");
+    let admin = kafka::at(&setup.servers).client_config().expect("settings").create().expect("a client");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     runtime.block_on(change(&admin, &AdminOptions::new())).expect("it is done");
 }
 
 /// Deletes the input; makes it anew.
-fn recreate(scene: &Scene) {
-    administer(scene, async |admin, options| admin.delete_topics(&[&scene.input], options).await);
+fn recreate(setup: &Setup) {
+    administer(setup, async |admin, options| admin.delete_topics(&[&setup.input], options).await);
     let settings = [("message.timestamp.type", "LogAppendTime")];
-    scene.wait_for("a new topic", || topic::create(&kafka::at(&scene.servers), &scene.input, 2, 1, &settings).ok());
+    setup.wait_for("a new topic", || topic::create(&kafka::at(&setup.servers), &setup.input, 2, 1, &settings).ok());
 }
 
-fn send_to(scene: &Scene, partition: i32, payload: &[u8]) {
-    let producer = scene.producer(&[]);
-    let record = BaseRecord::<(), _>::to(&scene.input).partition(partition).payload(payload);
+fn send_to(setup: &Setup, partition: i32, payload: &[u8]) {
+    let producer = setup.producer(&[]);
+    let record = BaseRecord::<(), _>::to(&setup.input).partition(partition).payload(payload);
     producer.send(record).map_err(|(error, _)| error).expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
 }
 
 /// `count` records of key `a` in the middle of the first window and of the domain.
-fn crowd(scene: &Scene, count: usize) -> Vec<Row> {
-    let micros = scene.origin.plus(Duration::from_secs(30)).micros();
+fn crowd(setup: &Setup, count: usize) -> Vec<Row> {
+    let micros = setup.origin.plus(Duration::from_secs(30)).micros();
     vec![Row { micros, key: "a", value: 50.0 }; count]
 }
 
 /// About how many records were counted: the density's sum over the lattice, made private by a little noise.
-fn counted(scene: &Scene) -> f64 {
-    let synopses: Vec<_> = scene.published().iter().map(|p| Synopsis::open(&p.payload).expect("a synopsis")).collect();
+fn counted(setup: &Setup) -> f64 {
+    let synopses: Vec<_> = setup.published().iter().map(|p| Synopsis::open(&p.payload).expect("a synopsis")).collect();
     let mass = |synopsis: &Synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0;
     synopses.iter().map(mass).sum()
 }
 
-fn assert_counted(scene: &Scene, expected: f64) {
-    let found = counted(scene);
+fn assert_counted(setup: &Setup, expected: f64) {
+    let found = counted(setup);
     assert!((found - expected).abs() < 0.1 * expected, "{expected} were sent, {found} counted");
 }
 
 /// What the newest synopsis says of itself.
-fn described(scene: &Scene) -> Description {
-    let published = scene.published();
+fn described(setup: &Setup) -> Description {
+    let published = setup.published();
     let last = published.last().expect("a synopsis");
     Synopsis::open(&last.payload).expect("a synopsis").description().clone()
 }
 
-fn assert_ends(scene: &Scene) {
-    let mut worker = Running::start(scene);
-    assert!(worker.end(scene).success(), "{}", scene.read_log());
-    scene.assert_whole();
+fn assert_ends(setup: &Setup) {
+    let mut worker = Running::start(setup);
+    assert!(worker.end(setup).success(), "{}", setup.read_log());
+    setup.assert_whole();
 }
 
 #[test]
 fn an_input_that_is_missing_or_another_one_stops_the_worker() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 2);
+    let setup = Setup::new(&servers, 2);
     // It is still reading when its input goes.
-    scene.begin(Duration::from_secs(3600));
-    let mut worker = Running::start(&scene);
-    worker.wait_ready(&scene, true);
-    recreate(&scene);
-    worker.refuses(&scene, &["was deleted and created again since it was last read", &scene.input]);
-    Running::start(&scene).refuses(&scene, &["deleted and created anew", "ledger init"]);
-    administer(&scene, async |admin, options| admin.delete_topics(&[&scene.input], options).await);
-    scene.wait_for("the topic's end", || topic::describe(&kafka::at(&servers), &scene.input).is_err().then_some(()));
-    Running::start(&scene)
-        .refuses(&scene, &["there is no topic", "create an input topic with message.timestamp.type=LogAppendTime"]);
+    setup.begin(Duration::from_secs(3600));
+    let mut worker = Running::start(&setup);
+    worker.wait_ready(&setup, true);
+    recreate(&setup);
+    worker.refuses(&setup, &["was deleted and created again since it was last read", &setup.input]);
+    Running::start(&setup).refuses(&setup, &["deleted and created anew", "ledger init"]);
+    administer(&setup, async |admin, options| admin.delete_topics(&[&setup.input], options).await);
+    setup.wait_for("the topic's end", || topic::describe(&kafka::at(&servers), &setup.input).is_err().then_some(()));
+    Running::start(&setup)
+        .refuses(&setup, &["there is no topic", "create an input topic with message.timestamp.type=LogAppendTime"]);
 }
 
 #[test]
 fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
     let Some(servers) = kafka::broker() else { return };
     in_time(|wait| {
-        let scene = Scene::new(&servers, 2);
-        scene.send(&crowd(&scene, 3000));
+        let setup = Setup::new(&servers, 2);
+        setup.send(&crowd(&setup, 3000));
         let until = Timestamp::now().plus(wait);
-        scene.begin(wait);
-        let mut worker = Running::start(&scene);
-        administer(&scene, async |admin, options| {
-            admin.create_partitions(&[NewPartitions::new(&scene.input, 3)], options).await
+        setup.begin(wait);
+        let mut worker = Running::start(&setup);
+        administer(&setup, async |admin, options| {
+            admin.create_partitions(&[NewPartitions::new(&setup.input, 3)], options).await
         });
-        scene.wait_for("a new partition", || {
-            let topic = topic::describe(&kafka::at(&servers), &scene.input).ok()?;
+        setup.wait_for("a new partition", || {
+            let topic = topic::describe(&kafka::at(&servers), &setup.input).ok()?;
             (topic.partitions.len() == 3).then_some(())
         });
-        send_to(&scene, 2, &message(&crowd(&scene, 3000)));
+        send_to(&setup, 2, &message(&crowd(&setup, 3000)));
         if Timestamp::now() > until {
             return false;
         }
-        assert!(worker.end(&scene).success(), "{}", scene.read_log());
-        assert!(scene.read_log().contains("the topic had 2 partitions and now has 3"), "{}", scene.read_log());
-        assert_counted(&scene, 6000.0);
-        scene.assert_whole();
+        assert!(worker.end(&setup).success(), "{}", setup.read_log());
+        assert!(setup.read_log().contains("the topic had 2 partitions and now has 3"), "{}", setup.read_log());
+        assert_counted(&setup, 6000.0);
+        setup.assert_whole();
         true
     });
 }
@@ -126,20 +126,20 @@ fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
 #[test]
 fn input_that_was_deleted_unread_stops_the_worker_until_its_loss_is_accepted() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 2);
+    let setup = Setup::new(&servers, 2);
     for _ in 0..3 {
-        send_to(&scene, 0, &message(&crowd(&scene, 1000)));
+        send_to(&setup, 0, &message(&crowd(&setup, 1000)));
     }
     let mut before = TopicPartitionList::new();
-    before.add_partition_offset(&scene.input, 0, Offset::Offset(1)).expect("a partition");
-    administer(&scene, async |admin, options| admin.delete_records(&before, options).await);
-    scene.begin(Duration::ZERO);
+    before.add_partition_offset(&setup.input, 0, Offset::Offset(1)).expect("a partition");
+    administer(&setup, async |admin, options| admin.delete_records(&before, options).await);
+    setup.begin(Duration::ZERO);
     let words = ["the broker has deleted input", "partition 0, offsets 0 to 1", "from = 0, to = 1", "to 'lost'"];
-    Running::start(&scene).refuses(&scene, &words);
-    scene.edit("clock_slack", "lost = [{ partition = 0, from = 0, to = 1 }]\nclock_slack");
-    assert_ends(&scene);
-    assert_counted(&scene, 2000.0);
-    let said = described(&scene);
+    Running::start(&setup).refuses(&setup, &words);
+    setup.edit("clock_slack", "lost = [{ partition = 0, from = 0, to = 1 }]\nclock_slack");
+    assert_ends(&setup);
+    assert_counted(&setup, 2000.0);
+    let said = described(&setup);
     assert!(said.not_protected.iter().any(|line| line.contains("deleted before it was read")), "{said:?}");
     assert!(said.incomplete);
 }
@@ -147,26 +147,26 @@ fn input_that_was_deleted_unread_stops_the_worker_until_its_loss_is_accepted() {
 #[test]
 fn a_broken_message_stops_reading_until_it_is_given_up_and_no_good_one_is_lost() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 2);
-    send_to(&scene, 0, &message(&crowd(&scene, 1500)));
-    send_to(&scene, 0, &message(&crowd(&scene, 10))[..200]);
-    send_to(&scene, 0, &message(&crowd(&scene, 1500)));
-    send_to(&scene, 1, &message(&crowd(&scene, 1000)));
-    scene.begin(Duration::from_secs(1));
-    let mut worker = Running::start(&scene);
-    scene.wait_log("at offset 1 of partition 0");
-    assert!(scene.read_log().contains("add { partition = 0, offset = 1 } to 'skip'"), "{}", scene.read_log());
+    let setup = Setup::new(&servers, 2);
+    send_to(&setup, 0, &message(&crowd(&setup, 1500)));
+    send_to(&setup, 0, &message(&crowd(&setup, 10))[..200]);
+    send_to(&setup, 0, &message(&crowd(&setup, 1500)));
+    send_to(&setup, 1, &message(&crowd(&setup, 1000)));
+    setup.begin(Duration::from_secs(1));
+    let mut worker = Running::start(&setup);
+    setup.wait_log("at offset 1 of partition 0");
+    assert!(setup.read_log().contains("add { partition = 0, offset = 1 } to 'skip'"), "{}", setup.read_log());
     thread::sleep(Duration::from_millis(2000));
     let words = worker.get("/readyz");
     assert!(words.0 == 503 && words.1.contains("reading the input"), "{words:?}");
     assert_eq!(worker.get("/healthz").0, 200);
     assert_eq!(worker.metric("windows_released_total"), Some(0.0));
     worker.terminate();
-    assert!(worker.end(&scene).success());
-    scene.edit("clock_slack", "skip = [{ partition = 0, offset = 1 }]\nclock_slack");
-    assert_ends(&scene);
-    assert_counted(&scene, 4000.0);
-    let said = described(&scene);
+    assert!(worker.end(&setup).success());
+    setup.edit("clock_slack", "skip = [{ partition = 0, offset = 1 }]\nclock_slack");
+    assert_ends(&setup);
+    assert_counted(&setup, 4000.0);
+    let said = described(&setup);
     assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
     assert!(!said.incomplete);
 }
@@ -174,43 +174,43 @@ fn a_broken_message_stops_reading_until_it_is_given_up_and_no_good_one_is_lost()
 #[test]
 fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 2);
-    scene.edit("clock_slack", "on_bad_message = \"skip\"\nclock_slack");
-    send_to(&scene, 0, b"not Arrow");
-    send_to(&scene, 0, &message(&crowd(&scene, 2000)));
-    scene.begin(Duration::ZERO);
-    assert_ends(&scene);
-    assert_counted(&scene, 2000.0);
-    assert!(scene.read_log().contains("offset 0 of partition 0 is broken"), "{}", scene.read_log());
-    let said = described(&scene);
+    let setup = Setup::new(&servers, 2);
+    setup.edit("clock_slack", "on_bad_message = \"skip\"\nclock_slack");
+    send_to(&setup, 0, b"not Arrow");
+    send_to(&setup, 0, &message(&crowd(&setup, 2000)));
+    setup.begin(Duration::ZERO);
+    assert_ends(&setup);
+    assert_counted(&setup, 2000.0);
+    assert!(setup.read_log().contains("offset 0 of partition 0 is broken"), "{}", setup.read_log());
+    let said = described(&setup);
     assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
 }
 
 #[test]
 fn an_open_transaction_is_waited_for_and_aborted_records_do_not_count() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 2);
-    let producer = scene.producer(&[("transactional.id", &scene.input), ("transaction.timeout.ms", "900000")]);
+    let setup = Setup::new(&servers, 2);
+    let producer = setup.producer(&[("transactional.id", &setup.input), ("transaction.timeout.ms", "900000")]);
     producer.init_transactions(PATIENCE).expect("transactions");
-    let payload = message(&crowd(&scene, 2000));
+    let payload = message(&crowd(&setup, 2000));
     let send = || {
         producer.begin_transaction().expect("it begins");
-        let record = BaseRecord::<(), _>::to(&scene.input).partition(0).payload(&payload);
+        let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload);
         producer.send(record).map_err(|(error, _)| error).expect("it is queued");
         producer.flush(PATIENCE).expect("the broker takes it");
     };
     send();
     producer.abort_transaction(PATIENCE).expect("it is aborted");
     send();
-    scene.begin(Duration::ZERO);
-    let mut worker = Running::start(&scene);
-    worker.wait_ready(&scene, true);
+    setup.begin(Duration::ZERO);
+    let mut worker = Running::start(&setup);
+    worker.wait_ready(&setup, true);
     thread::sleep(Duration::from_secs(2));
     assert_eq!(worker.metric("windows_released_total"), Some(0.0), "an open transaction is waited for");
     producer.commit_transaction(PATIENCE).expect("it is committed");
-    assert!(worker.end(&scene).success(), "{}", scene.read_log());
-    scene.assert_whole();
-    assert_counted(&scene, 2000.0);
+    assert!(worker.end(&setup).success(), "{}", setup.read_log());
+    setup.assert_whole();
+    assert_counted(&setup, 2000.0);
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -226,34 +226,34 @@ fn one_ledger_has_one_worker_and_a_copy_publishes_nothing() {
     let Some(servers) = kafka::broker() else { return };
     // All of them start before the first window closes.
     in_time(|wait| {
-        let scene = Scene::new(&servers, 3);
-        scene.send(&crowd(&scene, 1000));
+        let setup = Setup::new(&servers, 3);
+        setup.send(&crowd(&setup, 1000));
         let until = Timestamp::now().plus(wait);
-        scene.begin(wait);
-        let other = scene.folder.path().join("other");
-        copy(&scene.ledger(), &other);
+        setup.begin(wait);
+        let other = setup.folder.path().join("other");
+        copy(&setup.ledger(), &other);
         let is_working = |worker: &Running| {
             let is_so = || (worker.get("/readyz").0 == 200).then_some(true);
-            scene.wait_for("readiness", || is_so().or((Timestamp::now() > until).then_some(false)))
+            setup.wait_for("readiness", || is_so().or((Timestamp::now() > until).then_some(false)))
         };
-        let mut first = Running::start(&scene);
+        let mut first = Running::start(&setup);
         if !is_working(&first) {
             return false;
         }
-        Running::start(&scene).refuses(&scene, &["another worker uses the ledger", "stop the other one first"]);
-        scene.edit("/ledger\"", "/other\"");
-        let mut second = Running::start(&scene);
+        Running::start(&setup).refuses(&setup, &["another worker uses the ledger", "stop the other one first"]);
+        setup.edit("/ledger\"", "/other\"");
+        let mut second = Running::start(&setup);
         if !is_working(&second) || Timestamp::now() > until {
             return false;
         }
-        let ended = [first.end(&scene).success(), second.end(&scene).success()];
-        let log = scene.read_log();
+        let ended = [first.end(&setup).success(), second.end(&setup).success()];
+        let log = setup.read_log();
         assert!(ended[0] != ended[1], "one of the two goes on: {ended:?} {log}");
         assert!(log.contains("this is an older copy, or another ledger took its place"), "{log}");
         if ended[0] {
-            scene.edit("/other\"", "/ledger\"");
+            setup.edit("/other\"", "/ledger\"");
         }
-        scene.assert_whole();
+        setup.assert_whole();
         true
     });
 }
@@ -261,78 +261,78 @@ fn one_ledger_has_one_worker_and_a_copy_publishes_nothing() {
 #[test]
 fn a_ledger_that_is_gone_old_or_edited_stops_the_worker_before_it_publishes() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 3);
-    scene.send(&crowd(&scene, 1000));
-    scene.begin(Duration::ZERO);
-    let [old, newest] = ["old", "newest"].map(|name| scene.folder.path().join(name));
-    copy(&scene.ledger(), &old);
-    assert_ends(&scene);
-    let published = scene.published().len();
+    let setup = Setup::new(&servers, 3);
+    setup.send(&crowd(&setup, 1000));
+    setup.begin(Duration::ZERO);
+    let [old, newest] = ["old", "newest"].map(|name| setup.folder.path().join(name));
+    copy(&setup.ledger(), &old);
+    assert_ends(&setup);
+    let published = setup.published().len();
 
-    fs::rename(scene.ledger(), &newest).expect("it is moved");
-    Running::start(&scene)
-        .refuses(&scene, &["there is no ledger, but the witness or the output was written before", "ledger init"]);
-    let _ = fs::remove_dir_all(scene.ledger());
-    copy(&old, &scene.ledger());
-    Running::start(&scene).refuses(&scene, &["this is an older copy", "start the original"]);
+    fs::rename(setup.ledger(), &newest).expect("it is moved");
+    Running::start(&setup)
+        .refuses(&setup, &["there is no ledger, but the witness or the output was written before", "ledger init"]);
+    let _ = fs::remove_dir_all(setup.ledger());
+    copy(&old, &setup.ledger());
+    Running::start(&setup).refuses(&setup, &["this is an older copy", "start the original"]);
 
-    fs::remove_dir_all(scene.ledger()).expect("it is removed");
-    copy(&newest, &scene.ledger());
-    let file = rusqlite::Connection::open(scene.ledger().join("ledger.sqlite")).expect("a database");
+    fs::remove_dir_all(setup.ledger()).expect("it is removed");
+    copy(&newest, &setup.ledger());
+    let file = rusqlite::Connection::open(setup.ledger().join("ledger.sqlite")).expect("a database");
     let newest = "WHERE sequence = (SELECT max(sequence) FROM rows)";
     let body: String = file.query_row(&format!("SELECT body FROM rows {newest}"), [], |row| row.get(0)).expect("a row");
     let edit = |body: &str| file.execute(&format!("UPDATE rows SET body = ?1 {newest}"), [body]).expect("it is edited");
     edit(&body.replace('1', "2"));
-    Running::start(&scene).refuses(&scene, &["is damaged", "was changed"]);
+    Running::start(&setup).refuses(&setup, &["is damaged", "was changed"]);
     edit(&body);
     file.execute("UPDATE spent SET price = '\"0\"'", []).expect("it is edited");
     file.close().expect("it is closed");
     // Blocks that are over can be charged no more, so a worker does not look at them; whoever verifies does.
-    let verified = scene.ledger_command(&["verify"]);
+    let verified = setup.ledger_command(&["verify"]);
     let said = String::from_utf8_lossy(&verified.stderr).into_owned();
     assert!(!verified.status.success() && said.contains("what was spent"), "{said}");
-    assert_eq!(scene.published().len(), published);
+    assert_eq!(setup.published().len(), published);
 }
 
 #[test]
 fn a_full_disk_stops_the_worker_with_a_word_and_loses_nothing() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 30);
-    scene.send(&crowd(&scene, 1000));
-    scene.begin(Duration::ZERO);
+    let setup = Setup::new(&servers, 30);
+    setup.send(&crowd(&setup, 1000));
+    setup.begin(Duration::ZERO);
     // The limit on the size of a file stands for a disk that is full.
     let mut shell = Command::new("bash");
     shell.arg("-c").arg(format!(
         "trap '' XFSZ; ulimit -f 100; exec '{}' run '{}'",
         env!("CARGO_BIN_EXE_bernstream"),
-        scene.configuration().display()
+        setup.configuration().display()
     ));
     let ended = shell.stdin(Stdio::null()).output().expect("it runs");
     let log = String::from_utf8_lossy(&ended.stderr);
     assert!(!ended.status.success(), "{log}");
     assert!(log.contains("start the worker again"), "{log}");
     assert!(log.contains("is full") || log.contains("check the volume"), "{log}");
-    assert_ends(&scene);
+    assert_ends(&setup);
 }
 
 #[test]
 fn a_budget_that_is_spent_withholds_windows_and_says_so_and_the_next_period_goes_on() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::live(&servers, today(), 10);
+    let setup = Setup::live(&servers, today(), 10);
     let user = "unit = { user = { column = \"key\", per = \"5d\", max_records_per_window = 1 } }";
-    scene.edit("unit = \"record\"", user);
-    scene.edit("order = 2", "order = 2 # three windows of five");
-    scene.edit("name = \"density\"\nepsilon = 1.0", "name = \"density\"\nepsilon = 0.3");
-    scene.send(&scene.rows(1000, 1));
-    scene.begin(Duration::ZERO);
-    let worker = Running::start(&scene);
-    worker.wait_metric(&scene, "windows_withheld_total", 4.0);
-    for withheld in [3, 4, 8, 9].map(|window| scene.start_of(window).to_string()) {
+    setup.edit("unit = \"record\"", user);
+    setup.edit("order = 2", "order = 2 # three windows of five");
+    setup.edit("name = \"density\"\nepsilon = 1.0", "name = \"density\"\nepsilon = 0.3");
+    setup.send(&setup.rows(1000, 1));
+    setup.begin(Duration::ZERO);
+    let worker = Running::start(&setup);
+    worker.wait_metric(&setup, "windows_withheld_total", 4.0);
+    for withheld in [3, 4, 8, 9].map(|window| setup.start_of(window).to_string()) {
         let is_said = |line: &str| line.contains(&withheld) && line.contains("window withheld");
-        scene.wait_for(&withheld, || scene.read_log().lines().any(is_said).then_some(()));
+        setup.wait_for(&withheld, || setup.read_log().lines().any(is_said).then_some(()));
     }
     assert_eq!(worker.metric("windows_released_total"), Some(6.0));
-    let ready = worker.wait_ready(&scene, true);
+    let ready = worker.wait_ready(&setup, true);
     assert!(ready.contains("the budget of the current block is spent"), "{ready}");
     assert_eq!(worker.get("/healthz").0, 200);
 }
@@ -340,36 +340,36 @@ fn a_budget_that_is_spent_withholds_windows_and_says_so_and_the_next_period_goes
 #[test]
 fn a_worker_that_is_asked_to_stop_ends_soon_and_goes_on_later() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::live(&servers, today(), 300);
-    scene.send(&scene.rows(5000, 1));
-    scene.begin(Duration::ZERO);
+    let setup = Setup::live(&servers, today(), 300);
+    setup.send(&setup.rows(5000, 1));
+    setup.begin(Duration::ZERO);
     for _ in 0..2 {
-        let mut worker = Running::start(&scene);
-        worker.wait_ready(&scene, true);
+        let mut worker = Running::start(&setup);
+        worker.wait_ready(&setup, true);
         worker.terminate();
-        assert!(worker.end(&scene).success(), "{}", scene.read_log());
-        let log = scene.read_log();
+        assert!(worker.end(&setup).success(), "{}", setup.read_log());
+        let log = setup.read_log();
         assert!(
             log.contains("stopping") && log.lines().last().is_some_and(|line| line.contains("\"stopped\"")),
             "{log}"
         );
     }
-    let mut worker = Running::start(&scene);
-    worker.wait_ready(&scene, true);
+    let mut worker = Running::start(&setup);
+    worker.wait_ready(&setup, true);
     worker.terminate();
     worker.terminate();
-    let status = worker.end(&scene);
+    let status = worker.end(&setup);
     assert!(matches!(status.code(), Some(0 | 130)), "{status}");
-    let mut worker = Running::start(&scene);
-    scene.wait_published();
+    let mut worker = Running::start(&setup);
+    setup.wait_published();
     worker.terminate();
-    assert!(worker.end(&scene).success(), "{}", scene.read_log());
-    scene.assert_whole();
+    assert!(worker.end(&setup).success(), "{}", setup.read_log());
+    setup.assert_whole();
 }
 
 /// One record of each odd kind.
-fn odd(scene: &Scene) -> Vec<u8> {
-    let good = scene.origin.plus(Duration::from_secs(30)).micros();
+fn odd(setup: &Setup) -> Vec<u8> {
+    let good = setup.origin.plus(Duration::from_secs(30)).micros();
     let times = [Some(good), Some(good), Some(good), Some(good), Some(good), Some(good), None, Some(i64::MAX), Some(0)];
     let keys = ["a", "a", "a", "a", "a", "unknown", "a", "a", "b"];
     let values = [
@@ -400,28 +400,28 @@ fn today() -> Timestamp {
     Timestamp::now().minus(Duration::from_secs(60))
 }
 
-/// Metrics and log of a worker that has closed every window that is over, without what differs from scene to scene.
+/// Metrics and log of a worker that has closed every window that is over, without what differs from setup to setup.
 fn shown(servers: &str, today: Timestamp, detail: &str, has_odd: bool) -> (String, String) {
-    let scene = Scene::live(servers, today, 4);
-    scene.edit("[ledger]", &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]"));
-    scene.send(&scene.rows(2000, 1));
+    let setup = Setup::live(servers, today, 4);
+    setup.edit("[ledger]", &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]"));
+    setup.send(&setup.rows(2000, 1));
     if has_odd {
-        send_to(&scene, 1, &odd(&scene));
+        send_to(&setup, 1, &odd(&setup));
     }
-    scene.begin(Duration::ZERO);
-    let worker = Running::start(&scene);
-    worker.wait_metric(&scene, "windows_released_total", 4.0);
-    worker.wait_metric(&scene, "synopses_published_total", 8.0);
-    worker.wait_ready(&scene, true);
+    setup.begin(Duration::ZERO);
+    let worker = Running::start(&setup);
+    worker.wait_metric(&setup, "windows_released_total", 4.0);
+    worker.wait_metric(&setup, "synopses_published_total", 8.0);
+    worker.wait_ready(&setup, true);
     // Counted first, said then.
-    let said = |words: &str| scene.read_log().matches(words).count();
+    let said = |words: &str| setup.read_log().matches(words).count();
     let is_all = || said("window released") == 4 && said("reading the input") == 1;
-    scene.wait_for("the log", || is_all().then_some(()));
+    setup.wait_for("the log", || is_all().then_some(()));
     let (_, metrics) = worker.get("/metrics");
     let metrics = metrics.lines().filter(|line| {
         !["build_info", "ledger_info", "seal_seconds", "read_until"].iter().any(|name| line.contains(name))
     });
-    let log = scene.read_log();
+    let log = setup.read_log();
     // The two run at different times; what they say is compared up to the times of the schedule.
     let said = log.lines().map(|line| line.split_once("fields").map_or("", |(_, fields)| fields));
     let said = said.map(|line| line.split("\"cutoff").next().unwrap_or(line));
@@ -455,14 +455,14 @@ fn metrics_and_log_of_neighbouring_streams_are_the_same_unless_an_operator_wants
 #[test]
 fn what_is_promised_stays_that_of_the_ledger_and_the_rest_may_change() {
     let Some(servers) = kafka::broker() else { return };
-    let scene = Scene::new(&servers, 2);
-    scene.begin(Duration::ZERO);
+    let setup = Setup::new(&servers, 2);
+    setup.begin(Duration::ZERO);
     let (one, other) = (r#""add_remove""#, "{ replace_one = { records_per_window = 9 } }");
-    scene.edit(one, other);
-    Running::start(&scene).refuses(&scene, &["was created for another guarantee", "adjacency"]);
-    scene.edit(other, one);
-    scene.edit("brokers = \"127.0.0.1", "brokers = \"localhost");
-    scene.edit("bandwidths = [10]", "bandwidths = [11]");
-    assert_ends(&scene);
-    assert!(scene.read_log().contains("the settings have changed"), "{}", scene.read_log());
+    setup.edit(one, other);
+    Running::start(&setup).refuses(&setup, &["was created for another guarantee", "adjacency"]);
+    setup.edit(other, one);
+    setup.edit("brokers = \"127.0.0.1", "brokers = \"localhost");
+    setup.edit("bandwidths = [10]", "bandwidths = [11]");
+    assert_ends(&setup);
+    assert!(setup.read_log().contains("the settings have changed"), "{}", setup.read_log());
 }

@@ -18,7 +18,7 @@ use plotters::chart::SeriesLabelPosition::UpperRight;
 use crate::harness::kafka;
 use crate::harness::picture;
 use crate::harness::picture::{Axis as Scale, DARK, Layer, Panel, SKY};
-use crate::harness::scene;
+use crate::harness::setup;
 
 /// Points at which a released curve is compared with the exact one.
 const POINTS: u32 = 200;
@@ -122,7 +122,7 @@ fn a_year_of_departure_delays_comes_out_as_close_to_the_truth_as_its_band_says()
     run(&mut bernstream(&["run", configuration]));
     run(&mut bernstream(&["ledger", "verify", configuration]));
 
-    let published = scene::read_topic(&servers, &output);
+    let published = setup::read_topic(&servers, &output);
     assert_eq!(published.len(), DAYS * ORIGINS.len());
     let synopses: Vec<Synopsis> =
         published.iter().map(|message| Synopsis::open(&message.payload).expect("a synopsis")).collect();

@@ -43,9 +43,9 @@ fn question() -> String {
 }
 
 /// A folder with a configuration of its own, all of whose paths lead into it.
-struct Scene(TempDir);
+struct Setup(TempDir);
 
-impl Scene {
+impl Setup {
     fn new(configuration: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let inside = |name: &str| folder.path().join(name).display().to_string();
@@ -53,7 +53,7 @@ impl Scene {
             with(&text, &format!("path = \"{name}\""), &format!("path = \"{}\"", inside(name)))
         });
         fs::write(folder.path().join("c.toml"), text).unwrap();
-        Scene(folder)
+        Setup(folder)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -111,15 +111,15 @@ fn synopses(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
-    let scene = Scene::new(&question());
-    let refused = scene.on(&["check", "--offline"]);
+    let setup = Setup::new(&question());
+    let refused = setup.on(&["check", "--offline"]);
     assert!(refused.status.code() == Some(78) && text(&refused.stderr).contains("has no result"));
     // Neither input nor output nor ledger is there yet, and none is made.
-    scene.paste();
-    assert_eq!(fs::read_dir(scene.0.path()).unwrap().count(), 1, "only the configuration");
+    setup.paste();
+    assert_eq!(fs::read_dir(setup.0.path()).unwrap().count(), 1, "only the configuration");
 
     for command in [&["check", "--offline"][..], &["explain"]] {
-        let said = text(&scene.on(command).stdout);
+        let said = text(&setup.on(command).stdout);
         assert!(
             said.contains("RANDOM differential privacy of records, not plain: epsilon = 1 with gamma = 0.1"),
             "{said}"
@@ -128,10 +128,10 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
         assert!(!said.contains(": pure differential privacy of"), "{said}");
     }
 
-    scene.visitors();
-    let run = scene.on(&["run"]);
+    setup.visitors();
+    let run = setup.on(&["run"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
-    let files = synopses(&scene.path("curves"));
+    let files = synopses(&setup.path("curves"));
     assert_eq!(files.len(), 2);
     let synopsis = Synopsis::open(&fs::read(&files[0]).unwrap()).unwrap();
     let about = synopsis.description();
@@ -139,7 +139,7 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     assert_eq!((random.gamma, random.records, random.range, random.prior.len()), (0.1, 300, [80.0, 200.0], 2));
     assert_eq!(about.noise.calibrated, Calibrated::Sampled);
     // The noise is that of the sampled sensitivity, and less than that of the proved one.
-    let settings = Settings::load(&scene.path("c.toml")).unwrap();
+    let settings = Settings::load(&setup.path("c.toml")).unwrap();
     let proved = Settings::parse(&with(&plain(), "path = \"visits\"", "path = \"v\""), "f").unwrap();
     let [sampled, proved] = [&settings, &proved].map(|s| mechanism(s).scale().units() as f64);
     assert!((about.noise.scale / (sampled * settings.releases[0].function.unit) - 1.0).abs() < 1e-12);
@@ -155,15 +155,15 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
     let evaluated = bernstream(&["evaluate", files[0].to_str().unwrap(), "--at", "40"]);
     assert!(text(&evaluated.stderr).contains(&format!("{label}, epsilon 1")), "{}", text(&evaluated.stderr));
     for command in ["show", "verify"] {
-        let said = scene.on(&["ledger", command]);
+        let said = setup.on(&["ledger", command]);
         assert!(said.status.success() && text(&said.stdout).contains(label), "{command}: {}", text(&said.stdout));
     }
-    assert!(text(&scene.on(&["ledger", "export"]).stdout).contains(r#"\"definition\":{\"random\":{"#));
+    assert!(text(&setup.on(&["ledger", "export"]).stdout).contains(r#"\"definition\":{\"random\":{"#));
 
     // The ledger is its own: a plain configuration may not use it.
-    let sound = scene.configuration();
-    fs::write(scene.path("c.toml"), without_sampled(&sound)).unwrap();
-    let other = scene.on(&["run"]);
+    let sound = setup.configuration();
+    fs::write(setup.path("c.toml"), without_sampled(&sound)).unwrap();
+    let other = setup.on(&["run"]);
     assert_eq!(other.status.code(), Some(74));
     let said = text(&other.stderr);
     assert!(
@@ -174,16 +174,16 @@ fn what_was_sampled_is_pasted_checked_released_and_labelled_everywhere() {
 
 #[test]
 fn a_ledger_of_plain_privacy_takes_no_sampled_release() {
-    let scene = Scene::new(&question());
-    scene.paste();
-    let sampled = scene.configuration();
-    fs::write(scene.path("c.toml"), without_sampled(&sampled)).unwrap();
-    scene.visitors();
-    let run = scene.on(&["run"]);
+    let setup = Setup::new(&question());
+    setup.paste();
+    let sampled = setup.configuration();
+    fs::write(setup.path("c.toml"), without_sampled(&sampled)).unwrap();
+    setup.visitors();
+    let run = setup.on(&["run"]);
     assert!(run.status.success(), "{}", text(&run.stderr));
-    assert!(text(&scene.on(&["ledger", "show"]).stdout).contains("pure differential privacy"));
-    fs::write(scene.path("c.toml"), sampled).unwrap();
-    let other = scene.on(&["run"]);
+    assert!(text(&setup.on(&["ledger", "show"]).stdout).contains("pure differential privacy"));
+    fs::write(setup.path("c.toml"), sampled).unwrap();
+    let other = setup.on(&["run"]);
     assert_eq!(other.status.code(), Some(74));
     assert!(text(&other.stderr).contains("speaks of pure differential privacy"), "{}", text(&other.stderr));
 }
@@ -206,15 +206,15 @@ fn plain() -> String {
 
 #[test]
 fn what_the_example_says_is_what_the_sampler_finds() {
-    let scene = Scene::new(&question());
-    let sampled = scene.on(&["sample"]);
+    let setup = Setup::new(&question());
+    let sampled = setup.on(&["sample"]);
     let table = text(&sampled.stdout);
     let (_, table) = table.split_once("[release.sampled.result]\n").unwrap();
     assert!(SAMPLED.contains(table), "config/sampled.toml must hold\n{table}");
     // Who draws which pair does not matter; another seed does.
-    assert_eq!(sampled.stdout, scene.on(&["sample"]).stdout);
-    fs::write(scene.path("c.toml"), with(&scene.configuration(), "seed = 1", "seed = 2")).unwrap();
-    assert_ne!(sampled.stdout, scene.on(&["sample"]).stdout);
+    assert_eq!(sampled.stdout, setup.on(&["sample"]).stdout);
+    fs::write(setup.path("c.toml"), with(&setup.configuration(), "seed = 1", "seed = 2")).unwrap();
+    assert_ne!(sampled.stdout, setup.on(&["sample"]).stdout);
 }
 
 #[test]
@@ -336,9 +336,9 @@ fn a_range_that_hides_every_change_is_refused() {
     assert!(refused.contains("most pairs do not differ at all"), "{refused}");
 
     // Some change, but the plain guarantee that is left protects nobody.
-    let scene = Scene::new(&with(&question(), "mean = 130, deviation = 15", "mean = 140, deviation = 0.001"));
-    scene.paste();
-    let told = Settings::parse(&scene.configuration(), "f").unwrap_err().to_string();
+    let setup = Setup::new(&with(&question(), "mean = 130, deviation = 15", "mean = 140, deviation = 0.001"));
+    setup.paste();
+    let told = Settings::parse(&setup.configuration(), "f").unwrap_err().to_string();
     assert!(told.contains("next to no noise left"), "{told}");
 }
 

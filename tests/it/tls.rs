@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use crate::harness::kafka;
 use crate::harness::running::Running;
-use crate::harness::scene::{self, Scene};
+use crate::harness::setup::{self, Setup};
 
 /// The listener of the tests' broker that requires TLS and a password.
 struct Secure {
@@ -47,10 +47,10 @@ impl Secure {
         told
     }
 
-    fn scene(&self, way: &Way<'_>, windows: u32) -> Scene {
-        let scene = Scene::new(&self.plain, windows);
-        scene.edit(&format!("brokers = \"{}\"", self.plain), &way.keys());
-        scene
+    fn setup(&self, way: &Way<'_>, windows: u32) -> Setup {
+        let setup = Setup::new(&self.plain, windows);
+        setup.edit(&format!("brokers = \"{}\"", self.plain), &way.keys());
+        setup
     }
 }
 
@@ -107,42 +107,42 @@ fn stranger(folder: &Path) -> PathBuf {
     pem
 }
 
-fn run(scene: &Scene, arguments: &[&str], way: &Way<'_>) -> Output {
-    scene.bernstream(arguments).args(way.arguments()).output().expect("it runs")
+fn run(setup: &Setup, arguments: &[&str], way: &Way<'_>) -> Output {
+    setup.bernstream(arguments).args(way.arguments()).output().expect("it runs")
 }
 
 #[test]
 fn rows_become_a_curve_over_tls_and_a_password() {
     let Some(secure) = secure() else { return };
     let way = secure.right();
-    let scene = secure.scene(&way, 3);
-    let rows = scene.folder.path().join("rows.arrows");
-    fs::write(&rows, scene::message(&scene.rows(3000, 1))).expect("rows");
+    let setup = secure.setup(&way, 3);
+    let rows = setup.folder.path().join("rows.arrows");
+    fs::write(&rows, setup::message(&setup.rows(3000, 1))).expect("rows");
 
-    let done = run(&scene, &["produce", &rows.display().to_string(), "--topic", &scene.input], &way);
+    let done = run(&setup, &["produce", &rows.display().to_string(), "--topic", &setup.input], &way);
     let told = secure.told(&done);
     assert!(done.status.success() && told.contains("3000 rows in 3 messages"), "{told}");
     let made = run(
-        &scene,
+        &setup,
         &["produce", &rows.display().to_string(), "--topic", &kafka::fresh_name("new"), "--create", "1"],
         &way,
     );
     assert!(made.status.success(), "{}", secure.told(&made));
 
-    let begun = scene.ledger_command(&["init", "--from", &scene.origin.to_string()]);
+    let begun = setup.ledger_command(&["init", "--from", &setup.origin.to_string()]);
     assert!(begun.status.success(), "{}", secure.told(&begun));
-    let configuration = scene.configuration().display().to_string();
-    let checked = scene.bernstream(&["check", &configuration]).output().expect("it runs");
+    let configuration = setup.configuration().display().to_string();
+    let checked = setup.bernstream(&["check", &configuration]).output().expect("it runs");
     let told = secure.told(&checked);
     assert!(checked.status.success() && told.contains("ok     topic"), "{told}");
     assert!(!told.contains("warning"), "nobody else can read the password: {told}");
 
-    let mut worker = Running::start(&scene);
-    assert!(worker.end(&scene).success(), "{}", scene.read_log());
-    scene.assert_whole();
-    assert!(!scene.read_log().contains(&secure.password));
+    let mut worker = Running::start(&setup);
+    assert!(worker.end(&setup).success(), "{}", setup.read_log());
+    setup.assert_whole();
+    assert!(!setup.read_log().contains(&secure.password));
 
-    let read = run(&scene, &["evaluate", "--topic", &scene.output, "--key", "a", "--points", "5"], &way);
+    let read = run(&setup, &["evaluate", "--topic", &setup.output, "--key", "a", "--points", "5"], &way);
     let told = secure.told(&read);
     assert!(read.status.success() && told.contains("value,value,lower,upper"), "{told}");
 }
@@ -152,8 +152,8 @@ fn plain_passwords_and_other_mechanisms_are_taken_where_the_broker_takes_them() 
     let Some(secure) = secure() else { return };
     let ask = |mechanism| {
         let way = Way { sasl: Some((mechanism, "bernstream", &secure.password_file)), ..secure.right() };
-        let scene = secure.scene(&way, 1);
-        let done = run(&scene, &["evaluate", "--topic", &scene.input], &way);
+        let setup = secure.setup(&way, 1);
+        let done = run(&setup, &["evaluate", "--topic", &setup.input], &way);
         secure.told(&done)
     };
     assert!(ask("PLAIN").contains("no synopsis in"), "{}", ask("PLAIN"));
@@ -207,33 +207,33 @@ fn with<'a>(way: &Way<'a>, user: &'a str, file: &'a Path) -> Option<(&'a str, &'
 
 /// Every command tells `words`; where it has a `code`, the worker ends with it, and else waits and says why.
 fn refused(secure: &Secure, case: &str, way: &Way<'_>, words: &[&str], code: Option<i32>) {
-    let scene = secure.scene(way, 1);
-    let configuration = scene.configuration().display().to_string();
+    let setup = secure.setup(way, 1);
+    let configuration = setup.configuration().display().to_string();
     let tells = |told: &str| words.iter().all(|word| told.contains(word));
     let commands: [(&[&str], bool); 3] = [
-        (&["produce", "tests/data/flights.parquet", "--topic", &scene.input], true),
-        (&["evaluate", "--topic", &scene.input], true),
+        (&["produce", "tests/data/flights.parquet", "--topic", &setup.input], true),
+        (&["evaluate", "--topic", &setup.input], true),
         (&["check", &configuration], false),
     ];
     for (arguments, takes_way) in commands {
-        let mut command = scene.bernstream(arguments);
+        let mut command = setup.bernstream(arguments);
         let done = command.args(if takes_way { way.arguments() } else { Vec::new() }).output().expect("it runs");
         let told = secure.told(&done);
         assert!(tells(&told), "{case}, {arguments:?}: {told}");
         assert_eq!(done.status.code(), Some(code.unwrap_or(69)), "{case}: {told}");
     }
-    let mut worker = Running::start(&scene);
+    let mut worker = Running::start(&setup);
     match code {
         Some(code) => {
-            assert_eq!(worker.end(&scene).code(), Some(code), "{case}: {}", scene.read_log());
-            assert!(tells(&scene.read_log()), "{case}: {}", scene.read_log());
+            assert_eq!(worker.end(&setup).code(), Some(code), "{case}: {}", setup.read_log());
+            assert!(tells(&setup.read_log()), "{case}: {}", setup.read_log());
         }
         None => {
-            scene.wait_for("the reason", || tells(&scene.read_log()).then_some(()));
-            assert!(scene.read_log().contains("trying again"), "{case}: {}", scene.read_log());
+            setup.wait_for("the reason", || tells(&setup.read_log()).then_some(()));
+            assert!(setup.read_log().contains("trying again"), "{case}: {}", setup.read_log());
         }
     }
-    assert!(!scene.read_log().contains(&secure.password), "{case}");
+    assert!(!setup.read_log().contains(&secure.password), "{case}");
 }
 
 #[test]
@@ -243,10 +243,10 @@ fn a_password_that_every_user_can_read_is_warned_of() {
     let open = file(folder.path(), "open", &format!("{}\n", secure.password));
     let right = secure.right();
     let way = Way { sasl: with(&right, "bernstream", &open), ..right };
-    let scene = secure.scene(&way, 1);
+    let setup = secure.setup(&way, 1);
     for (mode, is_warned) in [(0o600, false), (0o440, false), (0o644, true)] {
         fs::set_permissions(&open, fs::Permissions::from_mode(mode)).expect("its mode");
-        let told = secure.told(&run(&scene, &["evaluate", "--topic", &scene.input], &way));
+        let told = secure.told(&run(&setup, &["evaluate", "--topic", &setup.input], &way));
         assert_eq!(told.contains("every user of this machine can read"), is_warned, "{mode:o}: {told}");
         assert!(told.contains("no synopsis in"), "it is used all the same: {told}");
     }

@@ -31,7 +31,7 @@ const ORDERS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 const METHODS: [&str; 7] = ["papers' scale", "Laplace", "cube", "ball", "auto", "Laplace, smoothed", "auto, smoothed"];
 
 /// A window with what was published about it at best: the exact function on a grid.
-struct Scene {
+struct Experiment {
     name: &'static str,
     /// All of a configuration but price, noise and size.
     text: String,
@@ -59,9 +59,9 @@ fn text(adjacent: usize, axes: &str, function: &str) -> String {
     )
 }
 
-impl Scene {
+impl Experiment {
     /// Figure 1: 5,000 points of `0.4 N(0.5, 0.02) + 0.6 N(0.75, 0.005)`, variances, moved to the border.
-    fn density(name: &'static str, bandwidth: f64) -> Scene {
+    fn density(name: &'static str, bandwidth: f64) -> Experiment {
         const RECORDS: usize = 5_000;
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let laws = [(0.5, 0.02_f64), (0.75, 0.005)].map(|(mean, variance)| Normal::new(mean, variance.sqrt()).unwrap());
@@ -69,7 +69,7 @@ impl Scene {
         let places: Vec<f64> = (0..RECORDS).map(place).collect();
         let kernel = |z: f64| (-z * z / 2.0).exp() / ((2.0 * PI).sqrt() * bandwidth);
         let at = |y: f64| places.iter().map(|d| kernel((y - d) / bandwidth)).sum::<f64>() / RECORDS as f64;
-        Scene {
+        Experiment {
             name,
             text: text(
                 RECORDS,
@@ -88,7 +88,7 @@ impl Scene {
 
     /// Figure 2: 1,500 points of each class, means (0.3, 0.5) and (0.6, 0.4), covariances 0.01 and
     /// 0.01 ((1, 0.8), (0.8, 1.5)); Gaussian kernel, `C = sigma = 1`.
-    fn machine() -> Scene {
+    fn machine() -> Experiment {
         let mut rng = ChaCha20Rng::seed_from_u64(2);
         let mut records = Vec::new();
         for _ in 0..1_500 {
@@ -99,7 +99,7 @@ impl Scene {
         }
         let clamped = |(x, label): (Vec<f64>, f64)| (x.into_iter().map(|x: f64| x.clamp(0.0, 1.0)).collect(), label);
         let axis = |name| format!("{{ column = \"{name}\", min = 0, max = 1, outside = \"clamp\" }}");
-        let mut scene = Scene {
+        let mut experiment = Experiment {
             name: "Figure 2: support vector machine",
             text: text(
                 3_000,
@@ -116,25 +116,25 @@ impl Scene {
             repeats: 60,
         };
         // The function itself: a lattice that is the grid.
-        let fine = Release::new(&scene, "1", "degree = 40\norder = 1");
-        scene.exact = fine.natural(fine.exact.reveal());
-        scene
+        let fine = Release::new(&experiment, "1", "degree = 40\norder = 1");
+        experiment.exact = fine.natural(fine.exact.reveal());
+        experiment
     }
 }
 
-/// One way to release a scene.
+/// One way to release a experiment.
 struct Release {
     settings: Settings,
     exact: Exact,
 }
 
 impl Release {
-    fn new(scene: &Scene, epsilon: &str, size: &str) -> Release {
-        let text = scene.text.replace("EPSILON", epsilon).replace("SIZE", size);
+    fn new(experiment: &Experiment, epsilon: &str, size: &str) -> Release {
+        let text = experiment.text.replace("EPSILON", epsilon).replace("SIZE", size);
         let settings = Settings::parse(&text, "paper").unwrap_or_else(|faults| panic!("{faults}\n{text}"));
         let target = settings.releases[0].function.target.clone();
         let spec = target.accumulator();
-        let exact = target.evaluate(&spec.filled(scene.records.iter().map(|(x, label)| spec.record(x, *label))));
+        let exact = target.evaluate(&spec.filled(experiment.records.iter().map(|(x, label)| spec.record(x, *label))));
         Release { settings, exact }
     }
 
@@ -152,9 +152,9 @@ impl Release {
     }
 
     /// Mean sup errors at each of `orders`.
-    fn errors(&self, scene: &Scene, mechanism: Mechanism, orders: &[u32]) -> Vec<f64> {
+    fn errors(&self, experiment: &Experiment, mechanism: Mechanism, orders: &[u32]) -> Vec<f64> {
         let shape = self.settings.releases[0].shape();
-        let bases: Vec<Vec<Vec<f64>>> = scene
+        let bases: Vec<Vec<Vec<f64>>> = experiment
             .grid
             .iter()
             .map(|y| match &shape.basis {
@@ -165,7 +165,7 @@ impl Release {
         let operator = Operator::new(shape.dimensions, shape.degree);
         let mut generator = Generator::frozen([5; 32]);
         let mut sums = vec![0.0; orders.len()];
-        for _ in 0..scene.repeats {
+        for _ in 0..experiment.repeats {
             let values = self.natural(mechanism.release(&self.exact, &mut generator).values());
             for (sum, order) in sums.iter_mut().zip(orders) {
                 let coefficients = match shape.basis {
@@ -173,9 +173,9 @@ impl Release {
                     _ => operator.coefficients(&values, *order),
                 };
                 let off = |(bases, exact): (&Vec<Vec<f64>>, &f64)| {
-                    (evaluate(&coefficients, bases) / scene.divisor - exact).abs()
+                    (evaluate(&coefficients, bases) / experiment.divisor - exact).abs()
                 };
-                *sum += bases.iter().zip(&scene.exact).map(off).fold(0.0, f64::max) / scene.repeats as f64;
+                *sum += bases.iter().zip(&experiment.exact).map(off).fold(0.0, f64::max) / experiment.repeats as f64;
             }
         }
         sums
@@ -184,18 +184,19 @@ impl Release {
 
 impl Release {
     /// The mean sup error of posterior smoothing.
-    fn smoothed(&self, scene: &Scene) -> f64 {
+    fn smoothed(&self, experiment: &Experiment) -> f64 {
         let (about, mechanism) = (plan(&self.settings).releases[0].description().clone(), mechanism(&self.settings));
         let mut generator = Generator::frozen([5; 32]);
         let mut error = || {
             let values = self.natural(mechanism.release(&self.exact, &mut generator).values());
             let synopsis = Synopsis::new(about.clone(), values).expect("a synopsis");
             let smooth = synopsis.evaluator(By::Posterior).expect("a posterior");
-            let off =
-                |(y, exact): (&Vec<f64>, &f64)| (smooth.evaluate(y).expect("a value") / scene.divisor - exact).abs();
-            scene.grid.iter().zip(&scene.exact).map(off).fold(0.0, f64::max)
+            let off = |(y, exact): (&Vec<f64>, &f64)| {
+                (smooth.evaluate(y).expect("a value") / experiment.divisor - exact).abs()
+            };
+            experiment.grid.iter().zip(&experiment.exact).map(off).fold(0.0, f64::max)
         };
-        (0..scene.repeats / 4).map(|_| error()).sum::<f64>() / (scene.repeats / 4) as f64
+        (0..experiment.repeats / 4).map(|_| error()).sum::<f64>() / (experiment.repeats / 4) as f64
     }
 }
 
@@ -204,32 +205,36 @@ fn least(errors: impl IntoIterator<Item = (String, f64)>) -> (String, f64) {
 }
 
 /// The best of every method at one epsilon, and the papers' scale at `k = 20`.
-fn row(scene: &Scene, epsilon: &str) -> (Vec<(String, f64)>, f64) {
+fn row(experiment: &Experiment, epsilon: &str) -> (Vec<(String, f64)>, f64) {
     let at = |noise: &str, degree: u32, is_papers: bool| {
-        let release = Release::new(scene, epsilon, &format!("noise = \"{noise}\"\ndegree = {degree}\norder = 1"));
+        let release = Release::new(experiment, epsilon, &format!("noise = \"{noise}\"\ndegree = {degree}\norder = 1"));
         let mechanism = if is_papers { release.papers() } else { mechanism(&release.settings) };
-        let errors = release.errors(scene, mechanism, &ORDERS);
+        let errors = release.errors(experiment, mechanism, &ORDERS);
         least(ORDERS.iter().zip(errors).map(|(order, error)| (format!("k {degree}, h {order}"), error)))
     };
-    let papers: Vec<(String, f64)> = scene.degrees.iter().map(|degree| at("laplace", *degree, true)).collect();
+    let papers: Vec<(String, f64)> = experiment.degrees.iter().map(|degree| at("laplace", *degree, true)).collect();
     let at_20 = papers[0].1;
-    let ball = least(scene.points.iter().map(|points| {
-        let release = Release::new(scene, epsilon, &format!("noise = \"ball\"\npoints = {points}"));
-        let errors = release.errors(scene, mechanism(&release.settings), &[1]);
+    let ball = least(experiment.points.iter().map(|points| {
+        let release = Release::new(experiment, epsilon, &format!("noise = \"ball\"\npoints = {points}"));
+        let errors = release.errors(experiment, mechanism(&release.settings), &[1]);
         (format!("{} points", release.settings.releases[0].shape().values()), errors[0])
     }));
-    let auto = Release::new(scene, epsilon, &format!("noise = \"auto\"\nexpected_records = {}", scene.records.len()));
+    let auto = Release::new(
+        experiment,
+        epsilon,
+        &format!("noise = \"auto\"\nexpected_records = {}", experiment.records.len()),
+    );
     let order = auto.settings.releases[0].order;
-    let error = auto.errors(scene, mechanism(&auto.settings), &[order])[0];
+    let error = auto.errors(experiment, mechanism(&auto.settings), &[order])[0];
     let taken = auto.settings.releases[0].auto.as_ref().expect("a table").best.written();
-    let laplace = Release::new(scene, epsilon, "degree = 20\norder = 1");
-    let smoothed = [("k 20".to_owned(), laplace.smoothed(scene)), (taken.clone(), auto.smoothed(scene))];
+    let laplace = Release::new(experiment, epsilon, "degree = 20\norder = 1");
+    let smoothed = [("k 20".to_owned(), laplace.smoothed(experiment)), (taken.clone(), auto.smoothed(experiment))];
     let mut row = vec![least(papers), at("laplace", 20, false), at("cube", 20, false), ball, (taken, error)];
     row.extend(smoothed);
     (row, at_20)
 }
 
-fn panel(scene: &Scene, rows: &[(Vec<(String, f64)>, f64)]) -> Panel {
+fn panel(experiment: &Experiment, rows: &[(Vec<(String, f64)>, f64)]) -> Panel {
     let line = |(method, color): (usize, _)| Layer::Line {
         name: METHODS[method].into(),
         color,
@@ -238,7 +243,7 @@ fn panel(scene: &Scene, rows: &[(Vec<(String, f64)>, f64)]) -> Panel {
     };
     let mut layers: Vec<Layer> =
         [GREY, BRICK, SKY, GREEN, DARK, BRICK, DARK].into_iter().enumerate().map(line).collect();
-    if scene.degrees.len() > 1 {
+    if experiment.degrees.len() > 1 {
         layers.push(Layer::Line {
             name: "papers' scale, k = 20".into(),
             color: GREY,
@@ -252,29 +257,30 @@ fn panel(scene: &Scene, rows: &[(Vec<(String, f64)>, f64)]) -> Panel {
         .flat_map(|row| row.0.iter().map(|(_, error)| *error).chain([row.1]))
         .fold((f64::INFINITY, 0.0_f64), |(low, high), e| (low.min(e), high.max(e)));
     let y = Axis { label: "mean largest error", range: low / 1.5..high * 1.5, is_logarithmic: true };
-    Panel { title: scene.name, x, y, legend: UpperRight, layers }
+    Panel { title: experiment.name, x, y, legend: UpperRight, layers }
 }
 
 #[test]
 fn the_noise_that_is_chosen_beats_the_papers_many_times_over() {
-    let scenes = [
-        Scene::density("Figure 1: density, b = 0.1", 0.1),
-        Scene::density("Figure 1: density, b = 0.05", 0.05),
-        Scene::machine(),
+    let experiments = [
+        Experiment::density("Figure 1: density, b = 0.1", 0.1),
+        Experiment::density("Figure 1: density, b = 0.05", 0.05),
+        Experiment::machine(),
     ];
     let results: Vec<Vec<_>> = std::thread::scope(|scope| {
-        let run = |scene| scope.spawn(move || EPSILONS.map(|epsilon| row(scene, epsilon)).into_iter().collect());
-        let workers: Vec<_> = scenes.iter().map(run).collect();
+        let run =
+            |experiment| scope.spawn(move || EPSILONS.map(|epsilon| row(experiment, epsilon)).into_iter().collect());
+        let workers: Vec<_> = experiments.iter().map(run).collect();
         workers.into_iter().map(|worker| worker.join().expect("it ends")).collect()
     });
-    let mut table = String::from("scene,epsilon,method,with,mean_sup_error\n");
-    for (scene, rows) in scenes.iter().zip(&results) {
-        println!("{}: mean sup error {METHODS:?}; papers / auto", scene.name);
+    let mut table = String::from("experiment,epsilon,method,with,mean_sup_error\n");
+    for (experiment, rows) in experiments.iter().zip(&results) {
+        println!("{}: mean sup error {METHODS:?}; papers / auto", experiment.name);
         for (epsilon, (row, papers_at_20)) in EPSILONS.iter().zip(rows) {
             for (method, (with, error)) in METHODS.iter().zip(row) {
-                let _ = writeln!(table, "{},{epsilon},{method},{with:?},{error:.6}", scene.name);
+                let _ = writeln!(table, "{},{epsilon},{method},{with:?},{error:.6}", experiment.name);
             }
-            let _ = writeln!(table, "{},{epsilon},papers' scale at k = 20,best h,{papers_at_20:.6}", scene.name);
+            let _ = writeln!(table, "{},{epsilon},papers' scale at k = 20,best h,{papers_at_20:.6}", experiment.name);
             let cells: Vec<String> = row.iter().map(|(with, error)| format!("{error:.5} ({with})")).collect();
             println!(
                 "{epsilon:>5}: {} | {:.2}, k = 20: {:.2}",
@@ -285,19 +291,20 @@ fn the_noise_that_is_chosen_beats_the_papers_many_times_over() {
         }
     }
     fs::write(picture::output("noise.csv"), table).expect("written");
-    let panels: Vec<Panel> = scenes.iter().zip(&results).map(|(scene, rows)| panel(scene, rows)).collect();
+    let panels: Vec<Panel> =
+        experiments.iter().zip(&results).map(|(experiment, rows)| panel(experiment, rows)).collect();
     picture::draw(&picture::output("noise.svg"), 2, picture::WIDE, &panels);
-    for (scene, rows) in scenes.iter().zip(&results) {
+    for (experiment, rows) in experiments.iter().zip(&results) {
         for (epsilon, (row, papers_at_20)) in EPSILONS.iter().zip(rows) {
             let auto = row[4].1;
             // What is chosen blindly is not far from the best of all with hindsight.
             let best = row[..5].iter().map(|(_, error)| *error).fold(f64::INFINITY, f64::min);
-            assert!(auto < 1.5 * best, "{} {epsilon}: {auto} {best}", scene.name);
+            assert!(auto < 1.5 * best, "{} {epsilon}: {auto} {best}", experiment.name);
             // The aims were 5 for densities, missed in six of ten, and 100 for the machine.
-            let times = if scene.grid[0].len() == 1 { 3.0 } else { 100.0 };
-            assert!(times * auto < *papers_at_20, "{} {epsilon}: {papers_at_20} {auto}", scene.name);
+            let times = if experiment.grid[0].len() == 1 { 3.0 } else { 100.0 };
+            assert!(times * auto < *papers_at_20, "{} {epsilon}: {papers_at_20} {auto}", experiment.name);
             // Smoothing what Laplace noise has spoilt: never much worse, and mostly better.
-            assert!(row[5].1 < 1.1 * row[1].1, "{} {epsilon}: {} {}", scene.name, row[5].1, row[1].1);
+            assert!(row[5].1 < 1.1 * row[1].1, "{} {epsilon}: {} {}", experiment.name, row[5].1, row[1].1);
         }
     }
 }

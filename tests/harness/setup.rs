@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use super::{PATIENCE, kafka, wait_for};
 
-pub struct Scene {
+pub struct Setup {
     pub servers: String,
     pub folder: TempDir,
     pub input: String,
@@ -36,7 +36,7 @@ pub struct Scene {
     is_live: bool,
 }
 
-/// A record of a scene, in the order of its topic.
+/// A record of a setup, in the order of its topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     pub micros: i64,
@@ -44,21 +44,21 @@ pub struct Row {
     pub value: f64,
 }
 
-impl Scene {
+impl Setup {
     /// `windows` of one minute from 2025 on, keys `a` and `b`, an input of two partitions. The worker ends after them.
     pub fn new(servers: &str, windows: u32) -> Self {
         let origin = Timestamp::parse("2025-01-01T00:00:00Z").expect("a time");
-        Scene::with(servers, origin, Duration::from_secs(60), windows, false)
+        Setup::with(servers, origin, Duration::from_secs(60), windows, false)
     }
 
     /// `windows` of a day that are over, and one that begins at `today`: the worker waits for its end.
     pub fn live(servers: &str, today: Timestamp, windows: u32) -> Self {
         let day = Duration::from_secs(24 * 3600);
-        Scene::with(servers, today.minus(windows * day), day, windows, true)
+        Setup::with(servers, today.minus(windows * day), day, windows, true)
     }
 
     fn with(servers: &str, origin: Timestamp, length: Duration, windows: u32, is_live: bool) -> Self {
-        let scene = Scene {
+        let setup = Setup {
             servers: servers.to_owned(),
             folder: tempfile::tempdir().expect("a temporary folder"),
             input: kafka::fresh_input(servers, 2),
@@ -69,8 +69,8 @@ impl Scene {
             windows,
             is_live,
         };
-        fs::write(scene.configuration(), scene.text()).expect("the configuration is written");
-        scene
+        fs::write(setup.configuration(), setup.text()).expect("the configuration is written");
+        setup
     }
 
     pub fn configuration(&self) -> PathBuf {
@@ -87,10 +87,10 @@ impl Scene {
     }
 
     fn text(&self) -> String {
-        let Scene { servers, input, output, witness, origin, .. } = self;
+        let Setup { servers, input, output, witness, origin, .. } = self;
         format!(
             r#"
-pipeline = "scene"
+pipeline = "setup"
 
 [input]
 time = "time"
@@ -167,7 +167,7 @@ keep_published = "1h"
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     }
 
-    /// Starts the worker; its log goes to `log` in the scene's folder.
+    /// Starts the worker; its log goes to `log` in the setup's folder.
     pub fn start(&self) -> Child {
         let log = fs::File::options().create(true).append(true).open(self.log()).expect("a log");
         let mut command = self.bernstream(&["run"]);
