@@ -3,6 +3,8 @@
 use std::fs;
 use std::process::{Child, Command, ExitStatus};
 
+use bernstream::clock::Timestamp;
+
 use super::http;
 use super::setup::Setup;
 
@@ -54,6 +56,12 @@ impl Running {
     pub fn wait_ready(&self, setup: &Setup, is_ready: bool) -> String {
         let wanted = if is_ready { 200 } else { 503 };
         setup.wait_for("readiness", || Some(self.get("/readyz")).filter(|(status, _)| *status == wanted)).1
+    }
+
+    /// Waits until the worker is ready, or until it is too late: whether it is.
+    pub fn is_ready_by(&self, setup: &Setup, until: Timestamp) -> bool {
+        let is_ready = || (self.get("/readyz").0 == 200).then_some(true);
+        setup.wait_for("readiness", || is_ready().or((Timestamp::now() > until).then_some(false)))
     }
 
     pub fn wait_metric(&self, setup: &Setup, name: &str, least: f64) {

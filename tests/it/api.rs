@@ -337,7 +337,7 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
     let away = folder.path().join("away");
     fs::rename(&out, &away).expect("moved away");
     let lost = events.next_source(false);
-    assert!(lost["why"].as_str().expect("words").contains("cannot be read now"), "{lost:?}");
+    assert!(lost["why"].as_str().expect("words").contains("cannot be read"), "{lost:?}");
     fs::rename(&away, &out).expect("moved back");
     assert_eq!(events.next_source(true), serde_json::json!({ "connected": true, "why": null }));
     assert_eq!(dashboard.get("/api/v1/synopses").as_array().expect("a list").len(), 6 * WINDOWS, "nothing twice");

@@ -104,6 +104,9 @@ fn partitions_that_are_added_while_the_worker_reads_are_read_too() {
         let until = Timestamp::now().plus(wait);
         setup.begin(wait);
         let mut worker = Running::start(&setup);
+        if !worker.is_ready_by(&setup, until) {
+            return false;
+        }
         administer(&setup, async |admin, options| {
             admin.create_partitions(&[NewPartitions::new(&setup.input, 3)], options).await
         });
@@ -232,18 +235,14 @@ fn one_ledger_has_one_worker_and_a_copy_publishes_nothing() {
         setup.begin(wait);
         let other = setup.folder.path().join("other");
         copy(&setup.ledger(), &other);
-        let is_working = |worker: &Running| {
-            let is_so = || (worker.get("/readyz").0 == 200).then_some(true);
-            setup.wait_for("readiness", || is_so().or((Timestamp::now() > until).then_some(false)))
-        };
         let mut first = Running::start(&setup);
-        if !is_working(&first) {
+        if !first.is_ready_by(&setup, until) {
             return false;
         }
         Running::start(&setup).refuses(&setup, &["another worker uses the ledger", "stop the other one first"]);
         setup.edit("/ledger\"", "/other\"");
         let mut second = Running::start(&setup);
-        if !is_working(&second) || Timestamp::now() > until {
+        if !second.is_ready_by(&setup, until) {
             return false;
         }
         let ended = [first.end(&setup).success(), second.end(&setup).success()];
