@@ -305,7 +305,8 @@ fn every_panel_and_every_alert_has_data_of_real_workers() {
     let place = |name: &str| folder.path().join(name);
     let bernstream = || Command::new(env!("CARGO_BIN_EXE_bernstream"));
     // Live windows at the default level; and budgets of each kind with exact counts.
-    let demonstration = ["demo", "--listen", "127.0.0.1:0", "--dashboard", "127.0.0.1:0"];
+    let demo = free_address();
+    let demonstration = ["demo", "--listen", &demo, "--dashboard", "127.0.0.1:0"];
     let mut running = vec![start(bernstream().args(demonstration), &place("demo.log"))];
     let kinds = [
         ("approximate", "epsilon = 4.0\ndelta = 1e-6\nreserve = 0.1"),
@@ -320,7 +321,7 @@ fn every_panel_and_every_alert_has_data_of_real_workers() {
     let names = ["demo", "approximate", "concentrated", "planned"];
     let log = |name: &str| fs::read_to_string(place(&format!("{name}.log"))).unwrap_or_default();
     let logs = || names.map(log).join("\n");
-    // Each takes a free port, and its log says which.
+    // Workers take a free port, and their logs say which.
     let address = |name: &str, before: &str, after: &str| {
         wait_for("an address", logs, || {
             let log = log(name);
@@ -328,7 +329,8 @@ fn every_panel_and_every_alert_has_data_of_real_workers() {
             Some(address.to_owned())
         })
     };
-    let addresses = names.map(|name| address(name, "serving http://", "/metrics"));
+    let mut addresses = vec![demo];
+    addresses.extend(names[1..].iter().map(|name| address(name, "serving http://", "/metrics")));
     let page = address("demo", "==>  http://", "  <==");
 
     let targets = addresses.iter().map(|address| format!("\"{address}\"")).collect::<Vec<_>>().join(", ");
