@@ -270,8 +270,8 @@ mod tests {
         assert_eq!(
             memory(&settings),
             [
-                "in step with time: open windows x keys x bytes of each = 2 x 3 x 696 = 4176 bytes",
-                "in a back-fill of all: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
+                "in normal operation: open windows x keys x bytes of each = 2 x 3 x 696 = 4176 bytes",
+                "in a backfill of all windows: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
             ]
         );
     }

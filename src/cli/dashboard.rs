@@ -70,6 +70,11 @@ impl Arguments {
     }
 }
 
+/// Follows the output and serves the page until it is stopped.
+///
+/// # Errors
+///
+/// If the output or the address of the page is not available.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let origin = arguments.origin()?;

@@ -52,6 +52,11 @@ pub struct Arguments {
     dashboard: Option<SocketAddr>,
 }
 
+/// Runs the demo.
+///
+/// # Errors
+///
+/// If an address is taken, or if the mock cluster or the worker fails.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = page(arguments.dashboard)?;
     line(format_args!("\n  ==>  {}  <==  open this in a browser: the curves, live\n", dashboard::url(&page)?))?;

@@ -110,6 +110,11 @@ impl From<Error> for Failure {
     }
 }
 
+/// Prints the table, the description or the whole synopsis.
+///
+/// # Errors
+///
+/// If no synopsis can be read, if the arguments do not fit it, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(print(arguments)?)
 }

@@ -10,9 +10,9 @@ use crate::cli::figures::{float, three_digits};
 use crate::cli::print::{print, section};
 use crate::cli::progress::during;
 use crate::config::{self, Release, Settings, WindowKind, guarantee};
-use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::continual::Series;
+use crate::mechanism::noise::Norm;
 use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
@@ -138,10 +138,10 @@ impl<'s> Plan<'s> {
 
     fn sensitivity(&self) -> Vec<String> {
         let units = float(self.sensitivity.0);
-        let together = match self.release.noise.law() {
-            NoiseDistribution::DiscreteLaplace => "all values together",
-            NoiseDistribution::DiscreteCube => "any one value",
-            NoiseDistribution::Ball | NoiseDistribution::DiscreteGaussian => "the 2-norm of all values together",
+        let together = match self.release.noise.law().norm() {
+            Norm::One => "all values together",
+            Norm::Two => "the 2-norm of all values together",
+            Norm::Sup => "any single value",
         };
         let how_often = match &self.settings.privacy.definition {
             Definition::Random(random) => format!(
@@ -159,9 +159,7 @@ impl<'s> Plan<'s> {
                 self.release.function.quantity
             ),
         ];
-        if self.release.noise.law() == NoiseDistribution::DiscreteLaplace
-            && self.release.shape().basis == Basis::Bernstein
-        {
+        if self.release.noise.law().norm() == Norm::One && self.release.shape().basis == Basis::Bernstein {
             let papers = three_digits(float(self.release.shape().values() as u64) * self.sup / units);
             lines.push(format!(
                 "the bound of [AR17], lattice points x largest change, is {papers} times this sensitivity"
@@ -278,7 +276,7 @@ impl<'s> Plan<'s> {
     /// The largest deviation in `count` synopses. That of a tree goes up and down; all others only grow.
     fn worst(&self, series: &Series, count: u64) -> f64 {
         let values = self.release.shape().values();
-        let is_tree = self.release.noise.law() != NoiseDistribution::DiscreteGaussian;
+        let is_tree = self.release.noise.law().is_pure();
         let first = if is_tree { count.saturating_sub(MOST_STEPS) } else { count - 1 };
         (first..count).map(|step| series.deviation(values, step)).fold(0.0, f64::max)
     }

@@ -34,6 +34,11 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Prints the answer.
+///
+/// # Errors
+///
+/// If the synopsis cannot be read, if it cannot answer the query, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let synopsis = evaluate::read(&arguments.file)?;
     let answer = during("computing the answer", || ask(&synopsis, arguments)).map_err(failure)?;

@@ -42,6 +42,11 @@ pub enum Width {
 }
 
 impl Width {
+    /// The width of the requested band.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis does not support the reading.
     pub fn new(synopsis: &Synopsis, by: Reading, pointwise: bool, order: u32) -> Result<Self, Error> {
         let about = synopsis.description();
         let is_lattice = about.basis == Basis::Bernstein;
@@ -63,6 +68,11 @@ impl Width {
         })
     }
 
+    /// Half the width at `point`; `None` without a band.
+    ///
+    /// # Errors
+    ///
+    /// If `point` is outside the domain.
     pub fn at(&self, evaluator: &Evaluator, point: &[f64]) -> Result<Option<f64>, Error> {
         Ok(match self {
             Width::Simultaneous(synopsis) => Some(synopsis.half_width(point)?),

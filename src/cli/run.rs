@@ -38,6 +38,11 @@ pub struct Arguments {
     configuration: PathBuf,
 }
 
+/// Runs a worker until it is stopped.
+///
+/// # Errors
+///
+/// As for [`work`].
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let settings = Settings::load(&arguments.configuration)?;
@@ -153,7 +158,7 @@ pub fn bands(release: &Release, folder: &Path) -> Candidates<Band> {
     let (shape, law) = (release.shape(), release.noise.law());
     let of_order = |order| {
         let one = band(&shape, law, order, folder);
-        match release.is_sum_of_panes() && law != NoiseDistribution::DiscreteGaussian {
+        match release.is_sum_of_panes() && law.is_pure() {
             true => one.of_sums(law, shape.values(), &band(&shape, NoiseDistribution::DiscreteGaussian, order, folder)),
             false => one,
         }

@@ -92,6 +92,11 @@ impl Ledger {
     }
 
     /// Runs `work` in one transaction, if the stored head is still ours.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`] without the lock, [`Error::Replaced`] if the stored head differs. After any error of the database the ledger
+    /// accepts no more writes.
     pub(super) fn write(&mut self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) -> Result<(), Error> {
         if self.lock.is_none() {
             return Err(Error::Locked { path: self.file.clone() });

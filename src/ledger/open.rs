@@ -172,6 +172,11 @@ impl Ledger {
         &self.state.account.ends
     }
 
+    /// Checks that no write has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Broken`] if one has.
     pub(super) fn check_usable(&self) -> Result<(), Error> {
         if self.is_broken { Err(Error::Broken { path: self.file.clone() }) } else { Ok(()) }
     }

@@ -71,6 +71,10 @@ impl LedgerState {
 }
 
 /// What a worker needs to continue.
+///
+/// # Errors
+///
+/// If the ledger cannot be read, or if what a worker needs is damaged.
 pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
     // One transaction, so that rows that a worker appends meanwhile are not mistaken for damage.
@@ -110,6 +114,10 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
 
 /// Verifies the pages, the chain, the order and price of every window, the spent table, the outbox, the states and every
 /// checkpoint.
+///
+/// # Errors
+///
+/// If the ledger cannot be read, or if anything in it is damaged.
 pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
     let transaction = connection.transaction().map_err(|error| Error::sqlite(file, error))?;
     check_format(&transaction, file)?;
@@ -132,6 +140,10 @@ pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerStat
 }
 
 /// Migrates a ledger of format 1, all or nothing, after verifying all of it.
+///
+/// # Errors
+///
+/// If the ledger is damaged or cannot be written; it is then unchanged.
 pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Error> {
     let sqlite = |error| Error::sqlite(file, error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;

@@ -19,6 +19,11 @@ pub(super) struct Fresh {
 }
 
 impl Fresh {
+    /// Salts a state.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Randomness`] if the operating system provides no randomness.
     pub fn new(slot: &str, bytes: Vec<u8>) -> Result<Self, Error> {
         let salt = random().ok_or(Error::Randomness)?;
         Ok(Fresh { state: State::of(slot, &salt, &bytes), salt, bytes })

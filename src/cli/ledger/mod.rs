@@ -73,6 +73,12 @@ fn time_or_now(text: &str) -> Result<Timestamp, String> {
     if text == "now" { Ok(Timestamp::now()) } else { Timestamp::parse_argument(text) }
 }
 
+/// Runs one of the actions.
+///
+/// # Errors
+///
+/// If the configuration has a fault, if the ledger, its witness or the output is missing or damaged, or if one of them contradicts
+/// another.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
         Action::Init { configuration, from, backfill_until } => {
