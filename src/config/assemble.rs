@@ -1,4 +1,4 @@
-//! From the file as written to the settings as used: section after section, then the rules between them, every fault at once.
+//! From the file to the settings: every section, then the rules between sections, with all faults at once.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::source::Columns;
 use crate::window::grid::{Blocks, Grid};
 use crate::window::{Cap, Rules};
 
-/// All settings. Every section is settled before the first `?`, so that the faults of all are recorded.
+/// All settings. Every section is read before the first `?`, so that the faults of all are recorded.
 pub fn settings(document: &mut Document<'_>, file: File) -> Checked<Settings> {
     let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
-    // Known from what is there, be it right or wrong, so that the windows' keys are judged in any case.
+    // Known even if the section has faults, so that the keys of [windows] are checked in any case.
     let from_kafka = file.input.as_ref().and_then(|input| {
         let input = input.get_ref();
         (input.kafka.is_some() != input.files.is_some()).then_some(input.kafka.is_some())

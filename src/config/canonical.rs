@@ -1,4 +1,4 @@
-//! What of a configuration bears on privacy, in one canonical text.
+//! Everything in a configuration that affects privacy, as one canonical text.
 
 use serde_json::{Map, Value, json};
 
@@ -13,10 +13,10 @@ use crate::targets::Adjacency;
 use crate::window::grid::Blocks;
 use crate::window::{Axis, Label, Outside};
 
-/// Canonical JSON: keys sorted, no spaces, spans in microseconds, prices in decimal.
+/// Canonical JSON: keys sorted, no spaces, durations in microseconds, prices in decimal.
 ///
-/// `ledger` holds what a ledger is bound to for ever (a change needs a new one), the rest what may change from a future
-/// window on. Messages that the operator gave up (`skip`, `lost`) are events of the input, not rules: absent.
+/// `ledger` holds what a ledger is bound to forever (a change needs a new ledger); the rest may change from a future window on.
+/// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules.
 pub fn json(settings: &Settings) -> String {
     let Settings { pipeline, input, columns, windows, blocks, privacy, releases, .. } = settings;
     let unit = match &privacy.unit {
@@ -89,7 +89,7 @@ pub fn json(settings: &Settings) -> String {
     normalised.to_string()
 }
 
-/// What tells a release from every other, its windows included: where it changes, a sum begins anew.
+/// Identifies a release with its windows: if it changes, a sum starts again.
 pub fn identity(settings: &Settings, release: &Release) -> String {
     let windows = &settings.windows.grid;
     let about = json!([
@@ -102,7 +102,7 @@ pub fn identity(settings: &Settings, release: &Release) -> String {
     Digest::of(about.to_string().as_bytes()).to_string()
 }
 
-/// What one release is, and what it pays.
+/// One release with its price.
 fn release(settings: &Settings, release: &Release) -> Value {
     let (domain, label) = domain(&release.columns, &release.axes, release.label.as_ref());
     let mut normalised = json!({
@@ -114,7 +114,7 @@ fn release(settings: &Settings, release: &Release) -> Value {
         "function": release.function.about,
         "noise": release.noise,
     });
-    // Only where there is something to say.
+    // Keys that were added later are absent by default, so that older digests stay the same.
     match release.policy {
         Policy::Fixed(_) => {}
         Policy::Horizon { share, windows } => normalised["price"] = json!({ "share": share, "horizon": windows }),
@@ -149,7 +149,7 @@ fn release(settings: &Settings, release: &Release) -> Value {
     normalised
 }
 
-/// What a ledger is bound to, in canonical JSON: what a declared plan consists of.
+/// The declared plan that a ledger is bound to.
 fn declared(settings: &Settings) -> Vec<Value> {
     let one = |release: &Release| {
         json!({
@@ -166,7 +166,7 @@ fn declared(settings: &Settings) -> Vec<Value> {
     settings.releases.iter().map(one).collect()
 }
 
-/// What a ledger with these settings speaks of; `None` where they say something that this program does not know.
+/// The definition of privacy of a ledger with these settings; `None` if this program does not know it.
 pub fn definition(settings: &str) -> Option<Definition> {
     let settings: Value = serde_json::from_str(settings).ok()?;
     let ledger = settings.get("ledger")?;
@@ -176,7 +176,7 @@ pub fn definition(settings: &str) -> Option<Definition> {
     }
 }
 
-/// The bounds of the axes, and of the label where there is one; its column is the last.
+/// The bounds of the axes, and of the label if there is one; its column is the last.
 pub fn domain(columns: &[String], axes: &[Axis], label: Option<&Label>) -> (Vec<Value>, Option<Value>) {
     let domain = columns.iter().zip(axes).map(|(column, axis)| bounds(column, axis)).collect();
     let label = label.zip(columns.last()).map(|(label, column)| match label {

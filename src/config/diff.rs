@@ -1,11 +1,11 @@
-//! Where the settings of a ledger and those of a file differ, in the words of the file.
+//! The differences between the settings of a ledger and those of a file, in the words of the file.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-/// What the settings call by other names than the file: the nearest name stands first.
+/// Settings that have another name in the file; a longer path comes before its prefix.
 const NAMES: [(&str, &str); 19] = [
     ("ledger.input.kind", "the kind of [input]"),
     ("ledger.input.skips_bad_messages", "input.kafka.on_bad_message = \"skip\""),
@@ -28,10 +28,10 @@ const NAMES: [(&str, &str); 19] = [
     ("keys", "input.key"),
 ];
 
-/// Spans, in microseconds.
+/// Durations, in microseconds.
 const SPANS: [&str; 7] = ["length", "grace", "ahead", "publish_delay", "clock_slack", "per", "blocks"];
 
-/// Where they differ in what a ledger is bound to for ever.
+/// The differences in what a ledger is bound to forever.
 pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
     let read = |text| serde_json::from_str(text).map_or(Value::Null, |settings: Value| settings["ledger"].clone());
     let mut found = Vec::new();
@@ -39,7 +39,7 @@ pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
     found
 }
 
-/// Where they differ at all, a line each.
+/// All differences, a line each.
 pub fn differences(ledger: &str, file: &str) -> Vec<String> {
     let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
     let mut found = Vec::new();
@@ -65,9 +65,11 @@ fn compare(path: &str, ledger: &Value, file: &Value, found: &mut Vec<String>) {
 fn line(path: &str, ledger: &Value, file: &Value) -> String {
     let release = path.strip_prefix("releases.");
     match (release, ledger, file) {
-        // Of a release of its own the rest says nothing.
+        // The fields of an added or removed release are no differences of their own.
         (Some(name), Value::Null, Value::Object(_)) => format!("release {name:?}: not in the ledger, new in the file"),
-        (Some(name), Value::Object(_), Value::Null) => format!("release {name:?}: in the ledger, no more in the file"),
+        (Some(name), Value::Object(_), Value::Null) => {
+            format!("release {name:?}: in the ledger, no longer in the file")
+        }
         _ => {
             let [ledger, file] = [ledger, file].map(|value| shown(path, value));
             format!("{}: {ledger} in the ledger, {file} in the file", named(path))
@@ -75,7 +77,7 @@ fn line(path: &str, ledger: &Value, file: &Value) -> String {
     }
 }
 
-/// What the file calls it.
+/// Its name in the file.
 fn named(path: &str) -> String {
     if let Some((name, key)) = path.strip_prefix("releases.").and_then(|release| release.split_once('.')) {
         return format!("{key} of release {name:?}");
@@ -138,7 +140,7 @@ mod tests {
         assert!(lines[0].starts_with("degree of release \"departure-delay\": 40 in the ledger, 50"), "{lines:?}");
         let lines = changed(&[("name = \"departure-delay\"", "name = \"other\"")]);
         let expected = [
-            "release \"departure-delay\": in the ledger, no more in the file",
+            "release \"departure-delay\": in the ledger, no longer in the file",
             "release \"other\": not in the ledger, new in the file",
         ];
         assert_eq!(lines, expected);

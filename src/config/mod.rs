@@ -4,14 +4,14 @@
 //!
 //! ```text
 //! settings   validated data, and the noise and the prices that follow from it
-//! text       a TOML text, where everything stands in it, and what is wrong with it
+//! text       a TOML text with positions, its faults, and parsers of single values
 //! targets    the functions that can be released, a file each
 //! file       the file as written: every key and its form
-//! canonical  what bears on privacy in one canonical text; diff: where two of them differ
-//! select     what "auto" takes
-//! read       section after section: from what is written to settings and drafts of releases
+//! canonical  what affects privacy, as one canonical text; diff: where two of them differ
+//! select     what "auto" chooses
+//! read       each section: from the file to settings and drafts of releases
 //! validate   the rules between sections
-//! assemble   all of it together; study: as much as sampling needs
+//! assemble   the whole file; study: the part that sampling needs
 //! guarantee  every sentence about the guarantee
 //! plan       from settings to what the pipeline carries out
 //! ```
@@ -47,13 +47,21 @@ use crate::config::text::Document;
 
 impl Settings {
     /// Reads the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the file, or that it cannot be read.
     pub fn load(path: &Path) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
         Settings::parse(&text, &name)
     }
 
-    /// Reads `text`; `name` stands before every fault.
+    /// Reads `text`; every fault starts with `name`.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the text.
     pub fn parse(text: &str, name: &str) -> Result<Self, Faults> {
         let (mut document, file) = Document::read::<File>(text, name, known_keys());
         let settings = file.and_then(|file| assemble::settings(&mut document, file));

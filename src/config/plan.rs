@@ -1,4 +1,4 @@
-//! From settings to the plan that the pipeline carries out: sensitivity, noise, and what every synopsis will say.
+//! From settings to the plan that the pipeline executes: sensitivity, noise, and the description of every synopsis.
 
 use crate::config::settings::{Error, Function, Input, Release, Settings, Unit, WindowKind};
 use crate::config::{canonical, guarantee};
@@ -14,8 +14,8 @@ use crate::targets::Basis;
 use crate::window::Form;
 
 impl Settings {
-    /// The plan. `bands` gives those of a release's noise in units of its scale, one for each order that a window can have;
-    /// `is_synthetic` says that the records are simulated.
+    /// The plan. `bands` returns the error bands of the noise of a release in units of its scale, one for each order that a
+    /// window can have; `is_synthetic` says that the records are simulated.
     pub fn plan(&self, bands: impl Fn(&Release) -> Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
         let release = |release: &Release| {
             let (bands, series) = (bands(release), self.series(release)?);
@@ -55,7 +55,7 @@ impl Settings {
         })
     }
 
-    /// How a release is released with one of its functions.
+    /// The variant of a release with one of its functions.
     pub fn variant(
         &self,
         release: &Release,
@@ -86,7 +86,7 @@ impl Settings {
         })
     }
 
-    /// What every synopsis says; window, key, blocks and ledger row are filled in when there are any.
+    /// The description in every synopsis; window, key, blocks and ledger row are filled in later.
     fn description(
         &self,
         (release, function): (&Release, &Function),
@@ -147,7 +147,7 @@ impl Settings {
         }
     }
 
-    /// Only of one window: how many there are in a sum differs.
+    /// Only for tumbling windows: the number of records of a sum is not constant.
     fn divide_by(&self, release: &Release) -> Option<u64> {
         self.privacy.records_per_window.filter(|_| release.window_kind == WindowKind::Tumbling)
     }
@@ -174,7 +174,7 @@ impl Settings {
 }
 
 impl Release {
-    /// What a window with this function and order has chosen privately.
+    /// The private choices of a window with this function and order.
     fn choices(&self, function: &Function, order: u32) -> Vec<Choice> {
         let bandwidths = |function: &Function| match &function.about {
             Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) => bandwidths.clone(),

@@ -1,17 +1,16 @@
-//! `noise`, `degree`, `order`, `points`: what is left to be chosen is what makes the predicted error smallest, from public
-//! quantities only.
+//! `"auto"`: chooses the noise, degree, order or points with the smallest predicted error, from public quantities only.
 //!
-//! Predicted is the mean of the largest error over the domain, in natural units, simulated with the noise that the release's
-//! price buys ([`predict`]): measured operator norms, not `2^h - 1`, and where `[AR17]` theorem 3 gives a rate only, the
-//! error on a function. That function is a bump: half of the expected records make one cluster as wide as the function's own
-//! smoothing, anywhere in the domain; the other half lie evenly and cost nothing.
+//! The prediction is the mean of the largest error over the domain, in natural units, simulated with the noise that the price
+//! of the release buys ([`predict`]). It uses measured operator norms instead of `2^h - 1`, and, since `[AR17]` theorem 3 gives
+//! only a rate, the approximation error on one function, a bump: half of the expected records form one cluster as wide as the
+//! smoothing of the function, anywhere in the domain; the other half are spread evenly and add no error.
 //!
-//! Why a bump: records that lie evenly need no degree at all, records all in one place need no bandwidth. A bandwidth is
-//! chosen no wider than what is to be seen, so that is how fine the records are taken to be.
+//! Why a bump: evenly spread records need no degree at all, and records in one point need no bandwidth. Operators choose a
+//! bandwidth no wider than the features they want to see, so the bandwidth is taken as the width of a feature.
 //!
-//! The choice must be the same on every machine: no clock, no thread and no cache has a part in it. (The last digit of
-//! an exponential may differ from one machine to the next: that could tell only between candidates that are equal to
-//! fifteen digits, and a worker whose choice is not its ledger's refuses to start.)
+//! The choice must be the same on every machine: it depends on no clock, thread or cache. (The last digit of an exponential
+//! may differ between machines. That matters only for candidates that are equal to fifteen digits, and a worker whose choice
+//! differs from that of its ledger refuses to start.)
 
 use std::thread;
 
@@ -23,18 +22,18 @@ use crate::targets::whitened::Points;
 use crate::targets::{Adjacency, Basis, KernelBasis, Shape};
 use crate::window::Axis;
 
-/// The degrees that are looked at, where [`is_quick`] allows.
+/// The degrees that are tried, where [`is_quick`] allows.
 const DEGREES: [u32; 14] = [2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
 const ORDERS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
-/// The numbers of kernel points that are looked at.
+/// The numbers of kernel points that are tried.
 const POINTS: [u32; 36] = [
     1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 28, 32, 36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128, 144,
     160, 192, 224, 256, 320, 384, 512,
 ];
-/// Multiplications of one step of the operator: what a start has the patience for.
+/// The most multiplications of one step of the operator, so that a worker starts within seconds.
 const WORK: usize = 300_000;
 
-/// What is asked for, and what it is to be judged by.
+/// What to choose from, and what the choice depends on.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
     pub kinds: &'a [NoiseKind],
@@ -50,7 +49,7 @@ pub struct Search<'a> {
     pub axes: &'a [Axis],
 }
 
-/// What the other sections of the file say that bears on a choice.
+/// What the choice depends on in other sections of the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     pub adjacency: Adjacency,
@@ -59,7 +58,7 @@ pub struct Terms {
     pub most_values: usize,
 }
 
-/// Whether a lattice is small enough to be looked at: up to degree 546 on one axis, 52 on two, 16 on three.
+/// Whether a lattice is small enough to be tried: up to degree 546 on one axis, 52 on two, 16 on three.
 pub fn is_quick(shape: &Shape) -> bool {
     shape.values() * (shape.degree as usize + 1) * shape.dimensions <= WORK
 }
@@ -70,7 +69,8 @@ pub fn first_degree() -> u32 {
 }
 
 impl Search<'_> {
-    /// The best candidate; `None` where none can be built, drawn and sent. `build` gives the function for what it is put on.
+    /// The best candidate; `None` if no candidate can be built, drawn and sent. `build` returns the function on given
+    /// coordinates.
     pub fn choose(&self, build: impl Fn(Coordinates) -> Option<Function>) -> Option<Selection> {
         let (on_points, on_lattices): (Vec<NoiseKind>, Vec<NoiseKind>) =
             self.kinds.iter().partition(|kind| kind.is_on_points());
@@ -107,7 +107,7 @@ impl Search<'_> {
         Some(Selection { expected_records: self.expected_records, candidates, best, bump })
     }
 
-    /// The best order of each kind on one lattice; none where it cannot be drawn or sent.
+    /// The best order of each kind of noise on one lattice; none if it cannot be drawn or sent.
     fn on_lattice(&self, kinds: &[NoiseKind], on: Coordinates, function: &Function) -> Vec<Candidate> {
         let shape = function.target.shape();
         if shape.values() > self.terms.most_values || !is_quick(&shape) {
@@ -139,7 +139,7 @@ impl Search<'_> {
         kinds.iter().filter_map(best).collect()
     }
 
-    /// Every number of points of one function, which has the most; none where it cannot be drawn or sent.
+    /// Every number of points up to that of `function`; none if it cannot be drawn or sent.
     fn on_points(&self, kinds: &[NoiseKind], sizes: &[u32], function: &Function) -> Vec<Candidate> {
         let Basis::Kernel(KernelBasis { kernel, points }) = function.target.shape().basis else { return Vec::new() };
         // Each point stands in the message twice: as a coefficient, and as its coordinates.
@@ -178,7 +178,7 @@ impl Search<'_> {
         Some(mechanism.scale().units() as f64 * function.unit)
     }
 
-    /// The bump that the release must follow, in the unit cube and natural units.
+    /// The bump that the release must resolve: widths in the unit cube, height in natural units.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     fn bump(&self, function: &Function) -> Option<Bump> {
         let records = self.expected_records as f64;
@@ -212,8 +212,8 @@ mod tests {
         (settings.releases[0].shape().degree, settings.releases[0].order)
     }
 
-    /// A change here changes the settings of ledgers that are running: they will refuse to start until what was chosen is
-    /// written out. Say so in the changelog.
+    /// A change here changes the settings of running ledgers: their workers refuse to start until the earlier choice is written
+    /// into the file. Say so in the changelog.
     #[test]
     fn the_choice_stays_what_it_was() {
         let found = [

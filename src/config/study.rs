@@ -1,4 +1,4 @@
-//! A sensitivity to be sampled, read without the rest of the file.
+//! The input of `bernstream sample`, read without the rest of the file.
 
 use std::path::Path;
 
@@ -9,7 +9,11 @@ use crate::config::read::sampled::{Study, alone, study};
 use crate::config::text::{Checked, Document, Faults};
 
 impl Study {
-    /// Reads `[privacy]` and `[release]` of the file at `path`; nothing that they or the rest name is opened.
+    /// Reads `[privacy]` and `[release]` of the file at `path`, and opens nothing that the file names.
+    ///
+    /// # Errors
+    ///
+    /// All faults of these sections, or that the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
@@ -32,7 +36,7 @@ impl Study {
     }
 }
 
-/// The release of a file that has one.
+/// The only release of the file.
 fn only(document: &mut Document<'_>, mut drafts: Vec<ReleaseDraft>) -> Checked<ReleaseDraft> {
     match (drafts.pop(), drafts.is_empty()) {
         (Some(draft), true) => Ok(draft),

@@ -592,5 +592,5 @@ fn the_workers_own_dashboard_is_not_at_the_address_of_its_metrics() {
     let settings = serve("127.0.0.1:9465").expect("a configuration");
     assert_eq!(settings.dashboard.map(|address| address.port()), Some(9465));
     let faults = serve("127.0.0.1:9464").expect_err("a fault").to_string();
-    assert!(faults.contains("serve.dashboard") && faults.contains("take another port"), "{faults}");
+    assert!(faults.contains("serve.dashboard") && faults.contains("use another port"), "{faults}");
 }

@@ -128,18 +128,18 @@ fn what_a_composition_cannot_hold_is_refused_in_words() {
     let loud = "epsilon = 20.0\ndelta = 0.01\ncomposition = \"gaussian\"";
     let loud = faults(&configuration("1d", loud, &["noise = \"gaussian\"\nrho = 8.0"]));
     for (told, words) in [
-        (loud, "whole numbers cost more"),
-        (of("rho = 0.1\ncomposition = \"concentrated\""), "is composed by itself"),
+        (loud, "rounding to integers costs more"),
+        (of("rho = 0.1\ncomposition = \"concentrated\""), "composes by itself"),
         (of("epsilon = 1.0\ncomposition = \"concentrated\""), "privacy.delta: missing"),
-        (of("epsilon = 1.0\nwindows = 24"), "is the length of a declared plan, and there is none"),
+        (of("epsilon = 1.0\nwindows = 24"), "is the length of a declared plan, but there is no plan"),
         (of("epsilon = 1e-9\ndelta = 1e-18\ncomposition = \"concentrated\""), "leaves no rho"),
         (told("\"plan\"", "epsilon = 0.1"), "privacy.windows: missing"),
         (told("\"gaussian\"", "epsilon = 0.1"), "its noise is not Gaussian"),
         (told("\"plan\"\nwindows = 24", "epsilon = 0.9"), "windows of these prices fit within epsilon = 2"),
         (told("\"plan\"\nwindows = 24", "epsilon = 2.1"), "not even one window of these prices fits"),
-        (told("\"plan\"\nwindows = 24", "horizon = \"3h\""), "every window of a declared plan"),
+        (told("\"plan\"\nwindows = 24", "horizon = \"3h\""), "a declared plan has a number of windows"),
         (told("\"plan\"\nwindows = 24", "epsilon = 0.01\nwindows = { hopping = \"2h\" }"), "reads panes several times"),
-        (told("\"plan\"\nwindows = 2\nreserve = 0.9", "epsilon = 0.01"), "is not one window"),
+        (told("\"plan\"\nwindows = 2\nreserve = 0.9", "epsilon = 0.01"), "does not cover one window"),
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }

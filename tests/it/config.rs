@@ -145,7 +145,7 @@ fn all_faults_of_a_file_are_told_at_once() {
         [
             "f:2:12: pipeline: a name has only letters, digits, `.`, `_` and `-`, not ' '",
             "f:3:1: windws: unknown key",
-            "f:7:52: input.key.values[2]: stands here twice",
+            "f:7:52: input.key.values[2]: duplicate key",
             "f:7:59: input.key.values[3]: a key must not be empty",
             "f:12:15: input.kafka.clock_slack: not a duration: it has a number without a unit",
             "f:13:18: input.kafka.on_bad_message: expected \"stop\" or \"skip\"",
@@ -154,17 +154,17 @@ fn all_faults_of_a_file_are_told_at_once() {
             "f:15:41: input.kafka.lost[0].to: must be more than `from`, 5",
             "f:16:1: input.kafka.grace: unknown key",
             "f:18:1: windows.grace: missing",
-            "f:19:10: windows.origin: \"2013-01-01T05:00:00\" is not a time with its offset",
-            "f:20:10: windows.length: months and years differ in length, count in days",
+            "f:19:10: windows.origin: \"2013-01-01T05:00:00\" is not a time with a UTC offset",
+            "f:20:10: windows.length: months and years differ in length: use days",
             "f:26:10: privacy.unit.usr: unknown key",
             "f:27:52: privacy.adjacency.replace_one.records_per_window: must be at least 1",
-            "f:28:11: privacy.epsilon: NaN is no price",
+            "f:28:11: privacy.epsilon: NaN is not a price",
             "f:32:11: release.epsilon: 0.1234567890123 has more than 12 decimals",
             "f:33:10: release.degree: expected a whole number from 1, such as 40, or \"auto\"",
             "f:34:9: release.order: must be from 1 to 200",
             "f:39:7: release.domain[0].max: must be more than `min`, 10",
             "f:42:1: release.domain[1].min: missing",
-            "f:43:10: release.domain[1].column: is an axis already",
+            "f:43:10: release.domain[1].column: is already an axis",
             "f:48:15: release.density.bandwidths[0]: expected a number above 0 in the units of the column, such as 10",
             "f:52:11: output.kafka.witness: is the output topic",
             "f:54:1: ledger.path: missing",
@@ -199,14 +199,14 @@ fn each_rule_has_its_message() {
     let dep_delay = r#"{ column = "dep_delay", min = -30, max = 180, outside = "clamp" }"#;
     let table = [
         // What is written with a wrong value.
-        (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = inf\n\n", "privacy.epsilon: inf is no price"),
+        (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = inf\n\n", "privacy.epsilon: inf is not a price"),
         (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = 0\n\n", "privacy.epsilon: must be above 0"),
         (FLIGHTS, "epsilon = 1.0\n\n", "epsilon = -1\n\n", "privacy.epsilon: must be above 0"),
         (
             FLIGHTS,
             "epsilon = 1.0\n\n",
             "epsilon = 1e9\n\n",
-            "privacy.epsilon: 1000000000 protects nobody: must be at most 1000",
+            "privacy.epsilon: 1000000000 gives no meaningful privacy: must be at most 1000",
         ),
         (FLIGHTS, "degree = 40", "degree = 0", "release.degree: must be at least 1"),
         (
@@ -234,13 +234,13 @@ fn each_rule_has_its_message() {
             FLIGHTS,
             "order = 4",
             "order = 4\nexpected_records = 300",
-            "release.expected_records: bears on nothing: noise and size are fixed",
+            "release.expected_records: has no effect: noise and size are fixed",
         ),
         (
             FLIGHTS,
             "degree = 40\norder = 4",
             "degree = 600\norder = \"auto\"\nexpected_records = 300",
-            "release.order: \"auto\" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three",
+            "release.order: \"auto\" tries lattices of at most degree 546 on one axis, 52 on two and 16 on three",
         ),
         (
             FLIGHTS,
@@ -252,7 +252,7 @@ fn each_rule_has_its_message() {
             FLIGHTS,
             "order = 4",
             "private_order = { epsilon = 0.1, candidates = [2, 1] }",
-            "release.private_order.candidates: must ascend, from 1 to 200",
+            "release.private_order.candidates: must be in ascending order, from 1 to 200",
         ),
         (
             FLIGHTS,
@@ -313,7 +313,7 @@ fn each_rule_has_its_message() {
             FLIGHTS,
             "origin = \"2013-01-01T05:00:00Z\"",
             "origin = \"New Year\"",
-            "windows.origin: \"New Year\" is not a time with its offset",
+            "windows.origin: \"New Year\" is not a time with a UTC offset",
         ),
         (
             FLIGHTS,
@@ -331,7 +331,7 @@ fn each_rule_has_its_message() {
             FLIGHTS,
             "values = [\"EWR\", \"JFK\", \"LGA\"]",
             "values = []",
-            "input.key.values: must not be empty: every key is declared",
+            "input.key.values: must not be empty: list every key",
         ),
         (FLIGHTS, "topic = \"flights\"", "topic = \"\"", "input.kafka.topic: must not be empty"),
         (
@@ -449,14 +449,14 @@ fn each_rule_has_its_message() {
         (number, &logistic, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
         (number, sigmoid, "{ column = \"arr_delay\"", &format!("release.label: {no_class}")),
         (number, density, "{ column = \"arr_delay\"", "release.label: a density has no label"),
-        (&own_axis, regression, "{ column = \"dep_delay\", min = -60", "release.label: dep_delay is an axis already"),
+        (&own_axis, regression, "{ column = \"dep_delay\", min = -60", "release.label: dep_delay is already an axis"),
         // Between landmarks there would be nothing.
         (
             number,
             &few_landmarks,
             "3\n\n",
-            "release.machine.landmarks: lie farther apart than the kernel is wide, 0.2 of the domain: between them nothing \
-             would be seen",
+            "release.machine.landmarks: are farther apart than the width of the kernel, 0.2 of the domain: the fit would miss \
+             what lies between them",
         ),
         // No bound.
         (
@@ -504,7 +504,7 @@ fn each_rule_has_its_message() {
     // The rest of Kafka's keys with files, and a lattice that no message holds.
     let told = faults(&with(FILES, "end = \"2014", &format!("{kafka_keys}\nend = \"2014")));
     assert_eq!(told.len(), 3);
-    assert!(told.iter().all(|fault| fault.ends_with("means nothing with files")), "{told:?}");
+    assert!(told.iter().all(|fault| fault.ends_with("does not apply to files")), "{told:?}");
     let square = |text| with(&with(text, dep_delay, two_axes), "bandwidths = [10]", "bandwidths = [0.1, 0.1]");
     let large = with(&square(FLIGHTS), "degree = 40", "degree = 400");
     assert!(
@@ -532,10 +532,10 @@ fn a_price_is_of_the_kind_of_its_total() {
             "epsilon = 1.0\nrho = 0.125",
             "epsilon = 0.5",
             "0.125",
-            "privacy.rho: is a kind of its own: a budget has `epsilon`, `epsilon` and `delta`, or `rho`",
+            "privacy.rho: cannot be combined with others: a budget has `epsilon`, `epsilon` and `delta`, or `rho`",
         ),
         ("rho = -0.125", "rho = 0.1", "-0.125", "privacy.rho: must be above 0"),
-        ("epsilon = 1.0\ndelta = 1.5", "epsilon = 0.5", "1.5", "privacy.delta: 1.5 promises nothing: must be below 1"),
+        ("epsilon = 1.0\ndelta = 1.5", "epsilon = 0.5", "1.5", "privacy.delta: 1.5 gives no privacy: must be below 1"),
         (
             "epsilon = 1.0\ndelta = 1e-19",
             "epsilon = 0.5",
@@ -547,19 +547,19 @@ fn a_price_is_of_the_kind_of_its_total() {
             "epsilon = 1.0",
             "epsilon = 0.5\ndelta = 1e-9",
             "1e-9",
-            "release.delta: [privacy] has `epsilon` alone, a pure budget: it pays for no delta",
+            "release.delta: [privacy] has only `epsilon`, a pure budget, which cannot pay for a delta",
         ),
         (
             "epsilon = 1.0",
             "epsilon = 0.5\nrho = 0.125",
             "0.125",
-            "release.rho: [privacy] has `epsilon`, which pays for no rho",
+            "release.rho: [privacy] has `epsilon`, which cannot pay for a rho",
         ),
         (
             "epsilon = 1.0\ndelta = 1e-9",
             "epsilon = 0.5\nrho = 0.125",
             "0.125",
-            "release.rho: [privacy] has `epsilon`, which pays for no rho",
+            "release.rho: [privacy] has `epsilon`, which cannot pay for a rho",
         ),
         ("epsilon = 1.0\ndelta = 1e-9", "delta = 1e-10", "[release]", "release.epsilon: missing"),
         (
@@ -573,7 +573,7 @@ fn a_price_is_of_the_kind_of_its_total() {
             "rho = 0.5",
             "rho = 0.125\ndelta = 1e-9",
             "1e-9",
-            "release.delta: [privacy] has `rho`, which pays for no delta",
+            "release.delta: [privacy] has `rho`, which cannot pay for a delta",
         ),
         ("rho = 0.5", "rho = 0.125\nepsilon = 0.1", "[release]", "release: has both `rho` and `epsilon`"),
         ("rho = 0.5", "", "[release]", "release: has neither `rho` nor `epsilon`"),
@@ -660,7 +660,7 @@ fn what_is_not_toml_is_told_with_its_line() {
     for second in ["[release]", "[[release]]"] {
         let text = format!("[release]\nname = \"one\"\n{second}\nname = \"other\"\n");
         let shown = Settings::parse(&text, "f").unwrap_err().to_string();
-        assert!(shown.contains("f:3:") && shown.contains("are each headed [[release]]"), "{shown}");
+        assert!(shown.contains("f:3:") && shown.contains("starts with [[release]]"), "{shown}");
     }
 }
 

@@ -111,18 +111,18 @@ fn policies_that_cannot_be_kept_are_refused_in_words() {
     let total = "epsilon = 1.0";
     for (told, words) in [
         (users("1d", total, "horizon = \"3h\"\nhalf_after = \"3h\""), "`horizon` and `half_after`"),
-        (users("1d", total, "horizon = \"3h\"\nepsilon = 0.1"), "the price of a window follows from `horizon`"),
-        (users("1d", total, "epsilon = 0.1\nshare = 0.5"), "a price is fixed"),
-        (users("1d", total, "horizon = \"90m\""), "must be a whole number of windows, which are 1h long"),
-        (users("1d", total, "horizon = \"3h\"\nshare = 0"), "must be above 0, and at most 1"),
+        (users("1d", total, "horizon = \"3h\"\nepsilon = 0.1"), "`horizon` already determines the price of a window"),
+        (users("1d", total, "epsilon = 0.1\nshare = 0.5"), "this release has a fixed price"),
+        (users("1d", total, "horizon = \"90m\""), "must be a multiple of windows.length, 1h"),
+        (users("1d", total, "horizon = \"3h\"\nshare = 0"), "must be above 0 and at most 1"),
         (users("1d", total, "horizon = \"3h\"\nshare = 0.1234567"), "more than 6 decimals"),
-        (users("1d", "epsilon = 1.0\nreserve = 1", "horizon = \"3h\""), "must be from 0, and below 1"),
-        (users("1d", total, "half_after = \"3h\"\nscale = \"paper\""), "the papers' scale"),
+        (users("1d", "epsilon = 1.0\nreserve = 1", "horizon = \"3h\""), "must be at least 0 and below 1"),
+        (users("1d", total, "half_after = \"3h\"\nscale = \"paper\""), "the scale of the papers"),
         (
             users("1d", total, "half_after = \"3h\"\nwindows = { hopping = \"2h\" }"),
-            "windows that overlap share theirs",
+            "overlapping windows share their noise",
         ),
-        (users("1d", "epsilon = 1.0\nreserve = 0.5", "epsilon = 0.6"), "of which 0.5 is not kept back"),
+        (users("1d", "epsilon = 1.0\nreserve = 0.5", "epsilon = 0.6"), "of which 0.5 is not reserved"),
         (users("1d", "epsilon = 0.000000000002", "horizon = \"3h\""), "leaves nothing for a window"),
         (faults(&configuration("ever", total, &["horizon = \"3h\"", "epsilon = 0.1"])), "give it a `horizon`"),
         (faults(&configuration("1d", total, &["horizon = \"3h\"", "epsilon = 0.1"])), "ask for more than a block"),
@@ -137,7 +137,7 @@ fn policies_that_cannot_be_kept_are_refused_in_words() {
     let (before, rest) = record.split_once("unit = ").unwrap();
     let (_, after) = rest.split_once('\n').unwrap();
     let told = faults(&format!("{before}unit = \"record\"\n{after}"));
-    assert!(told.contains("for records every window is a block"), "{told}");
+    assert!(told.contains("for single records every window is a block"), "{told}");
     assert_eq!(users("ever", total, "half_after = \"3h\""), "");
 }
 

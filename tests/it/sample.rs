@@ -254,7 +254,7 @@ fn a_result_of_another_question_is_refused() {
     assert!(faults(&users).contains("protects single records"), "{}", faults(&users));
     for total in ["epsilon = 1.0\ndelta = 1e-9", "rho = 0.5"] {
         let told = faults(&with(SAMPLED, "epsilon = 1.0\n\n", &format!("{total}\n\n")));
-        assert!(told.contains("release.sampled: a sampled sensitivity is for a pure budget"), "{told}");
+        assert!(told.contains("release.sampled: a sampled sensitivity needs a pure budget"), "{told}");
     }
     let paper = with(SAMPLED, "order = 2\n", "order = 2\nscale = \"paper\"\n");
     assert!(faults(&paper).contains("release.scale"), "{}", faults(&paper));

@@ -9,12 +9,12 @@ use crate::config::text::{Key, KnownKeys};
 /// Every key, in the order of the file.
 pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| [&[BEFORE], targets::KEYS, &[AFTER]].concat().concat());
 
-/// Every key, to read a file by.
+/// Every key, as a [`Document`](crate::config::text::Document) needs them.
 pub fn known_keys() -> KnownKeys {
     KnownKeys(&KEYS)
 }
 
-/// Those before the tables of the targets.
+/// The keys before the tables of the targets.
 const BEFORE: &[Key] = &[
     ("pipeline", r#"a name such as "flights""#),
     ("input", "a table [input]"),
@@ -52,9 +52,9 @@ const BEFORE: &[Key] = &[
     ("input.files", r#"a table such as { path = "flights" }"#),
     ("input.files.path", "the path of a file or a folder in quotes"),
     ("windows", "a table [windows]"),
-    ("windows.origin", r#"a time with its offset, such as "2013-01-01T05:00:00Z""#),
+    ("windows.origin", r#"a time with a UTC offset, such as "2013-01-01T05:00:00Z""#),
     ("windows.length", r#"a duration such as "1d""#),
-    ("windows.end", r#"a time with its offset, such as "2014-01-01T05:00:00Z""#),
+    ("windows.end", r#"a time with a UTC offset, such as "2014-01-01T05:00:00Z""#),
     (
         "windows.grace",
         r#"a duration such as "1h": allowed lateness, how long after its end a window still accepts records"#,
@@ -134,7 +134,7 @@ const BEFORE: &[Key] = &[
     ("release.label.above", "a number such as 15: labels above it are one class, all others the other"),
 ];
 
-/// Those after them.
+/// The keys after the tables of the targets.
 const AFTER: &[Key] = &[
     ("release.sampled", "a table [release.sampled]"),
     ("release.sampled.gamma", "a number between 0 and 1, such as 0.1"),
@@ -203,7 +203,7 @@ const AFTER: &[Key] = &[
     ("serve.detail", r#""safe" or "operator""#),
 ];
 
-/// What serde says about a file that holds nothing but `value` at `path`; empty where it is content.
+/// The error that serde reports for a file with only `value` at `path`; empty where there is none.
 pub fn complaint(path: &str, value: &str) -> String {
     let whole = document(path, value);
     // The outermost braces are the file itself.

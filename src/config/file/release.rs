@@ -20,7 +20,7 @@ pub enum Releases {
     Several(Vec<Spanned<Release>>),
 }
 
-/// By hand: an untagged enum would lose the places of what is inside.
+/// Written by hand, because an untagged enum would lose the positions of everything inside.
 impl<'de> Deserialize<'de> for Releases {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Written;
@@ -79,7 +79,7 @@ macro_rules! release {
 }
 with_targets!(release);
 
-/// What a release speaks of.
+/// Which windows a synopsis covers.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowKind {
@@ -95,7 +95,7 @@ pub enum Scale {
     Paper,
 }
 
-/// A value, or the word that leaves it to the program.
+/// A value, or the word `"auto"`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(untagged)]
 pub enum Auto<T> {

@@ -1,16 +1,16 @@
 //! The configuration as a JSON Schema (draft 7), for editors that check TOML by one.
 //!
-//! What a key takes is asked of the types that read the file: values of every kind are tried at it. Names, meanings and ranges
-//! are those of [`KEYS`]. Rules between two keys are not in it: `bernstream check` knows them.
+//! Which types a key accepts is found by trying values of every type with the types that read the file. Names, meanings and
+//! ranges come from [`KEYS`]. The schema has no rules between two keys: `bernstream check` has them.
 
 use serde_json::{Map, Value, json};
 
 use crate::config::file::keys::{KEYS, complaint};
 
-/// A table that nothing expects.
+/// A table that no key accepts.
 const TABLE: &str = r#"{ "?" = 1 }"#;
 
-/// Where `[release]` stands, which is also an element of `[[release]]`.
+/// The definition of `[release]`, which is also an element of `[[release]]`.
 const RELEASE: &str = "#/definitions/release";
 
 pub fn schema() -> Value {
@@ -21,7 +21,7 @@ pub fn schema() -> Value {
     schema
 }
 
-/// What may stand at `path`.
+/// The schema of the value at `path`.
 fn value(path: &str) -> Value {
     let form = KEYS.iter().find(|(key, _)| *key == path).map(|(_, form)| *form);
     let mut kinds = Vec::new();
@@ -48,7 +48,7 @@ fn value(path: &str) -> Value {
     found
 }
 
-/// Whether `text` may be written at `path`, whatever else would be missing.
+/// Whether `text` is accepted at `path`, even if other keys are then missing.
 fn takes(path: &str, text: &str) -> bool {
     let complaint = complaint(path, text);
     complaint.is_empty() || complaint.starts_with("missing field")

@@ -1,7 +1,7 @@
-//! The file as written, but for its releases.
+//! The file as written, except for its releases.
 //!
-//! Every field is optional and carries its place in the text, so that what is missing or wrong is reported by us, with
-//! its line, and all of it at once. No `flatten` and no untagged tables: both lose the place of an error.
+//! Every field is optional and carries its position in the text, so that everything missing or wrong is reported at once, each
+//! with its line. No `flatten` and no untagged tables: both lose the position of an error.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -149,7 +149,7 @@ pub struct ReplaceOne {
     pub records_per_window: Field<u64>,
 }
 
-/// By which theorem prices add up.
+/// Which composition theorem adds up the prices of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Composition {

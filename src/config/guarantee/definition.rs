@@ -1,4 +1,4 @@
-//! What each kind of guarantee says, and means.
+//! The definition of each kind of guarantee, in words.
 
 use crate::accountant::concentrated;
 use crate::config::settings::{Period, Settings, Unit};
@@ -9,7 +9,7 @@ use crate::targets::Adjacency;
 
 const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
 
-/// A guarantee of one of the three kinds, and what it means.
+/// A guarantee of plain differential privacy: pure, approximate, concentrated or Gaussian.
 pub fn plain(settings: &Settings) -> Vec<String> {
     let (who, changes, of, hidden) = match (&settings.privacy.unit, settings.privacy.adjacency) {
         (Unit::Record, Adjacency::AddRemove) => ("One record more or less".to_owned(), "changes", "records", ""),
@@ -74,7 +74,7 @@ pub fn plain(settings: &Settings) -> Vec<String> {
     }
 }
 
-/// What a rho means as (epsilon, delta), the least that is known [CKS20, corollary 13], rounded up to show.
+/// What a rho implies as (epsilon, delta): the tightest known bound `[CKS20]`, corollary 13, rounded up.
 pub fn implied(rho: Rho) -> String {
     let at = |quintillionths: u64| {
         let epsilon = concentrated::epsilon_of(rho, Delta::from_quintillionths(quintillionths));
@@ -88,7 +88,7 @@ pub fn implied(rho: Rho) -> String {
     )
 }
 
-/// What a promise means that is kept by another one.
+/// The (epsilon, delta) that was asked for and that the total implies.
 fn asked_for(implied: Implied, total: Price) -> String {
     let Implied { epsilon, delta } = implied;
     format!(
@@ -97,7 +97,8 @@ fn asked_for(implied: Implied, total: Price) -> String {
     )
 }
 
-/// Never to be taken for plain differential privacy: for whom, how often, how it adds up, and what holds for the rest.
+/// Random differential privacy `[RA17]`, which must not be mistaken for plain differential privacy: for which records and with
+/// which probability it holds, how it composes, and what holds otherwise.
 pub fn random(settings: &Settings, random: &Random) -> Vec<String> {
     let (total, gamma, records) = (settings.privacy.total, random.gamma, random.records);
     let (change, rest) = match settings.privacy.adjacency {

@@ -1,4 +1,4 @@
-//! What the promise does not cover.
+//! What the guarantee does not protect.
 
 use crate::config::settings::{Input, Period, Release, Settings, Unit};
 use crate::metrics::Detail;
@@ -6,7 +6,7 @@ use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
 use crate::window::accumulator::AccumulatorSpec;
 
-/// What the promise does not cover.
+/// What the guarantee does not protect, one clause a line.
 pub fn not_protected(settings: &Settings) -> Vec<String> {
     let mut lines = vec![
         "exact publication times when the worker is late, and that it has stopped".to_owned(),
@@ -18,25 +18,28 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
         lines.push(slow.to_owned());
     }
     if let Definition::Random(random) = &settings.privacy.definition {
-        lines.push("records that are not as the prior says, but for what clipping and the noise leave".to_owned());
+        lines.push("records that the prior does not describe, except by clipping and the noise".to_owned());
         lines.push(format!("each record that is, with a probability of up to gamma = {} in each window", random.gamma));
         lines.push(format!(
-            "windows and keys with another number of records than {}, but for what clipping and the noise leave: fewer \
+            "windows and keys with another number of records than {}, except by clipping and the noise: fewer \
              records can change a value far more",
             random.records
         ));
     }
     if let Unit::User { per: per @ Period::Every(_), .. } = &settings.privacy.unit {
-        lines
-            .push(format!("what the records of several periods of {per} tell together: each period has its own total"));
+        lines.push(format!(
+            "what the records of several periods of {per} reveal together: each period has its own total"
+        ));
     }
     if let Input::Kafka(kafka) = &settings.input {
         if kafka.trust_producer_time {
             lines.push("against producers: their clocks decide which window a record belongs to".to_owned());
         }
         if kafka.on_bad_message == OnBadMessage::Skip || !kafka.skip.is_empty() {
-            lines
-                .push("messages that cannot be read: they are skipped, and whether there were any can show".to_owned());
+            lines.push(
+                "messages that cannot be read: they are skipped, and the output can show whether there were any"
+                    .to_owned(),
+            );
         }
         if !kafka.lost.is_empty() {
             lines.push("input that was deleted before it was read: it is missing from its windows".to_owned());

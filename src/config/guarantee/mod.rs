@@ -1,4 +1,4 @@
-//! The guarantee in words. Said once here; shown by `check` and `explain`, and carried by every synopsis.
+//! Every sentence about the guarantee: shown by `check` and `explain`, and part of every synopsis.
 
 mod definition;
 mod exclusions;

@@ -1,30 +1,30 @@
-//! What is allowed but may surprise.
+//! Settings that are allowed but may surprise.
 
 use std::time::Duration;
 
 use crate::clock::micros;
 use crate::config::settings::{Input, Period, Settings, Unit, most_blocks};
 
-/// Of an ordinary machine.
+/// An estimate for an ordinary machine.
 const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
 
-/// What is allowed but may surprise: windows and periods that do not fit together.
+/// Settings that are allowed but may surprise: slow windows, and windows and periods that do not align.
 pub fn notes(settings: &Settings) -> Vec<String> {
     slow(settings).into_iter().chain(misfits(settings)).chain(overlaps(settings)).collect()
 }
 
-/// That a record cannot pay for all the windows that it is in.
+/// The total does not cover all windows that a record is in.
 fn overlaps(settings: &Settings) -> Option<String> {
     let is_short = settings.privacy.unit == Unit::Record && settings.price_in_all().is_none();
     is_short.then(|| {
         format!(
-            "{} does not pay for all the releases that speak of a window: again and again windows will not be published",
+            "{} does not pay for all the releases that cover a window: some windows will not be published",
             settings.privacy.limit()
         )
     })
 }
 
-/// That a window can take longer than the time until it is due.
+/// A window can take longer to compute than the time until it is due.
 fn slow(settings: &Settings) -> Option<String> {
     let Input::Kafka(kafka) = &settings.input else { return None };
     let one = settings.releases.iter().map(|release| release.function.target.cost().products);

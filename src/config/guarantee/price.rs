@@ -1,11 +1,11 @@
-//! What windows cost, and what their noise takes of it.
+//! Prices in words.
 
 use crate::accountant::policy::Policy;
 use crate::config::settings::{Calibration, NoiseKind, Payment, Release};
 use crate::mechanism::calibrate::Delta;
 use crate::mechanism::price::Price;
 
-/// What the windows of a block cost, in words.
+/// The prices of the windows of a block.
 pub fn price_policy(policy: Policy) -> String {
     match policy {
         Policy::Fixed(price) => format!("{price} for every window"),
@@ -23,7 +23,7 @@ pub fn price_policy(policy: Policy) -> String {
     }
 }
 
-/// What noise of pure differential privacy takes of a price of another kind.
+/// How noise of pure differential privacy is priced in a budget of another kind.
 pub fn pure_noise(release: &Release) -> Option<String> {
     if !release.noise.is_pure() {
         return None;

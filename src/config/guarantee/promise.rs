@@ -1,4 +1,4 @@
-//! What is promised, to whom, for how much, and how it adds up.
+//! The guarantee: the unit of privacy, the definition, the prices and how they compose.
 
 use crate::accountant::policy::Policy;
 use crate::config::guarantee::price::{self, price_policy};
@@ -7,14 +7,15 @@ use crate::config::settings::{Period, Release, Settings, Unit, WindowKind};
 use crate::mechanism::price::Price;
 use crate::synopsis::description::Definition;
 
-/// What is promised, to whom, for how much, and how it adds up: one sentence a line.
+/// The guarantee, one sentence a line: the unit of privacy, the definition, the prices and how they compose.
 pub fn promise(settings: &Settings) -> Vec<String> {
     let (total, price) = (settings.privacy.total, settings.window_price());
     let mut lines = match &settings.privacy.definition {
         Definition::Random(random) => definition::random(settings, random),
         _ => definition::plain(settings),
     };
-    let keys = if settings.groups() > 1 { " for all its keys together, which share out the records" } else { "" };
+    let keys =
+        if settings.groups() > 1 { " for all its keys together, because keys partition the records" } else { "" };
     let is_fixed = |release: &Release| matches!(release.policy, Policy::Fixed(_));
     match settings.releases.iter().all(is_fixed) {
         true => lines.push(format!("A window costs {price}{keys}.")),
@@ -58,12 +59,12 @@ pub fn promise(settings: &Settings) -> Vec<String> {
              several releases, or several times.",
             match settings.price_in_all() {
                 Some(all) => format!("In all a window is charged {all}."),
-                None => format!("{total} does not pay for all the releases that speak of a window: some are not published."),
+                None => format!("{total} does not pay for all the releases that cover a window: some are not published."),
             }
         )),
         Unit::User { per: Period::Ever, max_records_per_window, .. } => {
             lines.push(format!(
-                "All windows add up (sequential composition), for ever; a window that would take the sum over {total} is \
+                "All windows add up (sequential composition), forever; a window that would take the sum over {total} is \
                  not published."
             ));
             lines.push(format!(
@@ -85,7 +86,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     lines
 }
 
-/// What one release pays for beside its noise, and what is unusual about that.
+/// What one release pays for apart from its noise, and what is unusual about it.
 fn of_release(settings: &Settings, release: &Release) -> Vec<String> {
     let total = settings.privacy.total;
     // The noise of a sum is not that of a window of its own.

@@ -1,11 +1,11 @@
-//! What the windows of a release share.
+//! Overlapping windows in words.
 
 use std::time::Duration;
 
 use crate::clock::show;
 use crate::config::settings::{Release, WindowKind};
 
-/// What the windows of a release share, and what that costs; nothing where it speaks of one window.
+/// How the windows of a release overlap, and what that costs; nothing for tumbling windows.
 pub fn shared(release: &Release, pane: Duration) -> Option<String> {
     let name = &release.name;
     let (what, paid) = match (release.window_kind, release.is_sum_of_panes()) {

@@ -1,4 +1,4 @@
-//! The total of `[privacy]`, and by which theorem the prices of a block add up to it.
+//! The total of `[privacy]`, and the composition of prices.
 
 use std::ops::Range;
 
@@ -11,14 +11,14 @@ use crate::config::text::{Checked, Document, Field, values};
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Definition, Implied};
 
-/// The three amounts, as written in one table.
+/// The three keys of a price, as written in one table.
 pub struct Amounts {
     pub epsilon: Field<f64>,
     pub delta: Field<f64>,
     pub rho: Field<f64>,
 }
 
-/// What a block may spend, and what that promises.
+/// What a block may spend, and the definition of privacy that this gives.
 pub struct BudgetSpec {
     pub total: Price,
     pub definition: Definition,
@@ -36,16 +36,16 @@ pub fn budget(
     let kind = composition.as_ref().map_or(Composition::Sum, |composition| *composition.get_ref());
     let at = composition.map_or(place.clone(), |composition| composition.span());
     if let (Some(windows), false) = (&windows, kind == Composition::Plan) {
-        let hint = r#"leave it out, or add composition = "plan""#;
-        return Err(document.fault(windows.span(), "is the length of a declared plan, and there is none", hint));
+        let hint = r#"remove it, or add composition = "plan""#;
+        return Err(document.fault(windows.span(), "is the length of a declared plan, but there is no plan", hint));
     }
     if kind == Composition::Sum {
         let total = total(document, place, amounts)?;
         return Ok(BudgetSpec { total, definition: Definition::of(total), implies: None });
     }
     if let Some(rho) = amounts.rho {
-        let what = "is composed by itself: the other compositions find it for an `epsilon` and a `delta`";
-        return Err(document.fault(rho.span(), what, "leave out the one or the other"));
+        let what = "composes by itself: the other compositions derive a rho from `epsilon` and `delta`";
+        return Err(document.fault(rho.span(), what, "keep only one of them"));
     }
     let epsilon = document.required(place, "epsilon", amounts.epsilon, values::epsilon);
     let delta = document.required(place, "delta", amounts.delta, values::delta);
@@ -65,14 +65,13 @@ pub fn budget(
     };
     let total = Price::Concentrated(rho);
     if total.is_zero() {
-        let what =
-            format!("leaves no rho: epsilon = {epsilon} with delta = {delta} is too little for this composition");
-        return Err(document.fault(at, what, r#"raise them, or take composition = "sum""#));
+        let what = format!("leaves no rho: epsilon = {epsilon} with delta = {delta} is too small for this composition");
+        return Err(document.fault(at, what, r#"raise them, or use composition = "sum""#));
     }
     Ok(BudgetSpec { total, definition, implies })
 }
 
-/// The total of `[privacy]`: its keys say of which kind.
+/// The total of `[privacy]`: its keys determine its kind.
 fn total(document: &mut Document<'_>, place: &Range<usize>, written: Amounts) -> Checked<Price> {
     let Amounts { epsilon, delta, rho } = written;
     match (epsilon, delta, rho) {
@@ -80,8 +79,8 @@ fn total(document: &mut Document<'_>, place: &Range<usize>, written: Amounts) ->
             document.required(place, "rho", Some(rho), values::rho).map(|rho| Price::Concentrated(rho.into_inner()))
         }
         (_, _, Some(rho)) => {
-            let what = "is a kind of its own: a budget has `epsilon`, `epsilon` and `delta`, or `rho`";
-            Err(document.fault(rho.span(), what, "leave out the one or the other"))
+            let what = "cannot be combined with others: a budget has `epsilon`, `epsilon` and `delta`, or `rho`";
+            Err(document.fault(rho.span(), what, "keep only one of them"))
         }
         (None, None, None) => Err(document.not_one_of(place.clone(), &["epsilon", "rho"], false)),
         (epsilon, delta, None) => {

@@ -35,7 +35,7 @@ fn axis(
     let (place, written) = (table.span(), table.into_inner());
     let column = document.required(&place, "column", written.column, |column| {
         let column = values::words(column)?;
-        if seen.insert(column.clone()) { Ok(column) } else { Err("is an axis already".to_owned()) }
+        if seen.insert(column.clone()) { Ok(column) } else { Err("is already an axis".to_owned()) }
     });
     let bounds = bounds(document, &place, written.min, written.max, written.outside);
     Ok((column?.into_inner(), bounds?))
@@ -67,7 +67,7 @@ fn bounds(
     Ok(Axis { min, max: max.into_inner(), outside: outside?.into_inner() })
 }
 
-/// What a record says about its place: a number within bounds, or a class.
+/// The label: a number within bounds, or a class.
 pub fn label(document: &mut Document<'_>, table: Spanned<file::Label>) -> Checked<Spanned<Labelled>> {
     let (place, written) = (table.span(), table.into_inner());
     let column = document.required(&place, "column", written.column, values::words);

@@ -1,4 +1,4 @@
-//! A release as read: its settings with their places in the text, for the rules between sections.
+//! A release as read: its settings with their positions in the text, for the rules between sections.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ use crate::window::{Axis, Label};
 /// `[release]`
 pub struct ReleaseDraft {
     pub name: String,
-    /// Settled by [`crate::config::read::windowing`], which knows the grid.
+    /// Read by [`crate::config::read::windowing`], which knows the grid.
     pub windows: Option<Spanned<file::WindowKind>>,
     pub payment: Spanned<Payment>,
-    /// None where the price of a window is fixed.
+    /// None if the price of a window is fixed.
     pub policy: Option<Policy>,
-    /// What decides how long a message is.
+    /// The position of the key that decides the size of a message.
     pub size: Range<usize>,
     pub order: u32,
     pub auto: Option<Selection>,
@@ -30,14 +30,14 @@ pub struct ReleaseDraft {
     pub smoothness: Option<Smoothness>,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
     pub noise: NoiseKind,
-    /// With its place where it is written.
+    /// With its position, if the file has it.
     pub calibration: Option<Spanned<Calibration>>,
     /// Those of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
     pub label: Option<Label>,
     pub function: Spanned<Function>,
-    /// Taken by [`crate::config::read::sampled`].
+    /// Read by [`crate::config::read::sampled`].
     pub sampled: Option<Spanned<file::Sampled>>,
 }
 
@@ -65,7 +65,7 @@ impl ReleaseDraft {
         self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone())
     }
 
-    /// The release, all rules kept.
+    /// The release, once all rules are checked.
     pub fn finish(self, window_kind: WindowKind) -> Release {
         let draft = self;
         let payment = draft.payment.into_inner();

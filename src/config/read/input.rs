@@ -37,7 +37,7 @@ fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(Strin
     let (place, written) = (table.span(), table.into_inner());
     let column = document.required(&place, "column", written.column, values::words);
     let values = document.required(&place, "values", written.values, |values| {
-        if values.is_empty() { Err("must not be empty: every key is declared".to_owned()) } else { Ok(values) }
+        if values.is_empty() { Err("must not be empty: list every key".to_owned()) } else { Ok(values) }
     })?;
     let mut seen = HashSet::new();
     let mut keys = Vec::new();
@@ -47,7 +47,7 @@ fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(Strin
         if key.is_empty() {
             document.fault(place, "a key must not be empty", "");
         } else if !seen.insert(key.clone()) {
-            document.fault(place, "stands here twice", "a key is published once");
+            document.fault(place, "duplicate key", "list each key once");
         } else {
             keys.push(key);
         }
@@ -93,7 +93,11 @@ fn interval(document: &mut Document<'_>, element: Spanned<file::Lost>) -> Checke
     let to = document.required(&place, "to", written.to, values::offset);
     let (from, to) = (from?.into_inner(), to?);
     if from >= *to.get_ref() {
-        return Err(document.fault(to.span(), format!("must be more than `from`, {from}"), "`to` itself is not lost"));
+        return Err(document.fault(
+            to.span(),
+            format!("must be more than `from`, {from}"),
+            "`to` is the first offset that is not lost",
+        ));
     }
     Ok(Lost { partition: partition?.into_inner(), from, to: to.into_inner() })
 }

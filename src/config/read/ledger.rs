@@ -8,7 +8,7 @@ use crate::config::file;
 use crate::config::text::{Checked, Document, values};
 use crate::ledger;
 
-/// How long published bytes are kept where the file does not say.
+/// How long published bytes are kept by default.
 const KEEP_PUBLISHED: Duration = Duration::from_secs(7 * 24 * 3600);
 
 pub fn ledger(document: &mut Document<'_>, table: Spanned<file::Ledger>) -> Checked<ledger::Params> {

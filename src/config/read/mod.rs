@@ -1,5 +1,4 @@
-//! The sections of the file, one by one: from what is written to settings, and to drafts of releases, which still know their
-//! places in the text.
+//! The sections of the file, one by one: they become settings, and drafts of releases, which keep their positions in the text.
 
 mod budget;
 mod domain;

@@ -1,4 +1,4 @@
-//! `noise`, `degree`, `order`, `points`: what the file asks for, or leaves to be chosen.
+//! `noise`, `degree`, `order`, `points`: what the file asks for, or leaves to `"auto"`.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::config::select;
 use crate::config::settings::{Coordinates, NoiseKind, Payment, PrivateOrder};
 use crate::config::text::{Checked, Document, Field, values};
 
-/// What is asked for; where there is nothing, it is to be chosen.
+/// What the file asks for; `None` within a key is left to `"auto"`.
 pub struct NoiseRequest {
     /// Never empty.
     pub kinds: Vec<NoiseKind>,
@@ -18,11 +18,11 @@ pub struct NoiseRequest {
     pub order: Option<Spanned<Option<u32>>>,
     pub private_order: Option<Spanned<PrivateOrder>>,
     pub points: Option<Spanned<Option<u32>>>,
-    /// What decides how long a message is.
+    /// The position of the key that decides the size of a message.
     pub place: Range<usize>,
 }
 
-/// The keys of `[release]` that say it.
+/// The keys of `[release]` that it is read from.
 pub struct Keys {
     pub noise: Field<Auto<NoiseKind>>,
     pub degree: Field<Auto<u32>>,
@@ -49,7 +49,7 @@ impl NoiseRequest {
         }
         match &kinds[..] {
             [kind] if kind.is_on_points() => {
-                let why = "there is no lattice: this noise is put on kernel points";
+                let why = "does not apply: this noise is added to kernel points, not to a lattice";
                 unwanted(document, keys.degree, why)?;
                 unwanted(document, keys.order, why)?;
                 unwanted(document, keys.private_order, why)?;
@@ -58,7 +58,7 @@ impl NoiseRequest {
                 Ok(NoiseRequest { kinds, degree: None, order: None, private_order: None, points: Some(points), place })
             }
             [_] => {
-                unwanted(document, keys.points, "this noise is put on a lattice")?;
+                unwanted(document, keys.points, "does not apply: this noise is added to a lattice")?;
                 let degree = document.required(place, "degree", keys.degree, auto);
                 let private_order = match (&keys.order, keys.private_order) {
                     (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
@@ -89,15 +89,15 @@ impl NoiseRequest {
         }
     }
 
-    /// The same for moments, which have no lattice and no kernel. Cube noise is the smaller one for them, always: a record can
-    /// move every moment by nearly as much as any one.
+    /// The same for moments, which have no lattice and no kernel. Cube noise is always the smaller pure noise for them: a
+    /// record can change every moment by nearly as much as any single one.
     pub fn of_moments(
         document: &mut Document<'_>,
         place: &Range<usize>,
         keys: Keys,
         payment: Option<&Payment>,
     ) -> Checked<NoiseRequest> {
-        let why = "moments have no lattice and no kernel points, only [release.moments] says how many there are";
+        let why = "does not apply: [release.moments] alone says how many moments there are";
         unwanted(document, keys.degree, why)?;
         unwanted(document, keys.order, why)?;
         unwanted(document, keys.private_order, why)?;
@@ -105,8 +105,8 @@ impl NoiseRequest {
         let kind = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
             None => NoiseKind::Laplace,
             Some((noise, Auto::Fixed(kind))) if kind.is_on_points() => {
-                let what = "is put on kernel points, and moments have none";
-                return Err(document.fault(noise, what, "take noise = \"cube\", the smallest for moments"));
+                let what = "is added to kernel points, and moments have none";
+                return Err(document.fault(noise, what, "use noise = \"cube\", the smallest for moments"));
             }
             Some((noise, Auto::Fixed(kind))) => {
                 pays_for(document, noise, kind, payment)?;
@@ -122,7 +122,7 @@ impl NoiseRequest {
         Ok(NoiseRequest { kinds: vec![kind], degree: None, order: None, private_order: None, points: None, place })
     }
 
-    /// Whether something is left to be chosen.
+    /// Whether something is left to `"auto"`.
     pub fn is_open(&self) -> bool {
         let is_auto = |written: &Option<Spanned<Option<u32>>>| {
             written.as_ref().is_some_and(|written| written.get_ref().is_none())
@@ -130,7 +130,7 @@ impl NoiseRequest {
         self.kinds.len() > 1 || is_auto(&self.degree) || is_auto(&self.order) || is_auto(&self.points)
     }
 
-    /// What is built first: what is asked for, or the least of what is looked at.
+    /// The coordinates to build first: those asked for, or the smallest that are tried.
     pub fn first(&self) -> Coordinates {
         match self.kinds.iter().all(|kind| kind.is_on_points()) {
             true => Coordinates::Points { most: NoiseRequest::fixed(&self.points).unwrap_or(1) },
@@ -141,13 +141,13 @@ impl NoiseRequest {
         }
     }
 
-    /// A number that is given.
+    /// The number, if the file gives one.
     pub fn fixed(written: &Option<Spanned<Option<u32>>>) -> Option<u32> {
         written.as_ref().and_then(|written| *written.get_ref())
     }
 }
 
-/// A price that buys this noise.
+/// Checks that the price buys this noise.
 fn pays_for(
     document: &mut Document<'_>,
     noise: Range<usize>,
@@ -158,8 +158,8 @@ fn pays_for(
         return Ok(());
     }
     let hint =
-        "give [privacy] and [release] a `delta`, or price both in `rho`; or take \"ball\", \"cube\" or \"laplace\"";
-    Err(document.fault(noise, "Gaussian noise gives no pure differential privacy", hint))
+        "give [privacy] and [release] a `delta`, or price both in `rho`; or use \"ball\", \"cube\" or \"laplace\"";
+    Err(document.fault(noise, "Gaussian noise does not give pure differential privacy", hint))
 }
 
 fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {
@@ -172,6 +172,6 @@ fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {
 fn unwanted<T>(document: &mut Document<'_>, field: Field<T>, why: &str) -> Checked<()> {
     match field {
         None => Ok(()),
-        Some(field) => Err(document.fault(field.span(), why, "leave it out")),
+        Some(field) => Err(document.fault(field.span(), why, "remove it")),
     }
 }

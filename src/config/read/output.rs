@@ -13,7 +13,7 @@ use crate::kafka::security::Security;
 use crate::ledger::witness;
 use crate::sink::{self, Output};
 
-/// How many in-sync replicas the witness must have where the file does not say.
+/// How many in-sync replicas the witness must have by default.
 const MIN_INSYNC_REPLICAS: u32 = 2;
 
 /// `[output]`
@@ -23,7 +23,7 @@ pub struct OutputSettings {
     pub witness_place: Range<usize>,
 }
 
-/// `default` is the input's broker: `None` where the input is itself at fault, `Some(None)` where it has none.
+/// `default` is the broker of the input: `None` if the input has a fault, `Some(None)` if it has no broker.
 pub fn output(
     document: &mut Document<'_>,
     table: Spanned<file::Output>,

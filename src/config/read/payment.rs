@@ -1,4 +1,4 @@
-//! The price of a window where it is fixed, each in one of four kinds.
+//! The fixed price of a window, in one of four kinds.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::config::text::{Checked, Document, values};
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
 use crate::mechanism::price::Price;
 
-/// The price of `[release]` where that is the total; where the total is at fault, of the kind that its own keys say.
+/// The price of a release, in the kind of `total`; if the total has a fault, in the kind that the keys of the price determine.
 pub fn payment(
     document: &mut Document<'_>,
     place: &Range<usize>,
@@ -25,12 +25,16 @@ pub fn payment(
     });
     if let (Price::Pure(_) | Price::Approximate { .. }, Some(rho)) = (total, &rho) {
         let hint = "give the price in `epsilon`, or give [privacy] `rho` in place of its total";
-        document.fault(rho.span(), "[privacy] has `epsilon`, which pays for no rho", hint);
+        document.fault(rho.span(), "[privacy] has `epsilon`, which cannot pay for a rho", hint);
     }
     match (total, &delta) {
         (Price::Pure(_), Some(delta)) => {
-            let hint = "leave it out, or add `delta` to [privacy]";
-            document.fault(delta.span(), "[privacy] has `epsilon` alone, a pure budget: it pays for no delta", hint);
+            let hint = "remove it, or add `delta` to [privacy]";
+            document.fault(
+                delta.span(),
+                "[privacy] has only `epsilon`, a pure budget, which cannot pay for a delta",
+                hint,
+            );
         }
         (Price::Slots(_), Some(delta)) => {
             let hint = "give the noise's own price in `rho`, or in `epsilon` for noise of pure differential privacy";
@@ -38,7 +42,7 @@ pub fn payment(
         }
         (Price::Concentrated(_), Some(delta)) => {
             let hint = "give the price in `rho`; for noise of pure differential privacy, `epsilon` alone will do";
-            document.fault(delta.span(), "[privacy] has `rho`, which pays for no delta", hint);
+            document.fault(delta.span(), "[privacy] has `rho`, which cannot pay for a delta", hint);
         }
         _ => {}
     }
@@ -70,7 +74,7 @@ pub fn payment(
     }
 }
 
-/// What `make` makes of a value, at the value's place.
+/// Applies `make` to a value, and keeps its position.
 fn at<T, U>(value: Spanned<T>, make: impl FnOnce(T) -> U) -> Spanned<U> {
     let place = value.span();
     Spanned::new(place, make(value.into_inner()))

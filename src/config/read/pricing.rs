@@ -1,4 +1,4 @@
-//! `epsilon`, `delta`, `rho`, `horizon`, `half_after` and `share` of the releases: what their windows pay, one after the other.
+//! `epsilon`, `delta`, `rho`, `horizon`, `half_after` and `share` of the releases: the prices of all windows.
 
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -16,17 +16,17 @@ use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::price::Price;
 use crate::window::grid::Grid;
 
-/// What pays for the noise of a release's first window, and what for all its windows where that is no fixed price.
+/// The price of the noise in the first window, and the policy for all windows if the price is not fixed.
 pub type Pricing = (Spanned<Payment>, Option<Policy>);
 
-/// What one release asks for.
+/// The price that one release asks for.
 enum Request {
     Fixed(Spanned<Payment>),
     Horizon(Spanned<NonZeroU64>, Option<Fraction>),
     Decaying(Spanned<NonZeroU64>, Option<Fraction>),
 }
 
-/// Reads the prices of all releases and divides the total among them. `grid` is `None` where it is at fault.
+/// Reads the prices of all releases and divides the total among them. `grid` is `None` if it has a fault.
 pub fn pricing(
     document: &mut Document<'_>,
     releases: &mut [Spanned<file::Release>],
@@ -64,7 +64,7 @@ pub fn pricing(
     prices
 }
 
-/// What one release says, on its own.
+/// The request of one release.
 fn read(
     document: &mut Document<'_>,
     release: &mut Spanned<file::Release>,
@@ -79,8 +79,8 @@ fn read(
     let (key, length) = match (horizon, half_after) {
         (None, None) => {
             if let Ok(Some(share)) = share {
-                let hint = "add `horizon` or `half_after`, or leave it out";
-                document.fault(share.span(), "is a part of the total, and a price is fixed", hint);
+                let hint = "add `horizon` or `half_after`, or remove it";
+                document.fault(share.span(), "is a share of the total, but this release has a fixed price", hint);
             }
             let total = privacy.ok().map(|privacy| privacy.total);
             return payment(document, &place, amounts, total).map(Request::Fixed);
@@ -91,21 +91,21 @@ fn read(
     };
     let priced = [amounts.epsilon, amounts.delta, amounts.rho].into_iter().flatten().map(|price| price.span()).next();
     if let Some(priced) = priced {
-        let what = format!("the price of a window follows from `{key}`");
-        return Err(document.fault(priced, what, "leave out the one or the other"));
+        let what = format!("`{key}` already determines the price of a window");
+        return Err(document.fault(priced, what, "keep only one of them"));
     }
     if let Some((what, hint)) = refusal(release, key, privacy) {
         return Err(document.fault(length.span(), what, hint));
     }
     let length = document.required(&place, key, Some(length), values::positive_duration)?;
     let Some(grid) = grid else {
-        let what = "divides a total among windows, whose length is not known here";
+        let what = "needs the length of a window, which is not known here";
         return Err(document.reported().unwrap_or_else(|| document.fault(length.span(), what, "give a fixed price")));
     };
     let (whole, pane) = (micros(*length.get_ref()).unsigned_abs(), micros(grid.length()).unsigned_abs());
     let windows = NonZeroU64::new(whole / pane.max(1)).filter(|_| whole.is_multiple_of(pane));
     let Some(windows) = windows else {
-        let what = format!("must be a whole number of windows, which are {} long", crate::clock::show(grid.length()));
+        let what = format!("must be a multiple of windows.length, {}", crate::clock::show(grid.length()));
         return Err(document.fault(length.span(), what, ""));
     };
     let share = share?.map(Spanned::into_inner);
@@ -113,33 +113,33 @@ fn read(
     Ok(if key == "horizon" { Request::Horizon(windows, share) } else { Request::Decaying(windows, share) })
 }
 
-/// Why this release cannot have a price that follows from its share, and what to do.
+/// Why this release cannot have a share of the total, and what to do.
 fn refusal(release: &file::Release, key: &str, privacy: Checked<&Privacy>) -> Option<(&'static str, &'static str)> {
     let is_decaying = key == "half_after";
     let over = release.windows.as_ref().map(Spanned::get_ref);
     let privacy = privacy.ok();
     if privacy.is_some_and(|privacy| privacy.unit == Unit::Record) {
-        let what = "divides the total of a block among its windows, and for records every window is a block";
-        return Some((what, "give the price of a window: it can be the whole total"));
+        let what = "divides the total of a block among its windows, but for single records every window is a block";
+        return Some((what, "give the price of a window, which can be the whole total"));
     }
     if privacy.is_some_and(|privacy| matches!(privacy.total, Price::Slots(_))) {
-        let what = "divides a total, and every window of a declared plan is one of its `privacy.windows`";
+        let what = "divides a total, but a declared plan has a number of windows, `privacy.windows`";
         return Some((what, "give the noise's own price in `epsilon` or `rho`"));
     }
     if release.sampled.is_some() {
-        return Some(("a sampled sensitivity is priced by the window", "give `epsilon`"));
+        return Some(("a release with a sampled sensitivity needs a fixed price", "give `epsilon`"));
     }
     if is_decaying && matches!(release.scale.as_ref().map(Spanned::get_ref), Some(file::Scale::Paper)) {
-        return Some(("the papers' scale is for a fixed price", r#"leave out scale = "paper""#));
+        return Some(("the scale of the papers needs a fixed price", r#"remove scale = "paper""#));
     }
     if is_decaying && matches!(over, Some(file::WindowKind::Hopping(_) | file::WindowKind::Cumulative(_))) {
-        let what = "changes the noise from window to window, and windows that overlap share theirs";
-        return Some((what, r#"take `horizon`, or windows = "tumbling""#));
+        let what = "changes the noise from window to window, but overlapping windows share their noise";
+        return Some((what, r#"use `horizon`, or windows = "tumbling""#));
     }
     None
 }
 
-/// What each release may spend of a block.
+/// The share of a block of each release.
 fn shares(
     document: &mut Document<'_>,
     privacy: &Privacy,
@@ -170,7 +170,7 @@ fn shares(
     })
 }
 
-/// What the noise of the first window is paid with.
+/// The price of the noise in the first window.
 fn first(
     document: &mut Document<'_>,
     place: Range<usize>,
@@ -179,20 +179,20 @@ fn first(
 ) -> Checked<Pricing> {
     let price = policy.and_then(|policy| policy.price(0));
     let Some(price) = price else {
-        let what = "leaves nothing for a window: each price is rounded down";
-        return Err(document.fault(place, what, "take a shorter one, or raise the total"));
+        let what = "leaves nothing for a window, because prices are rounded down";
+        return Err(document.fault(place, what, "use a shorter one, or raise the total"));
     };
     let own = choices.iter().try_fold(price, |left, choice| left.checked_sub(left.of_pure(*choice)?));
     match own.filter(|own| !own.is_zero()) {
         Some(own) => Ok((Spanned::new(place, Payment::Own(own)), policy)),
         None => {
             let what = format!("leaves {price} for the first window, which does not pay for its private choices");
-            Err(document.fault(place, what, "take cheaper choices, or none"))
+            Err(document.fault(place, what, "lower the prices of the choices, or remove them"))
         }
     }
 }
 
-/// The prices of the private choices, as far as they can be read: their faults are told elsewhere.
+/// The prices of the private choices that can be read; their faults are recorded elsewhere.
 fn choices(release: &file::Release) -> Vec<Epsilon> {
     let of_order = release.private_order.as_ref().and_then(|choice| choice.get_ref().epsilon.as_ref());
     let density = release.density.as_ref().and_then(|density| density.get_ref().private_bandwidths.as_ref());

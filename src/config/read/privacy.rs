@@ -25,7 +25,7 @@ pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Ch
             file::Adjacency::AddRemove => Ok((Adjacency::AddRemove, None)),
             file::Adjacency::ReplaceOne(_) if is_user => {
                 let what = "replace_one protects the values of a record, not all records of a user";
-                Err(document.fault(place, what, r#"take "add_remove""#))
+                Err(document.fault(place, what, r#"use "add_remove""#))
             }
             file::Adjacency::ReplaceOne(replace) => {
                 let (place, written) = (replace.span(), replace.into_inner());

@@ -9,7 +9,7 @@ use crate::config::text::{Checked, Document, values};
 use crate::mechanism::choice::Candidates;
 use crate::targets::{Basis, Shape};
 
-/// The orders for which the evaluation was checked (privacy-math, section 2).
+/// The largest order for which the evaluation was checked.
 pub const LARGEST_ORDER: u32 = 200;
 
 /// The orders to choose from.
@@ -20,14 +20,14 @@ pub fn read(document: &mut Document<'_>, table: Spanned<file::PrivateOrder>) -> 
         let candidates = several(candidates)?;
         let is_known = |order: &u32| (1..=LARGEST_ORDER).contains(order);
         if !candidates.iter().all(is_known) || !candidates.is_sorted_by(|a, b| a < b) {
-            return Err(format!("must ascend, from 1 to {LARGEST_ORDER}"));
+            return Err(format!("must be in ascending order, from 1 to {LARGEST_ORDER}"));
         }
         Candidates::from_vec(candidates).ok_or_else(String::new)
     });
     Ok(Spanned::new(place, PrivateOrder { price: price?.into_inner(), candidates: candidates?.into_inner() }))
 }
 
-/// The order of what has no lattice, or one too large, cannot be chosen.
+/// Checks that the function has a lattice, and one that is small enough for a private choice of order.
 pub fn can_be_chosen(document: &mut Document<'_>, orders: &Spanned<PrivateOrder>, shape: &Shape) -> Checked<()> {
     let what = match &shape.basis {
         Basis::Affine => "a linear score is exact at order 1: there is nothing to choose",
@@ -37,5 +37,5 @@ pub fn can_be_chosen(document: &mut Document<'_>, orders: &Spanned<PrivateOrder>
         }
         Basis::Bernstein => return Ok(()),
     };
-    Err(document.fault(orders.span(), what, "give `order`, or take a smaller degree and lower orders"))
+    Err(document.fault(orders.span(), what, "give `order`, or use a smaller degree and lower orders"))
 }

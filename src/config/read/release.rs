@@ -20,7 +20,7 @@ use crate::synopsis::description::Smoothness;
 use crate::targets::Basis;
 use crate::window::Axis;
 
-/// `terms` are what a choice of degree and order is judged by.
+/// `terms` are what a choice by `"auto"` depends on.
 pub fn release(
     document: &mut Document<'_>,
     table: Spanned<file::Release>,
@@ -56,7 +56,7 @@ pub fn release(
     let calibration = document.optional(written.scale.take(), |scale| match scale {
         file::Scale::Tight => Ok(Calibration::Tight),
         file::Scale::Paper if is_laplace => Ok(Calibration::Paper),
-        file::Scale::Paper => Err("\"paper\" is Laplace noise: leave out one of `scale` and `noise`".to_owned()),
+        file::Scale::Paper => Err("\"paper\" is for Laplace noise: remove `scale` or `noise`".to_owned()),
     });
     let axes = domain(document, &place, written.domain.take());
     let label = written.label.take().map(|written| label(document, written)).transpose();
@@ -66,8 +66,8 @@ pub fn release(
     if let Some(label) = &label
         && columns.contains(&label.get_ref().column)
     {
-        let what = format!("{} is an axis already", label.get_ref().column);
-        return Err(document.fault(label.span(), what, "a label is another column: what is to be told from the axes"));
+        let what = format!("{} is already an axis", label.get_ref().column);
+        return Err(document.fault(label.span(), what, "the label cannot be an axis"));
     }
     let epsilon = payment.as_ref().ok().map(|payment| payment.get_ref().epsilon().to_f64());
     let planned = records.zip(epsilon).map(|(records, epsilon)| FrequencyPlan { records, epsilon });
@@ -124,7 +124,7 @@ pub fn release(
     })
 }
 
-/// What `"auto"` searches: what the file leaves open, within what it says.
+/// The search of `"auto"` over everything that the file leaves open.
 fn search<'a>(
     request: &'a NoiseRequest,
     expected_records: u64,
@@ -146,7 +146,7 @@ fn search<'a>(
     }
 }
 
-/// The best of what `search` finds; `build` makes the function for what it is put on.
+/// The best candidate of `search`; `build` returns the function on given coordinates.
 fn choose(
     document: &mut Document<'_>,
     request: &NoiseRequest,
@@ -165,7 +165,7 @@ fn choose(
     search.choose(built).ok_or_else(|| no_choice(document, request, target, search))
 }
 
-/// A smoothness that the form of the function can make use of.
+/// Checks that the smoothness fits the form of the function.
 fn vouched(
     document: &mut Document<'_>,
     smoothness: Spanned<Smoothness>,
@@ -179,7 +179,7 @@ fn vouched(
     Err(document.fault(smoothness.span(), "does not fit the form of the function", hint))
 }
 
-/// The expected number of records: given where something is left to be chosen, and nowhere else.
+/// The expected number of records: required with `"auto"`, refused without it.
 fn expectation(
     document: &mut Document<'_>,
     place: &Range<usize>,
@@ -192,14 +192,14 @@ fn expectation(
         None if is_open => Err(document.missing(place.clone(), "expected_records")),
         Some(expected) => Err(document.fault(
             expected.span(),
-            "bears on nothing: noise and size are fixed",
-            r#"leave it out, or leave something to "auto""#,
+            "has no effect: noise and size are fixed",
+            r#"remove it, or set one of them to "auto""#,
         )),
         None => Ok(None),
     }
 }
 
-/// The same for moments: given with a smoothness, and nowhere else.
+/// The same for moments: required with a smoothness, refused without it.
 fn of_moments(
     document: &mut Document<'_>,
     place: &Range<usize>,
@@ -210,14 +210,14 @@ fn of_moments(
         (Some(_), Some(expected)) => Ok(Some(expected.into_inner())),
         (Some(_), None) => Err(document.missing(place.clone(), "expected_records")),
         (None, Some(expected)) => {
-            let what = "bears on nothing: the number of frequencies is fixed";
-            Err(document.fault(expected.span(), what, "leave it out, or give a smoothness in place of frequencies"))
+            let what = "has no effect: the number of frequencies is fixed";
+            Err(document.fault(expected.span(), what, "remove it, or give a smoothness in place of frequencies"))
         }
         (None, None) => Ok(None),
     }
 }
 
-/// A linear score has no lattice to choose: what is written must say so.
+/// Checks that the degree or order of a linear score is 1: it has no lattice to choose.
 fn is_one(document: &mut Document<'_>, name: &str, written: &Option<Spanned<Option<u32>>>) -> Checked<()> {
     match written {
         Some(written) if written.get_ref().is_some_and(|count| count != 1) => {
@@ -228,7 +228,7 @@ fn is_one(document: &mut Document<'_>, name: &str, written: &Option<Spanned<Opti
     }
 }
 
-/// Why `auto` found nothing.
+/// Why `"auto"` found no candidate.
 fn no_choice(
     document: &mut Document<'_>,
     request: &NoiseRequest,
@@ -238,8 +238,8 @@ fn no_choice(
     let function = &target.get_ref().function;
     let place = request.order.as_ref().map_or(request.place.clone(), Spanned::span);
     if !select::is_quick(&function.target.shape()) {
-        let what = r#""auto" looks at lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
-        return document.fault(place, what, "give the order too, or take a smaller degree");
+        let what = r#""auto" tries lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
+        return document.fault(place, what, "give the order too, or use a smaller degree");
     }
     let Search { price, terms, .. } = *search;
     let law = request.kinds.first().map_or(NoiseKind::Laplace, |body| *body).law();

@@ -1,4 +1,4 @@
-//! `[privacy]` and every release, read by what the first says.
+//! `[privacy]`, and every release under it.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::config::settings::{Privacy, most_values};
 use crate::config::text::{Checked, Document, Field};
 use crate::window::grid::Grid;
 
-/// The document itself, which no table heading stands for.
+/// The place of the whole document, which has no table header.
 pub const ROOT: Range<usize> = 0..0;
 
-/// The largest message that Kafka's producers and brokers take as they come (the smaller of their defaults).
+/// The largest message that Kafka accepts by default: the smaller of the defaults of producers and brokers.
 pub const MESSAGE_LIMIT: usize = 1_000_000;
 
-/// `[privacy]` and every release, settled on what the first says.
+/// `[privacy]`, and every release under it.
 pub fn privacy_and_releases(
     document: &mut Document<'_>,
     privacy: Field<file::Privacy>,
@@ -45,7 +45,11 @@ pub fn privacy_and_releases(
         let mut names = HashSet::new();
         for name in several.iter().filter_map(|release| release.get_ref().name.as_ref()) {
             if !names.insert(name.get_ref()) {
-                document.fault(name.span(), "is the name of another release", "each has a name of its own");
+                document.fault(
+                    name.span(),
+                    "is already the name of another release",
+                    "each release needs its own name",
+                );
             }
         }
         // Every release before the first `?`, so that the faults of all are recorded.

@@ -1,4 +1,4 @@
-//! `[release.sampled]`: a sensitivity that was sampled on a public prior, and what ties it to what it was sampled for.
+//! `[release.sampled]`: a sensitivity that was sampled on a public prior, and the digest that binds it to its configuration.
 //!
 //! The prior is part of the configuration, so that a ledger is bound to it, and so that the digest of a result covers it
 //! without a second file.
@@ -20,10 +20,10 @@ use crate::targets::Sensitivity;
 use crate::targets::sampled::{Clipped, Neighbours, SampledChange, SampledTarget};
 use crate::targets::sampler::{Plan, Prior};
 
-/// More plain epsilon protects nobody; a total may be no more either.
+/// The largest epsilon of pure differential privacy that is accepted; it is also the largest total.
 const MOST_AT_WORST: f64 = 1000.0;
 
-/// What the sampler is asked. All of it is written in the configuration, none of it comes from records.
+/// The input of the sampler. All of it comes from the configuration, none of it from records.
 #[derive(Clone, Debug)]
 pub struct Study {
     pub neighbours: Neighbours,
@@ -39,7 +39,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// The table that a configuration needs beside the question.
+    /// The table `[release.sampled.result]` to add to the configuration.
     pub fn table(&self, change: SampledChange) -> String {
         let Plan { samples, order, rho, gamma } = self.plan;
         let SampledChange { sup, sum } = change;
@@ -57,7 +57,7 @@ impl Study {
         )
     }
 
-    /// SHA-256 of the question and the answer: an edit of either shows.
+    /// SHA-256 of the question and the answer, so that an edit of either is detected.
     fn digest(&self, change: SampledChange) -> String {
         let Plan { gamma, samples, order, rho } = self.plan;
         let plan = json!({ "gamma": gamma, "samples": samples, "order": order, "rho": rho });
@@ -69,11 +69,11 @@ impl Study {
 
 pub fn alone(document: &mut Document<'_>, place: Range<usize>) -> Reported {
     let what =
-        "a sampled sensitivity is random differential privacy, which does not add up with that of other releases";
+        "a sampled sensitivity is random differential privacy, which does not compose with that of other releases";
     document.fault(place, what, "give it a configuration and a ledger of its own")
 }
 
-/// Puts a sampled sensitivity in the place of the proved one, and says so in the definition.
+/// Replaces the proved sensitivity by a sampled one, and the definition by random differential privacy `[RA17]`.
 pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy: &mut Privacy) -> Checked<()> {
     let several = drafts.len() > 1;
     let Some(draft) = drafts.iter_mut().find(|draft| draft.sampled.is_some()) else { return Ok(()) };
@@ -85,7 +85,7 @@ pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy:
         && !matches!(windows.get_ref(), file::WindowKind::Tumbling)
     {
         let what = "reads several windows, and the sensitivity was sampled for the records of one";
-        return Err(document.fault(windows.span(), what, r#"take "tumbling""#));
+        return Err(document.fault(windows.span(), what, r#"use "tumbling""#));
     }
     let place = table.span();
     let (study, written) = study(document, table, draft, privacy)?;
@@ -139,7 +139,7 @@ pub fn settle(document: &mut Document<'_>, drafts: &mut [ReleaseDraft], privacy:
     Ok(())
 }
 
-/// The question, and the result as written beside it.
+/// The question, and the result as written.
 pub fn study(
     document: &mut Document<'_>,
     table: Spanned<file::Sampled>,
@@ -157,20 +157,19 @@ pub fn study(
     let prior = prior(document, &place, written.prior, draft);
     if privacy.unit != Unit::Record {
         let what = "a sampled sensitivity protects single records, not all records of a user";
-        return Err(document.fault(place, what, "take privacy.unit = \"record\", or leave out [release.sampled]"));
+        return Err(document.fault(place, what, "use privacy.unit = \"record\", or leave out [release.sampled]"));
     }
     if privacy.definition != Definition::PureEpsilon {
-        let what =
-            format!("a sampled sensitivity is for a pure budget, and [privacy] speaks of {}", privacy.definition);
+        let what = format!("a sampled sensitivity needs a pure budget, and [privacy] has {}", privacy.definition);
         return Err(document.fault(place, what, "give [privacy] `epsilon` alone, or leave out [release.sampled]"));
     }
     if let Some(choice) = draft.choice_place() {
         let what = "a private choice needs a proved sensitivity, [release.sampled] has a sampled one";
-        return Err(document.fault(choice, what, "leave out one of the two"));
+        return Err(document.fault(choice, what, "remove one of the two"));
     }
     if draft.noise != NoiseKind::Laplace {
-        let what = "what is sampled is the change in the 1-norm: it is for Laplace noise";
-        return Err(document.fault(place, what, "leave out `noise`, or leave out [release.sampled]"));
+        let what = "a sampled sensitivity is in the 1-norm: it needs Laplace noise";
+        return Err(document.fault(place, what, "remove `noise`, or leave out [release.sampled]"));
     }
     let (gamma, samples) = (gamma?, samples?);
     let plan = match samples {
@@ -187,7 +186,7 @@ pub fn study(
     let (domain, label) = canonical::domain(&draft.columns, &draft.axes, draft.label.as_ref());
     let shape = function.target.shape();
     let question = json!({
-        // Another number where the same question has another answer.
+        // To be raised when the same question gets another answer.
         "sampler": 1,
         "function": function.about,
         "basis": shape.basis,
@@ -214,7 +213,7 @@ pub fn study(
     Ok((study, written.result))
 }
 
-/// The public size of a window: under replace-one the configuration has it already.
+/// The public number of records of a window; under `replace_one` it is known already.
 fn records(document: &mut Document<'_>, place: &Range<usize>, written: Field<u32>, privacy: &Privacy) -> Checked<u32> {
     let known = privacy.records_per_window;
     match (document.optional(written, values::count)?, known) {
@@ -234,8 +233,8 @@ fn records(document: &mut Document<'_>, place: &Range<usize>, written: Field<u32
     }
 }
 
-/// What values are clipped to, in natural units. A label's bounds and those of a probability are public; a density, a
-/// score and a sum have none of their own.
+/// The range that values are clipped to, in natural units. The bounds of a label and of a probability are public; densities,
+/// scores and sums have no natural bounds.
 fn range(
     document: &mut Document<'_>,
     place: &Range<usize>,
@@ -258,7 +257,7 @@ fn range(
     }
 }
 
-/// A law for every column, in the order of the columns.
+/// The prior distribution of every column, in the order of the columns.
 fn prior(
     document: &mut Document<'_>,
     place: &Range<usize>,
@@ -273,11 +272,11 @@ fn prior(
         let law = document.required(&place, "law", entry.law, Ok);
         let column = document.required(&place, "column", entry.column, |column| {
             if laws.iter().any(|known: &PriorColumn| known.column == column) {
-                return Err("has a law already".to_owned());
+                return Err("already has a law".to_owned());
             }
             match draft.columns.contains(&column) {
                 true => Ok(column),
-                false => Err(format!("the function reads {}, not this", draft.columns.join(", "))),
+                false => Err(format!("the function reads {}, not this column", draft.columns.join(", "))),
             }
         })?;
         laws.push(PriorColumn { column: column.into_inner(), law: law?.into_inner() });
@@ -297,7 +296,7 @@ fn prior(
     Ok((ordered, prior))
 }
 
-/// A figure to show.
+/// For display.
 #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
 fn units_of(units: u64) -> f64 {
     units as f64

@@ -15,11 +15,11 @@ pub struct Schedule {
     pub end: Option<Timestamp>,
     pub allowed_lateness: Duration,
     pub max_future_skew: Duration,
-    /// Files have none.
+    /// None for files.
     pub delay: Option<Spanned<Duration>>,
 }
 
-/// `from_kafka` is `None` where the file does not say: then neither kind's keys are asked for.
+/// `from_kafka` is `None` if the kind of input is unknown: then the keys of neither kind are required.
 pub fn schedule(
     document: &mut Document<'_>,
     table: Spanned<file::Windows>,
@@ -35,8 +35,8 @@ pub fn schedule(
     let mut delay_of = |key: &str, field: Field<String>| match (field, from_kafka) {
         (Some(field), Some(false)) => Err(document.fault(
             field.span(),
-            "means nothing with files",
-            "every cutoff is the end of the input: leave it out",
+            "does not apply to files",
+            "every window is cut off at the end of the input: remove it",
         )),
         (None, Some(true)) => Err(document.missing(place.clone(), key)),
         (field, _) => document.optional(field, values::duration),

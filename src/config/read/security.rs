@@ -1,4 +1,4 @@
-//! TLS and SASL to a cluster: written -> used.
+//! `tls` and `sasl` of a cluster.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::config::file;
 use crate::config::text::{Checked, Document, Field, values};
 use crate::kafka::security::{Identity, InTheClear, Mechanism, Sasl, Security, Tls};
 
-/// What is not written is `inherited`.
+/// What the file does not set is `inherited`.
 pub fn security(
     document: &mut Document<'_>,
     tls: Field<file::Tls>,
@@ -21,7 +21,7 @@ pub fn security(
     let tls = tls?.or_else(|| inherited.tls().cloned());
     let sasl = sasl?.or_else(|| inherited.sasl().cloned());
     Security::new(tls, sasl).map_err(|wrong @ InTheClear| {
-        let hint = "add `tls`, such as tls = {} for the system's authorities, or take SCRAM-SHA-512";
+        let hint = "add `tls`, such as tls = {} for the system's authorities, or use SCRAM-SHA-512";
         document.fault(place.unwrap_or_default(), wrong.to_string(), hint)
     })
 }

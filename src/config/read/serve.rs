@@ -29,8 +29,9 @@ pub fn serve(document: &mut Document<'_>, table: Spanned<file::Serve>) -> Checke
         && *dashboard.get_ref() == listen
         && listen.port() != 0
     {
-        let hint = "metrics are for operators, the dashboard for all who may see what is released: take another port";
-        document.fault(dashboard.span(), "is serve.listen", hint);
+        let hint =
+            "metrics are for operators, the dashboard is for everybody who may see the releases: use another port";
+        document.fault(dashboard.span(), "is the same address as serve.listen", hint);
     }
     Ok(ServeSettings { listen, dashboard: dashboard.map(Spanned::into_inner), detail })
 }

@@ -1,4 +1,4 @@
-//! The tables of a release of which one says what is published.
+//! The target tables of a release, exactly one of which must be there.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use crate::config::file;
 use crate::config::targets::{self, ReadTarget, TargetContext, with_targets};
 use crate::config::text::{Checked, Document, Field};
 
-/// Builds the function of one table, as often as it is tried.
+/// Builds the function of one table; called once for each size that is tried.
 pub type Reader = Box<dyn Fn(&mut Document<'_>, &TargetContext<'_>) -> Checked<Spanned<ReadTarget>>>;
 
 macro_rules! targets {
     ($($target:ident),*) => {
-        /// Every target: the name of its table, and what reads it where it is there.
+        /// Every target: the name of its table, and its reader if the table is there.
         fn targets(release: &mut file::Release) -> Vec<(&'static str, Option<Reader>)> {
             vec![$((stringify!($target), reader(release.$target.take(), targets::$target::read))),*]
         }
@@ -21,7 +21,7 @@ macro_rules! targets {
 }
 with_targets!(targets);
 
-/// What reads the only table there is.
+/// The reader of the only target table.
 pub fn only(document: &mut Document<'_>, place: Range<usize>, release: &mut file::Release) -> Checked<Reader> {
     let targets = targets(release);
     let known: Vec<&str> = targets.iter().map(|(name, _)| *name).collect();

@@ -7,17 +7,17 @@ use crate::mechanism::price::Price;
 use crate::mechanism::{Mechanism, NoiseDistribution};
 use crate::targets::{self, Sensitivity, Target};
 
-/// Which bound on what a unit can change the noise is made for.
+/// Which bound on the sensitivity the noise is calibrated to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Calibration {
-    /// The target's own.
+    /// The bound that we prove for the target.
     Tight,
-    /// The papers', to compare with: as private, and noisier.
+    /// The bound of the papers, for comparison: equally private, with more noise.
     Paper,
 }
 
 impl Calibration {
-    /// In the norm of `law`; the papers' is in the 1-norm.
+    /// The sensitivity in the norm of `law`; that of the papers is in the 1-norm.
     pub fn sensitivity(
         self,
         target: &dyn Target,
@@ -31,7 +31,7 @@ impl Calibration {
         }
     }
 
-    /// The mechanism for `target` at a price. The papers' takes its `lambda_delta` where the price has a delta.
+    /// The mechanism for `target` at a price. That of the papers uses their `lambda_delta` if the price has a delta.
     pub fn mechanism(
         self,
         target: &dyn Target,

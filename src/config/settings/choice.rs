@@ -1,4 +1,4 @@
-//! What a window chooses privately, and the mechanisms for it.
+//! Private choices of a window, and their mechanisms.
 
 use crate::config::settings::error::Error;
 use crate::config::settings::function::Function;
@@ -12,7 +12,7 @@ use crate::targets::Shape;
 use crate::targets::marginals::Marginals;
 use crate::window::accumulator::AccumulatorSpec;
 
-/// Multiplications of all tables of a choice of order: what a start has the patience for.
+/// The most multiplications for all tables of a choice of order, so that a worker starts within seconds.
 const WORK: usize = 300_000_000;
 
 /// `private_bandwidths`: every candidate is a function of its own, all on one histogram.
@@ -25,7 +25,7 @@ pub struct PrivateBandwidths {
     pub in_cube: Vec<Vec<f64>>,
 }
 
-/// `private_order`: the candidates ascend.
+/// `private_order`: candidates in ascending order.
 #[derive(Clone, Debug)]
 pub struct PrivateOrder {
     /// The price of one choice.
@@ -66,7 +66,8 @@ impl PrivateOrder {
         Ok(Order::new(remainders, &change, self.price)?)
     }
 
-    /// Whether the tables for this lattice are soon made: at most degree 290 on one axis and 20 on two at order 8.
+    /// Whether the tables for this lattice are computed within seconds: at order 8, at most degree 290 on one axis and 20 on
+    /// two.
     pub fn is_quick(&self, shape: &Shape) -> bool {
         let highest = self.candidates.iter().max().map_or(1, |order| *order as usize);
         let step = shape.values().saturating_pow(2).saturating_mul(shape.degree as usize + 1) * shape.dimensions;

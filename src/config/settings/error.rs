@@ -3,7 +3,7 @@
 use crate::mechanism::{self, continual};
 use crate::targets;
 
-/// Why settings that are sound cannot be carried out.
+/// Why valid settings cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]

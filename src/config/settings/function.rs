@@ -9,17 +9,17 @@ use crate::targets::Target;
 #[derive(Clone, Debug)]
 pub struct Function {
     pub target: Arc<dyn Target>,
-    /// What every synopsis says about it; all that its values depend on, beside domain, lattice and label.
+    /// Its description in every synopsis: everything that its values depend on, except domain, lattice and label.
     pub about: description::Target,
     /// What a value means, in words.
     pub meaning: String,
-    /// What a value counts, in words: the unit of an error.
+    /// The unit of a value and of its error, in words.
     pub quantity: String,
     /// What one grid unit stands for, in natural units.
     pub unit: f64,
     /// The natural value of zero grid units.
     pub offset: f64,
-    /// What `"auto"` judges a lattice by; none where nothing is known of what the function shows.
+    /// What `"auto"` must resolve; none if nothing is known about the features of the function.
     pub feature: Option<Feature>,
 }
 

@@ -14,7 +14,7 @@ use crate::synopsis::description::{Calibrated, Definition};
 use crate::targets::{self, Sensitivity};
 
 impl Settings {
-    /// What a unit can change in one of the functions of a release, by one or the other bound, in the norm of its noise.
+    /// The sensitivity of a function of a release in the norm of its noise, by the given bound.
     pub fn sensitivity(
         &self,
         release: &Release,
@@ -24,7 +24,7 @@ impl Settings {
         calibration.sensitivity(&*function.target, release.noise.law(), &self.privacy)
     }
 
-    /// What the noise of one of the functions is calibrated to, for people to read.
+    /// Which bound the noise of a function is calibrated to, for display.
     pub fn calibrated(&self, release: &Release, function: &Function) -> Result<Calibrated, Error> {
         Ok(match (release.calibration, &self.privacy.definition) {
             (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
@@ -39,12 +39,12 @@ impl Settings {
         })
     }
 
-    /// The mechanism for one of the functions that a window of a release can have.
+    /// The mechanism for a function that a window of a release can have.
     pub fn mechanism_of(&self, release: &Release, function: &Function) -> Result<Mechanism, Error> {
         self.mechanism_at(release, function, release.payment.own())
     }
 
-    /// What the mechanism for a function would be at another price.
+    /// The mechanism for a function at another price.
     pub fn mechanism_at(&self, release: &Release, function: &Function, price: Price) -> Result<Mechanism, Error> {
         release.calibration.mechanism(&*function.target, release.noise.law(), &self.privacy, price)
     }
@@ -62,7 +62,7 @@ impl Settings {
         Ok(Some(Series::calibrated(over, law, change, values, panes, price, horizon)?))
     }
 
-    /// How many windows of the grid, each paid for by the release, one unit can be in.
+    /// The most panes that one unit can be in and that the release pays for.
     fn panes_a_unit(&self, release: &Release) -> u32 {
         match &self.privacy.unit {
             Unit::Record => 1,

@@ -1,4 +1,4 @@
-//! The settings as validated: data, and what follows from it alone. Nothing here knows of TOML or of a place in a text.
+//! The validated settings: data, and what follows from it alone. Nothing here depends on TOML or on positions in a text.
 
 mod block_count;
 mod calibration;

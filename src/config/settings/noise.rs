@@ -1,4 +1,4 @@
-//! The noise of a release, and what it is put on.
+//! The noise of a release, and the coordinates that it is added to.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::settings::payment::Payment;
 use crate::mechanism::NoiseDistribution;
 
-/// A noise body: the law of the noise, and what it is put on.
+/// A noise distribution together with the coordinates that it is added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseKind {
@@ -19,7 +19,7 @@ pub enum NoiseKind {
     Ball,
     /// Gaussian, independent on every lattice value. Needs a price with a delta, or in rho.
     Gaussian,
-    /// Gaussian, independent on the whitened coordinates of kernel points: a Gaussian process on the domain. As dear.
+    /// Gaussian, independent on the whitened coordinates of kernel points: a Gaussian process on the domain. Same prices.
     GaussianProcess,
 }
 
@@ -27,7 +27,7 @@ impl NoiseKind {
     const ALL: [NoiseKind; 5] =
         [NoiseKind::Laplace, NoiseKind::Cube, NoiseKind::Ball, NoiseKind::Gaussian, NoiseKind::GaussianProcess];
 
-    /// Those that a price pays for.
+    /// The kinds that a price pays for.
     pub fn paid_with(payment: Option<&Payment>) -> Vec<NoiseKind> {
         let pays_for_all = payment.is_some_and(|payment| payment.pays_for_gaussian());
         NoiseKind::ALL.into_iter().filter(|kind| pays_for_all || kind.is_pure()).collect()
@@ -35,10 +35,7 @@ impl NoiseKind {
 
     /// Whether it gives pure differential privacy.
     pub fn is_pure(self) -> bool {
-        match self.law() {
-            NoiseDistribution::DiscreteLaplace | NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => true,
-            NoiseDistribution::DiscreteGaussian => false,
-        }
+        self.law().is_pure()
     }
 
     pub fn law(self) -> NoiseDistribution {
@@ -50,7 +47,7 @@ impl NoiseKind {
         }
     }
 
-    /// Whether it is put on kernel points, not on a lattice.
+    /// Whether it is added to kernel points, not to a lattice.
     pub fn is_on_points(self) -> bool {
         matches!(self, NoiseKind::Ball | NoiseKind::GaussianProcess)
     }
@@ -69,7 +66,7 @@ impl fmt::Display for NoiseKind {
     }
 }
 
-/// What the exact values of a function are.
+/// The coordinates that a function is represented by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Coordinates {
     /// Values on a lattice of this degree.

@@ -1,21 +1,21 @@
-//! What the noise of a window is paid with.
+//! The price of the noise of a window.
 
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
 use crate::mechanism::price::Price;
 
-/// What the noise of a window is paid with.
+/// The price of the noise of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Payment {
-    /// Written in the kind of the total.
+    /// In the same kind as the total.
     Own(Price),
-    /// What the noise takes of a plan that was declared beforehand; a window of the plan is charged.
+    /// The price of the noise in a declared plan, where a window is charged as one slot.
     Planned(Price),
-    /// Written in `epsilon` where the total is in `rho`: for mechanisms of pure differential privacy only.
+    /// In `epsilon` where the total is in `rho`: only for mechanisms of pure differential privacy.
     Converted(Epsilon),
 }
 
 impl Payment {
-    /// What is charged, in the kind of the total.
+    /// The charge, in the kind of the total.
     pub fn price(self) -> Price {
         match self {
             Payment::Own(price) => price,
@@ -24,7 +24,7 @@ impl Payment {
         }
     }
 
-    /// What a mechanism may take for it, in a kind that it is calibrated in.
+    /// The price that the mechanism is calibrated to.
     pub fn own(self) -> Price {
         match self {
             Payment::Own(price) | Payment::Planned(price) => price,
@@ -32,7 +32,7 @@ impl Payment {
         }
     }
 
-    /// Whether it pays for noise that gives no pure differential privacy.
+    /// Whether it pays for Gaussian noise, which does not give pure differential privacy.
     pub fn pays_for_gaussian(self) -> bool {
         match self.own() {
             Price::Approximate { delta, .. } => delta > Delta::ZERO,
@@ -41,7 +41,7 @@ impl Payment {
         }
     }
 
-    /// What a mechanism of pure differential privacy may take for it.
+    /// The epsilon that a mechanism of pure differential privacy is calibrated to.
     pub fn epsilon(self) -> Epsilon {
         self.own().pure()
     }

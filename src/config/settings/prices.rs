@@ -1,4 +1,4 @@
-//! What windows cost, by the settings: of one release, of all, and over time.
+//! The prices of windows: of one release, of all releases, and over time.
 
 use crate::accountant::policy::Policy;
 use crate::config::settings::gaussian_limits::{MOST_DRAWN, touched};
@@ -10,8 +10,7 @@ use crate::pipeline::PriceSchedule;
 use crate::synopsis::description::Definition;
 
 impl Settings {
-    /// What a block that is one window pays in all, for every release that speaks of it; `None` where that is more than can be
-    /// paid.
+    /// The total charge of a block that is one window, for every release that covers it; `None` if the budget cannot pay it.
     pub fn price_in_all(&self) -> Option<Price> {
         let paid = |release: &Release| {
             let price = release.policy.price(0)?;
@@ -26,14 +25,14 @@ impl Settings {
         all.filter(|sum| sum.is_within(self.privacy.limit()))
     }
 
-    /// What the first window of all releases costs.
+    /// The price of the first window, over all releases.
     pub fn window_price(&self) -> Price {
         let prices = self.releases.iter().filter_map(|release| release.policy.price(0));
         // A file whose sum does not fit into its total has a fault.
         prices.fold(self.privacy.total.zero(), |sum, price| sum.checked_add(price).unwrap_or(self.privacy.total))
     }
 
-    /// What the windows of a release cost.
+    /// The prices of all windows of a release.
     pub fn price_schedule(&self, release: &Release) -> PriceSchedule {
         let choices = release.choice_prices().fold(self.privacy.total.zero(), Price::with_pure);
         let over = match release.policy {
@@ -53,7 +52,8 @@ impl Settings {
         PriceSchedule { policy: release.policy, choices, over: over.into_iter().chain(drawn_out).min() }
     }
 
-    /// The number of the first window of a block from which on there would be more noise than [`DRAWN`] says.
+    /// The number of the first window of a block for which all noise together would exceed
+    /// [`DRAWN`](crate::config::settings::DRAWN).
     pub fn drawn_out(&self) -> Option<u64> {
         let values = self.releases.iter().map(|release| release.shape().values());
         (self.privacy.definition == Definition::Gaussian).then(|| MOST_DRAWN / touched(&self.privacy, values))

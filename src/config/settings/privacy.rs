@@ -1,4 +1,4 @@
-//! What is promised to whom.
+//! The privacy unit, the definition and the budget.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::mechanism::price::Price;
 use crate::synopsis::description::{Definition, Implied};
 use crate::targets::Adjacency;
 
-/// What is promised to whom.
+/// The privacy unit, the definition and the budget.
 #[derive(Clone, Debug)]
 pub struct Privacy {
     pub unit: Unit,
@@ -16,27 +16,27 @@ pub struct Privacy {
     /// The public number of records of a window, under [`Adjacency::ReplaceOne`].
     pub records_per_window: Option<u64>,
     pub definition: Definition,
-    /// The most that a unit may lose in its block.
+    /// The largest privacy loss of a unit in its block.
     pub total: Price,
-    /// What the total was worked out from, where that is what is promised.
+    /// The (epsilon, delta) from which the total was derived, if the file gives them.
     pub implies: Option<Implied>,
-    /// What of it is kept back, for corrections.
+    /// The part of the total that is reserved for corrections.
     pub reserve: Fraction,
 }
 
 impl Privacy {
-    /// What ordinary windows may spend of a block.
+    /// What regular windows may spend of a block.
     pub fn limit(&self) -> Price {
         without_reserve(self.total, self.reserve)
     }
 
-    /// How many of `values` of each key a unit can change: one of several records can be in as many keys.
+    /// How many values a unit can change, with `values` for each key: its records can be in different keys.
     pub fn touched(&self, values: usize) -> usize {
         values.saturating_mul(self.unit.contributions() as usize)
     }
 }
 
-/// Who is protected.
+/// The privacy unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
     Record,
@@ -48,10 +48,10 @@ pub enum Unit {
     },
 }
 
-/// How long a user is one unit.
+/// How long all records of a user form one privacy unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// Then again, with a total of its own.
+    /// Each period is a unit with its own total.
     Every(Duration),
     Ever,
 }
@@ -66,7 +66,7 @@ impl fmt::Display for Period {
 }
 
 impl Unit {
-    /// How many records of one unit count in a window, over all keys.
+    /// The most records of a unit that count in a window, over all keys.
     pub fn contributions(&self) -> u32 {
         match self {
             Unit::Record => 1,
@@ -75,7 +75,7 @@ impl Unit {
     }
 }
 
-/// Who is protected, and how many records count.
+/// The neighbouring relation: adjacency, and the most records of a unit that count in a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Protected {
     pub adjacency: Adjacency,

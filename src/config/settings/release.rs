@@ -15,7 +15,7 @@ use crate::synopsis::description::Smoothness;
 use crate::targets::Shape;
 use crate::window::{Axis, Label};
 
-/// What is published of each window: one function.
+/// One function that is published of each window.
 #[derive(Clone, Debug)]
 pub struct Release {
     pub name: String,
@@ -25,9 +25,9 @@ pub struct Release {
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
     pub label: Option<Label>,
-    /// What pays for the function's noise, in the first window.
+    /// The price of the noise in the first window.
     pub payment: Payment,
-    /// What the windows cost, choices and all.
+    /// The prices of all windows, private choices included.
     pub policy: Policy,
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
@@ -35,9 +35,9 @@ pub struct Release {
     pub calibration: Calibration,
     /// How degree and order were chosen, where the file says `auto`.
     pub auto: Option<Selection>,
-    /// What every window and key chooses for itself; `order` and the function are then the first candidates.
+    /// Chosen by each window and key; `order` and `function` are then the first candidates.
     pub private_order: Option<PrivateOrder>,
-    /// What the operator vouches for, never checked: the bound on the approximation rests on it, no privacy does.
+    /// Asserted by the operator and never checked: the bound on the approximation error depends on it, privacy does not.
     pub smoothness: Option<Smoothness>,
     pub private_bandwidths: Option<PrivateBandwidths>,
 }
@@ -48,7 +48,7 @@ impl Release {
         self.function.target.shape()
     }
 
-    /// Whether it is a sum over several windows of the grid, with noise that goes on from one to the next.
+    /// Whether it is a sum over several panes, with noise that is correlated from one to the next.
     pub fn is_sum_of_panes(&self) -> bool {
         self.window_kind != WindowKind::Tumbling && self.function.target.is_sum()
     }
@@ -65,7 +65,7 @@ impl Release {
         bandwidths.into_iter().chain(self.private_order.as_ref().map(|choice| choice.price))
     }
 
-    /// What the first window costs: the function, and every choice.
+    /// The price of the first window: noise and private choices.
     pub fn window_price(&self) -> Price {
         self.choice_prices().fold(self.payment.price(), Price::with_pure)
     }

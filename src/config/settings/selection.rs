@@ -1,26 +1,26 @@
-//! What `"auto"` looked at, and what it took.
+//! The candidates that `"auto"` tried, and the one that it chose.
 
 use crate::config::settings::noise::{Coordinates, NoiseKind};
 use crate::synopsis::predict::{Bump, Expected};
 
-/// What was looked at, and what was taken.
+/// The candidates that were tried, and the one that was chosen.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub expected_records: u64,
     /// By kind of noise, then by size; of a lattice the best order of each degree.
     pub candidates: Vec<Candidate>,
-    /// Taken.
+    /// The one that was chosen.
     pub best: Candidate,
-    /// What it is judged by.
+    /// The bump that the error was predicted for.
     pub bump: Option<Bump>,
 }
 
-/// One way to release, with its predicted errors in natural units.
+/// A kind of noise with its size, and its predicted errors in natural units.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     pub noise: NoiseKind,
     pub on: Coordinates,
-    /// 1 where there is no lattice.
+    /// 1 if there is no lattice.
     pub order: u32,
     /// How many values a synopsis has.
     pub values: usize,
@@ -28,7 +28,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The keys that ask for it.
+    /// The keys that select it in a file.
     pub fn written(&self) -> String {
         match self.on {
             Coordinates::Lattice { degree } => {

@@ -1,4 +1,4 @@
-//! How long the message of a synopsis is.
+//! The size of the message of a synopsis.
 
 use crate::targets::{Basis, Shape};
 
@@ -7,17 +7,17 @@ pub fn most_values(bytes: usize) -> usize {
     bytes.saturating_sub(message_bytes(0)) / 8
 }
 
-/// About how long a synopsis of this shape is.
+/// The approximate size of a synopsis of this shape, in bytes.
 pub fn synopsis_bytes(shape: &Shape) -> usize {
     let points = match &shape.basis {
-        // Its points stand in the description, at most 22 characters a coordinate.
+        // The description lists the points, with at most 22 characters a coordinate.
         Basis::Kernel(basis) => 24 * shape.dimensions * basis.points.len(),
         _ => 0,
     };
     message_bytes(shape.values()) + points
 }
 
-/// About how long a synopsis of `lattice_points` is: eight bytes a coefficient, and its schema and metadata.
+/// The approximate size with `lattice_points`: eight bytes a coefficient, plus schema and metadata.
 fn message_bytes(lattice_points: usize) -> usize {
     8 * lattice_points + 4096
 }

@@ -4,20 +4,20 @@ use serde::Serialize;
 
 use crate::mechanism::continual;
 
-/// The windows that a synopsis speaks of; the windows of the grid are its panes.
+/// The windows that a synopsis covers; the windows of the grid are its panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowKind {
-    /// A pane.
+    /// One pane.
     Tumbling,
-    /// The last panes, at least two.
+    /// The last so many panes, at least two.
     Hopping { panes: u32 },
-    /// All panes since the sum began. Its error is kept small for so many.
+    /// All panes since the sum started. The noise is optimised for a sum of `horizon` panes.
     Cumulative { horizon: u64 },
 }
 
 impl WindowKind {
-    /// The same for correlated noise; none for a pane alone.
+    /// The same for correlated noise; none for a single pane.
     pub fn series(self) -> Option<continual::WindowKind> {
         match self {
             WindowKind::Tumbling => None,

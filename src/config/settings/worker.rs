@@ -35,17 +35,17 @@ pub struct Settings {
     /// Where the worker shows its own output.
     pub dashboard: Option<SocketAddr>,
     pub detail: Detail,
-    /// Canonical JSON of what bears on privacy, and of nothing else: no address, no path, no secret.
+    /// Canonical JSON of what affects privacy, and of nothing else: no address, no path, no secret.
     pub normalised: String,
 }
 
 impl Settings {
-    /// SHA-256 of [`Settings::normalised`]: changes with what bears on privacy, and with nothing else.
+    /// SHA-256 of [`Settings::normalised`]: changes with what affects privacy, and with nothing else.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.normalised).into()
     }
 
-    /// How far before its window a charge can lie: as far as windows overlap that are paid for anew each time.
+    /// How far before its window a charge can reach: the overlap of windows that pay each time.
     pub fn reach(&self) -> Duration {
         let panes = self.releases.iter().map(|release| match release.window_kind {
             WindowKind::Hopping { panes } if !release.is_sum_of_panes() => panes - 1,
@@ -54,7 +54,7 @@ impl Settings {
         self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
     }
 
-    /// What is unwise about how the clusters are reached.
+    /// Warnings about the security of the connections.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
         warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
@@ -66,7 +66,7 @@ impl Settings {
         Protected { adjacency: self.privacy.adjacency, contributions: self.privacy.unit.contributions() }
     }
 
-    /// How many synopses a window publishes of each release: one a key.
+    /// How many synopses each release publishes of a window: one a key.
     pub fn groups(&self) -> usize {
         self.windows.keys.as_ref().map_or(1, Vec::len)
     }

@@ -1,4 +1,4 @@
-//! What every function is built from: the axes, the label, and what the values are put on.
+//! The input of every target: the axes, the label, and the coordinates of the values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use crate::config::text::{Checked, Document, Reported};
 use crate::targets::{self, Target};
 use crate::window::{Axis, Label};
 
-/// What every function is built from.
+/// The input of every target.
 pub struct TargetContext<'a> {
     pub axes: &'a [Axis],
     pub columns: &'a [String],
     pub label: Option<&'a Spanned<Labelled>>,
     pub on: Coordinates,
-    /// For moments that choose how many they are.
+    /// For moments with a smoothness in place of a number of frequencies.
     pub planned: Option<FrequencyPlan>,
 }
 
-/// What a number of moments is chosen for.
+/// What the number of frequencies is chosen for.
 #[derive(Clone, Copy)]
 pub struct FrequencyPlan {
     pub records: u64,
@@ -33,7 +33,7 @@ pub struct Labelled {
     pub label: Label,
 }
 
-/// The function of a release, and what each window chooses of it by itself.
+/// The function of a release, with its candidates where each window chooses privately.
 pub struct ReadTarget {
     pub function: Function,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
@@ -59,13 +59,13 @@ impl TargetContext<'_> {
         self.widths().product()
     }
 
-    /// The degree of the lattice; a fault where the function must be put on kernel points and cannot.
+    /// The degree of the lattice; a fault for a function that cannot have kernel points.
     pub fn degree(&self, document: &mut Document<'_>, place: &Range<usize>) -> Checked<u32> {
         match self.on {
             Coordinates::Lattice { degree } => Ok(degree),
             Coordinates::Points { .. } => {
-                let what = "is not a function of a kernel's space: kernel points are for densities and kernel machines";
-                Err(document.fault(place.clone(), what, "take noise = \"laplace\" or \"cube\""))
+                let what = "cannot use kernel points: they are for densities and kernel machines";
+                Err(document.fault(place.clone(), what, "use noise = \"laplace\" or \"cube\""))
             }
         }
     }
@@ -84,7 +84,9 @@ pub fn number<'g>(
 ) -> Checked<(&'g str, &'g Axis)> {
     match context.label.map(|label| (label.span(), label.get_ref())) {
         Some((_, Labelled { column, label: Label::Number(axis) })) => Ok((column, axis)),
-        Some((label, _)) => Err(document.fault(label, "must be a number, with `min` and `max`", "a class has no mean")),
+        Some((label, _)) => {
+            Err(document.fault(label, "must be a number, with `min` and `max`", "regression needs a numeric label"))
+        }
         None => Err(no_label(document, place)),
     }
 }
@@ -98,7 +100,7 @@ pub fn class<'g>(
     match context.label.map(|label| (label.span(), label.get_ref())) {
         Some((_, Labelled { column, label: Label::Above(above) })) => Ok((column, *above)),
         Some((label, _)) => {
-            Err(document.fault(label, "must be a class, with `above`", "a score tells two classes apart"))
+            Err(document.fault(label, "must be a class, with `above`", "a classifier needs two classes"))
         }
         None => Err(no_label(document, place)),
     }
@@ -111,7 +113,7 @@ fn no_label(document: &mut Document<'_>, place: &Range<usize>) -> Reported {
     document.fault(place.clone(), "needs release.label", LABELS)
 }
 
-/// A target that can be built, or why it cannot, said at `place`.
+/// The target, or the fault at `place` that it cannot be built.
 pub fn built<T: Target + 'static>(
     document: &mut Document<'_>,
     place: &Range<usize>,

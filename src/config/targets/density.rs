@@ -51,7 +51,7 @@ pub fn read(
     written: Table,
 ) -> Checked<ReadTarget> {
     if let Some(label) = context.label {
-        return Err(document.fault(label.span(), "a density has no label", "leave it out"));
+        return Err(document.fault(label.span(), "a density has no label", "remove it"));
     }
     if let Some(private) = written.private_bandwidths {
         return match (written.bandwidths, written.covariance) {
@@ -89,7 +89,7 @@ pub fn read(
             let is_square = rows.len() == widths.len() && rows.iter().all(|row| row.len() == widths.len());
             if !is_square {
                 let size = widths.len();
-                return Err(document.fault(place, format!("must be a matrix of {size} rows and columns"), ""));
+                return Err(document.fault(place, format!("must be a matrix with {size} rows and columns"), ""));
             }
             let target = match context.on {
                 Coordinates::Lattice { degree } => built(document, &place, CovarianceDensity::new(&in_cube, degree))?,

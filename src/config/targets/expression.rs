@@ -73,7 +73,7 @@ pub fn read(
     .into())
 }
 
-/// What a record of an expression is clipped to; whether the numbers fit is the target's to say.
+/// The bounds to which the contribution of a record is clipped; the target checks whether they are consistent.
 fn clip(document: &mut Document<'_>, table: Spanned<ClipTable>) -> Checked<Spanned<Clip>> {
     let (place, written) = (table.span(), table.into_inner());
     let sup = document.required(&place, "sup", written.sup, values::positive);

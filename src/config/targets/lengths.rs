@@ -19,7 +19,7 @@ pub fn per_axis(
     lengths(document, context, list)
 }
 
-/// A list of lengths, one an axis, each within its domain.
+/// A list of lengths, one an axis, each at most as long as the axis.
 pub fn lengths(
     document: &mut Document<'_>,
     context: &TargetContext<'_>,

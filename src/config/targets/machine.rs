@@ -90,7 +90,7 @@ pub fn read(
         && bandwidth * f64::from(*landmarks.get_ref()) < 1.0
     {
         let what = format!(
-            "lie farther apart than the kernel is wide, {bandwidth} of the domain: between them nothing would be seen"
+            "are farther apart than the width of the kernel, {bandwidth} of the domain: the fit would miss what lies between them"
         );
         let least = (1.0 / bandwidth).ceil();
         return Err(document.fault(landmarks.span(), what, format!("take {least} or more, or a wider kernel")));

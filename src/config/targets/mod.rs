@@ -1,5 +1,5 @@
-//! The functions that a release can publish, a file each: its table as written, the keys of that table, and how it becomes a
-//! function.
+//! The functions that a release can publish, a file each: its table as written, the keys of the table, and how the table is
+//! read. A new one is a file here, a `mod` line, and a name in [`with_targets`].
 
 mod context;
 mod lengths;
@@ -19,7 +19,7 @@ pub use private_bandwidths::several;
 
 use crate::config::text::Key;
 
-/// Gives the names of all targets to the macro `$list`. A name is that of the table in `[release]`, and of the module here.
+/// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.
 macro_rules! with_targets {
     ($list:ident) => {
         $list! { density, regression, bayes, machine, logistic, expression, moments }

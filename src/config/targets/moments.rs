@@ -32,7 +32,7 @@ pub fn read(
     written: Table,
 ) -> Checked<ReadTarget> {
     if let Some(label) = context.label {
-        return Err(document.fault(label.span(), "moments have no label: every column is an axis", "leave it out"));
+        return Err(document.fault(label.span(), "moments have no label: every column is an axis", "remove it"));
     }
     let axes = context.axes.len();
     let (frequencies, place) = match (written.frequencies, written.smoothness) {

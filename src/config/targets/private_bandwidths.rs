@@ -14,7 +14,7 @@ use crate::mechanism::choice::Candidates;
 use crate::synopsis::description::Smoothing;
 use crate::targets::density::Density;
 
-/// More candidates say less: the noise decides.
+/// With more candidates the noise dominates the choice.
 const MOST_CANDIDATES: usize = 16;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -40,8 +40,8 @@ pub fn read(
     let lengths: Vec<Vec<f64>> = lengths.into_iter().map(|list| Ok(list?.into_inner())).collect::<Checked<_>>()?;
     let in_cube: Vec<Vec<f64>> = lengths.iter().map(|list| context.parts(list)).collect();
     let Coordinates::Lattice { degree } = context.on else {
-        let what = "choose among several kernels, and kernel points come from one";
-        return Err(document.fault(place, what, "give `bandwidths`, or take noise = \"laplace\" or \"cube\""));
+        let what = "cannot be combined with kernel points, which come from a single kernel";
+        return Err(document.fault(place, what, "give `bandwidths`, or use noise = \"laplace\" or \"cube\""));
     };
     let family =
         Density::family(&in_cube, degree).map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;
@@ -52,7 +52,7 @@ pub fn read(
     Ok(PrivateBandwidths { price: price?.into_inner(), candidates, in_cube })
 }
 
-/// As many candidates as a private choice can have.
+/// Checks that the number of candidates suits a private choice.
 pub fn several<T>(candidates: Vec<T>) -> Result<Vec<T>, String> {
     match candidates.len() {
         2..=MOST_CANDIDATES => Ok(candidates),

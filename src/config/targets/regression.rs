@@ -1,4 +1,4 @@
-//! `[release.regression]`: what a label is expected to be, by Priestley and Chao's estimator.
+//! `[release.regression]`: the expected value of a label, by the estimator of Priestley and Chao.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Functions of one kind and what their values mean: intensities, expected labels and scores.
+//! What the values of a function mean: intensities, expected labels and scores.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothi
 use crate::targets::Target;
 use crate::window::Axis;
 
-/// What a label is expected to be: values in `[-1, 1]` of the label's bounds.
+/// The expected value of a numeric label, scaled to `[-1, 1]` by its bounds.
 pub fn expected_number(
     context: &TargetContext<'_>,
     column: &str,

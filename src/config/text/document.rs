@@ -14,16 +14,16 @@ use crate::config::text::tree::{path_in, remove};
 /// A value that may be missing, with its place.
 pub type Field<T> = Option<Spanned<T>>;
 
-/// Whatever was read, or the proof that it is wrong.
+/// A value that was read and checked, or the proof that a fault was recorded.
 pub type Checked<T> = Result<T, Reported>;
 
 /// Proof that a fault was recorded; only [`Document::fault`] makes one.
 #[derive(Clone, Copy, Debug)]
 pub struct Reported(());
 
-/// A text, where its keys and values are, and the faults found so far.
+/// A text, the positions of its keys and values, and the faults found so far.
 ///
-/// A clone is for trying: what is found wrong in it is not told.
+/// Faults recorded in a clone are not reported: use one to try something.
 #[derive(Clone)]
 pub struct Document<'t> {
     name: &'t str,
@@ -31,14 +31,14 @@ pub struct Document<'t> {
     keys: KnownKeys,
     root: DeTable<'t>,
     faults: Vec<Fault>,
-    /// Paths of nodes with a fault of their own: not missing, and no fault of the table around them.
+    /// Paths of nodes that have a fault of their own: neither they nor the table around them are reported again.
     faulty: BTreeSet<String>,
 }
 
 impl<'t> Document<'t> {
     /// Reads the file as written, as far as it can be read, and records every unknown key and wrong type.
     ///
-    /// Serde stops at the first fault. So its node is recorded, taken out, and the rest is read again.
+    /// Serde stops at the first error. So the node with the error is recorded and removed, and the rest is read again.
     pub fn read<T: DeserializeOwned>(text: &'t str, name: &'t str, keys: KnownKeys) -> (Self, Checked<T>) {
         let (root, errors) = DeTable::parse_recoverable(text);
         let mut document =
@@ -49,7 +49,7 @@ impl<'t> Document<'t> {
                 let place = error.span().unwrap_or(0..0);
                 let is_second = error.message() == "duplicate key" && text.get(place.clone()) == Some("release");
                 let hint =
-                    if is_second { "several releases are each headed [[release]], the first one too" } else { "" };
+                    if is_second { "each of several releases starts with [[release]], the first one too" } else { "" };
                 reported = document.record(place, String::new(), error.message(), hint);
             }
             return (document, Err(reported));
@@ -68,7 +68,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The proof that there is a fault, if there is one.
+    /// The proof that a fault was recorded, if there is one.
     pub fn reported(&self) -> Option<Reported> {
         (!self.faults.is_empty()).then_some(Reported(()))
     }
@@ -102,7 +102,11 @@ impl<'t> Document<'t> {
         self.record(place, path, format!("{what} {names}"), "exactly one of them is needed")
     }
 
-    /// The value of `key` in the table at `table`, as `parse` makes it.
+    /// The value of `key` in the table at `table`, parsed by `parse`.
+    ///
+    /// # Errors
+    ///
+    /// If the key is missing or `parse` refuses its value; the fault is recorded.
     pub fn required<T, U>(
         &mut self,
         table: &Range<usize>,
@@ -116,7 +120,11 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// The value of a key that may be missing, as `parse` makes it.
+    /// The value of a key that may be missing, parsed by `parse`.
+    ///
+    /// # Errors
+    ///
+    /// If `parse` refuses the value; the fault is recorded.
     pub fn optional<T, U>(
         &mut self,
         field: Field<T>,
@@ -137,7 +145,9 @@ impl<'t> Document<'t> {
         })
     }
 
-    /// `Ok` where nothing was found wrong.
+    /// # Errors
+    ///
+    /// All faults, in the order of the text, if there is at least one.
     pub fn finish<T>(mut self, found: Result<T, Reported>) -> Result<T, Faults> {
         match found {
             Ok(sound) if self.faults.is_empty() => Ok(sound),
@@ -148,7 +158,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// A fault that serde found: an unknown key or a wrong form.
+    /// Records an error of serde: an unknown key or a wrong type.
     fn misread(&mut self, place: Range<usize>, message: &str) -> Reported {
         let path = self.path_of(&place);
         // A table may have become wrong only because its faulty part was taken out.

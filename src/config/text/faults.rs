@@ -1,14 +1,14 @@
-//! What is wrong with a text, shown the way a compiler shows it.
+//! The faults of a text, shown in the style of a compiler.
 
 use std::fmt;
 use std::ops::Range;
 
-/// One fault: where, what and what to do.
+/// One fault: where, what, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Bytes of the text; empty where nothing can be pointed at.
+    /// A byte range of the text; empty where the fault has no position.
     pub place: Range<usize>,
-    /// The dotted path, empty for what is not TOML at all.
+    /// The dotted path; empty where the text is not valid TOML.
     pub path: String,
     pub what: String,
     pub hint: String,
@@ -16,7 +16,7 @@ pub struct Fault {
 
 /// Everything that is wrong with a configuration, in the order of the file.
 ///
-/// Shown the way a compiler shows it: `file:line:column: path: what`, the line underlined, a hint.
+/// Shown in the style of a compiler: `file:line:column: path: what`, the line with the position underlined, a hint.
 #[derive(Clone, Debug, thiserror::Error)]
 pub struct Faults {
     pub(super) name: String,
@@ -25,7 +25,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// A configuration that could not be read at all.
+    /// The fault of a file that cannot be opened or read.
     pub fn unreadable(name: &str, error: &std::io::Error) -> Self {
         let what = format!("cannot be read: {error}");
         let fault = Fault { place: 0..0, path: String::new(), what, hint: String::new() };

@@ -1,10 +1,9 @@
-//! The keys that a text can have: what is written at each, and which one a misspelt key was meant to be.
+//! The known keys: the form of the value of each, and the nearest one to a misspelt key.
 
 /// A key and the form of its value; `[]` stands for any element of a list.
 pub type Key = (&'static str, &'static str);
 
-/// Every key that there is. Hints come from here: the nearest known key for an unknown one, the form for a wrong or missing
-/// value.
+/// All known keys. Hints come from here: the nearest known key for an unknown one, the form for a wrong or missing value.
 #[derive(Clone, Copy)]
 pub struct KnownKeys(pub &'static [Key]);
 
@@ -31,7 +30,7 @@ impl KnownKeys {
         nearest.filter(|(distance, key)| *distance <= key.len() / 3 + 1).map(|(_, key)| key)
     }
 
-    /// The nearest known key beside `path`; else where a key of that name belongs; else what is known there.
+    /// The nearest known key in the same table; else the table that has a key of that name; else the known keys of the table.
     pub fn hint(self, path: &str) -> String {
         if let Some(key) = self.nearest(path) {
             return format!("did you mean `{key}`?");
@@ -47,7 +46,7 @@ impl KnownKeys {
     }
 }
 
-/// `path` with `[]` for every `[3]`; one release of several has the keys of the only one.
+/// `path` with `[]` for every index; a release of several has the same keys as a single one.
 fn generic(path: &str) -> String {
     let mut parts = path.split('[');
     let first = parts.next().unwrap_or_default().to_owned();

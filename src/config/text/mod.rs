@@ -1,5 +1,5 @@
-//! A text of TOML: where everything stands in it, what is wrong with it, and what single values mean. Which keys there are is
-//! said by whoever reads it.
+//! A TOML text with the position of everything in it, its faults, and parsers of single values. The caller says which keys
+//! exist.
 
 mod document;
 mod faults;

@@ -1,4 +1,4 @@
-//! Nodes of a TOML tree, found by their place in the text.
+//! Nodes of a TOML tree, found by their position in the text.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ fn path_below(path: &str, value: &DeValue<'_>, place: &Range<usize>) -> Option<S
     }
 }
 
-/// Takes out the outermost node whose key or value is at `place`; `false` where there is none.
+/// Removes the outermost node whose key or value is at `place`; `false` where there is none.
 pub fn remove(table: &mut DeTable<'_>, place: &Range<usize>) -> bool {
     let found = table.iter().find(|(key, value)| key.span() == *place || value.span() == *place);
     match found.map(|(key, _)| key.get_ref().to_string()) {

@@ -1,4 +1,4 @@
-//! Single values: from what is written to what is meant, or what is wrong with it.
+//! Parsers of single values. Each returns what is wrong, in words, where it refuses a value.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::clock::Timestamp;
 use crate::config::settings::Period;
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho};
 
-/// The longest name that Kafka takes for a topic.
+/// The longest name that Kafka accepts for a topic.
 const LONGEST_NAME: usize = 249;
 
-/// Far above every use, and far below what [`Epsilon`] and [`Rho`] hold.
+/// Far above any meaningful price, and far below the maximum of [`Epsilon`] and [`Rho`].
 const LARGEST_PRICE: f64 = 1000.0;
 
-/// A name that Kafka takes for a topic, so that topics, keys and files can carry it.
+/// A name that Kafka accepts for a topic, so that it can be part of topics, keys and file names.
 pub fn name(text: String) -> Result<String, String> {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
     if text.is_empty() {
@@ -28,7 +28,7 @@ pub fn name(text: String) -> Result<String, String> {
     }
     match text.chars().find(|c| !is_safe(*c)) {
         Some(c) => Err(format!("a name has only letters, digits, `.`, `_` and `-`, not {c:?}")),
-        None if text == "." || text == ".." => Err("`.` and `..` are no names".to_owned()),
+        None if text == "." || text == ".." => Err("`.` and `..` cannot be names".to_owned()),
         None => Ok(text),
     }
 }
@@ -41,7 +41,7 @@ pub enum Time {
     Text(String),
 }
 
-/// Text that says something.
+/// Text that is not blank.
 pub fn words(text: String) -> Result<String, String> {
     if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text) }
 }
@@ -49,17 +49,17 @@ pub fn words(text: String) -> Result<String, String> {
 fn why(error: &DurationError) -> String {
     match error {
         DurationError::UnknownUnit { unit, .. } if unit.is_empty() => "it has a number without a unit".to_owned(),
-        DurationError::UnknownUnit { unit, .. } => format!("there is no unit {unit:?}, but s, m, h and d"),
+        DurationError::UnknownUnit { unit, .. } => format!("unknown unit {unit:?}, use s, m, h or d"),
         DurationError::NumberOverflow => "it is too long".to_owned(),
-        _ => "it is no number with a unit".to_owned(),
+        _ => "it is not a number with a unit".to_owned(),
     }
 }
 
-/// A span of time, zero allowed; no months and years, whose lengths differ.
+/// A duration, zero allowed. Months and years are refused, because their lengths vary.
 pub fn duration(text: String) -> Result<Duration, String> {
     let vague = ["M", "month", "months", "y", "yr", "yrs", "year", "years"];
     if text.split(|c: char| !c.is_ascii_alphabetic()).any(|unit| vague.contains(&unit)) {
-        return Err("months and years differ in length, count in days".to_owned());
+        return Err("months and years differ in length: use days".to_owned());
     }
     let span = humantime::parse_duration(&text).map_err(|error| format!("not a duration: {}", why(&error)))?;
     if span.subsec_nanos() % 1000 != 0 {
@@ -71,13 +71,13 @@ pub fn duration(text: String) -> Result<Duration, String> {
     Ok(span)
 }
 
-/// A span of time longer than zero.
+/// A duration longer than zero.
 pub fn positive_duration(text: String) -> Result<Duration, String> {
     let span = duration(text)?;
     if span.is_zero() { Err("must be longer than zero".to_owned()) } else { Ok(span) }
 }
 
-/// How long a user is one unit.
+/// How long all records of a user form one privacy unit.
 pub fn period(text: String) -> Result<Period, String> {
     if text == "ever" { Ok(Period::Ever) } else { positive_duration(text).map(Period::Every) }
 }
@@ -88,7 +88,7 @@ pub fn time(written: Time) -> Result<Timestamp, String> {
         Time::Datetime(time) => time.to_string(),
         Time::Text(text) => text,
     };
-    Timestamp::parse(&text).ok_or_else(|| format!("{text:?} is not a time with its offset"))
+    Timestamp::parse(&text).ok_or_else(|| format!("{text:?} is not a time with a UTC offset"))
 }
 
 /// A price or total, exact: the shortest decimal that reads back as the same number.
@@ -105,23 +105,23 @@ pub fn rho(number: f64) -> Result<Rho, String> {
 pub fn delta(number: f64) -> Result<Delta, String> {
     let decimal = amount(number)?;
     if number >= 1.0 {
-        return Err(format!("{number} promises nothing: must be below 1"));
+        return Err(format!("{number} gives no privacy: must be below 1"));
     }
     decimal.parse().map_err(|_| format!("{number} has more than 18 decimals"))
 }
 
-/// A part that is kept back, and leaves something.
+/// A fraction to be held in reserve: less than the whole.
 pub fn reserve(number: f64) -> Result<Fraction, String> {
     if !(0.0..1.0).contains(&number) {
-        return Err("must be from 0, and below 1".to_owned());
+        return Err("must be at least 0 and below 1".to_owned());
     }
     fraction(number)
 }
 
-/// A part that is something.
+/// A fraction above zero.
 pub fn share(number: f64) -> Result<Fraction, String> {
     if !(number > 0.0 && number <= 1.0) {
-        return Err("must be above 0, and at most 1".to_owned());
+        return Err("must be above 0 and at most 1".to_owned());
     }
     fraction(number)
 }
@@ -138,20 +138,20 @@ fn fraction(number: f64) -> Result<Fraction, String> {
 /// The decimal of a number that can be a price.
 fn amount(number: f64) -> Result<String, String> {
     if !number.is_finite() {
-        return Err(format!("{number} is no price"));
+        return Err(format!("{number} is not a price"));
     }
     if number <= 0.0 {
         return Err("must be above 0".to_owned());
     }
     if number > LARGEST_PRICE {
-        return Err(format!("{number} protects nobody: must be at most {LARGEST_PRICE}"));
+        return Err(format!("{number} gives no meaningful privacy: must be at most {LARGEST_PRICE}"));
     }
     Ok(number.to_string())
 }
 
 /// A number that is neither NaN nor infinite.
 pub fn finite(number: f64) -> Result<f64, String> {
-    if number.is_finite() { Ok(number) } else { Err(format!("{number} is no bound")) }
+    if number.is_finite() { Ok(number) } else { Err(format!("{number} is not a finite number")) }
 }
 
 /// A number above zero.
@@ -164,12 +164,12 @@ pub fn count<N: Copy + PartialEq + Default>(number: N) -> Result<N, String> {
     if number == N::default() { Err("must be at least 1".to_owned()) } else { Ok(number) }
 }
 
-/// The number of a partition, as Kafka counts.
+/// A partition number of Kafka.
 pub fn partition(number: u32) -> Result<i32, String> {
-    number.try_into().map_err(|_| "too large for a partition".to_owned())
+    number.try_into().map_err(|_| "too large for a partition number".to_owned())
 }
 
-/// An offset, as Kafka counts.
+/// An offset of Kafka.
 pub fn offset(number: u64) -> Result<i64, String> {
     number.try_into().map_err(|_| "too large for an offset".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What a composition takes for granted of every release.
+//! The conditions that a composition theorem puts on the releases.
 
 use crate::accountant::gaussian::Drawn;
 use crate::accountant::plan::{self, Class};
@@ -14,7 +14,7 @@ use crate::synopsis::description::{Definition, Implied};
 use crate::targets::Sensitivity;
 use crate::window::grid::Grid;
 
-/// What a composition takes for granted of every release; said where it is not so.
+/// Checks the conditions of the composition that the budget uses.
 pub fn holds(
     document: &mut Document<'_>,
     privacy: &Privacy,
@@ -28,7 +28,7 @@ pub fn holds(
     }
 }
 
-/// Gaussian noise alone, none finer than [`DRAWN`](crate::config::settings::DRAWN), and no more of it than there may be.
+/// All noise is Gaussian, within the limits of [`DRAWN`](crate::config::settings::DRAWN).
 fn all_gaussian(
     document: &mut Document<'_>,
     privacy: &Privacy,
@@ -37,22 +37,22 @@ fn all_gaussian(
 ) -> Checked<()> {
     for draft in drafts {
         if let Some(place) = draft.choice_place() {
-            let what = "is no Gaussian noise, and composition = \"gaussian\" is for that alone";
-            return Err(document.fault(place, what, r#"leave it out, or take composition = "concentrated""#));
+            let what = "is not Gaussian noise, and composition = \"gaussian\" allows no other";
+            return Err(document.fault(place, what, r#"remove it, or use composition = "concentrated""#));
         }
         if draft.noise.law() != NoiseDistribution::DiscreteGaussian {
-            let what = "its noise is not Gaussian, and composition = \"gaussian\" is for that alone";
-            let hint = r#"take noise = "gaussian" or "gaussian_process", or composition = "concentrated""#;
+            let what = "its noise is not Gaussian, and composition = \"gaussian\" allows no other";
+            let hint = r#"use noise = "gaussian" or "gaussian_process", or composition = "concentrated""#;
             return Err(document.fault(draft.payment.span(), what, hint));
         }
         let noise = mechanisms(privacy, draft).into_iter().find(|noise| noise.scale() < FINEST);
         if let Some(noise) = noise {
             let what = format!(
-                "buys noise of {} grid units, and below {} whole numbers cost more than composition = \"gaussian\" gains",
+                "buys noise of {} grid units, and below {} rounding to integers costs more than composition = \"gaussian\" saves",
                 noise.scale().units(),
                 FINEST.units()
             );
-            let hint = r#"lower the price, or take composition = "concentrated""#;
+            let hint = r#"lower the price, or use composition = "concentrated""#;
             return Err(document.fault(draft.payment.span(), what, hint));
         }
     }
@@ -62,13 +62,13 @@ fn all_gaussian(
         _ => 1,
     };
     if let (true, Some(draft)) = (a_window.saturating_mul(windows) > MOST_DRAWN, drafts.first()) {
-        let what = format!("all releases together put noise on more than {MOST_DRAWN} values of a block");
-        return Err(document.fault(draft.size.clone(), what, r#"take composition = "concentrated""#));
+        let what = format!("all releases together add noise to more than {MOST_DRAWN} values of a block");
+        return Err(document.fault(draft.size.clone(), what, r#"use composition = "concentrated""#));
     }
     Ok(())
 }
 
-/// Everything that a plan is made of is within what it promises.
+/// The whole declared plan is within its epsilon and delta.
 fn as_declared(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) -> Checked<()> {
     let (Some(implied), Price::Slots(windows)) = (privacy.implies, privacy.total) else { return Ok(()) };
     for draft in drafts {
@@ -76,7 +76,7 @@ fn as_declared(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Release
             && !matches!(over.get_ref(), file::WindowKind::Tumbling)
         {
             let what = "reads panes several times, and a declared plan counts each window once";
-            return Err(document.fault(over.span(), what, r#"take "tumbling", or composition = "concentrated""#));
+            return Err(document.fault(over.span(), what, r#"use "tumbling", or composition = "concentrated""#));
         }
     }
     let classes: Vec<(Class, u64)> = drafts.iter().flat_map(|draft| classes(privacy, draft)).collect();
@@ -93,7 +93,7 @@ fn as_declared(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Release
     Ok(())
 }
 
-/// What one window releases, as a plan declares it.
+/// The privacy losses of one window of a declared plan.
 fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
     let own = draft.payment.get_ref().own();
     let target = &*draft.function.get_ref().target;
@@ -106,15 +106,15 @@ fn classes(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<(Class, u64)> {
             }
             _ => Class::Pure(own.pure()),
         },
-        // What is bought with a rho has more than the epsilon that any pure mechanism has for it.
+        // Laplace noise that is priced in rho has a larger epsilon than other pure mechanisms at that rho.
         NoiseDistribution::DiscreteLaplace => worst_laplace(privacy, draft).unwrap_or(Class::Pure(own.pure())),
         NoiseDistribution::DiscreteCube | NoiseDistribution::Ball => Class::Pure(own.pure()),
     };
     draft.choice_prices().map(Class::Pure).chain([noise]).map(|class| (class, 1)).collect()
 }
 
-/// The Laplace noise that loses most, of those of every function that a window can have: where the change is the largest part
-/// of the scale.
+/// The Laplace noise with the largest privacy loss, over every function that a window can have: the largest ratio of
+/// sensitivity to scale.
 fn worst_laplace(privacy: &Privacy, draft: &ReleaseDraft) -> Option<Class> {
     let calibration = draft.calibration();
     let price = draft.payment.get_ref().own();
@@ -140,7 +140,7 @@ fn mechanisms(privacy: &Privacy, draft: &ReleaseDraft) -> Vec<Mechanism> {
     functions.iter().filter_map(|function| calibration.mechanism(&*function.target, law, privacy, price).ok()).collect()
 }
 
-/// In a plan the first release has the window, and the others go with it.
+/// In a declared plan the first release is charged the slot of a window, and the others nothing.
 pub fn share_the_slot(total: Price, releases: &mut [Release]) {
     if let Price::Slots(_) = total {
         for release in releases.iter_mut().skip(1) {

@@ -1,4 +1,4 @@
-//! What messages and topics take.
+//! Sizes, delays and destinations that fit each other.
 
 use crate::config::read::draft::ReleaseDraft;
 use crate::config::read::input::InputSettings;
@@ -16,7 +16,7 @@ pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedul
     {
         let slack = crate::clock::show(kafka.clock_slack);
         let what = format!("must be longer than input.kafka.clock_slack, {slack}");
-        document.fault(delay.span(), what, "where a window ends is known only that long after its cutoff");
+        document.fault(delay.span(), what, "the end of a window is known only that long after its cutoff");
     }
 }
 
@@ -24,11 +24,11 @@ pub fn fits_a_message(document: &mut Document<'_>, output: &OutputSettings, rele
     let bytes = synopsis_bytes(&release.function.get_ref().target.shape());
     if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
         let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
-        document.fault(release.size.clone(), what, "take a smaller degree or fewer points, or publish to files");
+        document.fault(release.size.clone(), what, "use a smaller degree or fewer points, or publish to files");
     }
 }
 
-/// What the worker writes must not come back as records.
+/// The worker must not read its own output.
 pub fn reads_no_output(document: &mut Document<'_>, input: &InputSettings, output: &OutputSettings) {
     match (&input.from, &output.to) {
         (Input::Kafka(from), Output::Kafka { sink, witness }) => {

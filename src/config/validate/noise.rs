@@ -1,4 +1,4 @@
-//! Whether the noise exists that a price pays for.
+//! Whether noise can be calibrated to the prices.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::config::settings::{Calibration, Function, Privacy, Protected, Setting
 use crate::config::text::{Checked, Document};
 use crate::targets::Sensitivity;
 
-/// Noise for this price exists, so that no window can fail for want of it.
+/// Checks that noise can be calibrated to this price, so that no window fails later.
 pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &ReleaseDraft) {
     let protected = Protected { adjacency: privacy.adjacency, contributions: privacy.unit.contributions() };
     if let Some(choice) = &release.private_bandwidths
@@ -37,7 +37,7 @@ pub fn can_be_drawn(document: &mut Document<'_>, privacy: &Privacy, release: &Re
     }
 }
 
-/// Correlated noise for these prices exists.
+/// Checks that correlated noise can be calibrated to these prices.
 pub fn can_go_on(document: &mut Document<'_>, settings: &Settings, places: &[Range<usize>]) -> Checked<()> {
     for (release, place) in settings.releases.iter().zip(places) {
         settings.series(release).map_err(|error| document.fault(place.clone(), error.to_string(), ""))?;
@@ -45,7 +45,7 @@ pub fn can_go_on(document: &mut Document<'_>, settings: &Settings, places: &[Ran
     Ok(())
 }
 
-/// What the noise of a function is made for. The papers' bound is at fault only where there is one of our own.
+/// The sensitivity that the noise is calibrated to. The bound of the papers is reported as missing only if ours exists.
 fn sensitivity(
     document: &mut Document<'_>,
     function: &Function,

@@ -5,9 +5,9 @@ use crate::config::settings::Privacy;
 use crate::config::text::Document;
 use crate::mechanism::price::Price;
 
-/// Whether the total pays for a window of all releases; the fault stands where it is exceeded.
+/// Checks that the total pays for a window of all releases; the fault is at the release that exceeds it.
 pub fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) {
-    // All of them have one slot.
+    // All releases share one slot.
     if let Price::Slots(_) = privacy.limit() {
         return slots_are_left(document, privacy, drafts);
     }
@@ -20,7 +20,7 @@ pub fn can_pay_once(document: &mut Document<'_>, privacy: &Privacy, drafts: &[Re
 
 fn slots_are_left(document: &mut Document<'_>, privacy: &Privacy, drafts: &[ReleaseDraft]) {
     if let (true, Some(draft)) = (privacy.limit().is_zero(), drafts.first()) {
-        let what = format!("{}, less what is kept back, is not one window", privacy.total);
+        let what = format!("{}, less privacy.reserve, does not cover one window", privacy.total);
         document.fault(draft.payment.span(), what, "lower privacy.reserve, or raise privacy.windows");
     }
 }
@@ -39,7 +39,7 @@ fn can_pay(document: &mut Document<'_>, privacy: &Privacy, before: Price, releas
         };
         let parts = if price == own { String::new() } else { format!(" ({own}, and the rest for private choices)") };
         let others = if before.is_zero() { String::new() } else { format!(" and {before} for the releases before it") };
-        let kept = if limit == total { String::new() } else { format!(", of which {limit} is not kept back") };
+        let kept = if limit == total { String::new() } else { format!(", of which {limit} is not reserved") };
         let what = format!("the price of one window, {price}{parts}{others}, is more than {keys}, {total}{kept}");
         document.fault(release.payment.span(), what, "no window could ever be paid for");
         return None;
