@@ -910,7 +910,7 @@ fn moments_have_frequencies_or_a_smoothness_and_no_lattice() {
     assert!(says("frequencies = 12", "frequencies = 0").contains("frequencies"));
     assert!(says("frequencies = 12", "").contains("frequencies"));
     assert!(says("frequencies = 12", "smoothness = 4").contains("expected_records: missing"));
-    assert!(says("noise = \"cube\"", "expected_records = 9000").contains("bears on nothing"));
+    assert!(says("noise = \"cube\"", "expected_records = 9000").contains("has no effect"));
     let label = "label = { column = \"x\", above = 15 }\n\n[release.moments]";
     assert!(says("[release.moments]", label).contains("moments have no label"));
     let smooth = with(moments, "frequencies = 12", "smoothness = 4");
