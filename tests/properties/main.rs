@@ -14,6 +14,7 @@ mod covariance;
 mod decode;
 mod euclidean;
 mod evaluators;
+mod fuzz;
 mod expression;
 mod kept;
 mod kernel_form;

@@ -1,0 +1,110 @@
+//! Everything that reads bytes from outside, a function each: of any bytes, none may panic, and what they accept must agree with
+//! itself. The fuzz targets and `tests/properties/fuzz.rs` both call these.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use arrow_array::Array;
+use bernstream::clock::Timestamp;
+use bernstream::config::Settings;
+use bernstream::feed::{Feed, Origin, follow};
+use bernstream::ledger::witness::Claim;
+use bernstream::serve::dashboard::serve;
+use bernstream::source::Columns;
+use bernstream::source::decode::decode;
+use bernstream::synopsis::Synopsis;
+use bernstream::synopsis::query::{Query, example};
+
+/// A Kafka message: an Arrow IPC stream.
+pub fn message(bytes: &[u8]) {
+    let columns = Columns {
+        time: "t".to_owned(),
+        key: Some("k".to_owned()),
+        unit: Some("u".to_owned()),
+        values: vec!["x".to_owned()],
+    };
+    let Ok(batch) = decode(bytes, &columns, 0, 0, None) else { return };
+    let rows = batch.times.len();
+    assert!(batch.values.iter().all(|column| column.len() == rows), "columns of different lengths");
+    for text in [&batch.keys, &batch.units].into_iter().flatten() {
+        assert_eq!(text.0.len(), rows, "texts for other rows");
+        let _: usize = (0..rows).filter_map(|row| text.get(row)).map(<[u8]>::len).sum();
+    }
+}
+
+/// A synopsis, from a topic or a file.
+pub fn synopsis(bytes: &[u8]) {
+    let Ok(synopsis) = Synopsis::open(bytes) else { return };
+    let about = synopsis.description();
+    let middle: Vec<f64> = about.domain.iter().map(|axis| (axis.min + axis.max) / 2.0).collect();
+    let _ = synopsis.evaluate(&middle);
+    let _ = synopsis.half_width(&middle);
+    let json = synopsis.to_json().expect("an opened synopsis can be written as JSON");
+    assert_eq!(Synopsis::from_json(&json).expect("and read again").values(), synopsis.values());
+}
+
+/// A record of the witness topic.
+pub fn claim(bytes: &[u8]) {
+    let Some(claim) = Claim::decode(bytes) else { return };
+    assert_eq!(Claim::decode(claim.encode().as_bytes()), Some(claim));
+}
+
+/// A configuration file.
+pub fn configuration(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    match Settings::parse(text, "bernstream.toml") {
+        Ok(settings) => {
+            let _ = settings.digest();
+        }
+        Err(faults) => assert!(!faults.to_string().is_empty(), "refused without a reason"),
+    }
+}
+
+/// A query of a synopsis, as the command line and the API take it.
+pub fn expression(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let synopsis = example();
+    if let Ok(query) = Query::expression(text, &synopsis) {
+        let _ = synopsis.answer(&query);
+    }
+}
+
+/// The parameters of a request to the dashboard. The first byte chooses what is asked for.
+pub fn parameters(bytes: &[u8]) {
+    static ADDRESS: OnceLock<SocketAddr> = OnceLock::new();
+    let Some((first, rest)) = bytes.split_first() else { return };
+    let paths = ["synopses", "synopses/latest", "curve", "history", "query"];
+    let mut request = format!("GET /api/v1/{}?", paths[usize::from(*first) % paths.len()]).into_bytes();
+    // A space or a line break would end the parameters.
+    request.extend(rest.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'+' }));
+    request.extend(b" HTTP/1.0\r\nHost: localhost\r\n\r\n");
+
+    let mut stream = TcpStream::connect(ADDRESS.get_or_init(dashboard)).expect("the dashboard listens");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
+    // A request that is too long is refused before all of it is sent.
+    let _ = stream.write_all(&request);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let status = answer.strip_prefix(b"HTTP/1.").and_then(|rest| rest.get(2));
+    assert!(matches!(status, Some(b'2' | b'4')), "answered with {}", String::from_utf8_lossy(&answer));
+}
+
+/// A dashboard of one synopsis, for as long as the program runs.
+fn dashboard() -> SocketAddr {
+    let folder = tempfile::tempdir().expect("a folder").keep();
+    std::fs::write(folder.join("one.arrows"), example().seal().expect("a message").bytes).expect("a file");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address");
+    let origin = Origin::Folder(folder);
+    let feed = Arc::new(Feed::new(&origin, Timestamp::from_micros(0)));
+    std::mem::forget(follow(origin, feed.clone()).expect("a thread"));
+    while feed.synopses().is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::spawn(move || {
+        tokio::runtime::Runtime::new().expect("a runtime").block_on(serve(listener, feed)).expect("it serves");
+    });
+    address
+}
