@@ -4,8 +4,9 @@ use super::bernstein::Operator;
 use super::description::{Axis, Basis, Smoothness};
 use super::domain::unit_point;
 use super::error::Error;
-use super::newton::{Newton, dot};
+use super::newton::Newton;
 use super::released::Synopsis;
+use crate::targets::cholesky::dot;
 
 /// Most lattice points for which the norm of the operator is measured.
 const MOST_MEASURED: usize = 2_000;

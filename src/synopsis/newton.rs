@@ -1,10 +1,11 @@
 //! Functions of a kernel's space by public points: Newton's basis, the Cholesky factor behind it.
 
+use crate::targets::cholesky::{Pivoted, backward, dot, forward};
 use crate::targets::{KernelBasis, PointKernel};
 
 /// A point is no longer told apart from those before it where the power function's square is this part of `K(y, y)`: what is
 /// left out is a part in 10^5 of a function's norm.
-const REST: f64 = 1e-10;
+pub(super) const REST: f64 = 1e-10;
 
 /// Public points `p_1, ..., p_d` of a kernel, and `L`, `K_PP = L L'`. The functions `n(y) = L^-1 k_P(y)` are orthonormal in the
 /// kernel's space, so a function with the coordinates `c` is `c' n(y)`, of norm `||c||_2`.
@@ -32,30 +33,13 @@ impl Newton {
 
     /// On at most `most` of `candidates`, each next one where the power function is largest.
     pub fn among(kernel: &PointKernel, candidates: &[Vec<f64>], most: usize) -> Self {
-        let basis = KernelBasis { kernel: kernel.clone(), points: Vec::new() };
-        let mut newton = Newton { basis, factor: Vec::new() };
-        let mut rests: Vec<f64> = candidates.iter().map(|y| kernel.value(y, y)).collect();
-        let mut rows: Vec<Vec<f64>> = vec![Vec::new(); candidates.len()];
-        let least = REST * rests.iter().copied().fold(0.0, f64::max);
-        while newton.factor.len() < most {
-            let pivot = (0..rests.len()).fold(0, |best, at| if rests[at] > rests[best] { at } else { best });
-            let Some((rest, point)) = rests.get(pivot).copied().zip(candidates.get(pivot)) else { break };
-            // Not a number is none to go on with.
-            if rest.is_nan() || rest <= least {
-                break;
-            }
-            let mut chosen = rows[pivot].clone();
-            for ((y, row), left) in candidates.iter().zip(&mut rows).zip(&mut rests) {
-                let next = (kernel.value(point, y) - dot(&chosen, row)) / rest.sqrt();
-                *left -= next * next;
-                row.push(next);
-            }
-            rests[pivot] = 0.0;
-            chosen.push(rest.sqrt());
-            newton.factor.push(chosen);
-            newton.basis.points.push(point.clone());
-        }
-        newton
+        let value = |x: usize, y: usize| kernel.value(&candidates[x], &candidates[y]);
+        let chosen = Pivoted::new(candidates.len(), value, most, REST);
+        let points = chosen.order.iter().map(|at| candidates[*at].clone()).collect();
+        // The root of what is left, updated step by step, stands for the pivot.
+        let pivot = |(row, rest): (&[f64], &f64)| [&row[..row.len() - 1], &[rest.sqrt()]].concat();
+        let factor = chosen.factor().zip(&chosen.rests).map(pivot).collect();
+        Newton { basis: KernelBasis { kernel: kernel.clone(), points }, factor }
     }
 
     /// `d`.
@@ -90,53 +74,6 @@ impl Newton {
     }
 }
 
-/// The factor `L` of a positive definite matrix given by its lower triangle, row by row.
-pub(super) fn cholesky(mut rows: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
-    let mut factor: Vec<Vec<f64>> = Vec::with_capacity(rows.len());
-    for row in &mut rows {
-        let whole = row.pop().unwrap_or(f64::NAN);
-        let mut next = forward(&factor, row);
-        next.push((whole - dot(&next, &next)).max(REST * whole).sqrt());
-        factor.push(next);
-    }
-    factor
-}
-
-/// `L^-1 x`.
-pub(super) fn forward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
-    let mut solved: Vec<f64> = Vec::with_capacity(factor.len() + 1);
-    for (row, x) in factor.iter().zip(x) {
-        // `solved` is one shorter than the row, whose last entry is the pivot.
-        let pivot = row.last().copied().unwrap_or(f64::NAN);
-        solved.push((x - dot(row, &solved)) / pivot);
-    }
-    solved
-}
-
-/// `L'^-1 x`.
-pub(super) fn backward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
-    let mut solved = x.to_vec();
-    for (i, row) in factor.iter().enumerate().rev() {
-        let (before, from) = solved.split_at_mut(i);
-        if let (Some(value), Some(pivot)) = (from.first_mut(), row.last()) {
-            *value /= pivot;
-            before.iter_mut().zip(row).for_each(|(x, l)| *x -= l * *value);
-        }
-    }
-    solved
-}
-
-/// The inner product, in four sums that a processor takes side by side.
-pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
-    let (fours, others) = (a.chunks_exact(4).zip(b.chunks_exact(4)), a.len().min(b.len()) / 4 * 4);
-    let mut sums = [0.0; 4];
-    for (a, b) in fours {
-        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
-    }
-    let rest: f64 = a.iter().zip(b).skip(others).map(|(a, b)| a * b).sum();
-    sums.iter().sum::<f64>() + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,14 +95,6 @@ mod tests {
         }
         let back = newton.coefficients(&coordinates);
         assert!(back.iter().zip(&coefficients).all(|(a, b)| (a - b).abs() < 1e-6), "{back:?}");
-    }
-
-    #[test]
-    fn the_factor_of_a_matrix_solves_it() {
-        let factor = cholesky(vec![vec![4.0], vec![2.0, 5.0], vec![1.0, -1.0, 3.0]]);
-        let x = backward(&factor, &forward(&factor, &[7.0, 6.0, 3.0]));
-        let product = [4.0 * x[0] + 2.0 * x[1] + x[2], 2.0 * x[0] + 5.0 * x[1] - x[2], x[0] - x[1] + 3.0 * x[2]];
-        assert!(product.iter().zip([7.0, 6.0, 3.0]).all(|(a, b)| (a - b).abs() < 1e-12), "{product:?}");
     }
 
     #[test]

@@ -4,9 +4,10 @@ use crate::synopsis::bernstein::{MAX_ORDER, Operator, basis};
 use crate::synopsis::description::{Axis, Basis, Noise};
 use crate::synopsis::domain::unit_point;
 use crate::synopsis::error::Error;
-use crate::synopsis::newton::{Newton, dot};
+use crate::synopsis::newton::Newton;
 use crate::synopsis::noise::pointwise;
 use crate::synopsis::released::Synopsis;
+use crate::targets::cholesky::dot;
 
 /// The pointwise band of a synopsis, ready for many points.
 ///

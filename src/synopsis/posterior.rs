@@ -8,7 +8,8 @@
 //! and the values are `m u + A F w` plus noise: every system to solve has one row a coordinate, few for a smooth kernel.
 
 use crate::synopsis::description::{Description, Method, Smoothing, Target};
-use crate::synopsis::newton::{Newton, backward, cholesky, dot, forward};
+use crate::synopsis::newton::{Newton, REST};
+use crate::targets::cholesky::{self, backward, dot, forward};
 use crate::targets::machine::Kernel;
 use crate::targets::{Basis, KernelBasis, PointKernel, Shape};
 
@@ -135,7 +136,7 @@ impl Model {
     fn fit(&self, ratio: f64, noise: f64) -> Fit {
         let one = |i: usize, j: usize| if i == j { 1.0 } else { 0.0 };
         let row = |(i, row): (usize, &Vec<f64>)| row.iter().enumerate().map(|(j, g)| one(i, j) + ratio * g).collect();
-        let factor = cholesky(self.gram.iter().enumerate().map(row).collect());
+        let factor = cholesky::factor(self.gram.iter().enumerate().map(row).collect(), REST);
         let [values, ones] = self.along.each_ref().map(|x| forward(&factor, x));
         let [vv, uv, uu] = self.squares;
         let ones_left = (uu - ratio * dot(&ones, &ones)).max(1e-12 * uu);
@@ -196,7 +197,7 @@ fn gaussian(variances: &[f64]) -> PointKernel {
 fn correlated(matrix: &[Vec<f64>], widths: &[f64]) -> Option<PointKernel> {
     let entry = |i: usize, j: usize| Some(2.0 * matrix.get(i)?.get(j)? / (widths.get(i)? * widths.get(j)?));
     let lower: Option<Vec<Vec<f64>>> = (0..widths.len()).map(|i| (0..=i).map(|j| entry(i, j)).collect()).collect();
-    let factor = cholesky(lower?);
+    let factor = cholesky::factor(lower?, REST);
     let unit = |j: usize| (0..widths.len()).map(|i| if i == j { 1.0 } else { 0.0 }).collect::<Vec<f64>>();
     let precision = (0..widths.len()).map(|j| backward(&factor, &forward(&factor, &unit(j)))).collect();
     Some(PointKernel::Gaussian { precision })

@@ -2,6 +2,7 @@
 
 pub mod bayes;
 pub mod blackbox;
+pub(crate) mod cholesky;
 pub mod covariance;
 pub mod density;
 mod error;

@@ -2,6 +2,7 @@
 
 use super::process::{ONE, Offer, Process, Reach, size, whole_row};
 use crate::targets::PointKernel;
+use crate::targets::cholesky::{backward, forward_by};
 
 /// Most points with noise of their own: three triangles of floats, 50 MB.
 pub const MOST: usize = 2048;
@@ -63,7 +64,7 @@ impl Process for Dense {
         let own = self.points.len();
         let whole = self.kernel.value(point, point);
         let mut gram: Vec<f64> = self.points.iter().map(|p| self.kernel.value(p, point)).collect();
-        let mut factor = forward(&self.factor, &gram);
+        let mut factor = forward_by(inner, &self.factor, &gram);
         let rest = whole - inner(&factor, &factor);
         let mean = inner(&factor, &self.coordinates);
         let weights = backward(&self.factor, &factor);
@@ -96,27 +97,7 @@ impl Process for Dense {
     }
 }
 
-/// `L^-1 x`.
-fn forward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
-    let mut solved: Vec<f64> = Vec::with_capacity(x.len() + 1);
-    for (i, (row, x)) in factor.iter().zip(x).enumerate() {
-        solved.push((x - inner(&row[..i], &solved)) / row[i]);
-    }
-    solved
-}
-
-/// `L'^-1 x`.
-fn backward(factor: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
-    let mut solved = x.to_vec();
-    for (i, row) in factor.iter().enumerate().rev() {
-        let value = solved[i] / row[i];
-        solved[..i].iter_mut().zip(row).for_each(|(x, l)| *x -= l * value);
-        solved[i] = value;
-    }
-    solved
-}
-
-/// The inner product, as far as both go.
+/// The inner product, as far as both go, summed in order: published values depend on it.
 fn inner(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }

@@ -6,8 +6,9 @@ use rand::rngs::ChaCha12Rng;
 use super::sup::{MAX_DRAWS, MIN_DRAWS, Sup, WORK};
 use crate::mechanism::NoiseDistribution;
 use crate::synopsis::bernstein::nodes;
-use crate::synopsis::newton::{Newton, dot};
+use crate::synopsis::newton::Newton;
 use crate::synopsis::noise::unit_noise;
+use crate::targets::cholesky::dot;
 use crate::targets::{KernelBasis, PointKernel, machine};
 
 /// Most numbers of the basis on the grid (160 MB).

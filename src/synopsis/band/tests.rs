@@ -1,8 +1,9 @@
 use super::lattice::Plan;
 use super::*;
 use crate::synopsis::bernstein::{Bases, Operator};
-use crate::synopsis::newton::{Newton, dot};
+use crate::synopsis::newton::Newton;
 use crate::synopsis::noise::laplace;
+use crate::targets::cholesky::dot;
 use crate::targets::{KernelBasis, PointKernel, machine};
 
 const LAPLACE: NoiseDistribution = NoiseDistribution::DiscreteLaplace;

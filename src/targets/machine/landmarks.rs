@@ -10,7 +10,7 @@
 //! shortened.
 
 use super::kernel::{Kernel, Lattice, up};
-use crate::targets::whitened::points::{Newton, inner};
+use crate::targets::cholesky::{Pivoted, dot};
 
 /// The features are cut where every landmark keeps less than this of `K(z, z)`.
 const REST: f64 = 1e-8;
@@ -99,7 +99,7 @@ impl Map {
     /// At least `sum_{p, q} |<phi(p), phi(q)>|`.
     pub fn pair_sum(&self) -> f64 {
         let factor = |factor: &Factor| -> f64 {
-            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| inner(p, q).abs()).sum::<f64>();
+            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
             factor.lattice.iter().map(row).sum()
         };
         up(self.factors.iter().map(factor).product())
@@ -120,7 +120,7 @@ impl Factor {
         factor.column = if shorten {
             kernel.column_sum(lattice)
         } else {
-            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| inner(p, q).abs()).sum::<f64>();
+            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
             factor.lattice.iter().map(row).sum::<f64>().sqrt()
         };
         factor
@@ -129,12 +129,12 @@ impl Factor {
     fn features(&self, x: &[f64]) -> Vec<f64> {
         let mut features = Vec::with_capacity(self.rows.len());
         for (landmark, row) in self.landmarks.iter().zip(&self.rows) {
-            let rest = self.kernel.value(x, &landmark[..x.len()]) - inner(row, &features);
+            let rest = self.kernel.value(x, &landmark[..x.len()]) - dot(row, &features);
             features.push(rest / row.last().copied().unwrap_or(1.0));
         }
-        let mut length = inner(&features, &features).sqrt();
+        let mut length = dot(&features, &features).sqrt();
         if x.len() == 1 && self.column.is_finite() {
-            let column: f64 = self.lattice.iter().map(|p| inner(p, &features).abs()).sum();
+            let column: f64 = self.lattice.iter().map(|p| dot(p, &features).abs()).sum();
             length = length.max(column / self.column);
         }
         let scale = (MARGIN / length).min(1.0);
@@ -147,9 +147,9 @@ impl Factor {
 fn factored(kernel: Kernel, lattice: &Lattice) -> (Vec<[f64; 3]>, Vec<Vec<f64>>) {
     let points: Vec<[f64; 3]> = lattice.points().collect();
     let value = |x: usize, y: usize| kernel.value(&points[x][..lattice.axes], &points[y][..lattice.axes]);
-    let newton = Newton::new(points.len(), value, points.len(), REST);
-    let rows = newton.factor().map(<[f64]>::to_vec).collect();
-    (newton.order.iter().map(|at| points[*at]).collect(), rows)
+    let chosen = Pivoted::new(points.len(), value, points.len(), REST);
+    let rows = chosen.factor().map(<[f64]>::to_vec).collect();
+    (chosen.order.iter().map(|at| points[*at]).collect(), rows)
 }
 
 #[cfg(test)]
@@ -171,7 +171,7 @@ mod tests {
                 for x in (Lattice { axes, degree: 60 / axes as u32 }).points() {
                     map.features(&x[..axes], &mut features);
                     let exact: Vec<f64> = features.iter().map(|feature| f64::from(*feature)).collect();
-                    assert!(inner(&exact, &exact) <= 1.0, "{kernel:?}");
+                    assert!(dot(&exact, &exact) <= 1.0, "{kernel:?}");
                     let column: f64 = map.values(&exact).iter().map(|value| value.abs()).sum();
                     assert!(column <= map.column_sum(), "{kernel:?} {axes}: {column} {}", map.column_sum());
                 }

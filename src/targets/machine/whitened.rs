@@ -22,11 +22,12 @@ use super::minimiser::{Minimiser, at_most, cost};
 use super::settings::{MOST_EXACT, Settings, checked_features, checked_lattice, checked_weight};
 use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
+use crate::targets::cholesky::dot;
 use crate::targets::error::Error;
 use crate::targets::lattice::times;
 use crate::targets::shape::{Basis, PointKernel, Shape};
 use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target, root};
-use crate::targets::whitened::points::{Points, inner};
+use crate::targets::whitened::points::Points;
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The machine of one release in whitened coordinates; all of it is public.
@@ -95,7 +96,7 @@ impl KernelMachine {
         let map = self.landmarks.as_ref().map(|landmarks| &landmarks.map);
         match (Minimiser::of(&self.settings, map, &self.problem, records), &self.landmarks) {
             (Minimiser::Features(weights), Some(Landmarks { table, .. })) => {
-                table.iter().map(|row| inner(row, &weights)).collect()
+                table.iter().map(|row| dot(row, &weights)).collect()
             }
             (Minimiser::Features(_), None) => Vec::new(),
             (Minimiser::Kernels(terms), _) => {
@@ -127,8 +128,8 @@ impl Landmarks {
 fn largest_singular(table: &[Vec<f64>]) -> f64 {
     let (mut off, mut square) = (0.0, 0.0);
     for (i, row) in table.iter().enumerate() {
-        off += table[..i].iter().map(|other| 2.0 * inner(row, other).powi(2)).sum::<f64>();
-        let own = inner(row, row);
+        off += table[..i].iter().map(|other| 2.0 * dot(row, other).powi(2)).sum::<f64>();
+        let own = dot(row, row);
         off += (own - 1.0).powi(2);
         square += own;
     }

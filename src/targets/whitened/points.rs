@@ -4,6 +4,7 @@
 //! That is the Cholesky factorisation of the kernel matrix of a public grid, pivoted on the diagonal and stopped early
 //! (De Marchi, Schaback and Wendland 2005; Pazouki and Schaback 2011). Nothing here sees a record.
 
+use crate::targets::cholesky::{Pivoted, dot, inverse};
 use crate::targets::error::Error;
 use crate::targets::machine::kernel::{ERROR, Kernel};
 use crate::targets::quadratic::Form;
@@ -43,10 +44,14 @@ impl Points {
             return Err(Error::KernelPoints { points: most, most: MOST_POINTS });
         }
         let grid = grid(&kernel, axes);
-        let newton = Newton::new(grid.len(), |x, y| kernel.value(&grid[x], &grid[y]), most, REST);
-        let rows = inverse(newton.factor());
-        let points = newton.order.iter().map(|at| grid[*at].clone()).collect();
-        let mut points = Points { basis: KernelBasis { kernel, points }, rows, powers: newton.powers };
+        let chosen = Pivoted::new(grid.len(), |x, y| kernel.value(&grid[x], &grid[y]), most, REST);
+        let rows = inverse(chosen.factor());
+        let points = chosen.order.iter().map(|at| grid[*at].clone()).collect();
+        let mut points = Points {
+            basis: KernelBasis { kernel, points },
+            rows,
+            powers: chosen.rests.iter().map(|rest| rest.sqrt()).collect(),
+        };
         points.keep_what_floats_can();
         Ok(points)
     }
@@ -86,7 +91,7 @@ impl Points {
 
     /// `M v`: the whitened coordinates of a function with the values `v` at the points.
     pub fn whiten(&self, values: &[f64]) -> Vec<f64> {
-        self.rows.iter().map(|row| inner(row, values)).collect()
+        self.rows.iter().map(|row| dot(row, values)).collect()
     }
 
     /// `M k_P(y)`: the coordinates of `K(y, .)`, which are also the values at `y` of the functions that they count.
@@ -129,8 +134,8 @@ impl Points {
             for (m, of_gram) in row.iter().zip(&gram) {
                 product.iter_mut().zip(of_gram).for_each(|(sum, k)| *sum += m * k);
             }
-            off += 2.0 * self.rows[..i].iter().map(|other| inner(other, &product).powi(2)).sum::<f64>();
-            off += (inner(row, &product) - 1.0).powi(2);
+            off += 2.0 * self.rows[..i].iter().map(|other| dot(other, &product).powi(2)).sum::<f64>();
+            off += (dot(row, &product) - 1.0).powi(2);
         }
         let each = self.error() + roundings(d);
         (1.0 + off.sqrt() + each * self.spread().powi(2)).sqrt() * (1.0 + 1e-9)
@@ -149,60 +154,6 @@ impl Points {
     fn sums(&self) -> impl Iterator<Item = f64> {
         self.rows.iter().map(|row| row.iter().map(|m| m.abs()).sum())
     }
-}
-
-/// Newton's basis of a kernel on some places: what the chosen ones explain of all, one after the other.
-pub(crate) struct Newton {
-    /// The chosen places, by their index.
-    pub order: Vec<usize>,
-    /// `L^-1 k_P(y)`, one row for each place.
-    rows: Vec<Vec<f64>>,
-    /// The largest value of the power function on the places, for 0 to `d` chosen ones.
-    powers: Vec<f64>,
-}
-
-impl Newton {
-    /// At most `most` of `places` places, chosen while the largest rest is more than `rest` of the largest `K(y, y)`.
-    pub fn new(places: usize, value: impl Fn(usize, usize) -> f64, most: usize, rest: f64) -> Self {
-        let mut rests: Vec<f64> = (0..places).map(|y| value(y, y)).collect();
-        let mut newton = Newton { order: Vec::new(), rows: vec![Vec::new(); places], powers: Vec::new() };
-        let least = rest * rests.iter().copied().fold(0.0, f64::max);
-        loop {
-            // The first of equals.
-            let larger =
-                |best: (usize, f64), (at, rest): (usize, &f64)| if *rest > best.1 { (at, *rest) } else { best };
-            let (pivot, rest) = rests.iter().enumerate().fold((0, 0.0), larger);
-            newton.powers.push(rest.sqrt());
-            if newton.order.len() == most || rest <= least {
-                return newton;
-            }
-            let row = newton.rows[pivot].clone();
-            for ((y, explained), left) in newton.rows.iter_mut().enumerate().zip(&mut rests) {
-                let next = (value(pivot, y) - inner(&row, explained)) / rest.sqrt();
-                *left = (*left - next * next).max(0.0);
-                explained.push(next);
-            }
-            rests[pivot] = 0.0;
-            newton.order.push(pivot);
-        }
-    }
-
-    /// The rows of `L`.
-    pub fn factor(&self) -> impl Iterator<Item = &[f64]> {
-        self.order.iter().enumerate().map(|(i, at)| &self.rows[*at][..=i])
-    }
-}
-
-/// The inner product, as far as both go; in four lanes, so that a product passes no more roundings than in one go.
-pub(crate) fn inner(a: &[f64], b: &[f64]) -> f64 {
-    let both = a.len().min(b.len());
-    let ((a, a_rest), (b, b_rest)) = (a[..both].as_chunks::<4>(), b[..both].as_chunks::<4>());
-    let mut lanes = [0.0; 4];
-    for (a, b) in a.iter().zip(b) {
-        lanes.iter_mut().zip(a.iter().zip(b)).for_each(|(lane, (a, b))| *lane += a * b);
-    }
-    let rest: f64 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
-    lanes.iter().sum::<f64>() + rest
 }
 
 impl PointKernel {
@@ -260,21 +211,6 @@ fn grid(kernel: &PointKernel, axes: usize) -> Vec<Vec<f64>> {
 /// What an entry of `M K M'` loses relative to the sums of two rows of `M`, for `d` points.
 fn roundings(d: usize) -> f64 {
     (2 * d + 8) as f64 * ROUNDING
-}
-
-/// The inverse of a lower triangular matrix; row `i` has `i + 1` numbers.
-fn inverse<'a>(factor: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f64>> {
-    let mut rows: Vec<Vec<f64>> = Vec::new();
-    for (i, of_factor) in factor.enumerate() {
-        let mut row = vec![0.0; i + 1];
-        row[i] = 1.0;
-        for (weight, other) in of_factor.iter().zip(&rows) {
-            row.iter_mut().zip(other).for_each(|(entry, m)| *entry -= weight * m);
-        }
-        row.iter_mut().for_each(|entry| *entry /= of_factor[i]);
-        rows.push(row);
-    }
-    rows
 }
 
 #[cfg(test)]
