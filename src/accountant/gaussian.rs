@@ -1,7 +1,7 @@
 //! Books of Gaussian noise alone: the exact curve of the Gaussian, a few percent below what `rho` says of any noise.
 //!
-//! Gaussian releases compose into one: `mu^2 = 2 rho` adds up (Dong, Roth and Su 2022), also under a filter whose prices
-//! are chosen adaptively, never exceeding the total (Smith and Thakurta 2022; Koskela, Tobaben and Honkela 2022). As with
+//! Gaussian releases compose into one: `mu^2 = 2 rho` adds up (`[DRS22]`), also under a filter whose prices
+//! are chosen adaptively, never exceeding the total (`[ST22]`; `[KTH22]`). As with
 //! [`concentrated`](super::concentrated), the total is what holds.
 
 use super::concentrated::largest_rho;
@@ -33,7 +33,7 @@ const LARGEST: f64 = 2000.0;
 
 /// At least the delta of all Gaussian releases together at `epsilon`: `rho` is their total.
 ///
-/// `Q(epsilon/mu - mu/2) - exp(epsilon) Q(epsilon/mu + mu/2)` with `mu = sqrt(2 rho)` (Balle and Wang 2018, theorem 8), with a
+/// `Q(epsilon/mu - mu/2) - exp(epsilon) Q(epsilon/mu + mu/2)` with `mu = sqrt(2 rho)` (`[BW18]`, theorem 8), with a
 /// margin for every rounding, and the part of [`Drawn`]; then rounded up by up to two units. `10^-12` of the epsilon pays for
 /// the constants of the sampler. Where whole numbers would cost more than they gain, the delta of a smaller epsilon.
 pub fn delta_of(rho: Rho, drawn: Drawn, epsilon: Epsilon) -> Delta {

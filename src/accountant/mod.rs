@@ -6,7 +6,7 @@
 //! composition [DKMMN06], adaptive [RRUV16]. For `rho`: [BS16], adaptive [FZ21, WRRW23]. Nothing cleverer is claimed.
 //!
 //! Releases that read disjoint sets of units compose in parallel: a unit loses the most that any one of them takes
-//! [McSherry 2009, theorem 4], whatever the kind. So when no block is ever charged more than the total in any part, no unit
+//! (`[McS09]`, theorem 4), whatever the kind. So when no block is ever charged more than the total in any part, no unit
 //! loses more than the total, whatever it contributed. The total is what is promised: but for pure budgets, a sum that was
 //! looked at because of earlier answers is no guarantee of its own.
 //!
@@ -50,6 +50,10 @@ pub struct Charged {
 /// `prices` are those of every release, for every block that what it speaks of meets; `spent` says what a block has spent
 /// before. Refused as a whole, for the first block that cannot pay: a release that only some of its blocks have paid for is
 /// not private for the others. A price of another kind than the total pays for nothing.
+///
+/// # Errors
+///
+/// If a block cannot pay its price in full: the first such block. Nothing is charged then.
 pub fn quote(
     prices: impl IntoIterator<Item = (Span, Price)>,
     spent: impl Fn(Span) -> Price,

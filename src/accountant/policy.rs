@@ -108,6 +108,10 @@ pub enum Asked {
 /// Divides `all` that a block may spend among its releases: what each may spend, together never more than that.
 ///
 /// `windows` meet a block, `None` without an end.
+///
+/// # Errors
+///
+/// If the prices exceed the budget of a block, leave nothing for a release, or a fixed price never ends.
 pub fn divide(all: Price, windows: Option<u64>, asked: &[Asked]) -> Result<Vec<Price>, Unfair> {
     let own = asked.iter().map(|asked| match (asked, windows) {
         (Asked::Fixed(_), None) => Err(Unfair::Endless),
@@ -130,11 +134,11 @@ pub fn divide(all: Price, windows: Option<u64>, asked: &[Asked]) -> Result<Vec<P
 /// Why releases cannot share a budget as they ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfair {
-    #[error("the releases together ask for more than a block may spend")]
+    #[error("the releases together cost more than the budget of a block")]
     TooMuch,
-    #[error("the releases with a price or a share of their own leave nothing for the others")]
+    #[error("the releases with a price or share of their own leave nothing for the others")]
     Nothing,
-    #[error("a fixed price for every window takes, sooner or later, all of a block without an end")]
+    #[error("a fixed price per window eventually spends all of the budget of a block without an end")]
     Endless,
 }
 

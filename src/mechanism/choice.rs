@@ -12,7 +12,7 @@ use crate::targets::marginals::{BINS, Marginals};
 use crate::targets::{Adjacency, Exact, Sensitivity};
 use crate::window::accumulator::Accumulator;
 
-/// What can be chosen: never nothing.
+/// Candidates of a private choice, at least one.
 #[derive(Clone, Debug)]
 pub struct Candidates<T> {
     first: T,
@@ -38,6 +38,9 @@ impl<T> Candidates<T> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
+    /// # Errors
+    ///
+    /// The first error of `map`.
     pub fn try_map<U, E>(&self, mut f: impl FnMut(&T) -> Result<U, E>) -> Result<Candidates<U>, E> {
         let first = f(&self.first)?;
         Ok(Candidates { first, others: self.others.iter().map(f).collect::<Result<_, E>>()? })
@@ -71,6 +74,10 @@ pub struct Bandwidth {
 
 impl Bandwidth {
     /// `sensitivity` is that of `marginals`; `candidates` in units of the cube's width.
+    ///
+    /// # Errors
+    ///
+    /// If the sensitivity or the price is 0, or the noise would be too large.
     pub fn new(
         marginals: Marginals,
         candidates: Vec<Vec<f64>>,
@@ -166,7 +173,7 @@ fn quartiles(counts: &[f64], total: f64) -> f64 {
 /// The scores get discrete Laplace noise of scale `s`, and only the place of the largest is told (the first of equals).
 /// With all other noise fixed, order `h` is told where its own noise reaches a whole number; between neighbours that
 /// number moves by at most `D_h + max D_j`, `D` the sensitivities of the scores. So `s` = (the sum of the two largest `D`) /
-/// price makes it cost `price`, with delta 0 (Dwork and Roth 2014, claim 3.9, with the discrete law in place of the other).
+/// price makes it cost `price`, with delta 0 (`[DR14]`, claim 3.9, with the discrete law in place of the other).
 ///
 /// `D_h` is read off the whole numbers of the table `T` that is used; there is no float between the values and the choice. A
 /// record that changes every value by at most `S` changes a row's sum by at most `S max_i sum_j |T[i][j]|`. Where a target
@@ -251,6 +258,9 @@ impl Remainder {
 }
 
 impl Order {
+    /// # Errors
+    ///
+    /// If a table is larger than that of any operator, or as with [`Mechanism::laplace`].
     pub fn new(remainders: Vec<Remainder>, change: &TargetChange, price: Epsilon) -> Result<Self, Error> {
         let changes = remainders.iter().map(|order| order.sensitivity(change)).collect::<Option<Vec<u128>>>();
         let mut changes = changes.ok_or(Error::TooMuchNoise { price })?;

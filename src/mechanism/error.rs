@@ -24,13 +24,11 @@ pub enum Error {
          rho or lower the number of records a unit may contribute"
     )]
     TooMuchNoiseForRho { rho: Rho },
-    #[error(
-        "a delta of {delta} is no promise that Gaussian noise can keep: give one above 0 and below 1, such as 0.000001"
-    )]
+    #[error("Gaussian noise needs a delta above 0 and below 1, such as 0.000001, not {delta}")]
     NoPromise { delta: Delta },
     #[error(
-        "errors of {error} at each point leave no room beside a change of {change}, both in grid units: take a finer grid, \
-         such as 2^24 units to the change"
+        "an error of {error} at each point is too large beside a change of {change}, both in grid units: take a finer grid, \
+         such as 2^24 units per change"
     )]
     NoSlack { change: u64, error: f64 },
     #[error("a point has {axes} coordinates, each from 0 to 1, and the function has one value there")]

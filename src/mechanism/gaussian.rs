@@ -40,7 +40,7 @@ pub(super) fn scale_for_rho(euclidean: u64, rho: Rho) -> Result<Scale, Error> {
 }
 
 /// The smallest `sigma` whose noise on `values` values is (`price`, `delta`)-differentially private, for neighbours at
-/// most `euclidean` apart, by the analytic Gaussian mechanism (Balle and Wang 2018, theorem 8), never below it.
+/// most `euclidean` apart, by the analytic Gaussian mechanism (`[BW18]`, theorem 8), never below it.
 ///
 /// That theorem is for the continuous law. Rounded to whole numbers, which is post-processing, it is within
 /// `1 / 40 sigma^2` of the discrete law in total variation, a value: so delta pays `(1 + exp(price)) N / 40 sigma^2`
@@ -93,7 +93,7 @@ fn needed_delta(euclidean: u64, values: usize, price: Epsilon, sigma: u64) -> f6
 /// A part of a tail.
 const MARGIN: f64 = 1.0 / (1_u64 << 36) as f64;
 
-/// No less than the delta of continuous Gaussian noise at `epsilon`, `mu` the change over the deviation (Balle and Wang 2018,
+/// No less than the delta of continuous Gaussian noise at `epsilon`, `mu` the change over the deviation (`[BW18]`,
 /// theorem 8), but for what is below `10^-300`.
 ///
 /// With `a = epsilon/mu - mu/2` and `c = epsilon/mu + mu/2` it is `Q(a) - exp(epsilon) Q(c)`, `Q` the upper tail of the normal
@@ -220,8 +220,11 @@ mod tests {
             (scale_for_rho(u64::MAX, "0.1".parse().unwrap()), "rho of 0.1 is so low"),
             (scale_for_epsilon_delta(0, 1, price("1"), delta("0.1")), "sensitivity of 0"),
             (scale_for_epsilon_delta(1, 1, price("0"), delta("0.1")), "price of 0"),
-            (scale_for_epsilon_delta(1, 1, price("1"), delta("0")), "delta of 0 is no promise"),
-            (scale_for_epsilon_delta(1, 1, price("1"), delta("1")), "delta of 1 is no promise"),
+            (
+                scale_for_epsilon_delta(1, 1, price("1"), delta("0")),
+                "delta above 0 and below 1, such as 0.000001, not 0",
+            ),
+            (scale_for_epsilon_delta(1, 1, price("1"), delta("1")), "not 1"),
             (scale_for_epsilon_delta(u64::MAX, 1, price("0.1"), delta("0.1")), "price of 0.1 is so low"),
         ] {
             let message = found.unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! From exact to noisy: the only door.
+//! From exact to noisy values: nothing else may release an exact value.
 
 pub mod calibrate;
 mod calibrated;

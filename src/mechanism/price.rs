@@ -1,4 +1,4 @@
-//! What a release costs and what may be spent in all, in one of four kinds that are never mixed.
+//! Prices and budgets, in one of four kinds that are never mixed.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Price {
     /// Zero-concentrated differential privacy: the Renyi divergence of every order `a > 1` is at most `a rho` [BS16].
     Concentrated(Rho),
     /// Windows of a plan that was declared beforehand, with all that one of them takes: the guarantee is that of the whole
-    /// plan, worked out once [Zhu, Dong and Wang 2022], in whatever order its windows are used and however many are left.
+    /// plan, worked out once (`[ZDW22]`), in whatever order its windows are used and however many are left.
     Slots(u64),
 }
 

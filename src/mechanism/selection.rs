@@ -1,12 +1,12 @@
-//! One of finitely many public functions, by how well it fits.
+//! The private selection of one of finitely many public functions.
 
 use super::calibrate::{Epsilon, Scale};
 use super::error::Error;
 use super::noise::{Generator, permute_and_flip};
 use crate::targets::{Exact, Sensitivity};
 
-/// The exponential mechanism over a finite public set of functions (Hall, Rinaldo and Wasserman 2013, section 3.2), by its
-/// variant permute-and-flip (McKenna and Sheldon 2020): never a worse utility on average, and no normaliser to compute.
+/// The exponential mechanism over a finite public set of functions (`[HRW13]`, section 3.2), by its
+/// variant permute-and-flip (`[MS20]`): never a worse utility on average, and no normaliser to compute.
 ///
 /// For neighbours whose exact utilities differ by at most the sensitivity each, one choice is `price`-differentially
 /// private, with delta 0: in a random order, a function whose utility falls short of the best by `g` is taken with
@@ -18,6 +18,10 @@ pub struct Selection {
 
 impl Selection {
     /// `sup` is the most that any one utility changes, in the units of the utilities.
+    ///
+    /// # Errors
+    ///
+    /// If the sensitivity or the price is 0, or the scale would be too large.
     pub fn calibrated(sup: u64, price: Epsilon) -> Result<Self, Error> {
         let both = sup.checked_mul(2).ok_or(Error::TooMuchNoise { price })?;
         Scale::for_price(Sensitivity(both), price).map(|scale| Selection { scale })
@@ -36,7 +40,7 @@ impl Selection {
 
 /// Candidates for a secret function: public functions, by their values at the public points of a target.
 ///
-/// A candidate's utility is less the further it is from the exact values where it is furthest (Hall, Rinaldo and Wasserman 2013,
+/// A candidate's utility is less the further it is from the exact values where it is furthest (`[HRW13]`,
 /// section 3.2, with the distance of the sup norm). Neighbours whose values differ by at most `S` at each point are at most that
 /// much nearer or further, so one choice is `price`-differentially private with delta 0, as with [`Selection`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +53,10 @@ impl Candidates {
     /// `functions` in the grid units of the exact values, which must not be what they were chosen by; a point that one does
     /// not reach does not count for it. `sup` is
     /// [`Target::sup_sensitivity`](crate::targets::Target::sup_sensitivity).
+    ///
+    /// # Errors
+    ///
+    /// If the sensitivity or the price is 0, or the scale would be too large.
     pub fn calibrated(functions: Vec<Vec<i128>>, sup: u64, price: Epsilon) -> Result<Self, Error> {
         Ok(Candidates { functions, selection: Selection::calibrated(sup, price)? })
     }

@@ -71,6 +71,10 @@ impl Synopsis {
 
 impl ApproximationBand {
     /// At a point of the domain, in the units of the values.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(&self.axes, point)?;
         Ok(match &self.bound {

@@ -177,8 +177,7 @@ fn ascending_tuples(bound: usize, length: usize) -> Vec<Vec<usize>> {
 /// Points in `[0, 1]` so dense that no polynomial of `degree` can hide between them, and the factor that proves it:
 /// `sup |p| <= factor * max over nodes |p|`.
 ///
-/// The `m = density * degree` Chebyshev nodes and `1 / cos(pi degree / 2m)` (Ehlich and Zeller, Schwankung von
-/// Polynomen zwischen Gitterpunkten, 1964). For a polynomial of that degree in each of `l` variables the factor is
+/// The `m = density * degree` Chebyshev nodes and `1 / cos(pi degree / 2m)` (`[EZ64]`). For a polynomial of that degree in each of `l` variables the factor is
 /// taken `l` times.
 pub(super) fn nodes(degree: u32, density: u32) -> (Vec<f64>, f64) {
     let count = degree.max(1) * density;

@@ -1,4 +1,4 @@
-//! What a synopsis says about itself: one JSON document, readable without this program.
+//! The description of a synopsis: one JSON document, readable without this program.
 
 mod privacy;
 mod smoothness;

@@ -1,4 +1,4 @@
-//! What is wrong with a synopsis, or with a question to it.
+//! What is wrong with a synopsis, or with a query of it.
 
 use arrow_schema::ArrowError;
 
@@ -6,7 +6,7 @@ use super::bernstein::MAX_ORDER;
 use super::by::By;
 use crate::targets::expression::Error as ExpressionError;
 
-/// What is wrong with a synopsis, or with a question to it.
+/// What is wrong with a synopsis, or with a query of it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("not a synopsis: {0}")]
@@ -17,7 +17,7 @@ pub enum Error {
     Dimensions { given: usize, expected: usize },
     #[error("{column} = {value} is outside the domain {min} to {max}")]
     OutsideDomain { column: String, value: f64, min: f64, max: f64 },
-    #[error("it holds moments of the records, not a function of a point: put a question to it with `bernstream query`")]
+    #[error("it holds moments of the records, not a function of a point: query it with `bernstream query`")]
     NoFunction,
     #[error("it holds a function of a point, not moments of the records: use `bernstream evaluate`")]
     NoMoments,

@@ -27,6 +27,10 @@ enum Form {
 
 impl Synopsis {
     /// The function by any reading that its values allow.
+    ///
+    /// # Errors
+    ///
+    /// If the order is out of range, or the values cannot be read that way: cosine moments are no function of a point.
     pub fn evaluator(&self, by: impl Into<By>) -> Result<Evaluator, Error> {
         let (about, shape, by) = (&self.description, self.description.shape(), by.into());
         let no = || Error::Reading { by };
@@ -59,16 +63,28 @@ impl Synopsis {
     }
 
     /// The function at one point, in natural units, at the recommended order. For many points use an [`Evaluator`].
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds cosine moments, or as [`Evaluator::evaluate`].
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
         self.evaluator(self.description.order)?.evaluate(point)
     }
 
     /// The integral of the function over the domain, at the recommended order: the noisy number of records.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds cosine moments.
     pub fn mass(&self) -> Result<f64, Error> {
         Ok(self.evaluator(self.description.order)?.mass())
     }
 
     /// Half the width of the simultaneous band at a point, at the recommended order; see [`NoiseBand`](super::description::NoiseBand).
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds cosine moments, or as [`Evaluator::evaluate`].
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
         if matches!(self.description.basis, Basis::Cosine { .. }) {
             return Err(Error::NoFunction);
@@ -79,12 +95,20 @@ impl Synopsis {
 
 impl Evaluator {
     /// The function at a point of the domain, in natural units.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
         Ok(self.at(&unit_point(&self.axes, point)?))
     }
 
     /// The posterior standard deviation at a point of the domain, of noise and approximation as the prior has it; `None` but
     /// for [`By::Posterior`].
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn deviation(&self, point: &[f64]) -> Result<Option<f64>, Error> {
         let point = unit_point(&self.axes, point)?;
         Ok(match &self.form {

@@ -40,6 +40,10 @@ impl Synopsis {
     ///
     /// Its length depends on the description alone: for one plan every content of `values` has the same shape and
     /// length.
+    ///
+    /// # Errors
+    ///
+    /// If Arrow cannot encode it.
     pub fn seal(&self) -> Result<Sealed, Error> {
         let about = &self.description;
         let bytes = encode(about, &self.values).map_err(Error::Encode)?;
@@ -74,6 +78,10 @@ impl Synopsis {
 
     /// Reads a message from anywhere. The bytes may be hostile: whatever they are, the answer is a synopsis whose
     /// numbers agree with each other, or an error.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are not a synopsis, or its numbers do not agree with each other.
     pub fn open(bytes: &[u8]) -> Result<Synopsis, Error> {
         check_framing(bytes).map_err(Error::Damaged)?;
         // arrow checks most of its input but indexes some of it; framing rules out what would abort instead of panic.
@@ -100,12 +108,20 @@ struct Read {
 impl Synopsis {
     /// The other form of the message: one JSON document, the fields of the [`Description`] and `values` beside them. Every
     /// number is written with as many digits as tell it apart.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written as JSON.
     pub fn to_json(&self) -> Result<String, Error> {
         let written = Written { about: &self.description, values: &self.values };
         serde_json::to_string(&written).map_err(|e| Error::Encode(ArrowError::JsonError(e.to_string())))
     }
 
     /// Reads [`Synopsis::to_json`]. The text may be hostile, as in [`Synopsis::open`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Synopsis::open`].
     pub fn from_json(text: &str) -> Result<Synopsis, Error> {
         let read: Read = serde_json::from_str(text)
             .map_err(|e| Error::Damaged(format!("it is not a synopsis written as JSON: {e}")))?;

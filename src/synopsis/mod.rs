@@ -1,7 +1,7 @@
-//! What the world may see. Usable without the rest of the crate (`default-features = false`).
+//! What is published. Usable without the rest of the crate (`default-features = false`).
 //!
 //! A synopsis carries noisy values of a function on a lattice, and what they mean. Anyone can evaluate it anywhere, at
-//! any order, for ever: that costs no privacy.
+//! any order, forever: that costs no privacy.
 //!
 //! ```
 //! use bernstream::synopsis::{By, Synopsis};
@@ -23,7 +23,7 @@
 //! let density = evaluator.evaluate(&delay)? / evaluator.mass();
 //! # assert!((density - 1.0 / 210.0).abs() < 1e-12);
 //!
-//! // Smoothed as far as the noise that is known to be on it asks for, with how uncertain that leaves it:
+//! // Smoothed by the known distribution of its noise, with the uncertainty that remains:
 //! let smooth = synopsis.evaluator(By::Posterior)?;
 //! let (mean, deviation) = (smooth.evaluate(&delay)?, smooth.deviation(&delay)?);
 //! # assert!(mean.is_finite() && deviation.is_some_and(|deviation| deviation > 0.0));

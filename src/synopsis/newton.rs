@@ -1,4 +1,4 @@
-//! Functions of a kernel's space by public points: Newton's basis, the Cholesky factor behind it.
+//! Functions of a kernel's space on public points: Newton's basis.
 
 use crate::targets::cholesky::{Pivoted, backward, dot, forward};
 use crate::targets::{KernelBasis, PointKernel};

@@ -1,4 +1,4 @@
-//! How far the noise can move a released function at one point.
+//! The pointwise band: how far the noise can move a released function at one point.
 
 use crate::synopsis::bernstein::{MAX_ORDER, Operator, basis};
 use crate::synopsis::description::{Axis, Basis, Noise};
@@ -32,11 +32,19 @@ enum Influences {
 
 impl Synopsis {
     /// Half the width of the band at one point alone, at the recommended order. For many points use [`Synopsis::pointwise`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Synopsis::pointwise`] and [`Pointwise::half_width`].
     pub fn pointwise_half_width(&self, point: &[f64]) -> Result<f64, Error> {
         self.pointwise(self.description.order)?.half_width(point)
     }
 
     /// The pointwise band of an order.
+    ///
+    /// # Errors
+    ///
+    /// If the order is out of range, or the synopsis holds cosine moments.
     pub fn pointwise(&self, order: u32) -> Result<Pointwise, Error> {
         if !(1..=MAX_ORDER).contains(&order) {
             return Err(Error::Order { order });
@@ -59,12 +67,19 @@ impl Synopsis {
 }
 
 impl Pointwise {
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
         Ok(self.factor * self.length(point)?)
     }
 
     /// The standard deviation of the noise at a point: of kernel functions the standard error of the interpolation, noise times
     /// `sqrt(k' K^-1 k)`, `k` the kernel between the point and those of the basis.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn deviation(&self, point: &[f64]) -> Result<f64, Error> {
         Ok(self.deviation * self.length(point)?)
     }

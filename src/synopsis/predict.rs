@@ -1,4 +1,4 @@
-//! What noise and approximation to expect of a degree and an order, before there are records. Everything here is public.
+//! The errors to expect of a degree and an order, before there are records. Everything here is public.
 
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};

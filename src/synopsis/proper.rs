@@ -1,4 +1,4 @@
-//! Densities that are densities, and distribution functions that never fall: post-processing of a reading, at no price.
+//! Proper densities and distribution functions: post-processing of a reading, at no price.
 
 use crate::synopsis::domain::unit_point;
 use crate::synopsis::error::Error;
@@ -18,8 +18,7 @@ pub struct Proper {
 
 /// A distribution function on a domain of one axis: it rises from 0 to 1 and never falls.
 ///
-/// The nearest such function, in least squares, to the running integral of a reading (pool adjacent violators; Ayer et al.
-/// 1955), divided by the whole of it.
+/// The nearest such function, in least squares, to the running integral of a reading (pool adjacent violators; `[Aye55]`), divided by the whole of it.
 #[derive(Clone, Debug)]
 pub struct Cumulative {
     evaluator: Evaluator,
@@ -28,7 +27,11 @@ pub struct Cumulative {
 }
 
 impl Evaluator {
-    /// By the midpoint rule, as [`Evaluator::mass`]; an error where nothing of the reading is above 0.
+    /// The density that this reading becomes, by the midpoint rule as in [`Evaluator::mass`].
+    ///
+    /// # Errors
+    ///
+    /// If the reading is nowhere above 0.
     pub fn proper(self) -> Result<Proper, Error> {
         let points = midpoints(self.axes().len());
         let mean = points.iter().map(|y| self.at(y).max(0.0)).sum::<f64>() / points.len() as f64;
@@ -38,7 +41,11 @@ impl Evaluator {
         }
     }
 
-    /// An error where there is more than one axis, or the integral over the domain is not above 0.
+    /// The distribution function that this reading becomes.
+    ///
+    /// # Errors
+    ///
+    /// If there is more than one axis, or the integral over the domain is not above 0.
     pub fn cumulative(self) -> Result<Cumulative, Error> {
         if self.axes().len() != 1 {
             return Err(Error::NotOneAxis { axes: self.axes().len() });
@@ -63,6 +70,10 @@ impl Evaluator {
 
 impl Proper {
     /// The density at a point of the domain, in natural units.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
         Ok(self.evaluator.evaluate(point)?.max(0.0) / self.mass)
     }
@@ -75,6 +86,10 @@ impl Proper {
 
 impl Cumulative {
     /// The part of the mass at or below a point of the domain.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the number of steps")]
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
         let point = unit_point(self.evaluator.axes(), point)?;

@@ -14,8 +14,9 @@ impl Synopsis {
     /// `values` are the noisy values, in the order of the [`Basis`](super::description::Basis) and in natural units: a density's are records per unit
     /// volume of the domain (see [`Density::divide_by`](super::description::Density::divide_by)).
     ///
-    /// An error where the numbers of the description are not proper, or the values not finite or not as many as its
-    /// [`Description::shape`] asks for.
+    /// # Errors
+    ///
+    /// If the description is inconsistent, or the values are not finite or not as many as its [`Description::shape`] asks for.
     pub fn new(description: Description, values: Vec<f64>) -> Result<Self, Error> {
         description.check().map_err(Error::Damaged)?;
         let expected = description.shape().values();

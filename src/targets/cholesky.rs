@@ -1,6 +1,6 @@
 //! The Cholesky factorisation `L L'` of a positive definite matrix, and what is solved with `L`. Row `i` of `L` has `i + 1` numbers.
 
-/// The factorisation of a kernel matrix pivoted on its diagonal and stopped early (De Marchi, Schaback and Wendland 2005):
+/// The factorisation of a kernel matrix pivoted on its diagonal and stopped early (`[DSW05]`):
 /// Newton's basis, which says what the chosen places explain of all.
 pub(crate) struct Pivoted {
     /// The chosen places, by their index.

@@ -83,6 +83,10 @@ struct Run {
 impl CovarianceDensity {
     /// `covariance` is `H` in units of the cube's width, two or three rows, symmetric and positive definite, variances at
     /// most 1; `degree` is `k`, the same on all axes, at most `2^20` lattice points.
+    ///
+    /// # Errors
+    ///
+    /// If the matrix is not symmetric and positive definite, the degree is out of range, or the work would be too much.
     pub fn new(covariance: &[Vec<f64>], degree: u32) -> Result<Self, Error> {
         let form = checked(covariance)?;
         let points = lattice::points(covariance.len(), degree)?;
@@ -249,6 +253,10 @@ impl Axis {
 
 /// `sum over all whole z of K_H(z / k)`, to a part in 10^12, never less: the most by which a record can change the
 /// intensity in the 1-norm, were the lattice infinite. `covariance` and `degree` as for [`CovarianceDensity::new`].
+///
+/// # Errors
+///
+/// If the matrix is not positive definite, or the degree is out of range.
 pub fn lattice_sum(covariance: &[Vec<f64>], degree: u32) -> Result<f64, Error> {
     checked(covariance)?;
     lattice::points(covariance.len(), degree)?;
@@ -353,7 +361,7 @@ mod tests {
             &[vec![0.1, f64::NAN], vec![f64::NAN, 0.1]],
         ];
         for wrong in shapes {
-            says(wrong, 10, "2 or 3 rows, each as long");
+            says(wrong, 10, "2 or 3 rows and as many columns");
         }
         for correlation in [1.0, 1.5, -1.0] {
             says(&matrix([0.125, 0.25], correlation), 10, "not positive definite");

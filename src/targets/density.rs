@@ -45,6 +45,10 @@ impl Density {
     /// on all axes, at most `2^20` lattice points.
     ///
     /// The fine grid has four cells a bandwidth, three where four are too many.
+    ///
+    /// # Errors
+    ///
+    /// If the axes, the bandwidths or the degree are out of range, or the histogram would be too large.
     pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
         check_axes(bandwidths.len())?;
         check_bandwidths(bandwidths)?;
@@ -54,6 +58,10 @@ impl Density {
 
     /// Densities of one lattice with other bandwidths, all from histograms on one grid: that of the narrowest bandwidth of
     /// each axis. Every list has the length of the first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Density::new`], for any of the bandwidths.
     pub fn family(bandwidths: &[Vec<f64>], degree: u32) -> Result<Vec<Self>, Error> {
         let axes = bandwidths.first().map_or(0, Vec::len);
         check_axes(axes)?;

@@ -30,10 +30,10 @@ pub enum Error {
     )]
     Cells { cells: u128 },
     #[error(
-        "{frequencies} frequencies on {axes} axes are not from 1 to {most}: the more there are, the more noise each has"
+        "{frequencies} frequencies on {axes} axes are not from 1 to {most}: more frequencies mean more noise on each"
     )]
     Frequencies { frequencies: u32, axes: usize, most: u32 },
-    #[error("a covariance matrix has 2 or 3 rows, each as long, and is symmetric")]
+    #[error("a covariance matrix is symmetric, with 2 or 3 rows and as many columns")]
     Matrix,
     #[error(
         "the covariance matrix is not positive definite: some direction has no width; lower the covariances or raise \
@@ -49,7 +49,7 @@ pub enum Error {
         "the gap is {0} of its domain's width: it must be at least 2^-31 and at most 1; change the gap or the domain"
     )]
     Gap(f64),
-    #[error("{0} kept records cannot make a regression: keep at least 2")]
+    #[error("a regression keeps at least 2 records, not {0}")]
     FewRecords(u32),
     #[error(
         "{contributions} records a unit can change the release by more than 2^64 grid units, more noise than can be \
@@ -89,8 +89,7 @@ pub enum Error {
     )]
     Features { records: u32, width: usize, most: u64 },
     #[error(
-        "the squared loss has no bound that we claim where a record more or less makes a neighbour: use the huber loss, \
-         or the adjacency replace_one"
+        "the squared loss has no proved sensitivity under add_remove: use the huber loss, or the adjacency replace_one"
     )]
     SquaredLoss,
     #[error(transparent)]

@@ -53,6 +53,10 @@ pub struct Logistic {
 
 impl Logistic {
     /// `c` is `C`, more than 0; `records` is `m`, the most records a window keeps; `dimensions` 1 to 3.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is out of range.
     pub fn new(dimensions: usize, c: f64, records: u32, score: Score) -> Result<Self, Error> {
         let lattice = match score {
             Score::Linear => checked_lattice(dimensions, 1).map(|_| None)?,

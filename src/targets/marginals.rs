@@ -49,6 +49,10 @@ impl Marginals {
     }
 
     /// How much a unit of at most `contributions` records can change all counts together, in the 1-norm.
+    ///
+    /// # Errors
+    ///
+    /// If it exceeds `2^64` grid units.
     pub fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
         let moves = match adjacency {
             Adjacency::AddRemove => 1,

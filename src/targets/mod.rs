@@ -1,4 +1,4 @@
-//! The functions that we publish about: exact values on the lattice, and how much one record can change them.
+//! The functions that can be released: their exact values, and how much one record can change them.
 
 pub mod bayes;
 pub mod blackbox;

@@ -71,6 +71,10 @@ impl Regression {
     /// window keeps its first `most` records, 2 or more.
     ///
     /// Noise grows with the gap. One that most consecutive records keep to, a few times `1 / most`, loses little.
+    ///
+    /// # Errors
+    ///
+    /// If the bandwidth, the gap, the degree or the number of records is out of range.
     pub fn new(bandwidth: f64, degree: u32, gap: f64, most: u32) -> Result<Self, Error> {
         if !(bandwidth > 0.0 && bandwidth <= 1.0) {
             return Err(Error::Bandwidth { axis: 1, bandwidth });

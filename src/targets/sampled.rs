@@ -32,6 +32,10 @@ pub struct Clipped {
 
 impl Clipped {
     /// `range` in grid units.
+    ///
+    /// # Errors
+    ///
+    /// If the ends of the range do not ascend, or are beyond `2^62` grid units.
     pub fn new(target: Arc<dyn Target>, range: [i128; 2]) -> Result<Self, super::Error> {
         let [lo, hi] = range;
         if lo < hi && lo >= -FARTHEST && hi <= FARTHEST {
@@ -58,7 +62,7 @@ impl Clipped {
     }
 }
 
-/// How far two neighbours are apart, in grid units.
+/// The distance of two neighbours, in grid units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampledChange {
     /// At any one value.

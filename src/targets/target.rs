@@ -13,7 +13,7 @@ use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 /// All of a target is public. Values are whole numbers of grid units; in natural units a value is
 /// `offset + unit * value`.
 pub trait Target: fmt::Debug + Send + Sync {
-    /// What a window must keep of its records.
+    /// What a window must keep of its records for [`Target::evaluate`].
     fn accumulator(&self) -> AccumulatorSpec;
 
     /// What the released values are: the same for every window.
@@ -30,7 +30,7 @@ pub trait Target: fmt::Debug + Send + Sync {
         false
     }
 
-    /// What one evaluation takes at most, whatever the records are.
+    /// The most that one evaluation can take, whatever the records are.
     fn cost(&self) -> Cost {
         Cost::default()
     }
@@ -51,13 +51,13 @@ pub trait Target: fmt::Debug + Send + Sync {
         Ok(root(u128::from(one) * u128::from(sup)))
     }
 
-    /// What is published of noisy values: post-processing, at no price, and linear. The coefficients of the shape's
+    /// What is published of noisy values: linear post-processing at no price. The coefficients of the shape's
     /// [`Basis`].
     fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
         noisy
     }
 
-    /// What single records make of the values, in grid units before they are rounded: the change by any record more or less
+    /// The effect of single records on the values, in grid units before rounding: the change by any record more or less
     /// is a convex combination of these and of none, up to less than one unit in each value. `None` where there is no such
     /// list.
     fn effects(&self) -> Option<Vec<Vec<i128>>> {
@@ -86,7 +86,7 @@ pub(super) fn every_value(target: &dyn Target, adjacency: Adjacency, contributio
     sup.checked_mul(target.shape().values() as u64).map(Sensitivity).ok_or(Error::Contributions { contributions })
 }
 
-/// What the evaluation of a full window and key can take; public. Nothing where it is a moment's work.
+/// What the evaluation of a full window and key can take; public. Zero where it is negligible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Beside what the window keeps.

@@ -1,6 +1,6 @@
 //! What became of records.
 
-/// Why a row is in no window.
+/// Why a row was dropped.
 #[derive(Clone, Copy)]
 pub(super) enum Refusal {
     Closed,

@@ -1,4 +1,4 @@
-//! What belongs where, and what a window remembers.
+//! Windows: which record belongs to which, and what a window keeps of its records.
 
 pub mod grid;
 pub mod histogram;

@@ -17,7 +17,7 @@ pub(super) struct Assignment<'a> {
     pub user: Option<&'a [u8]>,
 }
 
-/// The public rules, ready to judge rows; it knows nothing of any other row.
+/// The public rules, prepared for the rows of one message; it keeps nothing of other rows.
 pub(super) struct RecordRouter<'a> {
     pub rules: &'a Rules,
     pub keys: Option<&'a [(Vec<u8>, usize)]>,
@@ -31,7 +31,7 @@ pub(super) struct RecordRouter<'a> {
     pub latest: Timestamp,
 }
 
-/// A window, and what it means for all rows of the message that is being judged.
+/// A window, and whether it still takes rows of this message.
 pub(super) struct Destination {
     pub span: Span,
     is_closed: bool,

@@ -10,7 +10,7 @@ use super::grid::{Blocks, Grid, Span};
 use crate::clock::Timestamp;
 use crate::source::Batch;
 
-/// The public rules that decide a record's fate; no rule looks at any other record.
+/// The public rules that assign a record to a window or drop it; no rule depends on another record.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// The windows.
@@ -19,7 +19,7 @@ pub struct Rules {
     pub end: Option<Timestamp>,
     /// How long after its end a window still takes records.
     pub allowed_lateness: Duration,
-    /// How far a record's event time may be ahead of its message timestamp.
+    /// How far a record's event time may exceed its message timestamp.
     pub max_future_skew: Duration,
     /// The declared group keys; without them a window has one group.
     pub keys: Option<Vec<String>>,
@@ -75,7 +75,7 @@ impl Axis {
     }
 }
 
-/// What a record says about its place, for regressions and classifiers.
+/// The label of a record, for regressions and classifiers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Label {
     /// A number: `min` becomes -1, `max` becomes 1.

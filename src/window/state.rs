@@ -1,4 +1,4 @@
-//! Open windows: every record goes where the public rules say, once, and nothing else decides.
+//! Open windows: the public rules alone assign each record to one window, once.
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -14,7 +14,7 @@ use crate::source::Batch;
 ///
 /// A record's membership is a predicate of the record alone: its event time lies in the window, its message timestamp is
 /// before the window's cutoff, its event time is not further ahead of the message timestamp than the allowance, its key is
-/// declared and its values are numbers. One record more changes no other record's fate, except that a unit's own earlier
+/// declared and its values are numbers. One record more changes no other record's assignment, except that a unit's own earlier
 /// rows may take the place of its later ones under the cap, and that one record may push one other out where a window
 /// keeps a bounded number of records ([`AccumulatorSpec::Records`]).
 pub struct Windows {
@@ -57,7 +57,7 @@ struct Unit {
     user: Vec<u8>,
 }
 
-/// A record whose turn is not certain yet. The derived order is the public order of survival: event time, then place in the input.
+/// A record that may still lose its place under a cap. The derived order is the public order of survival: event time, then place in the input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     time: Timestamp,
@@ -121,13 +121,13 @@ impl Windows {
         self.rules.grid.before(window, panes - 1).max(self.first)
     }
 
-    /// Forgets everything that was absorbed; the source must go back to [`Windows::oldest_message`].
+    /// Drops everything that was absorbed; the source must seek back to [`Windows::oldest_message`].
     pub fn clear(&mut self) {
         self.open.clear();
         self.refilled = self.next.start;
     }
 
-    /// Takes each row of `batch` to its window, or drops it for a reason of its own.
+    /// Adds each row of `batch` to its window, or drops it; the counts say why.
     pub fn absorb(&mut self, batch: &Batch) -> RecordCounts {
         let oldest = self.oldest(self.next);
         let Windows { rules, forms, keys, backfill_until, next, refilled, open, .. } = self;
@@ -161,7 +161,7 @@ impl Windows {
                     .entry(at.span.start)
                     .or_insert_with(|| forms.iter().map(|form| Open::new(rules, &form.accumulator)).collect()),
             };
-            // The forms check a row's values apart: what one has no use for another may take.
+            // Each form checks a row's values by itself: one may take what another drops.
             let mut fate = Err(Refusal::Missing);
             for (form, open) in forms.iter().zip(window.iter_mut()) {
                 match form.record(batch, row) {
@@ -243,7 +243,7 @@ impl Open {
         Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new() }
     }
 
-    /// With every record in its place: who may stay under a cap is certain now.
+    /// With every waiting record added: the cap is decided now.
     fn settled(mut self, spec: &AccumulatorSpec) -> Open {
         // Integer sums, and the first of several records, do not depend on the order of the map.
         for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
@@ -274,7 +274,7 @@ impl Open {
         }
     }
 
-    /// Lets a record wait among its unit's earliest.
+    /// Queues a record among the earliest of its unit.
     fn wait(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
         let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
         self.wait_as(cap, unit, waiting);

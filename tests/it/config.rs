@@ -463,8 +463,8 @@ fn each_rule_has_its_message() {
             number,
             &squared,
             "[release.machine]",
-            "release.machine: the squared loss has no bound that we claim where a record more or less makes a neighbour: \
-             use the huber loss, or the adjacency replace_one",
+            "release.machine: the squared loss has no proved sensitivity under add_remove: use the huber loss, or the adjacency \
+             replace_one",
         ),
         (
             number,
@@ -488,7 +488,7 @@ fn each_rule_has_its_message() {
             "",
             "[release.expression]\nvalue = \"1 / (dep_delay - at.dep_delay)\"",
             "\"1 / (dep_delay",
-            "release.expression.value: the expression cannot be bounded over the domain: it divides by what can be 0; \
+            "release.expression.value: the expression cannot be bounded over the domain: it divides by a value that can be 0; \
              change the expression or the domain, or clip what a record adds",
         ),
     ] {

@@ -125,7 +125,10 @@ fn policies_that_cannot_be_kept_are_refused_in_words() {
         (users("1d", "epsilon = 1.0\nreserve = 0.5", "epsilon = 0.6"), "of which 0.5 is not reserved"),
         (users("1d", "epsilon = 0.000000000002", "horizon = \"3h\""), "leaves nothing for a window"),
         (faults(&configuration("ever", total, &["horizon = \"3h\"", "epsilon = 0.1"])), "give it a `horizon`"),
-        (faults(&configuration("1d", total, &["horizon = \"3h\"", "epsilon = 0.1"])), "ask for more than a block"),
+        (
+            faults(&configuration("1d", total, &["horizon = \"3h\"", "epsilon = 0.1"])),
+            "cost more than the budget of a block",
+        ),
         (
             faults(&configuration("1d", total, &["horizon = \"3h\"\nshare = 1", "half_after = \"3h\""])),
             "leave nothing for the others",

@@ -215,6 +215,6 @@ fn what_cannot_be_declared_is_refused_in_words() {
     says(1, 5, 10, Declared { replaced: DeclaredChange { sup: 1e-12, sum: None }, ..right }, "finer than the grid");
     let target = BlackBox::declared(Constant(0.0), 1, 5, 10, right).unwrap();
     let message = target.sensitivity(Adjacency::AddRemove, 1).unwrap_err().to_string();
-    assert!(message.contains("comes or goes is not declared"), "{message}");
+    assert!(message.contains("added or removed record changes the function is not declared"), "{message}");
     assert!(target.sensitivity(Adjacency::ReplaceOne, u32::MAX).is_err());
 }

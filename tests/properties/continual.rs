@@ -483,7 +483,7 @@ fn a_series_that_cannot_be_is_refused_in_words() {
         (of(WindowKind::Hopping { panes: 2049 }, NoiseDistribution::Ball, 1, pure("1")), "take 1 to 2048"),
         (of(LAST_24, gaussian, 0, rho("1")), "sensitivity of 0"),
         (of(LAST_24, gaussian, 1, rho("0")), "price of 0"),
-        (of(WindowKind::Cumulative, gaussian, 1, pure("1")), "delta of 0 is no promise"),
+        (of(WindowKind::Cumulative, gaussian, 1, pure("1")), "needs a delta above 0"),
         (of(WindowKind::Cumulative, gaussian, u64::MAX, rho("1")), "too large for a series"),
         (of(WindowKind::Cumulative, gaussian, 1 << 60, rho("0.1")), "rho of 0.0999"),
         (of(WindowKind::Cumulative, NoiseDistribution::DiscreteLaplace, 1, pure("0")), "price of 0"),

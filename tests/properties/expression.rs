@@ -269,9 +269,9 @@ fn degenerate_windows_have_the_same_shape() {
 #[test]
 fn what_cannot_be_bounded_is_refused_in_words() {
     for (text, words) in [
-        ("1/(delay - at.delay)", "divides by what can be 0"),
-        ("ln(delay)", "the logarithm of what can be 0 or less"),
-        ("sqrt(delay)", "the root of what can be less than 0"),
+        ("1/(delay - at.delay)", "divides by a value that can be 0"),
+        ("ln(delay)", "the logarithm of a value that can be 0 or less"),
+        ("sqrt(delay)", "the square root of a value that can be negative"),
         ("delay^0.5", "to a power that is no whole number"),
         ("exp(exp(delay))", "too large or too small for a number"),
         ("0*delay", "is 0 for every record"),

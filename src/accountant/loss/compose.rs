@@ -71,7 +71,7 @@ impl Composed {
         let start = usize::try_from((lowest - first).rem_euclid(length as i128)).ok()?;
         let masses = [&sum[start..], &sum[..start]].concat();
 
-        // Each of the two transforms has a relative error of 8u (log2 n + 2) at most (Higham 2002, theorem 24.2, for powers of
+        // Each of the two transforms has a relative error of 8u (log2 n + 2) at most (`[Hig02]`, theorem 24.2, for powers of
         // two), in the Euclidean norm; a power of a number of modulus 1 at most multiplies an error with its exponent.
         let count: f64 = parts.iter().map(|(_, count)| *count as f64).sum();
         let transform_error = 8.0 * UNIT * ((length as f64).log2() + 2.0);

@@ -1,4 +1,4 @@
-//! One loss on a grid: connect the dots (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022).
+//! One loss on a grid: connect the dots (`[DGKKM22]`).
 //!
 //! The mass of each cell `(a, b]` moves to its ends, `a = i h` and `b = a + h`, so that the means of 1 and of `exp(-L)` stay:
 //! a mass at `l` leaves `expm1(b - l) / expm1(h)` of itself at `a`. As delta is convex in `exp(epsilon)`, and the same at the

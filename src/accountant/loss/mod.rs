@@ -1,11 +1,11 @@
 //! Privacy-loss distributions: the exact composition of laws that are known, up to an error that is on the safe side.
 //!
 //! A law is known by its privacy loss `L = ln(P/Q)` under `P`, where `(P, Q)` dominates the release for all neighbours in both
-//! directions; pairs multiply (Zhu, Dong and Wang 2022), so losses add up, and `delta(epsilon)` is the mean of
+//! directions; pairs multiply (`[ZDW22]`), so losses add up, and `delta(epsilon)` is the mean of
 //! `1 - exp(epsilon - L)` where `L` is above epsilon. It grows when mass moves to a larger loss, or is added: every rounding
 //! here does one of the two, or is bounded and added.
 //!
-//! Floating point; what is here never enters a ledger. [`plan`](super::plan) says what the laws are of, and rounds.
+//! Floating point: nothing here enters a ledger. [`plan`](super::plan) says what the laws are of, and rounds.
 
 mod compose;
 mod grid;

@@ -28,6 +28,10 @@ impl Scale {
     /// The `10^-15` pays for the sampler's own error, at most `(N + 1) 2^-97` for `N` coordinates
     /// ([`DiscreteLaplace`](crate::mechanism::noise::DiscreteLaplace), [`DiscreteCube`](crate::mechanism::noise::DiscreteCube)), and for whatever
     /// else below `2^-64`; so the charge is `price`. In the sup norm it is the same, with `S` for `D1`.
+    ///
+    /// # Errors
+    ///
+    /// If the sensitivity or the price is 0, or the scale would exceed [`Scale::LARGEST`].
     pub fn for_price(sensitivity: Sensitivity, price: Epsilon) -> Result<Self, Error> {
         const QUADRILLION: u128 = 1_000_000_000_000_000;
         if sensitivity.0 == 0 {

@@ -2,8 +2,8 @@
 
 use super::rounding::round;
 
-/// A buffered linear Toeplitz matrix `C(x) = 1 + sum_i w_i x / (1 - d_i x)` (Dvijotham, McMahan, Pillutla, Steinke and
-/// Thakurta 2024), its numbers whole: fresh noise is `C` of the noise that is used, so one buffer for each `i` remembers all
+/// A buffered linear Toeplitz matrix `C(x) = 1 + sum_i w_i x / (1 - d_i x)` (`[DMPST24]`),
+/// its numbers whole: fresh noise is `C` of the noise that is used, so one buffer for each `i` remembers all
 /// of the past.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Blt {

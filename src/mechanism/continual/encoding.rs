@@ -27,7 +27,11 @@ impl State {
         bytes
     }
 
-    /// Refuses what is not whole, and what another series wrote: other noise, panes or correlation.
+    /// Reads what [`State::to_bytes`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// If the bytes are damaged, of another version, or were written by a series with other noise, panes or correlation.
     pub fn from_bytes(series: &Series, bytes: &[u8]) -> Result<State, Error> {
         match bytes.first() {
             Some(&VERSION) => {}

@@ -15,7 +15,7 @@
 //! chosen after looking. Its squares add up to at most a bound, always. Under `rho` the Renyi divergence of order `a` of a
 //! step is `a shift^2 / 2 sigma^2` given the past, and `exp((a - 1)(loss - a sum of shift^2 / 2 sigma^2))` has a mean of at
 //! most 1 step after step: the whole costs what one release with a change of that bound costs. With a delta it is the
-//! same for the normal law (fully adaptive Gaussian composition, Smith and Thakurta 2022), of which whole numbers are a
+//! same for the normal law (fully adaptive Gaussian composition, `[ST22]`), of which whole numbers are a
 //! function; the distance of the discrete law from that is paid for every draw.
 //!
 //! Laws of pure differential privacy: a pane is in one draw (hopping) or in one node of each level of a tree (cumulative); the

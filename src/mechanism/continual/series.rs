@@ -50,6 +50,10 @@ impl Series {
     /// values that can be, those of all keys that a unit can be in. `panes_a_unit` is how many panes a unit can be in, 1 for
     /// records, each of which is charged `price`. `horizon` is for how many panes the error of a cumulative series is
     /// made small; nothing ends there.
+    ///
+    /// # Errors
+    ///
+    /// If the window has too many panes, the price buys no such noise, or it does not pay for the rounding of a whole series.
     pub fn calibrated(
         over: WindowKind,
         law: NoiseDistribution,

@@ -2,9 +2,9 @@
 
 use super::rounding::round;
 
-/// A tree of `levels` levels over the panes, `branching` children to a node (Dwork, Naor, Pitassi and Rothblum 2010; Chan,
-/// Shi and Song 2011), every node with noise of its own and put together with its children's as soon as it is whole (Honaker
-/// 2015, from below). A pane is in one node a level.
+/// A tree of `levels` levels over the panes, `branching` children to a node (`[DNPR10]`, `[CSS11]`). Every node
+/// has noise of its own, and is combined with its children as soon as it is complete (`[Hon15]`, from below). A pane is in one
+/// node per level.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     branching: u64,

@@ -7,7 +7,7 @@ use super::real::{Quotients, Sixteenths};
 use crate::mechanism::calibrate::Scale;
 
 /// `X` rounded to whole numbers, `X` of density proportional to `exp(-||x|| / s)` on the real vectors of `d` coordinates,
-/// `s` the [`Scale`] and the norm Euclidean: the K-norm mechanism of that norm (Hardt and Talwar 2010).
+/// `s` the [`Scale`] and the norm Euclidean: the K-norm mechanism of that norm (`[HT10]`).
 ///
 /// # Guarantee
 ///

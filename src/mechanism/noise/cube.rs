@@ -5,7 +5,7 @@ use super::geometric::{CARRY, Geometric, quotients, uniform};
 use crate::mechanism::calibrate::Scale;
 
 /// `P[Z = z]` proportional to `exp(-max_i |z_i| / s)` on the integer vectors of `N` coordinates, `s` the [`Scale`]: the
-/// K-norm mechanism of the sup norm (Hardt and Talwar 2010).
+/// K-norm mechanism of the sup norm (`[HT10]`).
 ///
 /// # Guarantee
 ///

@@ -5,7 +5,7 @@ use super::geometric::{falls_below, uniform};
 use crate::mechanism::calibrate::Scale;
 
 /// The index of one of `utilities`: in a uniform order, the first whose coin of probability `exp(-g / s)` succeeds, `g` what
-/// it falls short of the largest by and `s` the [`Scale`] (McKenna and Sheldon 2020). Every coin is exact.
+/// it falls short of the largest by and `s` the [`Scale`] (`[MS20]`). Every coin is exact.
 ///
 /// Where no utility differs between neighbours by more than `S`, this is `2S/s`-differentially private.
 pub fn permute_and_flip(scale: Scale, utilities: &[i128], generator: &mut Generator) -> usize {

@@ -12,7 +12,11 @@ use crate::mechanism::error::Error;
 pub struct Generator(pub(super) ChaCha20Rng);
 
 impl Generator {
-    /// Keyed by the operating system; an error where it has no entropy to give.
+    /// Keyed by the operating system.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system has no entropy to give.
     pub fn from_entropy() -> Result<Self, Error> {
         Ok(Generator(ChaCha20Rng::try_from_rng(&mut SysRng)?))
     }

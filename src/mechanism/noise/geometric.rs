@@ -30,8 +30,8 @@ pub(super) const CARRY: [u64; 3] = [0x0000000000000000, 0x0000000CB4EA3990, 0xF2
 /// `exp(2^-98.6)` times what it should be.
 ///
 /// `G = b V + U`, `s = 16 b`, with independent `P[V = v] ~ exp(-v / 16)` and `P[U = u] ~ exp(-u / 16b)`, `0 <= u < b`.
-/// The binary digits of `V` are independent and do not depend on the scale (Dwork, Kenthapadi, McSherry, Mironov and
-/// Naor, EUROCRYPT 2006): 64 variates at a time, a digit of all of them in one word. `U` is a uniform accepted with
+/// The binary digits of `V` are independent and do not depend on the scale
+/// (`[DKMMN06]`): 64 variates at a time, a digit of all of them in one word. `U` is a uniform accepted with
 /// probability `exp(-u / 16b)` (`[CKS20]` algorithm 1).
 pub(super) struct Geometric {
     /// `b`, 1 to `2^52`.
@@ -116,7 +116,7 @@ fn bernoulli(generator: &mut Generator, p: &[u64; 3]) -> u64 {
     below
 }
 
-/// A uniform integer in `0..n`, and the word that it is the top of: `u = floor(word n / 2^64)` (Lemire 2019).
+/// A uniform integer in `0..n`, and the word that it is the top of: `u = floor(word n / 2^64)` (`[Lem19]`).
 pub(super) fn uniform(generator: &mut Generator, n: u64) -> (u64, u64) {
     let surplus = n.wrapping_neg() % n;
     loop {

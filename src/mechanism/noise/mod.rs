@@ -1,6 +1,6 @@
 //! The distributions of noise, one definition each, and their exact samplers.
 //!
-//! Noise made from a float uniform betrays the value that it hides in its low bits (Mironov 2012). So everything here is an
+//! Noise made from a float uniform betrays the value that it hides in its low bits (`[Mir12]`). So everything here is an
 //! integer drawn from ChaCha20 words, and every comparison with a probability is exact but for the constants in `geometric.rs`.
 //!
 //! A new distribution is a sampler in a file of its own and a row in [`NoiseDistribution::definition`]; what a client may know

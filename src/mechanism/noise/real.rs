@@ -8,7 +8,7 @@ use super::geometric::{CARRY, quotients, uniform};
 /// A number from 0 to 1, of which the first binary digits are known, 64 at a time.
 ///
 /// What is known is the interval from [`Fraction::digits`] to one more, in units of `2^-64` a word; every decision is made
-/// for the whole interval. So the digits that are not known yet are as if nothing had been asked (Karney 2016).
+/// for the whole interval. So the digits that are not known yet are as if nothing had been asked (`[Kar16]`).
 pub(super) struct Fraction {
     first: u64,
     further: Vec<u64>,
@@ -97,7 +97,7 @@ impl Exponent {
         let coins = (self.constant + self.linear + self.square).div_ceil(512);
         (0..coins).all(|_| {
             // Coins of probability exponent / k, k = 1, 2, ...: the first to fail is an odd one with probability
-            // exp(-exponent) (von Neumann 1951; [CKS20] algorithm 1).
+            // exp(-exponent) (`[Neu51]`; [CKS20] algorithm 1).
             let mut k = 1;
             while below(self, 512 * coins, x, generator) && (k == 1 || uniform(generator, k).0 == 0) {
                 k += 1;

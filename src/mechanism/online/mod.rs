@@ -1,4 +1,4 @@
-//! The Gaussian process, one point at a time: one price for as many points as are asked (Hall, Rinaldo and Wasserman 2013,
+//! The Gaussian process, one point at a time: one price for as many points as are asked (`[HRW13]`,
 //! section 5; privacy mathematics, sections 1 and 7).
 //!
 //! # How
@@ -37,7 +37,7 @@
 //!   is at most `a D^2 / 2 sigma^2`, as for one vector that changes by `D`;
 //! * for (epsilon, delta): with the continuous law, coordinate `i` is the increment of a Brownian motion with drift 0 or 1 over
 //!   a time of `d_i^2 / sigma^2`, scaled by `sigma^2 / d_i`; so all answers are computed from its path up to the time
-//!   `D^2 / sigma^2`, whose end is sufficient: one Gaussian that moves by `D` (Smith and Thakurta 2022). What the
+//!   `D^2 / sigma^2`, whose end is sufficient: one Gaussian that moves by `D` (`[ST22]`). What the
 //!   discrete law adds is counted for [`MOST`] coordinates.
 //!
 //! Sums wrap at `2^128`: that is post-processing of the sum of integers and its noise. The answer is, too.
@@ -131,6 +131,10 @@ impl Online {
     /// `kernel` on the unit cube of `axes` axes, `K(x, x) <= 1`; `change` is `Delta` and `error` is `e`: 1 where values of a
     /// function that changes by at most `Delta` are rounded to whole numbers. Takes `log` of the number of points for each
     /// with [`machine::Kernel::Laplacian`] on one axis (the Ornstein-Uhlenbeck process), its square with others.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel or the price is invalid, or `error` is too large for `change`.
     pub fn new(kernel: PointKernel, axes: usize, change: Sensitivity, error: f64, price: Price) -> Result<Self, Error> {
         let kernel = kernel.checked(axes)?;
         let delta = change.0 as f64;
@@ -163,6 +167,10 @@ impl Online {
 
     /// The answer at a public point of the unit cube; `exact` has one value, that of the function there. It is not looked at
     /// where the answer is free.
+    ///
+    /// # Errors
+    ///
+    /// If the point is not in the unit cube, or `exact` does not have one value.
     pub fn ask(&mut self, point: &[f64], exact: &Exact, generator: &mut Generator) -> Result<Answer, Error> {
         if point.len() != self.axes || !point.iter().all(|x| (0.0..=1.0).contains(x)) {
             return Err(Error::Point { axes: self.axes });

@@ -1,4 +1,4 @@
-//! How far the noise can move a released function, everywhere at once and at single points.
+//! The simultaneous band: how far the noise can move a released function, everywhere at once.
 
 mod kernel;
 mod lattice;

@@ -111,7 +111,7 @@ fn full(dimensions: usize, t: usize, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     Tensor::sample(&vec![angles.clone(); dimensions], f).turned(&vec![t; dimensions], cosine).values
 }
 
-/// The coefficients of the sparse-grid interpolant, by the combination of small full grids (Gerstner and Griebel 1998, after
+/// The coefficients of the sparse-grid interpolant, by the combination of small full grids (`[GG98]`, after
 /// Smolyak): `sum (-1)^(L-|k|) C(d-1, L-|k|)` of those with `2^k_i + 1` nodes on axis `i`, over `L-d < |k| <= L`. (One node
 /// where `k_i` is 0.)
 fn sparse(dimensions: usize, t: usize, level: u32, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {

@@ -1,4 +1,4 @@
-//! A function to be asked for, and the cosines that stand for it.
+//! A query: a function of a point, and its approximation by cosines.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ enum Function<'a> {
     Expression(Pointwise),
 }
 
-/// Which sum of cosines stands for a function.
+/// How a function is approximated by a sum of cosines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approximation {
     /// Its Chebyshev series, cut off: for smooth functions next to the best.
@@ -45,6 +45,10 @@ impl<'a> Query<'a> {
 
     /// An expression such as `exp(-x^2) * y`; its variables are the columns of the synopsis. Its truncation error is bounded
     /// by interval arithmetic where that succeeds.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not an expression of the synopsis's columns.
     pub fn expression(text: &str, of: &Synopsis) -> Result<Self, Error> {
         let names: Vec<String> = of.description().domain.iter().map(|axis| axis.column.clone()).collect();
         Ok(Query::new(Function::Expression(Pointwise::parse(text, &names)?)))

@@ -1,4 +1,4 @@
-//! What any smooth function adds up to over the records of a synopsis that holds their cosine moments (`[WFZW13]` algorithm 2).
+//! The sum of any smooth function over the records of a synopsis that holds their cosine moments (`[WFZW13]` algorithm 2).
 //!
 //! ```
 //! use bernstream::synopsis::Synopsis;
@@ -43,7 +43,7 @@ use crate::synopsis::noise;
 pub use crate::synopsis::noise::NoiseError;
 use crate::synopsis::released::Synopsis;
 
-/// What a function adds up to over the records, and on average. Noise and truncation are apart, and both bear on both.
+/// The sum of a function over the records, and its mean. Noise and truncation are apart, and both bear on both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Answer {
     pub sum: f64,
@@ -62,7 +62,7 @@ pub struct Mean {
 }
 
 impl Answer {
-    /// Itself, what was asked, and of which synopsis: as `bernstream query --json` and the dashboard have it.
+    /// The answer, its query and its synopsis, as `bernstream query --json` and the dashboard have it.
     pub fn in_context(&self, function: &str, about: &Description) -> serde_json::Value {
         let window = json!({ "start": about.window.start, "end": about.window.end });
         json!({
@@ -75,6 +75,10 @@ impl Answer {
 impl Synopsis {
     /// The `c_m`: the sum that a query asks for is that of their products with [`Synopsis::values`], in this and in every
     /// synopsis of the same domain and frequencies.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds no cosine moments.
     pub fn weights(&self, query: &Query<'_>) -> Result<Vec<f64>, Error> {
         match self.description().basis {
             Basis::Cosine { frequencies } => Ok(query.coefficients(&self.description().domain, frequencies as usize)),
@@ -82,8 +86,11 @@ impl Synopsis {
         }
     }
 
-    /// Answers a query, at no cost in privacy. An error where the synopsis holds no moments, or the function is not a number
-    /// somewhere in the domain.
+    /// Answers a query, at no cost in privacy.
+    ///
+    /// # Errors
+    ///
+    /// If the synopsis holds no cosine moments, or the function is not a number somewhere in the domain.
     pub fn answer(&self, query: &Query<'_>) -> Result<Answer, Error> {
         let (about, moments) = (self.description(), self.values());
         let Basis::Cosine { frequencies } = about.basis else { return Err(Error::NoMoments) };

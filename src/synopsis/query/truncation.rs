@@ -1,4 +1,4 @@
-//! How far a function is from the cosines that stand for it.
+//! How far a function is from its approximation by cosines.
 
 use std::f64::consts::FRAC_PI_2;
 
@@ -9,7 +9,7 @@ use super::function::{Query, place};
 use crate::synopsis::description::Axis;
 use crate::synopsis::error::Error;
 
-/// What an answer misses because the moments end.
+/// The error of an answer because there are finitely many moments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Truncation {
     /// `sup |f - p|` over the domain.

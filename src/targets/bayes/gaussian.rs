@@ -89,6 +89,10 @@ impl GaussianBayes {
     /// one an axis, 1 to 3; `degree` is `k`, 1 to 5000, the same on all axes, at most `2^20` lattice points.
     ///
     /// The sensitivity grows like the inverse square of the smallest one: an outlier widens a class that has no width.
+    ///
+    /// # Errors
+    ///
+    /// If the axes, the deviations or the degree are out of range.
     pub fn new(deviations: &[f64], degree: u32) -> Result<Self, Error> {
         let points = lattice::points(deviations.len(), degree)?;
         if let Some(index) = deviations.iter().position(|d| !(LEAST_DEVIATION..=1.0).contains(d)) {

@@ -87,6 +87,10 @@ pub struct KernelBayes {
 impl KernelBayes {
     /// `bandwidths` in units of the cube's width, in `(0, 1]`, one an axis, 1 to 3; `degree` is `k`, 1 to 5000, the same
     /// on all axes, at most `2^20` lattice points.
+    ///
+    /// # Errors
+    ///
+    /// If the axes, the bandwidths or the degree are out of range, or the histograms would be too large.
     pub fn new(bandwidths: &[f64], degree: u32) -> Result<Self, Error> {
         let points = lattice::points(bandwidths.len(), degree)?;
         check_bandwidths(bandwidths)?;

@@ -124,6 +124,10 @@ pub struct BlackBox<F> {
 
 impl<F: Function> BlackBox<F> {
     /// `function` of the first `most` records of a window, on the lattice of `degree` in `dimensions` 1 to 3.
+    ///
+    /// # Errors
+    ///
+    /// If the lattice, the range or the declared changes are invalid.
     pub fn declared(
         function: F,
         dimensions: usize,
@@ -168,6 +172,10 @@ impl<F: Function> BlackBox<F> {
 
     /// The same with a sensitivity that was sampled for windows of `most` records: random differential privacy. What was
     /// sampled under add-remove holds for both adjacencies. There is no evaluation error: the values were the program's.
+    ///
+    /// # Errors
+    ///
+    /// As [`BlackBox::declared`].
     pub fn sampled(
         function: F,
         dimensions: usize,
@@ -223,6 +231,10 @@ pub fn values<F: Function + ?Sized>(function: &F, shape: &Shape, range: [f64; 2]
 }
 
 /// The lattice of `degree` in `dimensions` 1 to 3.
+///
+/// # Errors
+///
+/// If the dimensions or the degree are out of range.
 pub fn shape(dimensions: usize, degree: u32) -> Result<Shape, TargetError> {
     if !(1..=3).contains(&dimensions) {
         return Err(TargetError::Axes(dimensions));

@@ -23,13 +23,13 @@ pub enum Error {
 /// What interval arithmetic could not bound.
 #[derive(Clone, Copy, Debug, thiserror::Error, PartialEq, Eq)]
 pub enum Unbounded {
-    #[error("it divides by what can be 0")]
+    #[error("it divides by a value that can be 0")]
     Division,
-    #[error("it takes the logarithm of what can be 0 or less")]
+    #[error("it takes the logarithm of a value that can be 0 or less")]
     Logarithm,
-    #[error("it takes the root of what can be less than 0 (write a square as x^2, not x*x)")]
+    #[error("it takes the square root of a value that can be negative (write a square as x^2, not x*x)")]
     Root,
-    #[error("it raises what can be 0 or less to a power that is no whole number of at most 64")]
+    #[error("it raises a value that can be 0 or less to a power that is not a whole number up to 64")]
     Power,
     #[error("it can be too large or too small for a number")]
     TooLarge,

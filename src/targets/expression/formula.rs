@@ -50,6 +50,10 @@ pub struct Formula {
 
 impl Formula {
     /// `text` over the `axes` of the domain, 1 to 3, and the `label` if records have one, on the lattice of `degree` `k`.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not an expression of the variables, or the domain or the lattice is invalid.
     pub fn new(text: &str, axes: &[Variable], label: Option<&Label>, degree: u32) -> Result<Self, TargetError> {
         if !(1..=3).contains(&axes.len()) {
             return Err(TargetError::Axes(axes.len()));

@@ -193,7 +193,7 @@ pub(super) const SIDES: usize = 4;
 /// An interval, and the intervals of its derivatives after the record's variables.
 ///
 /// Where a function has a kink, the derivative's interval holds the slopes of both sides, which is what the mean value
-/// theorem needs for functions that are Lipschitz (Lebourg 1975). A derivative may be unknown where the value is not.
+/// theorem needs for functions that are Lipschitz (`[Leb75]`). A derivative may be unknown where the value is not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slope {
     pub value: Interval,

@@ -48,7 +48,11 @@ use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 const UNITS: f64 = 4_294_967_296.0;
 
 impl Formula {
-    /// The target whose ranges interval arithmetic proves; an error where it cannot.
+    /// The target whose ranges interval arithmetic proves.
+    ///
+    /// # Errors
+    ///
+    /// If interval arithmetic cannot bound the expression, or it is 0 everywhere.
     pub fn proved(self) -> Result<Expression, TargetError> {
         let bounds = self.bounds().map_err(Error::Unbounded)?;
         let largest = bounds.points.iter().flatten().fold(0.0_f64, |most, end| most.max(end.abs()));
@@ -64,6 +68,10 @@ impl Formula {
 
     /// The target that takes at most `sup` from a record at each lattice point, either sign, and at most `sum` over all of
     /// them; what is beyond is scaled down.
+    ///
+    /// # Errors
+    ///
+    /// Unless `0 < sup <= sum`, both finite.
     pub fn clipped(self, sup: f64, sum: f64) -> Result<Expression, TargetError> {
         if !(sup > 0.0 && sum >= sup && sum.is_finite()) {
             return Err(Error::Clip { sup, sum }.into());

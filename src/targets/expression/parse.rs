@@ -75,6 +75,10 @@ const HIGHEST_POWER: f64 = 64.0;
 
 impl Tree {
     /// Reads `text`; `names` are the variables, in the order of the values that [`Tree::evaluate`] takes.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not an expression of these variables.
     pub fn parse(text: &str, names: &[String]) -> Result<Tree, Error> {
         let mut parser = Parser { text, names, rest: text.char_indices().peekable(), nested: 0 };
         if text.len() > LONGEST {

@@ -10,6 +10,10 @@ pub struct Pointwise(Tree);
 
 impl Pointwise {
     /// `names` are the columns, one to three.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not an expression of these columns.
     pub fn parse(text: &str, names: &[String]) -> Result<Self, Error> {
         Tree::parse(text, names).map(Pointwise)
     }

@@ -76,10 +76,16 @@ impl Claim {
         (change / self.unit * (1.0 + 1e-12)).ceil() as u128
     }
 
+    /// # Errors
+    ///
+    /// If it exceeds `2^64` grid units.
     pub fn sensitivity(&self, contributions: u32) -> Result<Sensitivity, Error> {
         times(self.sum, contributions).map(Sensitivity)
     }
 
+    /// # Errors
+    ///
+    /// If it exceeds `2^64` grid units.
     pub fn sup_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
         times(self.sup, contributions)
     }

@@ -23,7 +23,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Refuses settings for which there is no bound, no memory or no time.
+    /// The machine of these settings.
+    ///
+    /// # Errors
+    ///
+    /// If there is no bound for these settings, or they would take too much memory or time.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         let Settings { kernel, loss, c, records, dimensions, degree, landmarks } = settings;
         let kernel = kernel.checked()?;

@@ -11,8 +11,8 @@
 //!    certificate says so.
 //! 2. Otherwise accelerated gradient descent from 0, which cannot fail. `J` is `q`-smooth, `q = 1 + C B`, `B` the curvature of
 //!    the loss. With constant steps `1/q` and momentum `(sqrt q - 1) / (sqrt q + 1)`, gradients that are off by
-//!    at most `e` in norm, and `rho = 1 - 1/sqrt q`, after `T` steps (Schmidt, Le Roux and Bach 2011, proposition 4; without
-//!    errors it is Nesterov 2004, theorem 2.2.3)
+//!    at most `e` in norm, and `rho = 1 - 1/sqrt q`, after `T` steps (`[SRB11]`, proposition 4; without
+//!    errors it is `[Nes04]`, theorem 2.2.3)
 //!
 //!    ```text
 //!    sqrt(J(f_T) - J(f_D)) <= rho^(T/2) sqrt(2 (J(0) - J(f_D))) + sqrt 2 e sum_{i < T} rho^(i/2)

@@ -50,8 +50,11 @@ struct Landmarks {
 }
 
 impl KernelMachine {
-    /// At most `most` points ([`Points::choose`]); the degree of the settings is not used. Refuses settings for which there
-    /// is no bound, no memory or no time.
+    /// At most `most` points ([`Points::choose`]); the degree of the settings is not used.
+    ///
+    /// # Errors
+    ///
+    /// If there is no bound for these settings, or they would take too much memory or time.
     pub fn new(settings: Settings, most: usize) -> Result<Self, Error> {
         let Settings { kernel, loss, c, records, dimensions, landmarks, .. } = settings;
         let points = Points::choose(PointKernel::Machine(kernel), dimensions, most)?;

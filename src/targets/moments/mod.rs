@@ -67,6 +67,10 @@ pub struct Moments {
 
 impl Moments {
     /// `dimensions` 1 to 3; `frequencies` is `t`: 1 to 1024 on one axis, 258 on two, 19 on three.
+    ///
+    /// # Errors
+    ///
+    /// If the dimensions or the frequencies are out of range.
     pub fn new(dimensions: usize, frequencies: u32) -> Result<Self, Error> {
         // Tables of so many bits leave room in 128 for 2^30 records in one cell.
         let bits = match dimensions {

@@ -53,6 +53,10 @@ pub struct Plan {
 
 impl Plan {
     /// The fewest samples for a confidence.
+    ///
+    /// # Errors
+    ///
+    /// If `gamma` is not between 0 and 1, or needs too many samples.
     pub fn for_gamma(gamma: f64) -> Result<Self, TargetError> {
         confidence(gamma)?;
         let rho = (lambert_lower(-gamma / (2.0 * 0.5_f64.exp())) + 0.5).exp();
@@ -65,6 +69,10 @@ impl Plan {
     }
 
     /// The best confidence for a number of samples: the largest change of all is taken.
+    ///
+    /// # Errors
+    ///
+    /// If the number of samples is out of range, or too small for any `gamma` below 1.
     pub fn for_samples(samples: u32) -> Result<Self, TargetError> {
         let rho = best_rho(samples)?;
         let gamma = rho + margin(rho, samples);
@@ -73,6 +81,10 @@ impl Plan {
     }
 
     /// The least order statistic for both.
+    ///
+    /// # Errors
+    ///
+    /// If either is out of range, or the samples are too few for `gamma`.
     pub fn new(samples: u32, gamma: f64) -> Result<Self, TargetError> {
         confidence(gamma)?;
         let rho = best_rho(samples)?;
@@ -139,6 +151,10 @@ pub struct Sampled {
 ///
 /// Under replace-one the pairs differ in one record. Under add-remove the change is the larger of that and of leaving the
 /// record out, since a window that keeps so many records may exchange one.
+///
+/// # Errors
+///
+/// If `records` is 0, or a value is not finite.
 pub fn sample<R: Rng>(
     plan: &Plan,
     records: u32,
@@ -173,6 +189,10 @@ pub fn sample<R: Rng>(
 ///
 /// For [`super::expression::Formula::clipped`]: a record is then clipped with probability at most `gamma`, and since no
 /// record adds more, the release is (epsilon, 0)-differentially private without any word on the prior.
+///
+/// # Errors
+///
+/// If a value is not finite.
 pub fn sample_summand<R: Rng>(
     plan: &Plan,
     values: impl Fn(&[Record]) -> Vec<f64>,

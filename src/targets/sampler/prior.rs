@@ -21,6 +21,9 @@ pub struct Prior {
 }
 
 impl Prior {
+    /// # Errors
+    ///
+    /// If there are not 1 to 3 axes, a distribution is invalid, or almost all of it lies outside a domain that drops.
     pub fn new(
         axes: Vec<(Axis, PriorDistribution)>,
         label: Option<(Label, PriorDistribution)>,

@@ -110,6 +110,10 @@ impl<F: Function> KernelBlackBox<F> {
     /// assert!((change / (2.0 * added) - 1.0).abs() < 1e-3, "a full window may exchange one for another");
     /// # Ok::<(), bernstream::targets::Error>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the kernel, the number of points or the declaration is invalid.
     pub fn declared(
         function: F,
         kernel: PointKernel,
@@ -187,7 +191,7 @@ impl<F: Function> KernelBlackBox<F> {
 /// The norm in the space of `exp(-|x - y| / bandwidth)` on `[0, 1]`, at most, of a function that is nowhere above `sup` in size
 /// and whose slope is at most `slope`, everywhere or in the root of the mean square over `[0, 1]`.
 ///
-/// That space is `H^1` with (Hall, Rinaldo and Wasserman 2013, equation 10, `gamma = 1 / bandwidth`)
+/// That space is `H^1` with (`[HRW13]`, equation 10, `gamma = 1 / bandwidth`)
 ///
 /// ```text
 /// ||f||^2 = (f(0)^2 + f(1)^2) / 2 + (1 / 2 gamma) int_0^1 f'^2 + gamma^2 f^2

@@ -73,6 +73,10 @@ struct Norms {
 
 impl KernelDensity {
     /// `bandwidths` in units of the cube's width, in `(0, 1]`, one an axis, 1 to 3; at most `most` points ([`Points::choose`]).
+    ///
+    /// # Errors
+    ///
+    /// If the bandwidths or the number of points are out of range, or the tables would be too large.
     pub fn diagonal(bandwidths: &[f64], most: usize) -> Result<Self, Error> {
         if !(1..=3).contains(&bandwidths.len()) {
             return Err(Error::Axes(bandwidths.len()));
@@ -85,6 +89,10 @@ impl KernelDensity {
     }
 
     /// `matrix` is `H` in units of the cube's width, two or three rows, symmetric and positive definite, variances at most 1.
+    ///
+    /// # Errors
+    ///
+    /// If the matrix is not symmetric and positive definite, or the tables would be too large.
     pub fn covariance(matrix: &[Vec<f64>], most: usize) -> Result<Self, Error> {
         let form = covariance::checked(matrix)?;
         let widths: Vec<f64> = form.inverse().iter().enumerate().map(|(i, row)| row[i].powf(-0.5)).collect();

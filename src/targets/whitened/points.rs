@@ -2,7 +2,7 @@
 //! them.
 //!
 //! That is the Cholesky factorisation of the kernel matrix of a public grid, pivoted on the diagonal and stopped early
-//! (De Marchi, Schaback and Wendland 2005; Pazouki and Schaback 2011). Nothing here sees a record.
+//! (`[DSW05]`; `[PS11]`). Nothing here sees a record.
 
 use crate::targets::cholesky::{Pivoted, dot, inverse};
 use crate::targets::error::Error;
@@ -38,6 +38,10 @@ pub struct Points {
 impl Points {
     /// The first `most` points for a kernel on `axes` axes, `most` from 1 to [`MOST_POINTS`]; fewer where the kernel has no
     /// more that floats can tell apart. The points for a smaller `most` are the first of these.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel is invalid on the cube, or `most` is out of range.
     pub fn choose(kernel: PointKernel, axes: usize, most: usize) -> Result<Self, Error> {
         let kernel = kernel.checked(axes)?;
         if !(1..=MOST_POINTS).contains(&most) {
