@@ -97,8 +97,9 @@ pub struct Neighbours {
 impl Neighbours {
     /// How far the pair of this number is apart.
     ///
-    /// Under replace-one its windows differ in one record, under add-remove one has it and the other has not. A target that
-    /// keeps so many records and no more may then exchange it for another: the larger of both counts.
+    /// Under add-remove one of its windows has a record and the other has not; a target that keeps so many records and no more
+    /// may then exchange it for another. Under replace-one the record has other values, which may be invalid: then it is not
+    /// there. In both cases the larger change counts.
     pub fn change(&self, pair: u32) -> SampledChange {
         let spec = self.target.target.accumulator();
         let mut rng = ChaCha20Rng::from_seed(self.key(pair));
@@ -113,9 +114,8 @@ impl Neighbours {
         let replaced = || SampledChange::between(&with, &values(Some(other)));
         let removed = || SampledChange::between(&with, &values(None));
         match (self.adjacency, is_bounded) {
-            (Adjacency::ReplaceOne, _) => replaced(),
             (Adjacency::AddRemove, false) => removed(),
-            (Adjacency::AddRemove, true) => removed().max(replaced()),
+            (Adjacency::AddRemove, true) | (Adjacency::ReplaceOne, _) => removed().max(replaced()),
         }
     }
 

@@ -101,7 +101,8 @@ pub struct Cost {
 pub enum Adjacency {
     /// One record (or one unit's records) more or less.
     AddRemove,
-    /// One record's values changed; block, window, key and validity stay.
+    /// One record's values changed; block, window and key stay. Values that are null, or that a domain drops, count as well:
+    /// then the record is absent, and takes away all that it added.
     ReplaceOne,
 }
 

@@ -1,7 +1,7 @@
 //! A caller's functions with true declarations: no pair of neighbours changes them by more, and some nearly do.
 
 use bernstream::targets::blackbox::{BlackBox, Declared, DeclaredChange, Fitted, Function};
-use bernstream::targets::{Adjacency, Target};
+use bernstream::targets::{Adjacency, Exact, Target};
 use bernstream::window::accumulator::Record;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
@@ -55,9 +55,14 @@ type Data = (Vec<Record>, Record, Record);
 fn change<F: Function>(target: &BlackBox<F>, adjacency: Adjacency, (common, one, other): &Data) -> [u128; 2] {
     let side =
         |record: Option<&Record>| target.evaluate(&target.accumulator().filled(common.iter().chain(record).copied()));
-    let (one, other) = (side(Some(one)), side((adjacency == Adjacency::ReplaceOne).then_some(other)));
-    let changes = || one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b));
-    [changes().max().unwrap_or(0), changes().sum()]
+    let (one, absent) = (side(Some(one)), side(None));
+    let change = |other: &Exact| {
+        let changes = || one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b));
+        [changes().max().unwrap_or(0), changes().sum::<u128>()]
+    };
+    // Under replace-one a record may also become invalid.
+    let (gone, replaced) = (change(&absent), change(&side(Some(other))));
+    [0, 1].map(|norm| if adjacency == Adjacency::ReplaceOne { gone[norm].max(replaced[norm]) } else { gone[norm] })
 }
 
 /// Found over claimed, sup norm and 1-norm: from `starts`, improved by small steps of one record at a time.
@@ -157,6 +162,30 @@ fn one_record_more_in_a_full_window_is_a_replacement() {
     let found = full.reveal()[0].abs_diff(pushed.reveal()[0]) as f64;
     let claimed = target.sup_sensitivity(Adjacency::AddRemove, 1).unwrap() as f64;
     assert!(found <= claimed && found > 0.95 * claimed, "{found} {claimed}");
+}
+
+/// The labels' sum, far from 0: a record that is not there any more changes it far more than one that has another label.
+#[derive(Clone, Debug)]
+struct Lifted;
+
+impl Function for Lifted {
+    fn fit<'a>(&'a self, records: &'a [Record]) -> Fitted<'a> {
+        let sum: f64 = records.iter().map(|record| 10.0 + record.label()).sum();
+        Box::new(move |_| sum)
+    }
+}
+
+#[test]
+fn a_record_that_becomes_invalid_is_one_that_goes() {
+    let change = |sup: f64| DeclaredChange { sup, sum: None };
+    let declared = Declared { replaced: change(2.0), added: Some(change(11.0)), error: 1e-12, range: [0.0, 100.0] };
+    let target = BlackBox::declared(Lifted, 1, 4, 5, declared).unwrap();
+    let record = Record::new(&[0.5], 1.0);
+    let data = (vec![record; 4], record, Record::new(&[0.5], -1.0));
+    let [sup, sum] = self::change(&target, Adjacency::ReplaceOne, &data);
+    let claimed = u128::from(target.sup_sensitivity(Adjacency::ReplaceOne, 1).unwrap());
+    assert!(sup <= claimed && sup * 100 > claimed * 99, "{sup} {claimed}");
+    assert!(sum <= u128::from(target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0), "{sum}");
 }
 
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod absent;
 mod audit;
 mod batches;
 mod bayes;

@@ -104,7 +104,7 @@ pub fn random(settings: &Settings, random: &Random) -> Vec<String> {
     let (change, rest) = match settings.privacy.adjacency {
         Adjacency::AddRemove => ("one of them left out", ""),
         Adjacency::ReplaceOne => {
-            ("one of them drawn anew", " That a record is there, its time and its key are not hidden.")
+            ("one of them drawn anew or made invalid", " That a record is there, its time and its key are not hidden.")
         }
     };
     let [lo, hi] = random.range;

@@ -16,9 +16,9 @@ use crate::config::text::{Checked, Document, Field, Reported, values};
 use crate::config::{canonical, file};
 use crate::mechanism::Mechanism;
 use crate::synopsis::description::{self, Definition, PriorColumn, Random};
-use crate::targets::Sensitivity;
 use crate::targets::sampled::{Clipped, Neighbours, SampledChange, SampledTarget};
 use crate::targets::sampler::{Plan, Prior};
+use crate::targets::{Adjacency, Sensitivity};
 
 /// The largest epsilon of pure differential privacy that is accepted; it is also the largest total.
 const MOST_AT_WORST: f64 = 1000.0;
@@ -185,9 +185,13 @@ pub fn study(
         .map_err(|error| document.fault(range.span(), error.to_string(), ""))?;
     let (domain, label) = canonical::domain(&draft.columns, &draft.axes, draft.label.as_ref());
     let shape = function.target.shape();
+    // Another number where the same question has another answer. The first did not let values become invalid.
+    let sampler = match privacy.adjacency {
+        Adjacency::AddRemove => 1,
+        Adjacency::ReplaceOne => 2,
+    };
     let question = json!({
-        // To be raised when the same question gets another answer.
-        "sampler": 1,
+        "sampler": sampler,
         "function": function.about,
         "basis": shape.basis,
         "degree": shape.degree,

@@ -7,8 +7,9 @@
 //! # What is done with the declaration
 //!
 //! Values are clipped to a public range, which brings no two of them further apart, and what is not a number becomes the
-//! middle of the range. A window keeps its first `most` records, so one record more may push one out: under add-remove the
-//! function must be declared for a record that comes or goes and for one that is replaced, and the larger counts.
+//! middle of the range. A window keeps its first `most` records, so one record more may push one out; and a record whose
+//! values become invalid is not kept. So under either adjacency a record may come or go or be replaced: where both changes are
+//! declared, the larger counts.
 //!
 //! A value `v` becomes `q(v) = floor(v / unit + 1/2)`. With an evaluation error of at most `e`, `n` lattice points, and the
 //! two roundings of the quotient and the sum, each below `2^-53` of at most `M + 1`, `M = max |range| / unit`:
@@ -44,14 +45,14 @@
 //!     }
 //! }
 //!
-//! // Replacing a record moves the sum of what is kept by at most 2, and the number of records is the same. The error is
-//! // that of 100 sums of at most 100 and of a quotient, each correctly rounded.
+//! // Replacing a record moves the sum of what is kept by at most 2, and one that becomes invalid takes at most 1 of it
+//! // away. The error is that of 100 sums of at most 100 and of a quotient, each correctly rounded.
 //! let mean = TrimmedMean { cut: 5, records: 100 };
 //! let replaced = DeclaredChange { sup: 0.02, sum: Some(0.04) };
 //! let declared = Declared { replaced, added: None, error: 1e-12, range: [-1.0, 1.0] };
 //! let target = BlackBox::declared(mean, 1, 1, 100, declared)?;
 //! let records = (0..100).map(|i| Record::new(&[0.5], f64::from(i) / 100.0));
-//! let exact = target.evaluate(&target.keep().state(records));
+//! let exact = target.evaluate(&target.accumulator().filled(records));
 //! assert!(target.sensitivity(Adjacency::ReplaceOne, 1).is_ok());
 //! assert!(target.sensitivity(Adjacency::AddRemove, 1).is_err(), "it was not declared");
 //! # assert!((exact.reveal()[0] as f64 * target.unit() - 0.4455).abs() < 1e-9);
@@ -98,9 +99,10 @@ pub struct DeclaredChange {
 /// What the caller answers for. Units are the function's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declared {
-    /// One record is replaced by another.
+    /// One record is replaced by another, or goes: its values may become null or leave a domain that drops them.
     pub replaced: DeclaredChange,
-    /// One record comes or goes; without it there is no release under add-remove.
+    /// One record comes or goes; without it there is no release under add-remove, and `replaced` alone must hold under
+    /// replace-one.
     pub added: Option<DeclaredChange>,
     /// How far any computed value may be from the function that the changes are declared for.
     pub error: f64,
@@ -200,8 +202,8 @@ impl<F: Function> BlackBox<F> {
             return Err(Error::SampledUnit.into());
         }
         let change = match (adjacency, self.added) {
-            (Adjacency::ReplaceOne, _) => self.replaced,
-            (Adjacency::AddRemove, Some(added)) => [0, 1].map(|norm| self.replaced[norm].max(added[norm])),
+            (Adjacency::ReplaceOne, None) => self.replaced,
+            (_, Some(added)) => [0, 1].map(|norm| self.replaced[norm].max(added[norm])),
             (Adjacency::AddRemove, None) => return Err(Error::NotDeclared.into()),
         };
         let times = |units: u64| units.checked_mul(contributions.into());

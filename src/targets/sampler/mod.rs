@@ -149,8 +149,8 @@ pub struct Sampled {
 /// changes, in the sup norm and in the 1-norm. `values` are the function's on the lattice; it gets records sorted by
 /// themselves, as a window keeps them.
 ///
-/// Under replace-one the pairs differ in one record. Under add-remove the change is the larger of that and of leaving the
-/// record out, since a window that keeps so many records may exchange one.
+/// Under either adjacency the change is the larger of that by replacing a record and of that by leaving it out: a window that
+/// keeps so many records may exchange one under add-remove, and under replace-one values may become invalid.
 ///
 /// # Errors
 ///
@@ -174,14 +174,8 @@ pub fn sample<R: Rng>(
             values(&side)
         };
         let (one, other) = (side(Some(draw(rng))), side(Some(draw(rng))));
-        let replaced = distances(&one, &other);
-        match adjacency {
-            Adjacency::ReplaceOne => replaced,
-            Adjacency::AddRemove => {
-                let without = distances(&one, &side(None));
-                [replaced[0].max(without[0]), replaced[1].max(without[1])]
-            }
-        }
+        let (replaced, without) = (distances(&one, &other), distances(&one, &side(None)));
+        [0, 1].map(|norm| larger(replaced[norm], without[norm]))
     })
 }
 
@@ -230,7 +224,10 @@ impl Plan {
 /// Sup norm and 1-norm; not a number where a value is none.
 fn distances(one: &[f64], other: &[f64]) -> [f64; 2] {
     let changes = one.iter().zip(other).map(|(one, other)| (one - other).abs());
-    changes.fold([0.0, 0.0], |[sup, sum], change| {
-        [if change > sup || change.is_nan() { change } else { sup }, sum + change]
-    })
+    changes.fold([0.0, 0.0], |[sup, sum], change| [larger(change, sup), sum + change])
+}
+
+/// Not a number where one of them is none.
+fn larger(one: f64, other: f64) -> f64 {
+    if one > other || one.is_nan() { one } else { other }
 }

@@ -20,8 +20,9 @@
 //! `q < 1.01`, no value is above `1.02 |c|`; so before it is drawn back a long vector is off by at most a part `1.02 t` of
 //! itself, and after it by `3 t R`, as is a short one. To this come `d + 12` roundings of parts of `R`.
 //!
-//! A window keeps its first `most` records, so one record more may push one out: under add-remove the function must be
-//! declared for a record that comes or goes and for one that is replaced, and the larger counts. Values that are no numbers,
+//! A window keeps its first `most` records, so one record more may push one out; and a record whose values become invalid is
+//! not kept. So under either adjacency a record may come or go or be replaced: where both changes are declared, the larger
+//! counts. Values that are no numbers,
 //! or beyond 10^100 in size, break the declaration; all coordinates are 0 then.
 
 use std::fmt;
@@ -42,9 +43,11 @@ const WIDEST: f64 = 4.611_686_018_427_388e18;
 /// What the caller answers for. Units are the function's own.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Declared {
-    /// The norm of the change, in the kernel's space, where one record is replaced by another.
+    /// The norm of the change, in the kernel's space, where one record is replaced by another, or goes: its values may become
+    /// null or leave a domain that drops them.
     pub replaced: f64,
-    /// The same where one record comes or goes; without it there is no release under add-remove.
+    /// The same where one record comes or goes; without it there is no release under add-remove, and `replaced` alone must
+    /// hold under replace-one.
     pub added: Option<f64>,
     /// How far any computed value may be from the function that the changes are declared for. 0 says that values are exact, or
     /// that the changes are those of the values as computed: few sums of floats are.
@@ -181,8 +184,8 @@ impl<F: Function> KernelBlackBox<F> {
     /// `D2` for one record.
     fn length(&self, adjacency: Adjacency) -> Result<u128, Error> {
         match (adjacency, self.added) {
-            (Adjacency::ReplaceOne, _) => Ok(self.replaced),
-            (Adjacency::AddRemove, Some(added)) => Ok(added.max(self.replaced)),
+            (Adjacency::ReplaceOne, None) => Ok(self.replaced),
+            (_, Some(added)) => Ok(added.max(self.replaced)),
             (Adjacency::AddRemove, None) => Err(Refused::NotDeclared.into()),
         }
     }

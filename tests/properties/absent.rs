@@ -1,0 +1,153 @@
+//! Under replace-one a record's values may become null or leave a domain that drops them: then the record is absent. No
+//! target may change by more than it claims for a replacement, in any of the norms that noise is made for.
+
+use bernstream::targets::bayes::gaussian::GaussianBayes;
+use bernstream::targets::bayes::kernel::KernelBayes;
+use bernstream::targets::covariance::CovarianceDensity;
+use bernstream::targets::density::Density;
+use bernstream::targets::expression::{Expression, Formula, Variable};
+use bernstream::targets::logistic::{Logistic, Score};
+use bernstream::targets::machine::{Kernel, KernelMachine, Loss, Machine, Settings};
+use bernstream::targets::marginals::Marginals;
+use bernstream::targets::moments::Moments;
+use bernstream::targets::regression::Regression;
+use bernstream::targets::sampled::{Clipped, Neighbours};
+use bernstream::targets::sampler::{Plan, Prior, PriorDistribution, sample};
+use bernstream::targets::whitened::KernelDensity;
+use bernstream::targets::{Adjacency, Exact, Target};
+use bernstream::window::accumulator::Record;
+use bernstream::window::{Axis, Outside};
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+
+const RECORDS: usize = 6;
+
+/// Far from 0, whatever the record is: gone, it takes away far more than it can move.
+fn lifted() -> Formula {
+    let variable = Variable { name: "x".into(), min: 0.0, max: 1.0 };
+    Formula::new("1000 + x/100", &[variable], None, 4).unwrap()
+}
+
+fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
+    let correlated = vec![vec![0.04, -0.02], vec![-0.02, 0.04]];
+    let machine = |loss| Settings {
+        kernel: Kernel::Gaussian { bandwidth: 0.5 },
+        loss,
+        c: 2.0,
+        records: RECORDS as u32,
+        dimensions: 1,
+        degree: 8,
+        landmarks: None,
+    };
+    let logistic = |score| Logistic::new(2, 5.0, RECORDS as u32, score).unwrap();
+    vec![
+        ("density", Box::new(Density::new(&[0.5], 8).unwrap())),
+        ("wide density in the plane", Box::new(Density::new(&[1.0, 1.0], 4).unwrap())),
+        ("density in space", Box::new(Density::new(&[0.5, 0.6, 0.7], 3).unwrap())),
+        ("density with a covariance", Box::new(CovarianceDensity::new(&correlated, 6).unwrap())),
+        ("density on points", Box::new(KernelDensity::diagonal(&[1.0], 8).unwrap())),
+        ("covariance on points", Box::new(KernelDensity::covariance(&correlated, 30).unwrap())),
+        ("regression", Box::new(Regression::new(0.2, 10, 0.5, RECORDS as u32).unwrap())),
+        ("Bayes with kernels", Box::new(KernelBayes::new(&[0.5, 0.8], 5).unwrap())),
+        ("Bayes with Gaussians", Box::new(GaussianBayes::new(&[0.3, 0.4], 5).unwrap())),
+        ("hinge", Box::new(Machine::new(machine(Loss::Hinge)).unwrap())),
+        ("kernel logistic", Box::new(Machine::new(machine(Loss::Logistic)).unwrap())),
+        ("ridge", Box::new(Machine::new(machine(Loss::Squared)).unwrap())),
+        ("Huber", Box::new(Machine::new(machine(Loss::Huber)).unwrap())),
+        ("ridge on points", Box::new(KernelMachine::new(machine(Loss::Squared), 8).unwrap())),
+        ("linear score", Box::new(logistic(Score::Linear))),
+        ("sigmoid", Box::new(logistic(Score::Sigmoid { degree: 4 }))),
+        ("moments", Box::new(Moments::new(1, 6).unwrap())),
+        ("moments in the plane", Box::new(Moments::new(2, 4).unwrap())),
+        ("expression", Box::new(lifted().proved().unwrap())),
+        ("clipped expression", Box::new(lifted().clipped(900.0, 4000.0).unwrap())),
+    ]
+}
+
+/// Windows of up to [`RECORDS`] records: one alone, all in a corner, all apart, anywhere.
+fn windows(target: &dyn Target) -> Vec<Vec<Record>> {
+    let mut rng = ChaCha20Rng::seed_from_u64(9);
+    let spec = target.accumulator();
+    let at = |x: f64, label: f64| spec.record(&[x, 1.0 - x, x], label);
+    let mut windows = vec![
+        vec![at(0.0, 1.0)],
+        vec![at(0.5, -1.0)],
+        vec![at(1.0, 1.0); RECORDS],
+        (0..RECORDS).map(|i| at(i as f64 / (RECORDS - 1) as f64, 1.0)).collect(),
+        (0..RECORDS).map(|i| at(0.5, if i == 0 { 1.0 } else { -1.0 })).collect(),
+    ];
+    windows.extend((0..12).map(|_| {
+        let mut anywhere = || spec.record(&[rng.random(), rng.random(), rng.random()], 2.0 * rng.random::<f64>() - 1.0);
+        (0..RECORDS).map(|_| anywhere()).collect()
+    }));
+    windows
+}
+
+/// In the 1-norm, the sup norm and the 2-norm.
+fn norms(one: &Exact, other: &Exact) -> [f64; 3] {
+    let changes: Vec<f64> = one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b) as f64).collect();
+    let square: f64 = changes.iter().map(|change| change * change).sum();
+    [changes.iter().sum(), changes.iter().copied().fold(0.0, f64::max), square.sqrt()]
+}
+
+#[test]
+fn a_record_that_becomes_invalid_changes_no_target_by_more_than_a_replacement_may() {
+    for (name, target) in targets() {
+        let claimed = [
+            target.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0,
+            target.sup_sensitivity(Adjacency::ReplaceOne, 1).unwrap(),
+            target.euclidean_sensitivity(Adjacency::ReplaceOne, 1).unwrap(),
+        ];
+        let mut nearest = [0.0_f64; 3];
+        for window in windows(&*target) {
+            let with = target.evaluate(&target.accumulator().filled(window.iter().copied()));
+            for gone in 0..window.len() {
+                let mut left = window.clone();
+                left.remove(gone);
+                let found = norms(&with, &target.evaluate(&target.accumulator().filled(left)));
+                for ((nearest, found), claimed) in nearest.iter_mut().zip(found).zip(claimed) {
+                    *nearest = nearest.max(found / claimed as f64);
+                }
+            }
+        }
+        println!("{name}: {nearest:.3?} of the claims");
+        assert!(nearest.iter().all(|found| *found <= 1.0 + 1e-12), "{name}: {nearest:?}");
+        assert!(nearest.iter().all(|found| *found > 0.03), "{name}: nothing changed, {nearest:?}");
+        // Where no record can move as far as it goes, all of the claim is needed for one that goes.
+        assert!(name != "expression" || nearest[1] > 0.99, "{name}: {nearest:?}");
+    }
+}
+
+#[test]
+fn counts_for_a_choice_of_bandwidths_change_by_half_of_what_they_may() {
+    let density = Density::new(&[0.1, 0.2], 5).unwrap();
+    let (spec, counts) = (density.accumulator(), Marginals::new(density.nodes().clone()));
+    let record = spec.record(&[0.3, 0.9], 0.0);
+    let [with, without] = [vec![record], Vec::new()].map(|records| counts.evaluate(&spec.filled(records)));
+    let [sum, ..] = norms(&with, &without);
+    assert_eq!(sum * 2.0, counts.sensitivity(Adjacency::ReplaceOne, 1).unwrap().0 as f64);
+}
+
+fn prior() -> Prior {
+    let axis = Axis { min: 0.0, max: 1.0, outside: Outside::Drop };
+    Prior::new(vec![(axis, PriorDistribution::Uniform { min: 0.0, max: 1.0 })], None).unwrap()
+}
+
+#[test]
+fn a_sampled_change_is_also_that_of_a_record_that_becomes_invalid() {
+    let target: std::sync::Arc<Expression> = std::sync::Arc::new(lifted().proved().unwrap());
+    let unit = target.unit();
+    let target = Clipped::new(target, [0, 1 << 50]).unwrap();
+    let neighbours = Neighbours { target, prior: prior(), records: 9, adjacency: Adjacency::ReplaceOne, seed: 1 };
+    for pair in 0..20 {
+        let found = neighbours.change(pair).sup as f64 * unit;
+        assert!(found > 999.0 && found < 1001.0, "{found}");
+    }
+    let (formula, prior) = (lifted(), prior());
+    let plan = Plan::new(200, 0.2).unwrap();
+    let mut rng = ChaCha20Rng::seed_from_u64(2);
+    let values = |records: &[Record]| formula.values(records);
+    let draw = |rng: &mut ChaCha20Rng| prior.draw(rng);
+    let sampled = sample(&plan, 9, Adjacency::ReplaceOne, values, draw, &mut rng).unwrap();
+    assert!(sampled.sup > 999.0, "{sampled:?}");
+}
