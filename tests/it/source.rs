@@ -345,7 +345,7 @@ fn a_topic_created_anew_stops_the_worker() {
     // A worker that starts again only knows how far it had read.
     let mut later = Kafka::open(params(&servers, &topic), columns(), Timestamp::now).unwrap();
     let error = later.rewind(Timestamp::from_micros(0), &positions([(0, 6)])).unwrap_err();
-    assert!(error.to_string().contains("partition 0 ends at 5, and was read up to 6"), "{error}");
+    assert!(error.to_string().contains("partition 0 ends at offset 5, but was read up to 6"), "{error}");
     let error = later.rewind(Timestamp::from_micros(0), &positions([(0, 5), (1, 1)])).unwrap_err();
     assert!(error.to_string().contains("partition 1 no longer exists"), "{error}");
     later.rewind(Timestamp::from_micros(0), &positions([(0, 5)])).unwrap();
