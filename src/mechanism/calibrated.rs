@@ -18,6 +18,20 @@ impl Noisy {
     }
 }
 
+impl NoiseDistribution {
+    /// The variance of one of `values` values, at a scale of 1. Under every distribution values are uncorrelated.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+    pub fn variance(self, values: usize) -> f64 {
+        let [numerator, denominator] = self.variance_fraction(values as u128);
+        numerator as f64 / denominator as f64
+    }
+
+    /// The standard deviation of one of `values` values, at a scale of 1.
+    pub fn deviation(self, values: usize) -> f64 {
+        self.variance(values).sqrt()
+    }
+}
+
 /// Noise of one distribution and scale.
 ///
 /// For neighbours whose exact values differ by at most the sensitivity that it was calibrated to, in the norm of its

@@ -70,9 +70,9 @@ struct Definition {
     norm: Norm,
     /// Whether it gives pure differential privacy.
     is_pure: bool,
-    /// The variance of one of so many values at a scale of 1. Under every distribution values are uncorrelated and have the
-    /// same variance.
-    variance: fn(f64) -> f64,
+    /// The variance of one of so many values at a scale of 1, as a fraction. Under every distribution values are uncorrelated
+    /// and have the same variance.
+    variance: fn(u128) -> [u128; 2],
     /// The least scale that a price pays for.
     scale: fn(Sensitivity, usize, Price) -> Result<Scale, Error>,
     /// Replaces values by a draw.
@@ -88,7 +88,7 @@ impl NoiseDistribution {
                 name: "Laplace",
                 norm: Norm::One,
                 is_pure: true,
-                variance: |_| 2.0,
+                variance: |_| [2, 1],
                 scale: laplace_scale,
                 fill: |scale, generator, values| DiscreteLaplace::new(scale).fill(generator, values),
                 number: 0,
@@ -97,7 +97,7 @@ impl NoiseDistribution {
                 name: "cube",
                 norm: Norm::Sup,
                 is_pure: true,
-                variance: |n| (n + 1.0) * (n + 2.0) / 3.0,
+                variance: |n| [(n + 1) * (n + 2), 3],
                 scale: pure_scale,
                 fill: |scale, generator, values| DiscreteCube::new(scale).fill(generator, values),
                 number: 1,
@@ -106,7 +106,7 @@ impl NoiseDistribution {
                 name: "ball",
                 norm: Norm::Two,
                 is_pure: true,
-                variance: |n| n + 1.0,
+                variance: |n| [n + 1, 1],
                 scale: pure_scale,
                 fill: |scale, generator, values| RoundedBall::new(scale).fill(generator, values),
                 number: 2,
@@ -115,7 +115,7 @@ impl NoiseDistribution {
                 name: "Gaussian",
                 norm: Norm::Two,
                 is_pure: false,
-                variance: |_| 1.0,
+                variance: |_| [1, 1],
                 scale: gaussian_scale,
                 fill: |scale, generator, values| DiscreteGaussian::new(scale).fill(generator, values),
                 number: 3,
@@ -133,15 +133,9 @@ impl NoiseDistribution {
         self.definition().is_pure
     }
 
-    /// The variance of one of `values` values, at a scale of 1. Under every distribution values are uncorrelated.
-    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
-    pub fn variance(self, values: usize) -> f64 {
-        (self.definition().variance)(values as f64)
-    }
-
-    /// The standard deviation of one of `values` values, at a scale of 1.
-    pub fn deviation(self, values: usize) -> f64 {
-        self.variance(values).sqrt()
+    /// The variance of one of `values` values at a scale of 1, as a fraction.
+    pub(super) fn variance_fraction(self, values: u128) -> [u128; 2] {
+        (self.definition().variance)(values)
     }
 
     /// How much a unit of at most `contributions` records can change the values of `target` in the norm of this distribution.
