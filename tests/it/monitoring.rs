@@ -356,10 +356,10 @@ fn every_panel_and_every_alert_has_data_of_real_workers() {
     wait_for("windows that are released and scraped", logs, || (results(&server, &grown) > 0).then_some(()));
 
     for asked in questions() {
-        let text = get(&page, &asked.url).unwrap_or_default();
-        let rows: Vec<Value> =
-            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}: {text}", asked.url));
-        assert!(!rows.is_empty(), "{}", asked.url);
+        // The page may not have read the first window yet.
+        let rows: Vec<Value> = wait_for(&asked.url, logs, || {
+            serde_json::from_str(&get(&page, &asked.url)?).ok().filter(|rows: &Vec<Value>| !rows.is_empty())
+        });
         for column in &asked.columns {
             let value = column.split('.').fold(&rows[0], |row, name| &row[name]);
             assert!(!value.is_null(), "{}: {column}: {}", asked.url, rows[0]);
