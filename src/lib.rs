@@ -63,7 +63,18 @@
 //! `[SRB11]` Schmidt, Le Roux and Bach, Convergence Rates of Inexact Proximal-Gradient Methods, NIPS 2011;
 //! `[ST22]` Smith and Thakurta, Fully Adaptive Composition for Gaussian Differential Privacy, 2022;
 //! `[ZDW22]` Zhu, Dong and Wang, Optimal Accounting of Differential Privacy via Characteristic Function, AISTATS 2022.
-#![deny(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::expect_used,
+        clippy::missing_errors_doc,
+        clippy::panic,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
 
 pub mod clock;
 #[cfg(feature = "worker")]

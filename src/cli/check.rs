@@ -30,7 +30,7 @@ pub struct Arguments {
 /// If the configuration has a fault, or if a check at the brokers fails.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
-        during("reading the configuration, and selecting what it leaves open", || Settings::load(&arguments.file))?;
+        during("reading the configuration, and selecting what is automatic", || Settings::load(&arguments.file))?;
     report(during("computing what it needs", || summary(&settings)))?;
     for warning in settings.warnings() {
         note(format_args!("warning: {warning}"));

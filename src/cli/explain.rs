@@ -37,7 +37,7 @@ pub struct Arguments {
 /// If the configuration has a fault, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
-        during("reading the configuration, and selecting what it leaves open", || Settings::load(&arguments.file))?;
+        during("reading the configuration, and selecting what is automatic", || Settings::load(&arguments.file))?;
     print(during("simulating the noise", || explanation(&settings))?)
 }
 

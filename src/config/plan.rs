@@ -16,6 +16,10 @@ use crate::window::Form;
 impl Settings {
     /// The plan. `bands` returns the error bands of the noise of a release in units of its scale, one for each order that a
     /// window can have; `is_synthetic` says that the records are simulated.
+    ///
+    /// # Errors
+    ///
+    /// If noise cannot be calibrated for a release.
     pub fn plan(&self, bands: impl Fn(&Release) -> Candidates<Band>, is_synthetic: bool) -> Result<Plan, Error> {
         let release = |release: &Release| {
             let (bands, series) = (bands(release), self.series(release)?);
@@ -56,6 +60,10 @@ impl Settings {
     }
 
     /// The variant of a release with one of its functions.
+    ///
+    /// # Errors
+    ///
+    /// If its noise cannot be calibrated.
     pub fn variant(
         &self,
         release: &Release,

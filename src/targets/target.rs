@@ -35,16 +35,27 @@ pub trait Target: fmt::Debug + Send + Sync {
         Cost::default()
     }
 
-    /// How much a unit of at most `contributions` records can change the values in the 1-norm, all keys together; an
-    /// error where no bound holds.
+    /// How much a unit of at most `contributions` records can change the values in the 1-norm, all keys together.
+    ///
+    /// # Errors
+    ///
+    /// If no bound holds for this adjacency, or it is too large for `contributions`.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error>;
 
     /// How much such a unit can change any one value, in grid units, summed over the keys: cubes are drawn a key apart.
+    ///
+    /// # Errors
+    ///
+    /// As [`Target::sensitivity`].
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
 
     /// How much such a unit can change the values in the 2-norm, in grid units, summed over the keys. Without a bound of the
     /// target's own `sqrt(D1 S)`, rounded up, because `sum z_i^2 <= max |z_i| sum |z_i|`: true where `D1` and `S` hold for all
     /// neighbours, not where each was sampled.
+    ///
+    /// # Errors
+    ///
+    /// As [`Target::sensitivity`].
     fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
         let one = self.sensitivity(adjacency, contributions)?.0;
         let sup = self.sup_sensitivity(adjacency, contributions)?;
@@ -68,6 +79,10 @@ pub trait Target: fmt::Debug + Send + Sync {
     /// norm. Where their `S` is false it is refused: noise of that scale would promise a privacy that is not there.
     ///
     /// A target that overrides this must return a bound that holds.
+    ///
+    /// # Errors
+    ///
+    /// If the papers give no bound for this target, or one that is false.
     fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
         Err(Error::PapersGiveNone)
     }

@@ -18,6 +18,10 @@ pub enum Calibration {
 
 impl Calibration {
     /// The sensitivity in the norm of `law`; that of the papers is in the 1-norm.
+    ///
+    /// # Errors
+    ///
+    /// If the target has no sensitivity for this adjacency and number of contributions, or none by the papers' bound.
     pub fn sensitivity(
         self,
         target: &dyn Target,
@@ -32,6 +36,10 @@ impl Calibration {
     }
 
     /// The mechanism for `target` at a price. That of the papers uses their `lambda_delta` if the price has a delta.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn mechanism(
         self,
         target: &dyn Target,

@@ -34,6 +34,11 @@ pub struct PrivateOrder {
 }
 
 impl PrivateBandwidths {
+    /// The mechanism that chooses.
+    ///
+    /// # Errors
+    ///
+    /// If the function keeps no histogram, or the price does not pay for the noise of the choice.
     pub fn mechanism(&self, protected: Protected) -> Result<Bandwidth, Error> {
         let AccumulatorSpec::Histogram(nodes) = self.candidates.first().target.accumulator() else {
             return Err(Error::Mechanism(mechanism::Error::NoSensitivity));
@@ -45,7 +50,11 @@ impl PrivateBandwidths {
 }
 
 impl PrivateOrder {
-    /// For the values of `function` with the noise of `noise`.
+    /// The mechanism that chooses for the values of `function` with the noise of `noise`.
+    ///
+    /// # Errors
+    ///
+    /// If the function has no sensitivity, or the price does not pay for the noise of the choice.
     pub fn mechanism(&self, function: &Function, noise: &Mechanism, protected: Protected) -> Result<Order, Error> {
         let target = &function.target;
         let Shape { dimensions, degree, .. } = target.shape();

@@ -15,6 +15,10 @@ use crate::targets::{self, Sensitivity};
 
 impl Settings {
     /// The sensitivity of a function of a release in the norm of its noise, by the given bound.
+    ///
+    /// # Errors
+    ///
+    /// If the target has no sensitivity for this adjacency and number of contributions, or none by the papers' bound.
     pub fn sensitivity(
         &self,
         release: &Release,
@@ -25,6 +29,10 @@ impl Settings {
     }
 
     /// Which bound the noise of a function is calibrated to, for display.
+    ///
+    /// # Errors
+    ///
+    /// If a bound to compare with is missing.
     pub fn calibrated(&self, release: &Release, function: &Function) -> Result<Calibrated, Error> {
         Ok(match (release.calibration, &self.privacy.definition) {
             (Calibration::Tight, Definition::Random(_)) => Calibrated::Sampled,
@@ -40,16 +48,28 @@ impl Settings {
     }
 
     /// The mechanism for a function that a window of a release can have.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn mechanism_of(&self, release: &Release, function: &Function) -> Result<Mechanism, Error> {
         self.mechanism_at(release, function, release.payment.own())
     }
 
     /// The mechanism for a function at another price.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn mechanism_at(&self, release: &Release, function: &Function, price: Price) -> Result<Mechanism, Error> {
         release.calibration.mechanism(&*function.target, release.noise.law(), &self.privacy, price)
     }
 
     /// The correlated noise of a release that is a sum over several panes.
+    ///
+    /// # Errors
+    ///
+    /// If there is no sensitivity, or the price does not pay for its noise.
     pub fn series(&self, release: &Release) -> Result<Option<Series>, Error> {
         let Some(over) = release.window_kind.series().filter(|_| release.is_sum_of_panes()) else { return Ok(None) };
         let (law, target) = (release.noise.law(), &*release.function.target);

@@ -114,6 +114,7 @@ impl Synopsis {
 
 /// A synopsis with the moments of 1,000 records in the middle of the domain, for the example above.
 #[doc(hidden)]
+#[expect(clippy::expect_used, reason = "of a file of this crate; a test calls it")]
 pub fn example() -> Synopsis {
     let mut description: crate::synopsis::description::Description =
         serde_json::from_str(include_str!("../example.json")).expect("the example is a description");
