@@ -225,7 +225,7 @@ mod tests {
             says(Regression::new(0.1, 10, gap, 100), "at least 2^-31 and at most 1");
         }
         says(Regression::new(0.1, 0, 0.1, 100), "degree 0 is out of range");
-        says(Regression::new(0.1, 10, 0.1, 1), "1 kept records");
+        says(Regression::new(0.1, 10, 0.1, 1), "at least 2 records, not 1");
         says(Regression::new(1e-6, 10, 0.1, 100), "16000003 cells");
     }
 
