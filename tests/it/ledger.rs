@@ -630,7 +630,8 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     };
     let (is_fine, text) = output_only();
     assert!(is_fine && text.contains("9 messages of the rows 1 to 3"), "{text}");
-    for said in ["pure differential privacy, at most 1 a block, of a record", "1 of 1", "has 0 left", "nothing that"] {
+    for said in ["pure differential privacy, at most 1 per block, for a record", "1 of 1", "has 0 left", "nothing that"]
+    {
         assert!(text.contains(said), "{said}: {text}");
     }
 

@@ -185,7 +185,7 @@ fn a_ledger_of_plain_privacy_takes_no_sampled_release() {
     fs::write(setup.path("c.toml"), sampled).unwrap();
     let other = setup.on(&["run"]);
     assert_eq!(other.status.code(), Some(74));
-    assert!(text(&other.stderr).contains("speaks of pure differential privacy"), "{}", text(&other.stderr));
+    assert!(text(&other.stderr).contains("accounts for pure differential privacy"), "{}", text(&other.stderr));
 }
 
 /// Leaves out `[release.sampled]` and its result.
