@@ -2,7 +2,7 @@
 //! itself. The fuzz targets and `tests/properties/fuzz.rs` both call these.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use bernstream::config::Settings;
 use bernstream::feed::{Feed, Origin, follow};
 use bernstream::ledger::witness::Claim;
 use bernstream::serve::dashboard::serve;
+use bernstream::serve::listen;
 use bernstream::source::Columns;
 use bernstream::source::decode::decode;
 use bernstream::synopsis::Synopsis;
@@ -95,7 +96,7 @@ pub fn parameters(bytes: &[u8]) {
 fn dashboard() -> SocketAddr {
     let folder = tempfile::tempdir().expect("a folder").keep();
     std::fs::write(folder.join("one.arrows"), example().seal().expect("a message").bytes).expect("a file");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0)), "the address").expect("a port");
     let address = listener.local_addr().expect("its address");
     let origin = Origin::Folder(folder);
     let feed = Arc::new(Feed::new(&origin, Timestamp::from_micros(0)));

@@ -199,7 +199,7 @@ fn values_of_every_number_type_become_doubles() {
     let batch = read(&encode(&[sound(vec![("x", Arc::new(wide) as ArrayRef)])])).unwrap();
     assert_eq!(batch.values[0], Float64Array::from(vec![Some(0.5), None, Some(-2.0)]));
     // Divided by its power of ten it would be the next double, 96838539921.57495.
-    let halfway = Decimal128Array::from(vec![Some(96_838_539_921_574_939)]).with_precision_and_scale(19, 6).unwrap();
+    let halfway = Decimal128Array::from(vec![Some(96_838_539_921_574_939); 3]).with_precision_and_scale(19, 6).unwrap();
     let batch = read(&encode(&[sound(vec![("x", Arc::new(halfway) as ArrayRef)])])).unwrap();
     assert_eq!(batch.values[0].value(0), 96_838_539_921.574_94);
     let small: ArrayRef = Arc::new(Int8Array::from(vec![Some(-128), None, Some(127)]));

@@ -272,7 +272,7 @@ fn what_cannot_be_bounded_is_refused_in_words() {
         ("1/(delay - at.delay)", "divides by a value that can be 0"),
         ("ln(delay)", "the logarithm of a value that can be 0 or less"),
         ("sqrt(delay)", "the square root of a value that can be negative"),
-        ("delay^0.5", "to a power that is no whole number"),
+        ("delay^0.5", "to a power that is not a whole number"),
         ("exp(exp(delay))", "too large or too small for a number"),
         ("0*delay", "is 0 for every record"),
         ("delay - at.hour", "'at.hour' is unknown"),
