@@ -231,3 +231,15 @@ test("a choice stands in the address", async () => {
   await shown(page, (release, key) => key === "JFK");
   await end();
 });
+
+test("a key in the address waits for its first synopsis", async () => {
+  const all = given("curve");
+  const isWanted = ({ key }) => key === "JFK";
+  const server = await serve(all.filter((one) => !isWanted(one)), { now: () => new Date(all.at(-1).published) });
+  const { page, context } = await open(browser, `${server.address}#release=departure-delay&key=JFK`);
+  assert.notEqual((await shown(page))[1], "JFK");
+  all.filter(isWanted).forEach((synopsis) => server.publish(synopsis));
+  await shown(page, (release, key) => key === "JFK");
+  await context.close();
+  await server.stop();
+});

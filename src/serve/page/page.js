@@ -39,18 +39,23 @@ const time = new Time((index) => {
 
 // ---- Current view ---------------------------------------------------------------------------------------------------
 
+/** What is chosen of `all`, or the fallback: that becomes the choice only if there was none, as what was chosen may still arrive. */
+function pick(name, all, fallback) {
+  if (all.includes(chosen[name])) return chosen[name];
+  chosen[name] ??= fallback;
+  return fallback;
+}
+
 /** Everything that drawing needs; undefined until there is a synopsis. */
 function look() {
   if (store.isEmpty) return undefined;
   const pipelines = store.pipelines();
-  if (!pipelines.includes(chosen.pipeline)) {
-    chosen.pipeline = pipelines.find((one) => store.releases(one).includes(chosen.release)) ?? pipelines[0];
-  }
-  const releases = store.releases(chosen.pipeline);
-  if (!releases.includes(chosen.release)) chosen.release = releases[0];
-  const keys = store.keys(chosen.pipeline, chosen.release);
-  if (!keys.includes(chosen.key)) chosen.key = keys[0];
-  const series = store.series(chosen.pipeline, chosen.release, chosen.key);
+  const pipeline = pick("pipeline", pipelines, pipelines.find((one) => store.releases(one).includes(chosen.release)) ?? pipelines[0]);
+  const releases = store.releases(pipeline);
+  const release = pick("release", releases, releases[0]);
+  const keys = store.keys(pipeline, release);
+  const key = pick("key", keys, keys[0]);
+  const series = store.series(pipeline, release, key);
   const found = series.findIndex(({ synopsis }) => synopsis === chosen.window);
   const index = found < 0 ? series.length - 1 : found;
   const entry = series[index];
@@ -63,7 +68,7 @@ function look() {
   const before = apart ? undefined : previous;
   const alike = series.filter(({ meta }) => isOfOneScale(meta, entry.meta));
   return {
-    pipelines, releases, keys, series: alike, entry, before, apart, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
+    pipeline, release, key, pipelines, releases, keys, series: alike, entry, before, apart, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
     isGhost: byId("ghost").checked, isPlausible: byId("plausible").checked, isRegions: byId("regions").value === "regions",
   };
 }
@@ -188,10 +193,10 @@ function drawSwitches(now) {
   }
 }
 
-function drawChoices({ pipelines, releases, keys }) {
-  fillSelect(byId("pipeline"), pipelines, chosen.pipeline);
-  fillSelect(byId("release"), releases, chosen.release);
-  fillSelect(byId("key"), keys, chosen.key);
+function drawChoices({ pipeline, release, key, pipelines, releases, keys }) {
+  fillSelect(byId("pipeline"), pipelines, pipeline);
+  fillSelect(byId("release"), releases, release);
+  fillSelect(byId("key"), keys, key);
   byId("pipeline").closest("label").hidden = pipelines.length < 2;
   byId("release").closest("label").hidden = releases.length < 2;
   byId("key").closest("label").hidden = keys.length < 2;
@@ -311,8 +316,14 @@ byId("pipeline").addEventListener("change", (event) => {
   const releases = store.releases(pipeline);
   chooseRelease(pipeline, releases.includes(chosen.release) ? chosen.release : releases[0]);
 });
-byId("release").addEventListener("change", (event) => chooseRelease(chosen.pipeline, look().releases[event.target.selectedIndex]));
-byId("key").addEventListener("change", (event) => choose(chosen.pipeline, chosen.release, look().keys[event.target.selectedIndex]));
+byId("release").addEventListener("change", (event) => {
+  const { pipeline, releases } = look();
+  chooseRelease(pipeline, releases[event.target.selectedIndex]);
+});
+byId("key").addEventListener("change", (event) => {
+  const { pipeline, release, keys } = look();
+  choose(pipeline, release, keys[event.target.selectedIndex]);
+});
 for (const id of ["ghost", "plausible", "regions", "table-switch"]) byId(id).addEventListener("change", draw);
 
 for (const id of ["badge", "gauge", "about-open"]) {
