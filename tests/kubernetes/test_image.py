@@ -95,12 +95,13 @@ def test_dependencies_are_built_before_the_source_is_copied(dockerfile):
     build = stages(dockerfile)[0]
     order = [i for i, (instruction, value) in enumerate(build) if "cargo build" in value or value == "src src"]
     assert len(order) == 3 and build[order[1]] == ("COPY", "src src")
-    # Every bench that the manifest names needs a file, or cargo refuses it.
+    # Every test and bench that the manifest names needs a file, or cargo refuses it.
     script = re.search(r"\$\((sed .*? Cargo\.toml)\)", build[order[0]][1]).group(1)
     named = subprocess.run(script, shell=True, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     manifest = tomllib.loads((ROOT / "Cargo.toml").read_text())
-    assert named == [bench["name"] for bench in manifest["bench"]]
-    assert not [kind for kind in ("example", "test") if kind in manifest], "these need files too"
+    folders = {"test": "tests", "bench": "benches"}
+    assert named == [f"{folder}/{one['name']}.rs" for kind, folder in folders.items() for one in manifest[kind]]
+    assert "example" not in manifest, "these need files too"
 
 
 def compose(text):

@@ -285,4 +285,4 @@ def test_9_the_secrets_of_the_manifest_open_a_broker_that_requires_them(place):
     assert pod.stop()[0] == 0
     wrong = {"bernstream-kafka": {**secrets["bernstream-kafka"], "password": "wrong"}}
     code, said = worker(place, "wrong", secrets=wrong, reached=reached).start().ended()
-    assert code == 78 and "correct the user's name, or the password in /run/secrets/kafka/password" in said, (code, said)
+    assert code == 78 and "correct the user name or the password in /run/secrets/kafka/password" in said, (code, said)
