@@ -25,7 +25,7 @@ pub struct Grid {
 pub enum Blocks {
     /// Every span of a grid.
     Every(Grid),
-    /// All of time is one: the unit is a user for ever.
+    /// All of time is one: the unit is a user forever.
     Forever,
 }
 
@@ -122,7 +122,7 @@ impl Blocks {
         }
     }
 
-    /// How long a block is; `None` for ever.
+    /// How long a block is; `None` if it has no end.
     pub fn length(&self) -> Option<Duration> {
         match self {
             Blocks::Every(grid) => Some(grid.length()),

@@ -6,7 +6,7 @@ use std::f64::consts::{PI, SQRT_2};
 /// `[-1, 1]^d`; 1 to `most`.
 ///
 /// Predicted error of a mean = noise `sqrt 2 t^d / (epsilon n)` + truncation `d (1 / pi K t^K + 2 / 2^t t!)`, at most 1: of a function
-/// whose `K`-th derivative jumps by 1 at one place, where all records are, and of one that is smooth for ever (Bernstein's
+/// whose `K`-th derivative jumps by 1 at one place, where all records are, and of one that is smooth forever (Bernstein's
 /// bound for `t <= K`). A function that is rough everywhere can be missed by up to ten times the first.
 ///
 /// A departure from `[WFZW13]`, which takes `t = n^(1/(2d+K))`: its proof adds up the noise of `t^d` moments as if they had

@@ -15,7 +15,7 @@ pub enum Error {
     Outside { law: PriorDistribution, min: f64, max: f64 },
     #[error(
         "most pairs do not differ at all: the range clips every value, or the prior has no spread; noise for such a \
-         sensitivity would protect nobody"
+         sensitivity would give no protection"
     )]
     NothingChanges,
     #[error("gamma is {0}: it must lie between 0 and 1")]
