@@ -77,7 +77,7 @@ pub enum Error {
     Describe(#[from] serde_json::Error),
     #[error(transparent)]
     Synopsis(#[from] crate::synopsis::Error),
-    #[error("this synopsis is no density: leave out --density")]
+    #[error("this synopsis is not a density: remove --density or --cumulative")]
     NoDensity,
     #[error(transparent)]
     Topic(#[from] newest::Error),
@@ -287,18 +287,22 @@ fn points(about: &Description, arguments: &Arguments) -> Vec<Vec<f64>> {
 fn what(about: &Description, divisor: Divisor) -> String {
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
     let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
-    let divided = match divisor {
-        Divisor::Nothing => String::new(),
-        Divisor::Records(n) => format!(", divided by {n}"),
-        Divisor::Mass(mass) => format!(", divided by the released mass {mass}, whose own noise the band ignores"),
-        Divisor::Clipped(mass) => {
-            format!(", clipped at 0 and divided by the remaining mass {mass}, whose own noise the band ignores")
+    // Behind the semicolon stands how to divide, which is done already.
+    let quantity = about.meaning.split(';').next().unwrap_or_default();
+    let value = match divisor {
+        Divisor::Nothing => about.meaning.clone(),
+        Divisor::Records(n) => format!("{}, divided by {n}", about.meaning),
+        Divisor::Mass(mass) => {
+            format!("{quantity}, divided by the released mass {mass:.1}, whose own noise the band ignores")
         }
-        Divisor::Cumulative => ", here the share at or below a point, which rises from 0 to 1".to_owned(),
+        Divisor::Clipped(mass) => format!(
+            "{quantity}, clipped at 0 and divided by the remaining mass {mass:.1}, whose own noise the band ignores"
+        ),
+        Divisor::Cumulative => "the share of records at or below a point, which rises from 0 to 1".to_owned(),
     };
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };
     let span = format!("{} to {}", window.start, window.end);
-    format!("{release} of {pipeline}{key}, {span}{simulated}\nvalue: {}{divided}", about.meaning)
+    format!("{release} of {pipeline}{key}, {span}{simulated}\nvalue: {value}")
 }
 
 fn guarantee(about: &Description, band: &Width, pointwise: bool) -> String {

@@ -183,7 +183,7 @@ impl<'s> Plan<'s> {
                 natural(scale)
             ),
             format!(
-                "the standard deviation of the noise on a value equals the largest effect of {} units",
+                "standard deviation of the noise on one value: {} times the most that one privacy unit can change it",
                 units(scale * self.release.noise.law().deviation(self.release.shape().values()))
             ),
             format!(
