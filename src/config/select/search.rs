@@ -1,0 +1,77 @@
+//! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
+
+use crate::config::settings::{Candidate, Coordinates, Feature, Function, Height, NoiseKind};
+use crate::mechanism::Mechanism;
+use crate::mechanism::price::Price;
+use crate::synopsis::predict::Bump;
+use crate::targets::Adjacency;
+use crate::window::Axis;
+
+/// What to choose from, and what the choice depends on.
+#[derive(Clone, Debug)]
+pub struct Search<'a> {
+    pub kinds: &'a [NoiseKind],
+    /// A fixed degree, or those of the list.
+    pub degree: Option<u32>,
+    /// Fixed orders, ascending, or those of the list.
+    pub orders: Option<Vec<u32>>,
+    /// A fixed number of kernel points, or those of the list.
+    pub points: Option<u32>,
+    pub expected_records: u64,
+    pub price: Price,
+    pub terms: Terms,
+    pub axes: &'a [Axis],
+}
+
+/// What the choice depends on in other sections of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub adjacency: Adjacency,
+    pub contributions: u32,
+    /// The most values that a message holds.
+    pub most_values: usize,
+}
+
+/// The function on given coordinates; `None` where it cannot be built on them.
+pub type Build<'a> = dyn Fn(Coordinates) -> Option<Function> + 'a;
+
+/// Judges some candidates of a family; it may run beside the others.
+pub type Judge<'a> = Box<dyn FnOnce() -> Vec<Candidate> + Send + 'a>;
+
+impl Search<'_> {
+    /// The kinds of noise that are asked for and that belong to a family.
+    pub(super) fn kinds(&self, of_family: impl Fn(NoiseKind) -> bool) -> Vec<NoiseKind> {
+        self.kinds.iter().copied().filter(|kind| of_family(*kind)).collect()
+    }
+
+    /// The scale of the noise, in natural units.
+    pub(super) fn scale(&self, kind: NoiseKind, function: &Function) -> Option<f64> {
+        let Terms { adjacency, contributions, .. } = self.terms;
+        let change = kind.law().sensitivity(&*function.target, adjacency, contributions).ok()?;
+        let mechanism = Mechanism::calibrated(
+            kind.law(),
+            change,
+            function.target.shape().values() * contributions as usize,
+            self.price,
+        )
+        .ok()?;
+        #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
+        Some(mechanism.scale().units() as f64 * function.unit)
+    }
+
+    /// The bump that the release must resolve: widths in the unit cube, height in natural units.
+    #[expect(clippy::cast_precision_loss, reason = "a prediction")]
+    pub(super) fn bump(&self, function: &Function) -> Option<Bump> {
+        let records = self.expected_records as f64;
+        let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
+        let Feature { widths, height } = function.feature.as_ref()?;
+        let height = match height {
+            Height::HalfOfRecords => records / 2.0 * most,
+            Height::Fixed(height) => *height,
+            Height::Covered { limit, gap } => limit * (gap * records).min(1.0),
+        };
+        // Two Gaussians on top of each other: the cluster, and the smoothing, each as wide as the other.
+        let lowered = height * 0.5_f64.powf(widths.len() as f64 / 2.0);
+        Some(Bump { widths: widths.iter().map(|b| b * 2.0_f64.sqrt()).collect(), height: lowered })
+    }
+}
