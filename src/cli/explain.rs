@@ -129,6 +129,10 @@ impl<'s> Plan<'s> {
                 self.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
             ),
             Basis::Affine => format!("an affine function of {dimensions} columns: {count} coefficients"),
+            Basis::Cells(basis) => {
+                let steps = basis.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+                format!("{count} counts of cells: {steps} steps, each record shared by a {} spline", basis.spline)
+            }
             Basis::Kernel(_) => format!("kernel functions at {count} points, dimensions {dimensions}"),
             Basis::Cosine { frequencies } => {
                 format!("{count} cosine moments: {frequencies} frequencies, dimensions {dimensions}")

@@ -16,8 +16,9 @@ pub use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::Epsilon;
 use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
 use crate::targets::Shape;
+use crate::targets::cells::MOST_CELLS;
 use crate::targets::moments::most_frequencies;
-pub use crate::targets::{Basis, KernelBasis, PointKernel};
+pub use crate::targets::{Basis, CellBasis, KernelBasis, PointKernel};
 use crate::window::grid::Span;
 
 /// The version of the format that this program writes and reads.
@@ -305,6 +306,15 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
                 }
                 _ => Ok(()),
             }
+        }
+        Basis::Cells(basis) => {
+            let steps = &basis.steps;
+            if steps.len() != axes || steps.contains(&0) || basis.count() > MOST_CELLS {
+                return Err(format!(
+                    "its cells do not have {axes} axes, each with a step, and at most {MOST_CELLS} in all"
+                ));
+            }
+            basis.is_proper().then_some(()).ok_or_else(|| "the kernel that reads its cells is none".to_owned())
         }
         Basis::Cosine { frequencies } => {
             let most = most_frequencies(axes);

@@ -2,11 +2,12 @@
 
 use super::bernstein::{self, MAX_ORDER, Operator, basis};
 use super::by::By;
-use super::description::{Axis, Basis, KernelBasis};
+use super::description::{Axis, Basis, CellBasis, KernelBasis};
 use super::domain::unit_point;
 use super::error::Error;
 use super::posterior::Smooth;
 use super::released::Synopsis;
+use crate::targets::cholesky::dot;
 
 /// One reading of a synopsis, ready for many points.
 #[derive(Clone, Debug)]
@@ -22,6 +23,7 @@ enum Form {
     Nearest { degree: u32, values: Vec<f64> },
     Affine(Vec<f64>),
     Kernel { basis: KernelBasis, coefficients: Vec<f64>, offset: f64 },
+    Cells { basis: CellBasis, counts: Vec<f64> },
     Smooth { function: Box<Smooth>, uncertain: bool },
 }
 
@@ -47,6 +49,9 @@ impl Synopsis {
             (By::Bernstein(_), Basis::Affine) => Form::Affine(self.values.clone()),
             (By::Bernstein(_) | By::Kernel, Basis::Kernel(basis)) => {
                 Form::Kernel { basis: basis.clone(), coefficients: self.values.clone(), offset: about.offset }
+            }
+            (By::Bernstein(_) | By::Kernel, Basis::Cells(basis)) => {
+                Form::Cells { basis: basis.clone(), counts: self.values.clone() }
             }
             (By::Nearest, Basis::Bernstein) => Form::Nearest { degree: shape.degree, values: self.values.clone() },
             (By::Kernel, Basis::Bernstein) => {
@@ -123,7 +128,7 @@ impl Evaluator {
         let mean = match &self.form {
             Form::Bernstein { coefficients, .. } => coefficients.iter().sum::<f64>() / coefficients.len() as f64,
             Form::Affine(coefficients) => coefficients.first().copied().unwrap_or(0.0),
-            Form::Nearest { .. } | Form::Kernel { .. } | Form::Smooth { .. } => {
+            Form::Nearest { .. } | Form::Kernel { .. } | Form::Cells { .. } | Form::Smooth { .. } => {
                 let points = midpoints(self.axes.len());
                 points.iter().map(|y| self.at(y)).sum::<f64>() / points.len() as f64
             }
@@ -156,6 +161,7 @@ impl Evaluator {
                 let terms = basis.points.iter().zip(coefficients);
                 offset + terms.map(|(p, c)| c * basis.kernel.value(point, p)).sum::<f64>()
             }
+            Form::Cells { basis, counts } => dot(&basis.at(point), counts),
             Form::Smooth { function, .. } => function.value(point),
         }
     }

@@ -150,6 +150,11 @@ fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error>
             let names: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
             serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
         }
+        Basis::Cells(basis) => {
+            let shape: Vec<usize> = basis.steps.iter().map(|m| basis.spline.nodes(*m)).collect();
+            let names: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
+            serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
+        }
         Basis::Cosine { frequencies } => {
             serde_json::json!({ "shape": vec![frequencies; about.domain.len()] }).to_string()
         }

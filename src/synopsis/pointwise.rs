@@ -7,6 +7,7 @@ use crate::synopsis::error::Error;
 use crate::synopsis::newton::Newton;
 use crate::synopsis::noise::pointwise;
 use crate::synopsis::released::Synopsis;
+use crate::targets::CellBasis;
 use crate::targets::cholesky::dot;
 
 /// The pointwise band of a synopsis, ready for many points.
@@ -28,6 +29,7 @@ enum Influences {
     Lattice { operator: Operator, degree: u32, order: u32 },
     Affine,
     Kernel(Newton),
+    Cells(CellBasis),
 }
 
 impl Synopsis {
@@ -57,6 +59,7 @@ impl Synopsis {
             }
             Basis::Affine => Influences::Affine,
             Basis::Kernel(basis) => Influences::Kernel(Newton::on(basis)),
+            Basis::Cells(basis) => Influences::Cells(basis.clone()),
             Basis::Cosine { .. } => return Err(Error::NoFunction),
         };
         let simulated = || pointwise_value(&about.noise, shape.values());
@@ -94,6 +97,7 @@ impl Pointwise {
             }
             Influences::Affine => std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)).collect(),
             Influences::Kernel(newton) => newton.at(&point),
+            Influences::Cells(basis) => basis.at(&point),
         };
         Ok(dot(&influences, &influences).sqrt())
     }

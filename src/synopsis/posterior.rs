@@ -112,7 +112,7 @@ impl Model {
         let (of, points, whiten) = match &shape.basis {
             Basis::Bernstein => (Of::Values, lattice(shape), None),
             Basis::Kernel(basis) => (Of::Coordinates, basis.points.clone(), Some(Newton::on(basis))),
-            Basis::Affine | Basis::Cosine { .. } => return None,
+            Basis::Affine | Basis::Cells(_) | Basis::Cosine { .. } => return None,
         };
         let newton = Newton::among(kernel, &points, MOST);
         // Column by column: the values of the basis at the points, whitened as the values are.

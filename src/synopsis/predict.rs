@@ -157,7 +157,7 @@ pub fn readings(about: &Description, bump: &Bump, publish: impl Fn(Vec<f64>) -> 
     let points = match &shape.basis {
         Basis::Kernel(basis) => Some(Points::choose(basis.kernel.clone(), shape.dimensions, basis.points.len()).ok()?),
         Basis::Bernstein => None,
-        Basis::Affine | Basis::Cosine { .. } => return None,
+        Basis::Affine | Basis::Cells(_) | Basis::Cosine { .. } => return None,
     };
     if shape.values() > MOST_VALUES {
         return None;

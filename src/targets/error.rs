@@ -3,7 +3,7 @@
 use super::blackbox::error::Error as BlackBoxError;
 use super::expression::error::Error as ExpressionError;
 use super::sampler::error::Error as SamplerError;
-use crate::window::histogram::MOST_CELLS;
+use crate::window::histogram::{MOST_CELLS, Spline};
 
 /// Why a target cannot be built or bounded. Axes count from 1.
 #[derive(Debug, thiserror::Error, PartialEq)]
@@ -29,6 +29,13 @@ pub enum Error {
          widen the bandwidths or narrow the domain"
     )]
     Cells { cells: u128 },
+    #[error("{cells} cells in all, more than {most}: take wider steps, or a larger bandwidth")]
+    CellGrid { cells: u128, most: usize },
+    #[error(
+        "the steps are too wide: a record shared by a {spline} spline alone is as wide as the kernel; take steps of at most \
+         the bandwidth"
+    )]
+    WideSteps { spline: Spline },
     #[error(
         "{frequencies} frequencies on {axes} axes are not from 1 to {most}: more frequencies mean more noise on each"
     )]

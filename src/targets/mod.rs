@@ -2,6 +2,7 @@
 
 pub mod bayes;
 pub mod blackbox;
+pub mod cells;
 pub(crate) mod cholesky;
 pub mod covariance;
 pub mod density;
@@ -22,5 +23,5 @@ mod target;
 pub mod whitened;
 
 pub use error::Error;
-pub use shape::{Basis, KernelBasis, PointKernel, Shape};
+pub use shape::{Basis, CellBasis, KernelBasis, PointKernel, Shape};
 pub use target::{Adjacency, Cost, Exact, Sensitivity, Target};

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::machine::kernel::Kernel;
+use super::quadratic::Form;
+use crate::window::histogram::Spline;
 
 /// What released values are, and how they become a function on the unit cube.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +27,9 @@ pub enum Basis {
     Affine,
     /// Kernel functions at public points: `sum_i a_i K(y, p_i)`, `y` the point in the unit cube.
     Kernel(KernelBasis),
+    /// Gaussian kernels on the nodes of a public grid, each with a count of its own: `sum_j c_j exp(-(y - p_j)' P (y - p_j) / 2)`,
+    /// `y` the point in the unit cube. The noise is on the `c_j`, row-major over the nodes, the last axis fastest.
+    Cells(CellBasis),
     /// Moments of the records, not a function of a point: `sum_x prod_i cos(m_i arccos t_i)`, `0 <= m_i < frequencies` on
     /// each axis, `t_i` in `[-1, 1]`; row-major in `m`, the last axis fastest. The number of records is the first.
     Cosine { frequencies: u32 },
@@ -35,6 +40,70 @@ pub enum Basis {
 pub struct KernelBasis {
     pub kernel: PointKernel,
     pub points: Vec<Vec<f64>>,
+}
+
+/// A grid of nodes, and the kernel that reads them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CellBasis {
+    /// The rows of `P`, the inverse of the covariance matrix of the kernel that reads the cells: that of the density, less the
+    /// variance of the spline.
+    pub precision: Vec<Vec<f64>>,
+    /// How records were shared among the nodes; it says where they lie ([`CellBasis::nodes`]).
+    pub spline: Spline,
+    /// Steps of each axis of the unit cube.
+    pub steps: Vec<u32>,
+}
+
+impl CellBasis {
+    /// The coordinates of the nodes along each axis.
+    pub fn nodes(&self) -> Vec<Vec<f64>> {
+        let along = |m: &u32| {
+            let at = |j: usize| (j as f64 + self.spline.first()) / f64::from(*m);
+            (0..self.spline.nodes(*m)).map(at).collect()
+        };
+        self.steps.iter().map(along).collect()
+    }
+
+    /// How many nodes there are.
+    pub fn count(&self) -> usize {
+        self.steps.iter().fold(1, |count: usize, m| count.saturating_mul(self.spline.nodes(*m)))
+    }
+
+    /// The kernels of all nodes at a point of the unit cube.
+    pub fn at(&self, y: &[f64]) -> Vec<f64> {
+        let nodes = self.nodes();
+        let away: Vec<Vec<f64>> = nodes.iter().zip(y).map(|(p, y)| p.iter().map(|p| y - p).collect()).collect();
+        // Where the kernel separates, one exponential for each node of an axis.
+        if self.is_diagonal() {
+            let factors = |(axis, away): (usize, &Vec<f64>)| -> Vec<f64> {
+                away.iter().map(|d| (-self.precision[axis][axis] * d * d / 2.0).exp()).collect()
+            };
+            return away.iter().enumerate().map(factors).fold(vec![1.0], |product, axis| {
+                product.iter().flat_map(|value| axis.iter().map(move |factor| value * factor)).collect()
+            });
+        }
+        let places = away.iter().fold(vec![vec![]], |places: Vec<Vec<f64>>, axis| {
+            places.iter().flat_map(|place| axis.iter().map(move |d| [&place[..], &[*d]].concat())).collect()
+        });
+        let form = |d: &Vec<f64>| -> f64 {
+            let along = |row: &Vec<f64>| -> f64 { row.iter().zip(d).map(|(p, d)| p * d).sum() };
+            self.precision.iter().zip(d).map(|(row, d)| d * along(row)).sum()
+        };
+        places.iter().map(|d| (-form(d).max(0.0) / 2.0).exp()).collect()
+    }
+
+    /// Whether `P` is a positive definite matrix with a row for each axis.
+    pub fn is_proper(&self) -> bool {
+        let axes = self.steps.len();
+        let square = self.precision.len() == axes && self.precision.iter().all(|row| row.len() == axes);
+        square && Form::new(&self.precision).is_some()
+    }
+
+    /// Whether the kernel is a product over the axes.
+    pub fn is_diagonal(&self) -> bool {
+        let off = |(i, row): (usize, &Vec<f64>)| row.iter().enumerate().all(|(j, entry)| i == j || *entry == 0.0);
+        self.precision.iter().enumerate().all(off)
+    }
 }
 
 /// A kernel on the unit cube, `K(y, y) <= 1`.
@@ -70,6 +139,7 @@ impl Shape {
             Basis::Bernstein => (self.degree as usize + 1).saturating_pow(dimensions),
             Basis::Affine => self.dimensions + 1,
             Basis::Kernel(basis) => basis.points.len(),
+            Basis::Cells(basis) => basis.count(),
             Basis::Cosine { frequencies } => (*frequencies as usize).saturating_pow(dimensions),
         }
     }

@@ -7,6 +7,8 @@
 use std::f64::consts::PI;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Grains that one record deposits, always and exactly.
 pub const GRAINS: u64 = 1 << GRAIN_BITS;
 const GRAIN_BITS: u32 = 20;
@@ -46,12 +48,68 @@ impl Place {
     }
 }
 
-/// The fine grid: nodes `j / M`, `j = -1 ..= M + 1`, on each axis of the unit cube, or of its angles.
+/// How a record is shared among the nodes around it: a B-spline of its distance in steps, the product over the axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spline {
+    /// All of it on one node, the middle of its cell.
+    Box,
+    /// `1 - f` and `f` on the nodes below and above it, `f` its distance from the lower one.
+    Linear,
+    /// `(1/2 - f)^2 / 2`, `3/4 - f^2`, `(1/2 + f)^2 / 2` on the three nodes around it, `f` its distance from the middle one.
+    Quadratic,
+}
+
+impl Spline {
+    pub const ALL: [Spline; 3] = [Spline::Box, Spline::Linear, Spline::Quadratic];
+
+    /// Nodes of an axis with so many steps.
+    pub fn nodes(self, steps: u32) -> usize {
+        steps as usize
+            + match self {
+                Spline::Box => 0,
+                Spline::Linear => 1,
+                Spline::Quadratic => 3,
+            }
+    }
+
+    /// Where the first node lies, in steps from the lower end of the axis. The others follow a step apart.
+    pub fn first(self) -> f64 {
+        match self {
+            Spline::Box => 0.5,
+            Spline::Linear => 0.0,
+            Spline::Quadratic => -1.0,
+        }
+    }
+
+    /// The variance of the shares around the record, in steps squared, the mean over its places between two nodes.
+    pub fn variance(self) -> f64 {
+        match self {
+            Spline::Box => 1.0 / 12.0,
+            Spline::Linear => 1.0 / 6.0,
+            Spline::Quadratic => 1.0 / 4.0,
+        }
+    }
+}
+
+impl fmt::Display for Spline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Spline::Box => "box",
+            Spline::Linear => "linear",
+            Spline::Quadratic => "quadratic",
+        })
+    }
+}
+
+/// A public grid on the unit cube, or on its angles: `M` steps on each axis. Nodes are `j / M`, `j = -1 ..= M + 1`, where records
+/// are shared by the quadratic spline, as they are unless something else is said; see [`Spline`] for the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
     /// `M`, one an axis, 1 to 3 axes.
     per_axis: Vec<u32>,
     measure: Measure,
+    spline: Spline,
 }
 
 /// What the nodes are evenly spaced in.
@@ -66,9 +124,15 @@ enum Measure {
 impl Nodes {
     /// `None` unless there are 1 to 3 axes, each with at least one step, and at most [`MOST_CELLS`] cells together.
     pub fn new(per_axis: &[u32]) -> Option<Self> {
+        Nodes::shared_by(Spline::Quadratic, per_axis)
+    }
+
+    /// The same with another spline.
+    pub fn shared_by(spline: Spline, per_axis: &[u32]) -> Option<Self> {
         let possible = (1..=3).contains(&per_axis.len()) && per_axis.iter().all(|m| (1..=u32::MAX / STEPS).contains(m));
-        let cells = per_axis.iter().try_fold(1_usize, |product, m| product.checked_mul(*m as usize + 3))?;
-        (possible && cells <= MOST_CELLS).then(|| Nodes { per_axis: per_axis.to_vec(), measure: Measure::Length })
+        let cells = per_axis.iter().try_fold(1_usize, |product, m| product.checked_mul(spline.nodes(*m)))?;
+        let nodes = || Nodes { per_axis: per_axis.to_vec(), measure: Measure::Length, spline };
+        (possible && cells <= MOST_CELLS).then(nodes)
     }
 
     /// The same, but evenly spaced in the angle of each coordinate: node `j` is where `arccos(2 x - 1)` is `pi j / M`. Those
@@ -82,12 +146,35 @@ impl Nodes {
         &self.per_axis
     }
 
-    /// Nodes of one axis: `M + 3`.
-    pub fn widths(&self) -> impl Iterator<Item = usize> {
-        self.per_axis.iter().map(|m| *m as usize + 3)
+    pub fn spline(&self) -> Spline {
+        self.spline
     }
 
-    /// Cells of a histogram: `prod (M_i + 3)`.
+    /// Nodes of each axis.
+    pub fn widths(&self) -> impl Iterator<Item = usize> {
+        self.per_axis.iter().map(|m| self.spline.nodes(*m))
+    }
+
+    /// At least the 2-norm of what any record deposits, in grains.
+    ///
+    /// Shares are not negative and add up to [`GRAINS`], so it is at most that, and a record on a node of a box or linear spline
+    /// reaches it. Of the quadratic one it is the product over the axes of the largest norm of the three weights, which
+    /// are read off; rounding products down makes none larger, but for the middle, which takes less than one grain of
+    /// each of the others.
+    pub fn longest_deposit(&self) -> u64 {
+        let axes = self.per_axis.len() as u32;
+        if self.spline != Spline::Quadratic {
+            return GRAINS;
+        }
+        let square = |coordinate: u32| Stencil::at(coordinate).weights.iter().map(|w| u128::from(*w).pow(2)).sum();
+        let largest: u128 = (STEPS / 2..=3 * STEPS / 2).map(square).max().unwrap_or(0);
+        // Three squares of 42 bits fill 126.
+        let length = largest.pow(axes).isqrt() + 1;
+        let grains = length.div_ceil(1 << (WEIGHT_BITS * axes - GRAIN_BITS)) as u64;
+        (grains + 3_u64.pow(axes) - 1).min(GRAINS)
+    }
+
+    /// Cells of a histogram: the product of [`Nodes::widths`].
     pub fn cells(&self) -> usize {
         self.widths().product()
     }
@@ -136,14 +223,61 @@ impl Histogram {
         &self.cells
     }
 
-    /// Adds one record: [`GRAINS`] in all, on the three nodes an axis around it, by the quadratic B-spline
-    /// `(1/2 - f)^2 / 2`, `3/4 - f^2`, `(1/2 + f)^2 / 2`, `f` the distance from the nearest node in cells.
+    /// Adds one record: [`GRAINS`] in all, on the nodes around it, by the [`Spline`] of the nodes.
     ///
-    /// Products over the axes are rounded down to whole grains and the rest goes to the middle. So a deposit is a convex
+    /// Products over the axes are rounded down to whole grains and the rest goes to one of them. So a deposit is a convex
     /// combination of single nodes, times [`GRAINS`], whatever the record: sensitivities rest on that.
     /// `nodes` must be the ones that the histogram was made with.
     #[inline]
     pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
+        match nodes.spline {
+            Spline::Box => self.deposit_box(nodes, place),
+            Spline::Linear => self.deposit_linear(nodes, place),
+            Spline::Quadratic => self.deposit_quadratic(nodes, place),
+        }
+    }
+
+    fn deposit_box(&mut self, nodes: &Nodes, place: Place) {
+        let along =
+            |index: usize, (m, coordinate): (&u32, u32)| index * *m as usize + (coordinate / STEPS).min(m - 1) as usize;
+        let index = nodes.per_axis.iter().zip(place.0).fold(0, along);
+        if let Some(cell) = self.cells.get_mut(index) {
+            *cell = cell.saturating_add(GRAINS);
+        }
+    }
+
+    /// As with the quadratic spline, but the rest goes to the corner whose nodes are the lowest.
+    fn deposit_linear(&mut self, nodes: &Nodes, place: Place) {
+        // Weights of an axis add up to 2^10.
+        const BITS: u32 = STEPS.ilog2();
+        let mut corners = [(0_usize, 1_u64); 8];
+        let mut count = 1;
+        for (m, coordinate) in nodes.per_axis.iter().zip(place.0) {
+            // At the upper end all of it is on the upper node of the last step.
+            let low = (coordinate / STEPS).min(m - 1);
+            let above = u64::from(coordinate - low * STEPS);
+            for corner in 0..count {
+                let (index, weight) = corners[corner];
+                let index = index * (*m as usize + 1) + low as usize;
+                corners[corner] = (index, weight * (u64::from(STEPS) - above));
+                corners[count + corner] = (index + 1, weight * above);
+            }
+            count *= 2;
+        }
+        let corners = &mut corners[..count];
+        // At most three weights of 10 bits, and the 20 bits of the grains.
+        corners.iter_mut().for_each(|(_, weight)| *weight = (*weight << GRAIN_BITS) >> (BITS * count.ilog2()));
+        let sum: u64 = corners.iter().map(|(_, grains)| grains).sum();
+        corners[0].1 += GRAINS - sum;
+        for (index, grains) in corners {
+            if let Some(cell) = self.cells.get_mut(*index) {
+                *cell = cell.saturating_add(*grains);
+            }
+        }
+    }
+
+    #[inline]
+    fn deposit_quadratic(&mut self, nodes: &Nodes, place: Place) {
         let [x, y, z] = place.0;
         match nodes.per_axis[..] {
             [_] => {

@@ -1,5 +1,6 @@
 //! The simultaneous band: how far the noise can move a released function, everywhere at once.
 
+mod cells;
 mod kernel;
 mod lattice;
 mod sup;
@@ -63,6 +64,11 @@ impl Band {
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
                 Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm())
+            }
+            Basis::Cells(basis) => {
+                let plan = cells::Plan::new(basis, law);
+                let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm());
+                return Band { pointwise: cells::pointwise(basis, law), ..band };
             }
         };
         Band { pointwise: pointwise(law, shape.values()), ..band }
