@@ -2,6 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
+use crate::cli::settings;
 use crate::config::{Candidate, Coordinates, Release, Selection, Settings};
 use crate::mechanism::choice::Candidates;
 use crate::synopsis::band::Band;
@@ -25,8 +26,10 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         lines.push("for a single window: the noise of its running sums is larger, see below".to_owned());
     }
     let shown = |candidate: &&Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
-    lines.extend(table.candidates.iter().filter(shown).map(|candidate| {
-        let mark = if *candidate == table.best { "*" } else { " " };
+    let is_taken = |candidate: &Candidate| candidate.choice() == table.taken.choice();
+    let kept = (!table.candidates.iter().filter(shown).any(is_taken)).then_some(&table.taken);
+    lines.extend(table.candidates.iter().filter(shown).chain(kept).map(|candidate| {
+        let mark = if is_taken(candidate) { "*" } else { " " };
         let Candidate { noise, on, order, values, expected } = candidate;
         let on = match on {
             Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
@@ -47,8 +50,10 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         );
     }
     let own = if is_private { "; each window chooses its own order" } else { "" };
-    let written = table.best.written();
-    lines.push(format!("* is selected; to fix this choice for later versions, write {written}{own}"));
+    lines.push(match settings::kept(release) {
+        Some(kept) => format!("* is in use: {kept}"),
+        None => format!("* is selected; to fix this choice, write {}{own}", table.taken.written()),
+    });
     lines
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::cli::failure::Failure;
 use crate::cli::print::{note, report, section};
 use crate::cli::progress::during;
+use crate::cli::settings;
 use crate::clock::micros;
 use crate::config::{Input, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
@@ -30,7 +31,7 @@ pub struct Arguments {
 /// If the configuration has a fault, or if a check at the brokers fails.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
-        during("reading the configuration, and selecting what is automatic", || Settings::load(&arguments.file))?;
+        during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
     report(during("computing what it needs", || summary(&settings)))?;
     for warning in settings.warnings() {
         note(format_args!("warning: {warning}"));
@@ -61,7 +62,8 @@ fn summary(settings: &Settings) -> String {
     section(&mut text, "Memory", &memory(settings));
     let messages: Vec<String> = settings.releases.iter().map(|release| message(settings, release)).collect();
     section(&mut text, "Message", &messages);
-    let notes = guarantee::notes(settings);
+    let mut notes = guarantee::notes(settings);
+    notes.extend(settings.releases.iter().filter_map(settings::kept));
     if !notes.is_empty() {
         section(&mut text, "Note", &notes);
     }

@@ -85,7 +85,7 @@ pub fn genesis(
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,
-        settings: settings.normalised.clone(),
+        settings: canonical::recorded(settings),
         total: settings.privacy.total,
         first: start.first,
         backfill_until: start.backfill_until,
@@ -148,24 +148,30 @@ fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
 }
 
 /// Records changed settings in the ledger: they hold from the first window that was not closed under the old ones, and what
-/// was spent stays spent.
+/// was spent stays spent. A ledger that does not know what was left to `"auto"` learns it.
 fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> {
-    let changes = diff::differences(ledger.settings(), &settings.normalised);
-    if changes.is_empty() {
+    let recorded = canonical::recorded(settings);
+    let changes = diff::differences(ledger.settings(), &recorded);
+    let is_chosen = settings.releases.iter().any(|release| release.auto.is_some());
+    if changes.is_empty() && (!is_chosen || ledger.settings() == recorded) {
         return Ok(());
     }
     let first = settings.windows.grid.first_from(ledger.next_window()).start;
+    let configuration = Configuration { settings: recorded, first, reach: settings.reach() };
+    if changes.is_empty() {
+        info!("the ledger now records what the file leaves to \"auto\"");
+        return Ok(ledger.reconfigure(configuration)?);
+    }
     warn!("the settings have changed; these hold for windows from {first} on, and what was spent stays spent:");
     for change in changes {
         warn!("  {change}");
     }
     for release in &settings.releases {
         if let Some(table) = &release.auto {
-            info!("release {:?}: \"auto\" selects {} today", release.name, table.best.written());
+            info!("release {:?}: \"auto\" selects {}", release.name, table.taken.written());
         }
     }
-    ledger.reconfigure(Configuration { settings: settings.normalised.clone(), first, reach: settings.reach() })?;
-    Ok(())
+    Ok(ledger.reconfigure(configuration)?)
 }
 
 fn refused(why: String) -> OpenError {

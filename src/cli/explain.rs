@@ -9,6 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::print::{print, section};
 use crate::cli::progress::during;
+use crate::cli::settings;
 use crate::config::{self, Release, Settings, WindowKind, guarantee};
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::continual::Series;
@@ -37,7 +38,7 @@ pub struct Arguments {
 /// If the configuration has a fault, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
-        during("reading the configuration, and selecting what is automatic", || Settings::load(&arguments.file))?;
+        during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
     print(during("simulating the noise", || explanation(&settings))?)
 }
 

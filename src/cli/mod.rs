@@ -23,6 +23,7 @@ mod reading;
 pub mod run;
 pub mod runtime;
 pub mod sample;
+mod settings;
 mod shell;
 
 use std::process::ExitCode;

@@ -14,6 +14,7 @@ use crate::cli::components::{Components, OpenError};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::runtime::{runtime, stop_on_signal};
+use crate::cli::settings;
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
@@ -45,7 +46,7 @@ pub struct Arguments {
 /// As for [`work`].
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
-    let settings = Settings::load(&arguments.configuration)?;
+    let settings = settings::load(&arguments.configuration)?;
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop);
@@ -66,6 +67,9 @@ pub fn work(
 ) -> Result<(), Failure> {
     for warning in settings.warnings() {
         warn!("{warning}");
+    }
+    for kept in settings.releases.iter().filter_map(settings::kept) {
+        info!("{kept}");
     }
     fs::create_dir_all(&settings.ledger.path)
         .map_err(|error| Failure::Ledger(format!("cannot create {}: {error}", settings.ledger.path.display())))?;

@@ -4,19 +4,28 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use crate::config::file::File;
+use crate::config::file::{File, known_keys};
 use crate::config::read::releases::{ROOT, privacy_and_releases};
 use crate::config::read::{input, ledger, output, sampled, schedule, serve, windowing};
+use crate::config::recorded::Recorded;
 use crate::config::settings::{Period, Release, Settings, Unit};
 use crate::config::text::{Checked, Document, values};
 use crate::config::{canonical, validate};
+use crate::ledger::Params;
 use crate::metrics::Detail;
 use crate::source::Columns;
 use crate::window::grid::{Blocks, Grid};
 use crate::window::{Cap, Rules};
 
-/// All settings. Every section is read before the first `?`, so that the faults of all are recorded.
-pub fn settings(document: &mut Document<'_>, file: File) -> Checked<Settings> {
+/// Where the ledger of a file is; `None` if the file does not say.
+pub fn ledger(text: &str, name: &str) -> Option<Params> {
+    let (mut document, file) = Document::read::<File>(text, name, known_keys());
+    ledger::ledger(&mut document, file.ok()?.ledger?).ok()
+}
+
+/// All settings, with the choices of `"auto"` that are `recorded`. Every section is read before the first `?`, so that the
+/// faults of all are told.
+pub fn settings(document: &mut Document<'_>, file: File, recorded: Option<&Recorded>) -> Checked<Settings> {
     let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
     // Known even if the section has faults, so that the keys of [windows] are checked in any case.
     let from_kafka = file.input.as_ref().and_then(|input| {
@@ -28,7 +37,8 @@ pub fn settings(document: &mut Document<'_>, file: File) -> Checked<Settings> {
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| schedule::schedule(document, t, from_kafka));
     let grid = windows.as_ref().ok().map(|schedule| schedule.grid);
-    let (mut privacy, mut drafts) = privacy_and_releases(document, file.privacy, file.release, grid, to_kafka);
+    let (mut privacy, mut drafts) =
+        privacy_and_releases(document, file.privacy, file.release, grid, to_kafka, recorded);
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
     let output = document.required(&ROOT, "output", file.output, Ok);
     let output = output.and_then(|t| output::output(document, t, default_broker));

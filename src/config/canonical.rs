@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
-use crate::config::settings::{Calibration, DRAWN, Input, Payment, Period, Release, Settings, Unit, WindowKind};
+use crate::config::settings::{
+    Calibration, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Release, Settings, Unit, WindowKind,
+};
 use crate::ledger::Digest;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
@@ -87,6 +89,32 @@ pub fn json(settings: &Settings) -> String {
         normalised["ledger"]["definition"] = json!(definition);
     }
     normalised.to_string()
+}
+
+/// What a ledger keeps of the settings: the canonical text, and what was left to `"auto"`, which is no setting of its own
+/// and in no digest. Absent in the ledgers of earlier versions.
+pub fn recorded(settings: &Settings) -> String {
+    let one = |release: &Release| {
+        let auto = release.auto.as_ref()?;
+        Some((release.name.clone(), json!({ "open": auto.open, "expected_records": auto.expected_records })))
+    };
+    let asked: Map<String, Value> = settings.releases.iter().filter_map(one).collect();
+    let mut recorded: Value = serde_json::from_str(&settings.normalised).unwrap_or_default();
+    recorded["auto"] = asked.into();
+    recorded.to_string()
+}
+
+/// The noise and the size of a release in recorded settings; `None` if this program does not know them.
+pub fn choice(recorded: &str, release: &str) -> Option<Choice> {
+    let settings: Value = serde_json::from_str(recorded).ok()?;
+    let release = settings.get("releases")?.get(release)?;
+    let number = |key| release.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+    let noise: NoiseKind = serde_json::from_value(release.get("noise")?.clone()).ok()?;
+    let on = match noise.is_on_points() {
+        true => Coordinates::Points { most: number("points")? },
+        false => Coordinates::Lattice { degree: number("degree")? },
+    };
+    Some(Choice { noise, on, order: number("order")? })
 }
 
 /// Identifies a release with its windows: if it changes, a sum starts again.

@@ -39,11 +39,16 @@ pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
     found
 }
 
-/// All differences, a line each.
+/// All differences between recorded settings ([`canonical::recorded`](crate::config::canonical::recorded)), a line each.
 pub fn differences(ledger: &str, file: &str) -> Vec<String> {
     let read = |text| serde_json::from_str(text).unwrap_or(Value::Null);
+    let (ledger, mut file): (Value, Value) = (read(ledger), read(file));
+    // Earlier versions did not record what was left to "auto".
+    if let (None, Some(file)) = (ledger.get("auto"), file.as_object_mut()) {
+        file.remove("auto");
+    }
     let mut found = Vec::new();
-    compare("", &read(ledger), &read(file), &mut found);
+    compare("", &ledger, &file, &mut found);
     found
 }
 
@@ -79,6 +84,13 @@ fn line(path: &str, ledger: &Value, file: &Value) -> String {
 
 /// Its name in the file.
 fn named(path: &str) -> String {
+    if let Some(asked) = path.strip_prefix("auto.") {
+        return match asked.split_once('.') {
+            None => format!("what is \"auto\" in release {asked:?}"),
+            Some((name, "open")) => format!("what is \"auto\" in release {name:?}"),
+            Some((name, key)) => format!("{key} of release {name:?}"),
+        };
+    }
     if let Some((name, key)) = path.strip_prefix("releases.").and_then(|release| release.split_once('.')) {
         return format!("{key} of release {name:?}");
     }

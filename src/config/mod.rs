@@ -8,7 +8,8 @@
 //! targets    the functions that can be released, a file each
 //! file       the file as written: every key and its form
 //! canonical  what affects privacy, as one canonical text; diff: where two of them differ
-//! select     what "auto" chooses
+//! select     what "auto" chooses, a file for each family of candidates
+//! recorded   what a ledger says that it chose
 //! read       each section: from the file to settings and drafts of releases
 //! validate   the rules between sections
 //! assemble   the whole file; study: the part that sampling needs
@@ -23,6 +24,7 @@ mod file;
 mod plan;
 mod read;
 pub mod guarantee;
+mod recorded;
 mod select;
 mod settings;
 mod study;
@@ -35,7 +37,7 @@ use std::path::Path;
 pub use file::{KEYS, schema};
 pub use read::sampled::Study;
 pub use settings::{
-    Calibration, Candidate, Coordinates, Error, Function, Input, NoiseKind, Payment, Period, Privacy,
+    Calibration, Candidate, Choice, Coordinates, Error, Function, Input, NoiseKind, Payment, Period, Privacy,
     PrivateBandwidths, PrivateOrder, Protected, Release, Selection, Settings, Unit, WindowKind, synopsis_bytes,
 };
 pub use text::Faults;
@@ -43,7 +45,9 @@ pub use text::Faults;
 pub use crate::sink::Output;
 
 use crate::config::file::{File, known_keys};
+use crate::config::recorded::Recorded;
 use crate::config::text::Document;
+use crate::ledger;
 
 impl Settings {
     /// Reads the file at `path`.
@@ -57,14 +61,35 @@ impl Settings {
         Settings::parse(&text, &name)
     }
 
+    /// Reads the file at `path`, with the choices of `"auto"` that its ledger has recorded for this file, if any.
+    /// `recorded` returns the newest settings of a ledger ([`canonical::recorded`]).
+    ///
+    /// # Errors
+    ///
+    /// All faults of the file, or that it cannot be read.
+    pub fn load_keeping(path: &Path, recorded: impl Fn(&ledger::Params) -> Option<String>) -> Result<Self, Faults> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
+        let kept = assemble::ledger(&text, &name).and_then(|params| recorded(&params)).and_then(|recorded| {
+            let recorded = Recorded(recorded);
+            let settings = Settings::parse_with(&text, &name, Some(&recorded)).ok()?;
+            recorded.is_of(&settings).then_some(settings)
+        });
+        kept.map_or_else(|| Settings::parse(&text, &name), Ok)
+    }
+
     /// Reads `text`; every fault starts with `name`.
     ///
     /// # Errors
     ///
     /// All faults of the text.
     pub fn parse(text: &str, name: &str) -> Result<Self, Faults> {
+        Settings::parse_with(text, name, None)
+    }
+
+    fn parse_with(text: &str, name: &str, recorded: Option<&Recorded>) -> Result<Self, Faults> {
         let (mut document, file) = Document::read::<File>(text, name, known_keys());
-        let settings = file.and_then(|file| assemble::settings(&mut document, file));
+        let settings = file.and_then(|file| assemble::settings(&mut document, file, recorded));
         document.finish(settings)
     }
 }

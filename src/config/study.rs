@@ -20,7 +20,8 @@ impl Study {
         let (mut document, file) = Document::read::<File>(&text, &name, known_keys());
         let study = file.and_then(|file| {
             let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
-            let (privacy, draft) = privacy_and_releases(&mut document, file.privacy, file.release, None, to_kafka);
+            let (privacy, draft) =
+                privacy_and_releases(&mut document, file.privacy, file.release, None, to_kafka, None);
             let (privacy, drafts) = (privacy?, draft?);
             let mut draft = only(&mut document, drafts)?;
             match draft.sampled.take() {

@@ -85,6 +85,18 @@ impl Ledger {
         Ledger::load(params, Some(lock))
     }
 
+    /// The newest settings of a ledger, whoever holds its lock; nothing is locked, verified in full or changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], [`Error::Newer`], or if the ledger is damaged, of an older format or cannot be read.
+    pub fn newest_settings(params: &Params) -> Result<String, Error> {
+        if !exists(params) {
+            return Err(Error::Missing { path: params.path.clone() });
+        }
+        Ledger::load(params, None).map(|ledger| ledger.settings().to_owned())
+    }
+
     /// Verifies a whole ledger. If a worker holds its lock, it is opened read-only.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ mod files;
 mod flights;
 mod functions;
 mod golden;
+mod kept_choice;
 mod layers;
 mod ledger;
 mod ledger_of_years;

@@ -122,12 +122,18 @@ impl NoiseRequest {
         Ok(NoiseRequest { kinds: vec![kind], degree: None, order: None, private_order: None, points: None, place })
     }
 
-    /// Whether something is left to `"auto"`.
-    pub fn is_open(&self) -> bool {
+    /// The keys that are left to `"auto"`.
+    pub fn open(&self) -> Vec<&'static str> {
         let is_auto = |written: &Option<Spanned<Option<u32>>>| {
             written.as_ref().is_some_and(|written| written.get_ref().is_none())
         };
-        self.kinds.len() > 1 || is_auto(&self.degree) || is_auto(&self.order) || is_auto(&self.points)
+        let keys = [
+            ("noise", self.kinds.len() > 1),
+            ("degree", is_auto(&self.degree)),
+            ("order", is_auto(&self.order)),
+            ("points", is_auto(&self.points)),
+        ];
+        keys.into_iter().filter(|(_, is_open)| *is_open).map(|(key, _)| key).collect()
     }
 
     /// The coordinates to build first: those asked for, or the smallest that are tried.

@@ -10,6 +10,7 @@ use crate::config::read::draft::ReleaseDraft;
 use crate::config::read::noise::{Keys, NoiseRequest};
 use crate::config::read::pricing::Pricing;
 use crate::config::read::{private_order, targets};
+use crate::config::recorded::Recorded;
 use crate::config::select::{self, Search, Terms};
 use crate::config::settings::{Calibration, Coordinates, Function, NoiseKind, Selection};
 use crate::config::targets::{FrequencyPlan, ReadTarget, TargetContext, moments};
@@ -20,12 +21,13 @@ use crate::synopsis::description::Smoothness;
 use crate::targets::Basis;
 use crate::window::Axis;
 
-/// `terms` are what a choice by `"auto"` depends on.
+/// `terms` are what a choice by `"auto"` depends on; one that is `recorded` is kept.
 pub fn release(
     document: &mut Document<'_>,
     table: Spanned<file::Release>,
     terms: Checked<Terms>,
     pricing: Checked<Pricing>,
+    recorded: Option<&Recorded>,
 ) -> Checked<ReleaseDraft> {
     let (place, mut written) = (table.span(), table.into_inner());
     let name = document.required(&place, "name", written.name.take(), values::name);
@@ -89,15 +91,20 @@ pub fn release(
     let selection = match expected {
         None => None,
         Some(expected_records) => {
-            let search = search(&request, expected_records, payment.get_ref().own(), terms?, &axes);
-            let found = choose(document, &request, &function, &search, build)?;
-            function = build(document, found.best.on)?;
+            let open = request.open();
+            let search = search(&request, &open, expected_records, payment.get_ref().own(), terms?, &axes);
+            let mut found = choose(document, &request, &function, &search, build)?;
+            let kept = recorded.and_then(|recorded| search.only(&recorded.choice(name.get_ref())?));
+            if let Some(kept) = kept {
+                found.taken = choose(document, &request, &function, &kept, build)?.best;
+            }
+            function = build(document, found.taken.on)?;
             Some(found)
         }
     };
-    let best = selection.as_ref().map(|selection| selection.best);
-    let order = NoiseRequest::fixed(&request.order).or(best.map(|best| best.order)).unwrap_or(1);
-    let noise = best.map(|best| best.noise).or(request.kinds.first().copied()).unwrap_or(NoiseKind::Laplace);
+    let taken = selection.as_ref().map(|selection| selection.taken);
+    let order = NoiseRequest::fixed(&request.order).or(taken.map(|taken| taken.order)).unwrap_or(1);
+    let noise = taken.map(|taken| taken.noise).or(request.kinds.first().copied()).unwrap_or(NoiseKind::Laplace);
     let target_place = function.span();
     let ReadTarget { function, private_bandwidths } = function.into_inner();
     let function = Spanned::new(target_place, function);
@@ -127,6 +134,7 @@ pub fn release(
 /// The search of `"auto"` over everything that the file leaves open.
 fn search<'a>(
     request: &'a NoiseRequest,
+    open: &'a [&'static str],
     expected_records: u64,
     price: Price,
     terms: Terms,
@@ -135,10 +143,11 @@ fn search<'a>(
     let private = request.private_order.as_ref().map(Spanned::get_ref);
     let fixed = NoiseRequest::fixed(&request.order).map(|order| vec![order]);
     Search {
-        kinds: &request.kinds,
+        kinds: request.kinds.clone(),
         degree: NoiseRequest::fixed(&request.degree),
         orders: private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect())),
         points: NoiseRequest::fixed(&request.points),
+        open,
         expected_records,
         price,
         terms,
@@ -186,7 +195,7 @@ fn expectation(
     request: &Checked<NoiseRequest>,
     expected: Option<Spanned<u64>>,
 ) -> Checked<Option<u64>> {
-    let is_open = request.as_ref().map_err(|reported| *reported)?.is_open();
+    let is_open = !request.as_ref().map_err(|reported| *reported)?.open().is_empty();
     match expected {
         Some(expected) if is_open => Ok(Some(expected.into_inner())),
         None if is_open => Err(document.missing(place.clone(), "expected_records")),

@@ -8,6 +8,7 @@ use toml::Spanned;
 use crate::config::file;
 use crate::config::read::draft::ReleaseDraft;
 use crate::config::read::{pricing, privacy, release};
+use crate::config::recorded::Recorded;
 use crate::config::select::Terms;
 use crate::config::settings::{Privacy, most_values};
 use crate::config::text::{Checked, Document, Field};
@@ -26,6 +27,7 @@ pub fn privacy_and_releases(
     releases: Field<file::Releases>,
     grid: Option<Grid>,
     to_kafka: bool,
+    recorded: Option<&Recorded>,
 ) -> (Checked<Privacy>, Checked<Vec<ReleaseDraft>>) {
     let privacy = document.required(&ROOT, "privacy", privacy, Ok).and_then(|t| privacy::privacy(document, t));
     let terms = privacy.as_ref().map_err(|reported| *reported).map(|privacy| Terms {
@@ -55,7 +57,8 @@ pub fn privacy_and_releases(
         // Every release before the first `?`, so that the faults of all are recorded.
         let prices = pricing::pricing(document, &mut several, privacy.as_ref().map_err(|reported| *reported), grid);
         let each = several.into_iter().zip(prices);
-        let drafts: Vec<_> = each.map(|(one, paying)| release::release(document, one, terms, paying)).collect();
+        let drafts: Vec<_> =
+            each.map(|(one, paying)| release::release(document, one, terms, paying, recorded)).collect();
         drafts.into_iter().collect()
     });
     (privacy, releases)

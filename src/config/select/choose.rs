@@ -15,7 +15,8 @@ impl Search<'_> {
         // The first of equals: the smallest message of the simplest kind.
         let best = candidates.iter().copied().min_by(|a, b| a.expected.error.total_cmp(&b.expected.error))?;
         let bump = build(best.on).and_then(|function| self.bump(&function));
-        Some(Selection { expected_records: self.expected_records, candidates, best, bump })
+        let open = self.open.to_vec();
+        Some(Selection { expected_records: self.expected_records, open, candidates, best, taken: best, bump })
     }
 }
 

@@ -1,6 +1,6 @@
 //! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
 
-use crate::config::settings::{Candidate, Coordinates, Feature, Function, Height, NoiseKind};
+use crate::config::settings::{Candidate, Choice, Coordinates, Feature, Function, Height, NoiseKind};
 use crate::mechanism::Mechanism;
 use crate::mechanism::price::Price;
 use crate::synopsis::predict::Bump;
@@ -10,13 +10,16 @@ use crate::window::Axis;
 /// What to choose from, and what the choice depends on.
 #[derive(Clone, Debug)]
 pub struct Search<'a> {
-    pub kinds: &'a [NoiseKind],
+    /// Never empty.
+    pub kinds: Vec<NoiseKind>,
     /// A fixed degree, or those of the list.
     pub degree: Option<u32>,
     /// Fixed orders, ascending, or those of the list.
     pub orders: Option<Vec<u32>>,
     /// A fixed number of kernel points, or those of the list.
     pub points: Option<u32>,
+    /// The keys of the file that are left open.
+    pub open: &'a [&'static str],
     pub expected_records: u64,
     pub price: Price,
     pub terms: Terms,
@@ -39,6 +42,21 @@ pub type Build<'a> = dyn Fn(Coordinates) -> Option<Function> + 'a;
 pub type Judge<'a> = Box<dyn FnOnce() -> Vec<Candidate> + Send + 'a>;
 
 impl Search<'_> {
+    /// The search for this choice alone, with the orders that it may have; `None` if it is not what the file asks for.
+    pub fn only(&self, choice: &Choice) -> Option<Self> {
+        let (degree, points) = match choice.on {
+            Coordinates::Lattice { degree } => (Some(degree), None),
+            Coordinates::Points { most } => (None, Some(most)),
+        };
+        let is_asked = self.kinds.contains(&choice.noise)
+            && (self.degree.is_none() || self.degree == degree)
+            && (self.points.is_none() || self.points == points)
+            && self.orders.as_ref().is_none_or(|orders| orders.contains(&choice.order));
+        // Fixed orders are those of the file: a window may choose among them.
+        let orders = self.orders.clone().or(Some(vec![choice.order]));
+        is_asked.then(|| Search { kinds: vec![choice.noise], degree, orders, points, ..self.clone() })
+    }
+
     /// The kinds of noise that are asked for and that belong to a family.
     pub(super) fn kinds(&self, of_family: impl Fn(NoiseKind) -> bool) -> Vec<NoiseKind> {
         self.kinds.iter().copied().filter(|kind| of_family(*kind)).collect()

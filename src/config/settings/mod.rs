@@ -29,7 +29,7 @@ pub use noise::{Coordinates, NoiseKind};
 pub use payment::Payment;
 pub use privacy::{Period, Privacy, Protected, Unit};
 pub use release::Release;
-pub use selection::{Candidate, Selection};
+pub use selection::{Candidate, Choice, Selection};
 pub use size::{most_values, synopsis_bytes};
 pub use windowing::WindowKind;
 pub use worker::Settings;

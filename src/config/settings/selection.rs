@@ -1,16 +1,20 @@
-//! The candidates that `"auto"` tried, and the one that it chose.
+//! The candidates that `"auto"` tried, the one that it chooses, and the one that is in use.
 
 use crate::config::settings::noise::{Coordinates, NoiseKind};
 use crate::synopsis::predict::{Bump, Expected};
 
-/// The candidates that were tried, and the one that was chosen.
+/// The candidates that were tried, and the one that is in use.
 #[derive(Clone, Debug)]
 pub struct Selection {
     pub expected_records: u64,
+    /// The keys of the file that are left to `"auto"`.
+    pub open: Vec<&'static str>,
     /// By kind of noise, then by size; of a lattice the best order of each degree.
     pub candidates: Vec<Candidate>,
-    /// The one that was chosen.
+    /// The one with the smallest predicted error.
     pub best: Candidate,
+    /// The one in use: the best, or what the ledger has recorded of an earlier version's choice.
+    pub taken: Candidate,
     /// The bump that the error was predicted for.
     pub bump: Option<Bump>,
 }
@@ -27,7 +31,27 @@ pub struct Candidate {
     pub expected: Expected,
 }
 
+/// What `"auto"` decides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    pub noise: NoiseKind,
+    pub on: Coordinates,
+    /// 1 if there is no lattice.
+    pub order: u32,
+}
+
+impl Selection {
+    /// Whether the ledger has recorded another choice than that of this version.
+    pub fn is_kept(&self) -> bool {
+        self.taken.choice() != self.best.choice()
+    }
+}
+
 impl Candidate {
+    pub fn choice(&self) -> Choice {
+        Choice { noise: self.noise, on: self.on, order: self.order }
+    }
+
     /// The keys that select it in a file.
     pub fn written(&self) -> String {
         match self.on {
