@@ -162,7 +162,10 @@ export type Basis =
   | "bernstein"
   | "affine"
   | { readonly kernel: { readonly kernel: PointKernel; readonly points: readonly (readonly number[])[] } }
+  | { readonly cells: { readonly precision: readonly (readonly number[])[]; readonly spline: Spline; readonly steps: readonly number[] } }
   | { readonly cosine: { readonly frequencies: number } };
+/** How records are shared among the nodes of a grid. */
+export type Spline = "box" | "linear" | "quadratic";
 export type PointKernel =
   | { readonly gaussian: { readonly precision: readonly (readonly number[])[] } }
   | { readonly machine: MachineKernel };

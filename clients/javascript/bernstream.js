@@ -17,6 +17,10 @@ const MAX_DEGREE = 5000;
 const MOST_FREQUENCIES = [1024, 258, 19];
 /** The most kernel points that a release has; evaluating more would take too long. */
 const MOST_POINTS = 1024;
+/** The most cells that a release has. */
+const MOST_CELLS = 65_536;
+/** By how records are shared among nodes: where the first of an axis lies, in steps, and how many more there are than steps. */
+const SPLINES = new Map([["box", { first: 0.5, more: 0 }], ["linear", { first: 0, more: 1 }], ["quadratic", { first: -1, more: 3 }]]);
 const LEVEL = 0.95;
 
 /** What is wrong with a synopsis or a query. */
@@ -157,6 +161,10 @@ function checkBasis(basis, axes) {
     need(content, "frequencies", (t) => isWhole(t, 1, most), `a whole number from 1 to ${most}`);
     return name;
   }
+  if (name === "cells") {
+    checkCells(content, axes);
+    return name;
+  }
   if (name !== "kernel") throw unknown("basis", name);
   const points = need(content, "points", Array.isArray, "a list of points");
   const isInside = (p) => Array.isArray(p) && p.length === axes && p.every((x) => x >= 0 && x <= 1);
@@ -165,12 +173,45 @@ function checkBasis(basis, axes) {
   }
   const kernel = variant(field(content, "kernel"), "kernel");
   if (kernel.name === "machine") checkMachineKernel(kernel.content);
-  else if (kernel.name === "gaussian") {
-    const isRow = (row) => Array.isArray(row) && row.length === axes && row.every(Number.isFinite);
-    const isMatrix = (rows) => Array.isArray(rows) && rows.length === axes && rows.every(isRow);
-    need(kernel.content, "precision", isMatrix, `a matrix with ${axes} rows and columns`);
-  } else throw unknown("kernel", kernel.name);
+  else if (kernel.name === "gaussian") checkPrecision(kernel.content, axes);
+  else throw unknown("kernel", kernel.name);
   return name;
+}
+
+function checkPrecision(of, axes) {
+  const isRow = (row) => Array.isArray(row) && row.length === axes && row.every(Number.isFinite);
+  const isMatrix = (rows) => Array.isArray(rows) && rows.length === axes && rows.every(isRow);
+  return need(of, "precision", isMatrix, `a matrix with ${axes} rows and columns`);
+}
+
+function checkCells(cells, axes) {
+  if (!isDefinite(checkPrecision(cells, axes))) throw damaged("the matrix that reads its cells is not positive definite");
+  const spline = need(cells, "spline", isText, "a text");
+  if (!SPLINES.has(spline)) throw unknown("spline", spline);
+  const areSteps = (list) => Array.isArray(list) && list.length === axes && list.every((m) => isWhole(m, 1, MOST_CELLS));
+  const steps = need(cells, "steps", areSteps, `${axes} whole numbers`);
+  if (cellCount({ spline, steps }) > MOST_CELLS) throw damaged(`it has more than ${MOST_CELLS} cells`);
+}
+
+/** Whether every pivot is positive, where one variable after the other is completed to a square. */
+function isDefinite(matrix) {
+  const rest = matrix.map((row) => [...row]);
+  for (let last = rest.length - 1; last >= 0; last--) {
+    const pivot = rest[last][last];
+    if (!isPositive(pivot)) return false;
+    for (let i = 0; i < last; i++) {
+      for (let j = 0; j < last; j++) rest[i][j] -= (rest[last][i] * rest[last][j]) / pivot;
+    }
+  }
+  return true;
+}
+
+const cellCount = ({ spline, steps }) => steps.reduce((count, m) => count * (m + SPLINES.get(spline).more), 1);
+
+/** The coordinates of the nodes along each axis. */
+function nodesOf({ spline, steps }) {
+  const { first, more } = SPLINES.get(spline);
+  return steps.map((m) => Float64Array.from({ length: m + more }, (_, j) => (j + first) / m));
 }
 
 function checkMachineKernel(kernel) {
@@ -268,7 +309,7 @@ function checkSmoothness(smoothness, axes, basis) {
   }
 }
 
-/** "bernstein", "affine", "kernel" or "cosine". */
+/** "bernstein", "affine", "kernel", "cells" or "cosine". */
 const basisName = (meta) => (isText(meta.basis) ? meta.basis : Object.keys(meta.basis)[0]);
 const targetName = (meta) => (isText(meta.target) ? meta.target : Object.keys(meta.target)[0]);
 
@@ -278,6 +319,7 @@ function valueCount({ basis, degree, domain }) {
     case "bernstein": return (degree + 1) ** domain.length;
     case "affine": return domain.length + 1;
     case "kernel": return basis.kernel.points.length;
+    case "cells": return cellCount(basis.cells);
     default: return basis.cosine.frequencies ** domain.length;
   }
 }
@@ -317,7 +359,8 @@ export class Synopsis {
       const { kernel, points } = meta.basis.kernel;
       return new Evaluator(meta, new KernelSum(kernelOf(kernel), points, values, meta.offset ?? 0));
     }
-    if (by === "posterior" && basis !== "affine") return smoothed(meta, values, posterior(meta, values));
+    if (basis === "cells" && (isOrder || by === "kernel")) return new Evaluator(meta, new CellSum(meta.basis.cells, values));
+    if (by === "posterior" && (basis === "bernstein" || basis === "kernel")) return smoothed(meta, values, posterior(meta, values));
     if (by === "kernel" && basis === "bernstein") {
       const kernel = prior(meta);
       if (kernel) return smoothed(meta, values, interpolation(meta, values, kernel));
@@ -672,6 +715,61 @@ class KernelSum {
     return values;
   }
 }
+
+/** `sum_j c_j K(y, p_j)`, `p_j` the nodes of a grid. */
+class CellSum {
+  constructor(cells, counts) {
+    Object.assign(this, { kernels: new NodeKernels(cells), counts });
+  }
+
+  at(y) {
+    const { kernels, counts } = this;
+    return kernels.along ? product(counts, kernels.factors(y)) : dot(kernels.at(y), counts);
+  }
+
+  on(axes) {
+    if (!this.kernels.along) return Float64Array.from(pointsOf(axes), (point) => this.at(point));
+    return onGrid(this.counts, this.kernels.columns(axes));
+  }
+}
+
+/** The kernels of all nodes of a grid; those of a diagonal matrix are products over the axes. */
+class NodeKernels {
+  constructor(cells) {
+    const { value, along } = kernelOf({ gaussian: { precision: cells.precision } });
+    Object.assign(this, { value, along, nodes: nodesOf(cells) });
+    if (!along) this.points = pointsOf(this.nodes);
+  }
+
+  /** At a point, the last axis fastest. */
+  at(y) {
+    return this.along ? productOf(this.factors(y)) : Float64Array.from(this.points, (p) => this.value(y, p));
+  }
+
+  /** At a point, of each axis. */
+  factors(y) {
+    return this.nodes.map((nodes, axis) => nodes.map((p) => this.along(axis, y[axis] - p)));
+  }
+
+  /** On a product grid, of each axis: a matrix with one column per point. */
+  columns(axes) {
+    return this.nodes.map((nodes, axis) => matrixOf(axes[axis].length, nodes.length, (i, j) => this.along(axis, axes[axis][i] - nodes[j])));
+  }
+
+  /** The length of `at`. */
+  length(y) {
+    if (!this.along) return root(this.at(y));
+    return this.factors(y).reduce((length, factors) => length * root(factors), 1);
+  }
+
+  /** The lengths on a product grid, row-major, the last axis fastest. */
+  lengths(axes) {
+    if (!this.along) return Float64Array.from(pointsOf(axes), (point) => this.length(point));
+    return productOf(this.nodes.map((nodes, axis) => axes[axis].map((y) => root(nodes.map((p) => this.along(axis, y - p))))));
+  }
+}
+
+const root = (vector) => Math.sqrt(dot(vector, vector));
 
 // ---- Bernstein polynomials ------------------------------------------------------------------------------------------
 
@@ -1147,12 +1245,14 @@ export class Pointwise {
   #factor;
   #deviation;
   #newton = null;
+  #cells = null;
 
   constructor(meta, order) {
     checkOrder(order);
     const basis = basisName(meta);
     if (basis === "cosine") throw noFunction();
     if (basis === "kernel") this.#newton = Newton.on(meta.basis.kernel);
+    if (basis === "cells") this.#cells = new NodeKernels(meta.basis.cells);
     const count = valueCount(meta);
     this.#meta = meta;
     this.#order = order;
@@ -1182,15 +1282,17 @@ export class Pointwise {
   /** The length of the influences of the values on the function. */
   #length(point) {
     const { basis, degree } = this.#meta;
+    if (this.#cells) return this.#cells.length(point);
     let influences;
     if (this.#newton) influences = this.#newton.at(point);
     else if (basis === "affine") influences = [1, ...point.map((x) => 2 * x - 1)];
     else influences = operatorOf(degree).influence(point.map((x) => bernstein(degree, x)), this.#order);
-    return Math.sqrt(dot(influences, influences));
+    return root(influences);
   }
 
   #lengths(axes) {
     const { basis, degree } = this.#meta;
+    if (this.#cells) return this.#cells.lengths(axes);
     if (basis === "bernstein" && isExpanded(degree, this.#order, axes)) return expandedLengths(degree, this.#order, axes);
     return Float64Array.from(pointsOf(axes), (point) => this.#length(point));
   }

@@ -11,6 +11,7 @@ use bernstream::synopsis::description::{
 };
 use bernstream::targets::bayes::gaussian::GaussianBayes;
 use bernstream::targets::bayes::kernel::KernelBayes;
+use bernstream::targets::cells::CellDensity;
 use bernstream::targets::covariance::CovarianceDensity;
 use bernstream::targets::density::Density as Intensity;
 use bernstream::targets::expression::{self, Formula, Variable};
@@ -21,6 +22,7 @@ use bernstream::targets::regression::Regression as PriestleyChao;
 use bernstream::targets::whitened::KernelDensity;
 use bernstream::targets::{Adjacency, Target, sampler};
 use bernstream::window::grid::Span;
+use bernstream::window::histogram::Spline;
 
 use super::file::Case;
 use super::release::{AXES, LABEL, LATE, Release, domain, time};
@@ -36,6 +38,7 @@ pub fn all() -> Found<Vec<Case>> {
     let mut cases = densities()?;
     cases.extend(variants()?);
     cases.extend(on_kernel_points()?);
+    cases.extend(on_cells()?);
     cases.extend(regressions()?);
     cases.extend(classifiers()?);
     cases.extend(sums()?);
@@ -261,6 +264,43 @@ fn on_kernel_points() -> Found<Vec<Case>> {
         Case { proper: true, ..read(&line, &[1])? },
         case("density-points-1d-norm", vouched, &[1]),
         read(&plane, &[1])?,
+        read(&cube, &[1])?,
+    ])
+}
+
+fn on_cells() -> Found<Vec<Case>> {
+    let by = |bandwidths: &[f64]| Smoothing::Bandwidths(bandwidths.to_vec());
+    let diagonal = |name, bandwidths: &[f64], spline, steps: &[u32]| -> Found<Release> {
+        let target = Arc::new(CellDensity::diagonal(&in_cube(bandwidths), spline, steps)?);
+        Ok(Release { order: 1, ..density(name, target, by(bandwidths))? })
+    };
+    let line = diagonal("density-cells-1d-box", &[10.0], Spline::Box, &[24])?;
+    let constant = Release {
+        adjacency: Adjacency::ReplaceOne,
+        about: description::Target::Density(Density { kernel: by(&[15.0]), divide_by: Some(1_200) }),
+        meaning: "records per unit of dep_delay; divide by 'divide_by' for a density".to_owned(),
+        price: pure("0.05")?,
+        ..diagonal("density-cells-1d-quadratic", &[15.0], Spline::Quadratic, &[14])?
+    };
+    let plane =
+        Release { price: pure("0.2")?, ..diagonal("density-cells-2d", &[20.0, 3.0], Spline::Linear, &[10, 8])? };
+    let cube = Release { key: None, ..diagonal("density-cells-3d", &[40.0, 5.0, 600.0], Spline::Linear, &[5, 5, 4])? };
+    let natural = vec![vec![400.0, 18.0], vec![18.0, 9.0]];
+    let widths = [210.0, 24.0];
+    let entry = |i: usize, j: usize| natural[i][j] / (widths[i] * widths[j]);
+    let parts: Vec<Vec<f64>> = (0..2).map(|i| (0..2).map(|j| entry(i, j)).collect()).collect();
+    let slanted = Arc::new(CellDensity::covariance(&parts, Spline::Quadratic, &[12, 9])?);
+    let slanted = Release {
+        law: NoiseDistribution::DiscreteGaussian,
+        price: approximate("0.5", "0.000001")?,
+        order: 1,
+        ..density("density-cells-2d-covariance", slanted, Smoothing::Covariance(natural))?
+    };
+    Ok(vec![
+        Case { proper: true, ..read(&line, &[1, 2])? },
+        Case { proper: true, ..read(&constant, &[1])? },
+        Case { proper: true, ..read(&plane, &[1])? },
+        read(&slanted, &[1])?,
         read(&cube, &[1])?,
     ])
 }

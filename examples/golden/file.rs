@@ -97,7 +97,7 @@ fn tolerance(synopsis: &Synopsis, by: By, values: &[f64]) -> f64 {
     match (by, &synopsis.description().basis) {
         (By::Posterior, _) => POSTERIOR,
         (By::Kernel, Basis::Bernstein) => INTERPOLATION,
-        (_, Basis::Kernel(_)) => {
+        (_, Basis::Kernel(_) | Basis::Cells(_)) => {
             let terms: f64 = synopsis.values().iter().map(|value| value.abs()).sum();
             rounded_up((4e-15 * terms / largest(values)).max(TOLERANCE))
         }

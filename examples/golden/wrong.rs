@@ -92,6 +92,9 @@ pub fn text() -> Result<String, Box<dyn Error>> {
     }
     // Forms without a lattice have degree and order 1.
     let flat = good.replace(r#""degree":2,"order":2"#, r#""degree":1,"order":1"#);
+    let cells = |precision: &str, spline: &str, steps: &str| {
+        format!(r#""basis":{{"cells":{{"precision":{precision},"spline":"{spline}","steps":{steps}}}}}"#)
+    };
     for (why, basis) in [
         ("kernel points outside of the cube", format!("{points}[[0.0],[0.5],[1.5]]}}}}")),
         ("kernel points of another dimension", format!("{points}[[0.0,0.0],[0.5,0.5],[1.0,1.0]]}}}}")),
@@ -101,7 +104,15 @@ pub fn text() -> Result<String, Box<dyn Error>> {
             r#""basis":{"kernel":{"kernel":{"gaussian":{"precision":[[1.0,0.0],[0.0,1.0]]}},"points":[[0.0],[0.5],[1.0]]}}"#
                 .to_owned(),
         ),
-        ("no frequencies", r#""basis":{"cosine":{"frequencies":0}}"#.to_owned()),
+        ("cells of another number of axes", cells("[[4.0]]", "box", "[3,1]")),
+        ("cells without a step", cells("[[4.0]]", "box", "[0]")),
+        ("cells with part of a step", cells("[[4.0]]", "box", "[3.5]")),
+        ("cells of another number than the values", cells("[[4.0]]", "linear", "[3]")),
+        ("more cells than anybody releases", cells("[[4.0]]", "box", "[65537]")),
+        ("cells shared by nobody knows what", cells("[[4.0]]", "cubic", "[3]")),
+        ("cells read by a matrix of another dimension", cells("[[4.0,0.0],[0.0,4.0]]", "box", "[3]")),
+        ("cells read by a matrix that is not positive definite", cells("[[-4.0]]", "box", "[3]")),
+        ("no frequencies", r#"""basis":{"cosine":{"frequencies":0}}"#.to_owned()),
         ("more frequencies than anybody releases", r#""basis":{"cosine":{"frequencies":2000}}"#.to_owned()),
         ("an affine function with three coefficients on one axis", r#""basis":"affine""#.to_owned()),
     ] {

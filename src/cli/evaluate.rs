@@ -405,6 +405,31 @@ mod tests {
     }
 
     #[test]
+    fn cells_are_read_by_their_kernel_and_have_both_bands() {
+        let golden: serde_json::Value =
+            serde_json::from_str(include_str!("../../clients/golden/density-cells-1d-box.json")).unwrap();
+        let synopsis = Synopsis::from_json(&golden["synopsis"].to_string()).unwrap();
+        let printed = |line: &str| {
+            let mut out = Vec::new();
+            table(&synopsis, &parse(line).unwrap(), &mut out).map(|_| String::from_utf8(out).unwrap())
+        };
+        let cells = |line: &str| -> Vec<f64> {
+            printed(line).unwrap().lines().nth(1).unwrap().split(',').map(|x| x.parse().unwrap()).collect()
+        };
+        let plain = cells("file --at 0");
+        let value = synopsis.evaluate(&[0.0]).unwrap();
+        assert!(
+            (plain[1] / value - 1.0).abs() < 0.05 && plain[2] < plain[1] && plain[1] < plain[3],
+            "{plain:?} {value}"
+        );
+        assert_eq!(cells("file --at 0 --by kernel"), plain);
+        assert_eq!(cells("file --at 0 --order 5"), plain);
+        assert!(cells("file --at 0 --pointwise")[3] < plain[3]);
+        let refused = printed("file --at 0 --by nearest");
+        assert!(matches!(refused, Err(Error::Synopsis(synopsis::Error::Reading { .. }))));
+    }
+
+    #[test]
     fn the_approximation_error_is_shown_if_a_smoothness_is_declared() {
         let shown = |smoothness: Option<Smoothness>, line: &str| {
             let about = Description { smoothness, ..example() };

@@ -12,6 +12,7 @@ test("what is not a synopsis is refused, and it is said why", () => {
   for (const input of ["", "{", "null", "[]", "3", "\"text\"", null, undefined, 3, [], () => 0]) refuses(input, /not a synopsis/);
   const change = (fields) => ({ ...whole(), ...fields });
   const kernel = (of) => change({ basis: { kernel: of }, degree: 1, order: 1 });
+  const cells = (precision, spline, steps) => change({ basis: { cells: { precision, spline, steps } }, degree: 1, order: 1 });
   const gaussian = { gaussian: { precision: [[1]] } };
   const wrong = [
     [change({ format: 2 }), /it has format 2, this module reads format 1/],
@@ -38,6 +39,14 @@ test("what is not a synopsis is refused, and it is said why", () => {
     [kernel({ kernel: { gaussian: { precision: [[1, 0]] } }, points: [[0]] }), /matrix/],
     [kernel({ kernel: { machine: { gaussian: { bandwidth: 0 } } }, points: [[0]] }), /bandwidth/],
     [kernel({ kernel: { machine: "toString" }, points: [[0]] }), /toString/],
+    [cells([[1]], "box", [4]), /3 values, its description asks for 4/],
+    [cells([[1]], "linear", [3]), /3 values, its description asks for 4/],
+    [cells([[1]], "toString", [3]), /spline 'toString'/],
+    [cells([[0]], "box", [3]), /positive definite/],
+    [cells([[1, 0]], "box", [3]), /matrix/],
+    [cells([[1]], "box", [1.5]), /whole numbers/],
+    [cells([[1]], "box", [3, 1]), /whole numbers/],
+    [cells([[1]], "quadratic", [65535]), /more than 65536 cells/],
     [change({ noise: { ...describe().noise, scale: 0 } }), /scale and grid/],
     [change({ noise: { ...describe().noise, law: "uniform" } }), /law/],
     [change({ noise: { ...describe().noise, calibrated: "sampled" } }), /do not fit/],
@@ -53,6 +62,7 @@ test("what is not a synopsis is refused, and it is said why", () => {
   ];
   for (const [input, why] of wrong) refuses(input, why);
   assert.equal(parse(whole()).values.length, 3);
+  assert.equal(parse(cells([[1]], "box", [3])).values.length, 3);
 });
 
 test("numbers that a double does not hold are refused", () => {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { parse, SynopsisError } from "../bernstream.js";
-import { axes, cube, describe, generator, lattice, natural } from "./example.js";
+import { axes, cells, cube, describe, generator, lattice, natural } from "./example.js";
 
 const near = (a, b, tolerance = 1e-12) =>
   assert.ok(Math.abs(a - b) <= tolerance * Math.max(1, Math.abs(b)), `${a} is not ${b}`);
@@ -122,6 +122,32 @@ test("an affine function, and a sum of kernel functions", () => {
   const polynomial = { machine: { polynomial: { power: 3 } } };
   const cubic = parse({ ...describe({ ...flat, basis: { kernel: { kernel: polynomial, points } } }), values: [1, 0] });
   near(cubic.evaluate(natural([1, 0.5])), ((1 - 0.6) / 3) ** 3);
+});
+
+test("cells are kernels on the nodes of their grid, separately on each axis where that is the same", () => {
+  // Where the nodes of 4 and 3 steps lie.
+  const nodes = { box: [[0.125, 0.375, 0.625, 0.875], [1 / 6, 0.5, 5 / 6]], linear: [[0, 0.25, 0.5, 0.75, 1], [0, 1 / 3, 2 / 3, 1]],
+    quadratic: [[-0.25, 0, 0.25, 0.5, 0.75, 1, 1.25], [-1 / 3, 0, 1 / 3, 2 / 3, 1, 4 / 3]] };
+  for (const spline of ["box", "linear", "quadratic"]) {
+    for (const precision of [[[30, 0], [0, 20]], [[30, 9], [9, 20]]]) {
+      const synopsis = parse(cells(precision, spline, [4, 3]));
+      const points = nodes[spline][0].flatMap((x) => nodes[spline][1].map((y) => [x, y]));
+      const [[p, q], [, r]] = precision;
+      const kernels = ([x, y]) => points.map(([u, v]) => Math.exp(-(p * (x - u) ** 2 + 2 * q * (x - u) * (y - v) + r * (y - v) ** 2) / 2));
+      const value = (y) => kernels(y).reduce((sum, k, i) => sum + k * synopsis.values[i], 0);
+      const band = synopsis.pointwise();
+      const grid = [axes(2)[0], axes(2)[1]].map(({ min, max }) => [0, 0.3, 1].map((y) => min + y * (max - min)));
+      const [values, deviations] = [synopsis.evaluator("kernel").on(grid), band.deviations(grid)];
+      [0, 0.3, 1].flatMap((x) => [0, 0.3, 1].map((y) => [x, y])).forEach((y, i) => {
+        near(synopsis.evaluate(natural(y)), value(y));
+        near(values[i], value(y));
+        const deviation = 0.25 * Math.SQRT2 * Math.hypot(...kernels(y));
+        near(band.deviation(natural(y)), deviation);
+        near(deviations[i], deviation);
+      });
+      assert.throws(() => synopsis.evaluator("nearest"), /cannot be read/);
+    }
+  }
 });
 
 test("integrals of boxes add up to the mass", () => {

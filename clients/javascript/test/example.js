@@ -45,6 +45,16 @@ export function lattice(dimensions, degree, f, fields = {}) {
   return { ...describe({ domain: axes(dimensions), degree, target, ...fields }), values: points.map(f) };
 }
 
+/** Cells shared by a spline, read by the kernel of a precision matrix, with seeded values. */
+export function cells(precision, spline, steps, fields = {}) {
+  const more = { box: 0, linear: 1, quadratic: 3 }[spline];
+  const count = steps.reduce((count, m) => count * (m + more), 1);
+  const random = generator(8);
+  const flat = { domain: axes(steps.length), degree: 1, order: 1, basis: { cells: { precision, spline, steps } } };
+  const target = { density: { kernel: { bandwidths: steps.map(() => 1) }, divide_by: null } };
+  return { ...describe({ ...flat, target, ...fields }), values: Array.from({ length: count }, () => random() - 0.5) };
+}
+
 /** Evenly spaced points of the unit cube, the last axis fastest. */
 export function cube(dimensions, side) {
   const axis = Array.from({ length: side }, (_, i) => i / (side - 1));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { parse } from "../bernstream.js";
-import { axes, describe, generator, lattice, natural } from "./example.js";
+import { axes, cells, describe, generator, lattice, natural } from "./example.js";
 
 const LAWS = ["discrete laplace", "discrete cube", "rounded ball", "discrete gaussian"];
 const SCALE = 0.25;
@@ -41,6 +41,8 @@ test("the function of samples is as far off as the pointwise deviation says, in 
     const synopses = [
       parse(lattice(2, 4, ([x, y]) => x + y, { order: 3, noise: noise(law) })),
       parse({ ...describe({ ...flat, basis: "affine", noise: noise(law) }), values: [1, 2, 3] }),
+      parse(cells([[30, 0], [0, 20]], "linear", [4, 3], { noise: noise(law) })),
+      parse(cells([[30, 9], [9, 20]], "box", [3, 4], { noise: noise(law) })),
       parse({ ...describe({ ...flat, basis: kernel, noise: noise(law) }), values: [5, -2, 1, 3] }),
     ];
     for (const synopsis of synopses) {

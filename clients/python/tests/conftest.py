@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Callable
 
@@ -53,6 +54,27 @@ def kernels(document: dict[str, Any]) -> Callable[..., bernstream.Synopsis]:
             "order": 1,
             "target": {"sum": {"expression": "1"}},
             "values": rng.normal(size=9).tolist(),
+            **more,
+        }
+        return bernstream.Synopsis.from_json(changed)
+
+    return made
+
+
+@pytest.fixture
+def cells(document: dict[str, Any]) -> Callable[..., bernstream.Synopsis]:
+    """Counts of cells, read by a Gaussian kernel."""
+
+    def made(precision: list[list[float]], spline: str, steps: list[int], **more: Any) -> bernstream.Synopsis:
+        count = math.prod(m + {"box": 0, "linear": 1, "quadratic": 3}[spline] for m in steps)
+        changed = {
+            **document,
+            "domain": [{"column": "xyz"[i], "min": 0.0, "max": 2.0 + i} for i in range(len(steps))],
+            "basis": {"cells": {"precision": precision, "spline": spline, "steps": steps}},
+            "degree": 1,
+            "order": 1,
+            "target": {"density": {"kernel": {"bandwidths": [0.3] * len(steps)}}},
+            "values": np.random.default_rng(6).normal(size=count).tolist(),
             **more,
         }
         return bernstream.Synopsis.from_json(changed)

@@ -68,6 +68,18 @@ def test_noise_on_kernel_points_is_on_their_coordinates(kernels: Callable[..., S
     assert np.any(np.abs(plain.std(axis=0) / synopsis.deviation(x) - 1.0) > 0.2)
 
 
+@pytest.mark.parametrize("law", ["discrete laplace", "discrete gaussian"])
+@pytest.mark.parametrize("precision", [[[90.0, 0.0], [0.0, 60.0]], [[90.0, 40.0], [40.0, 60.0]]], ids=str)
+def test_noise_on_cells_is_on_each_of_them(cells: Callable[..., Synopsis], law: str, precision: Any) -> None:
+    of = {"law": law, "scale": 0.3, "grid": 1e-9, "calibrated": "tight"}
+    synopsis = cells(precision, "quadratic", [6, 5], noise=of)
+    at = np.random.default_rng(2).uniform(0.0, 2.0, size=(2, 7))
+    curves = np.array([one(*at) for one in synopsis.sample(DRAWS, rng=7)])
+    ratio = curves.std(axis=0) / synopsis.deviation(*at)
+    assert np.all(np.abs(ratio - 1.0) < 0.1), ratio
+    assert np.any(np.abs(1.2 * ratio - 1.0) > 0.1)
+
+
 def test_samples_follow_from_the_seed() -> None:
     f = bernstream.example()
     one, same = f.sample(2, rng=1), f.sample(2, rng=np.random.default_rng(1))

@@ -81,6 +81,30 @@ def test_integrals_of_kernels_are_those_of_gauss(kernels: Callable[..., Synopsis
     assert math.isclose(synopsis.integrate(), synopsis.mass, rel_tol=2e-3, abs_tol=2e-3)
 
 
+@pytest.mark.parametrize("precision", [[[90.0, 0.0], [0.0, 60.0]], [[90.0, 40.0], [40.0, 60.0]]], ids=str)
+@pytest.mark.parametrize("spline", ["box", "linear", "quadratic"])
+def test_cells_are_kernels_on_the_nodes_and_integrate_to_what_they_show(
+    cells: Callable[..., Synopsis], spline: str, precision: Any
+) -> None:
+    synopsis = cells(precision, spline, [5, 4])
+    ends = {"box": (0.1, 0.9, 0.125, 0.875), "linear": (0.0, 1.0, 0.0, 1.0), "quadratic": (-0.2, 1.2, -0.25, 1.25)}[spline]
+    counts = synopsis.values.reshape(round((ends[1] - ends[0]) * 5) + 1, round((ends[3] - ends[2]) * 4) + 1)
+    x, y = np.linspace(*ends[:2], counts.shape[0]), np.linspace(*ends[2:], counts.shape[1])
+    at = np.array([0.3, 0.7])
+    away = np.stack([at[0] - x[:, None] + 0.0 * y, at[1] - y[None, :] + 0.0 * x[:, None]], axis=-1)
+    kernels = np.exp(-np.einsum("ijk,kl,ijl->ij", away, np.array(precision), away) / 2.0)
+    found = synopsis(2.0 * at[0], 3.0 * at[1])
+    assert math.isclose(found, (counts * kernels).sum(), rel_tol=1e-12, abs_tol=1e-12)
+    assert not math.isclose(found, (counts[::-1] * kernels).sum(), rel_tol=1e-3)
+    length = float(np.linalg.norm(kernels))
+    scale = synopsis.meta["noise"]["scale"]
+    assert math.isclose(synopsis.deviation(2.0 * at[0], 3.0 * at[1]), 2.0**0.5 * scale * length, rel_tol=1e-12)
+    box = box_of(synopsis, 0.8)
+    expected, _ = integrate.nquad(lambda *at: float(synopsis(*at)), box, opts={"epsabs": 1e-7})
+    assert math.isclose(synopsis.integrate(box), expected, rel_tol=1e-5, abs_tol=1e-6)
+    assert math.isclose(synopsis.integrate(), synopsis.mass, rel_tol=2e-3, abs_tol=2e-3)
+
+
 def test_other_readings_integrate_to_what_they_show(document: dict[str, Any]) -> None:
     synopsis = bernstream.example()
     x = np.linspace(-30.0, 60.0, 200_001)

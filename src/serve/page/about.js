@@ -140,6 +140,12 @@ function readAs(meta) {
   }
   if (meta.basis === "affine") return ["A linear score, given by its published coefficients."];
   if (meta.basis.kernel) return [`A sum of ${plural(meta.basis.kernel.points.length, "kernel function")} at public points.`];
+  if (meta.basis.cells) {
+    const { spline, steps } = meta.basis.cells;
+    const shared = { box: "nearest node", linear: "nodes around it", quadratic: "three nodes around it" }[spline];
+    const grid = steps.length === 1 ? `a grid of ${plural(steps[0], "step")}` : `a grid of ${steps.join(" \u00d7 ")} steps`;
+    return [`Counts of records on ${grid}, each with its own noise, smoothed by a Gaussian kernel. A record counts for the ${shared}${steps.length > 1 && spline !== "box" ? " on each axis" : ""}.`];
+  }
   return [`${meta.target.moments?.frequencies} frequencies of each axis: it answers queries, and has no value at a point.`];
 }
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from . import bernstein, noise
-from .arrays import Array, in_parts
-from .description import Affine, Description, Kernels, Lattice
+from .arrays import Array, in_parts, product
+from .description import Affine, Cells, Description, Kernels, Lattice
 from .errors import SynopsisError
 from .kernels import Newton
 from .readings import By
@@ -58,6 +58,8 @@ class Pointwise:
     def _some(self, points: Array) -> Array:
         if self.newton is not None:
             return np.asarray(np.linalg.norm(self.newton.at(points), axis=0))
+        if isinstance(self.about.basis, Cells):
+            return _of_cells(self.about.basis, points)
         if isinstance(self.about.basis, Affine):
             return np.asarray(np.sqrt(1.0 + np.square(2.0 * points - 1.0).sum(axis=1)))
         if self.operator is None or not isinstance(self.by, int):
@@ -67,4 +69,13 @@ class Pointwise:
 
 
 def _is_kernels(about: Description, by: By) -> bool:
-    return by == "kernel" and isinstance(about.basis, Kernels)
+    return by == "kernel" and isinstance(about.basis, (Kernels, Cells))
+
+
+def _of_cells(basis: Cells, points: Array) -> Array:
+    if not basis.kernel.is_diagonal:
+        return np.asarray(np.linalg.norm(basis.kernel.between(points, product(basis.nodes())), axis=1))
+    lengths = np.ones(len(points))
+    for along in basis.factors(points):
+        lengths *= np.linalg.norm(along, axis=1)
+    return lengths

@@ -28,11 +28,11 @@ def basis(degree: int, x: Array) -> Array:
 
 
 def evaluate(coefficients: Array, bases: list[Array]) -> Array:
-    """A polynomial at several points: one matrix of bases per axis, one row per point."""
+    """A sum of products of functions at several points: one matrix of bases per axis, one row per point."""
     count, side = bases[0].shape
     values: Array = bases[0] @ coefficients.reshape(side, -1)
     for along in bases[1:]:
-        values = np.einsum("nij,ni->nj", values.reshape(count, side, -1), along)
+        values = np.einsum("nij,ni->nj", values.reshape(count, along.shape[1], -1), along)
     return np.asarray(values.reshape(count))
 
 

@@ -21,6 +21,8 @@ from .kernels import Gaussian, Kernel, Laplacian, Polynomial, backward, cholesky
 FORMAT = 1
 #: The most cosines per axis, on one to three axes.
 MOST_FREQUENCIES = (1024, 258, 19)
+#: The most cells of a release.
+MOST_CELLS = 65_536
 _SUM, _MOMENTS = "sum", "moments"
 
 
@@ -62,6 +64,32 @@ class Kernels:
         return len(self.points)
 
 
+#: Where the first node of an axis lies, in steps from its lower end, and how many more nodes than steps it has.
+SPLINES = {"box": (0.5, 0), "linear": (0.0, 1), "quadratic": (-1.0, 3)}
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """``sum_j c_j K(y, p_j)``, ``p_j`` the nodes of a grid, the last axis fastest; the noise is on the ``c_j``."""
+
+    kernel: Gaussian
+    spline: str
+    steps: tuple[int, ...]
+
+    def nodes(self) -> list[Array]:
+        """The coordinates of the nodes along each axis."""
+        first, more = SPLINES[self.spline]
+        return [(np.arange(steps + more) + first) / steps for steps in self.steps]
+
+    def count(self, axes: int) -> int:
+        return math.prod(steps + SPLINES[self.spline][1] for steps in self.steps)
+
+    def factors(self, points: Array) -> list[Array]:
+        """Of a diagonal kernel between points and nodes: one matrix per axis, one row per point."""
+        along = zip(np.diag(self.kernel.precision), points.T, self.nodes())
+        return [np.exp(-p * np.square(y[:, None] - nodes) / 2.0) for p, y, nodes in along]
+
+
 @dataclass(frozen=True)
 class Moments:
     """``sum_x prod_i cos(m_i arccos t_i)``, ``0 <= m_i < frequencies``: not a function of a point."""
@@ -72,7 +100,7 @@ class Moments:
         return int(self.frequencies**axes)
 
 
-Basis = Union[Lattice, Affine, Kernels, Moments]
+Basis = Union[Lattice, Affine, Kernels, Cells, Moments]
 
 
 @dataclass(frozen=True)
@@ -288,7 +316,30 @@ def _basis(fields: _Fields, degree: int, axes: int) -> Basis:
         if not np.all((points >= 0.0) & (points <= 1.0)):
             raise SynopsisError("not a synopsis: its kernel points do not lie in the domain")
         return Kernels(_point_kernel(form, axes), points)
+    if name == "cells":
+        return _cells(_Fields(content, "basis.cells."), axes)
     raise fields.wrong("basis", f"is '{name}', which this package does not know")
+
+
+def _cells(form: _Fields, axes: int) -> Cells:
+    precision, spline = form.matrix("precision", axes), form.text("spline")
+    if len(precision) != axes or not _is_definite(precision):
+        raise SynopsisError(f"not a synopsis: the matrix that reads its cells is not a positive definite one of {axes} rows")
+    if spline not in SPLINES:
+        raise form.wrong("spline", f"is '{spline}', which this package does not know")
+    steps = tuple(_Fields({"steps": m}, form.place).whole("steps", 1, MOST_CELLS) for m in form.list("steps"))
+    cells = Cells(Gaussian(precision), spline, steps)
+    if len(steps) != axes or cells.count(axes) > MOST_CELLS:
+        raise form.wrong("steps", f"are not one number per axis, of at most {MOST_CELLS} cells in all")
+    return cells
+
+
+def _is_definite(matrix: Array) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _point_kernel(form: _Fields, axes: int) -> Kernel:

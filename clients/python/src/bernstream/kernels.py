@@ -33,6 +33,11 @@ class Gaussian:
 
     precision: Array
 
+    @property
+    def is_diagonal(self) -> bool:
+        """Whether it is a product over the axes."""
+        return not np.any(self.precision != np.diag(np.diag(self.precision)))
+
     def between(self, x: Array, y: Array) -> Array:
         apart = x[:, None, :] - y[None, :, :]
         square = np.zeros(apart.shape[:2])
@@ -45,7 +50,7 @@ class Gaussian:
 
     def integrals(self, points: Array, low: Array, high: Array) -> Array:
         widths = np.diag(self.precision) ** -0.5
-        if np.any(self.precision != np.diag(np.diag(self.precision))):
+        if not self.is_diagonal:
             narrowest = np.linalg.eigvalsh(self.precision).max() ** -0.5
             return quadrature(self, points, low, high, narrowest)
         ends = [erf((end - points) / (widths * math.sqrt(2.0))) for end in (low, high)]

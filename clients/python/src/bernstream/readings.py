@@ -9,8 +9,9 @@ import numpy as np
 from . import bernstein, posterior
 from .arrays import Array, in_parts, product
 from .bernstein import MAX_ORDER
-from .description import Affine, Description, Kernels, Lattice, Moments
+from .description import Affine, Cells, Description, Kernels, Lattice, Moments
 from .errors import SynopsisError
+from .kernels import Gaussian
 
 #: The order of the Bernstein operator, or ``"nearest"``, ``"kernel"`` or ``"posterior"``.
 By = Union[int, str]
@@ -113,6 +114,40 @@ class Sum:
         return float(self.offset * np.prod(high - low) + self.coefficients @ functions)
 
 
+class Counts:
+    """A sum of kernel functions on the nodes of a grid."""
+
+    def __init__(self, basis: Cells, counts: Array) -> None:
+        self.basis, self.counts = basis, counts
+
+    def values(self, points: Array) -> Array:
+        basis, counts = self.basis, self.counts
+        if basis.kernel.is_diagonal:
+            shape = tuple(len(nodes) for nodes in basis.nodes())
+
+            def separately(at: Array) -> Array:
+                return bernstein.evaluate(counts.reshape(shape), basis.factors(at))
+
+            return in_parts(points, max(len(counts) // shape[0], sum(shape)), separately)
+        nodes = product(basis.nodes())
+        return in_parts(points, nodes.size, lambda at: np.asarray(basis.kernel.between(at, nodes) @ counts))
+
+    def mean(self) -> float:
+        return _mean(self, len(self.basis.steps))
+
+    def integral(self, low: Array, high: Array) -> float:
+        kernel, nodes = self.basis.kernel, self.basis.nodes()
+        if not kernel.is_diagonal:
+            # As many places as a quadrature has at once, and a few coordinates each.
+            functions = in_parts(product(nodes), 1_000, lambda some: kernel.integrals(some, low, high))
+            return float(self.counts @ functions)
+        rest = self.counts
+        for i, along in enumerate(nodes):
+            of_axis = Gaussian(kernel.precision[i : i + 1, i : i + 1])
+            rest = of_axis.integrals(along[:, None], low[i : i + 1], high[i : i + 1]) @ rest.reshape(len(along), -1)
+        return float(rest[0])
+
+
 class Smooth:
     """The posterior of a Gaussian process, or kernel interpolation."""
 
@@ -155,6 +190,8 @@ def read(about: Description, values: Array, by: By) -> Reading:
     basis, axes = about.basis, len(about.axes)
     if isinstance(basis, Moments):
         raise SynopsisError(NO_FUNCTION)
+    if isinstance(basis, Cells):
+        return _read_cells(basis, values, by)
     if isinstance(by, int):
         if isinstance(basis, Lattice):
             if by == 1:
@@ -169,4 +206,14 @@ def read(about: Description, values: Array, by: By) -> Reading:
         return Smooth(posterior.interpolation(about, about.prior, values), uncertain=False)
     if by == "posterior" and not isinstance(basis, Affine):
         return Smooth(posterior.posterior(about, values), uncertain=True)
-    raise SynopsisError(f"the values of this synopsis cannot be read by {by!r}")
+    raise _not(by)
+
+
+def _read_cells(basis: Cells, values: Array, by: By) -> Reading:
+    if isinstance(by, int) or by == "kernel":
+        return Counts(basis, values)
+    raise _not(by)
+
+
+def _not(by: By) -> SynopsisError:
+    return SynopsisError(f"the values of this synopsis cannot be read by {by!r}")
