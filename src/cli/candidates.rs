@@ -34,6 +34,10 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         let on = match on {
             Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
             Coordinates::Points { most } => format!("{most} points"),
+            Coordinates::Cells(grid) => {
+                let steps = grid.steps().iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+                format!("{steps} {} cells", grid.spline)
+            }
         };
         let [drawn, approximation, both] = [expected.noise, expected.approximation, expected.error].map(three_digits);
         format!("{mark} {noise:<17} {on:<20} {values:<8} {drawn:<10} {approximation:<14} {both}")
@@ -52,7 +56,7 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let own = if is_private { "; each window chooses its own order" } else { "" };
     lines.push(match settings::kept(release) {
         Some(kept) => format!("* is in use: {kept}"),
-        None => format!("* is selected; to fix this choice, write {}{own}", table.taken.written()),
+        None => format!("* is selected; to fix this choice, write {}{own}", table.taken.written(&release.axes)),
     });
     lines
 }

@@ -168,7 +168,7 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> 
     }
     for release in &settings.releases {
         if let Some(table) = &release.auto {
-            info!("release {:?}: \"auto\" selects {}", release.name, table.taken.written());
+            info!("release {:?}: \"auto\" selects {}", release.name, table.taken.written(&release.axes));
         }
     }
     Ok(ledger.reconfigure(configuration)?)

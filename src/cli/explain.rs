@@ -17,7 +17,7 @@ use crate::mechanism::noise::Norm;
 use crate::mechanism::price::Price;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Definition, Density, Smoothing, Target};
-use crate::synopsis::{bernstein, predict};
+use crate::synopsis::{bernstein, cell_error, predict};
 use crate::targets::marginals::BINS;
 use crate::targets::whitened::Points;
 use crate::targets::{self, Basis, KernelBasis, Sensitivity, Shape};
@@ -236,6 +236,13 @@ impl<'s> Plan<'s> {
 
     /// The approximation error for one record, without noise, if it is known before any record is read.
     fn approximation(&self) -> Vec<String> {
+        if let (Basis::Cells(cells), Some(feature)) = (self.release.shape().basis, &self.release.function.feature) {
+            let steps = cells.steps.iter().zip(&feature.widths).map(|(m, width)| 1.0 / (f64::from(*m) * width));
+            return vec![format!(
+                "without noise, a synopsis of one record is off by at most {} % of its peak",
+                three_digits(100.0 * cell_error::form_of_a_record(cells.spline, steps))
+            )];
+        }
         let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &self.release.function.about
         else {
             return Vec::new();

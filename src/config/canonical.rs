@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 use crate::accountant::policy::Policy;
 use crate::clock::micros;
 use crate::config::settings::{
-    Calibration, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Release, Settings, Unit, WindowKind,
+    Calibration, CellGrid, Choice, Coordinates, DRAWN, Input, NoiseKind, Payment, Period, Release, Settings, Unit,
+    WindowKind,
 };
 use crate::ledger::Digest;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
-use crate::targets::Adjacency;
+use crate::targets::{Adjacency, Basis};
 use crate::window::grid::Blocks;
 use crate::window::{Axis, Label, Outside};
 
@@ -110,9 +111,14 @@ pub fn choice(recorded: &str, release: &str) -> Option<Choice> {
     let release = settings.get("releases")?.get(release)?;
     let number = |key| release.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
     let noise: NoiseKind = serde_json::from_value(release.get("noise")?.clone()).ok()?;
-    let on = match noise.is_on_points() {
-        true => Coordinates::Points { most: number("points")? },
-        false => Coordinates::Lattice { degree: number("degree")? },
+    let on = if noise.is_on_points() {
+        Coordinates::Points { most: number("points")? }
+    } else if noise.is_on_cells() {
+        let cells = release.get("cells")?;
+        let steps: Vec<u32> = serde_json::from_value(cells.get("steps")?.clone()).ok()?;
+        Coordinates::Cells(CellGrid::new(serde_json::from_value(cells.get("spline")?.clone()).ok()?, &steps))
+    } else {
+        Coordinates::Lattice { degree: number("degree")? }
     };
     Some(Choice { noise, on, order: number("order")? })
 }
@@ -155,6 +161,9 @@ fn release(settings: &Settings, release: &Release) -> Value {
     }
     if release.noise.is_on_points() {
         normalised["points"] = json!(release.shape().values());
+    }
+    if let Basis::Cells(cells) = release.shape().basis {
+        normalised["cells"] = json!({ "spline": cells.spline, "steps": cells.steps });
     }
     if release.calibration == Calibration::Paper {
         normalised["scale"] = json!("paper");

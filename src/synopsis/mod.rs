@@ -33,6 +33,7 @@
 
 pub mod approximation;
 pub mod band;
+pub mod cell_error;
 pub mod bernstein;
 mod by;
 pub mod description;

@@ -105,7 +105,13 @@ const BEFORE: &[Key] = &[
         "release.expected_records",
         "a whole number from 1, such as 300: a public guess at the records of a window and key",
     ),
-    ("release.noise", r#""laplace", "cube", "ball", "gaussian", "gaussian_process" or "auto""#),
+    (
+        "release.noise",
+        r#""laplace", "cube", "ball", "cells", "gaussian", "gaussian_process", "gaussian_cells" or "auto""#,
+    ),
+    ("release.spline", r#""box", "linear", "quadratic" or "auto": how cells share a record"#),
+    ("release.step", r#"a list such as [10], the width of a cell on each axis in the units of its column, or "auto""#),
+    ("release.step[]", "a number above 0 in the units of the column, such as 10"),
     ("release.points", r#"a whole number from 1, such as 24, or "auto": kernel points, in place of degree and order"#),
     (
         "release.smoothness",

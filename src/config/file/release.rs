@@ -12,6 +12,7 @@ use crate::config::targets::{self, with_targets};
 use crate::config::text::Field;
 use crate::synopsis::description::Smoothness;
 use crate::targets::sampler::PriorDistribution;
+use crate::window::histogram::Spline;
 
 /// `[release]`, or several `[[release]]`.
 #[derive(Debug)]
@@ -65,6 +66,8 @@ macro_rules! release {
             pub degree: Field<Auto<u32>>,
             pub order: Field<Auto<u32>>,
             pub points: Field<Auto<u32>>,
+            pub spline: Field<Auto<Spline>>,
+            pub step: Field<Auto<Vec<f64>>>,
             pub private_order: Field<PrivateOrder>,
             pub expected_records: Field<u64>,
             pub smoothness: Field<Smoothness>,

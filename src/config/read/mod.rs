@@ -1,6 +1,7 @@
 //! The sections of the file, one by one: they become settings, and drafts of releases, which keep their positions in the text.
 
 mod budget;
+mod cells;
 mod domain;
 mod noise;
 mod payment;

@@ -5,10 +5,13 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::config::file::{self, Auto};
+use crate::config::read::cells;
+use crate::config::read::cells::GivenGrid;
 use crate::config::read::private_order::{self, LARGEST_ORDER};
 use crate::config::select;
-use crate::config::settings::{Coordinates, NoiseKind, Payment, PrivateOrder};
+use crate::config::settings::{CellGrid, Coordinates, NoiseKind, Payment, PrivateOrder};
 use crate::config::text::{Checked, Document, Field, values};
+use crate::window::histogram::Spline;
 
 /// What the file asks for; `None` within a key is left to `"auto"`.
 pub struct NoiseRequest {
@@ -18,6 +21,8 @@ pub struct NoiseRequest {
     pub order: Option<Spanned<Option<u32>>>,
     pub private_order: Option<Spanned<PrivateOrder>>,
     pub points: Option<Spanned<Option<u32>>>,
+    /// The grid of noise on cells.
+    pub cells: Option<cells::Keys>,
     /// The position of the key that decides the size of a message.
     pub place: Range<usize>,
 }
@@ -29,6 +34,7 @@ pub struct Keys {
     pub order: Field<Auto<u32>>,
     pub private_order: Field<file::PrivateOrder>,
     pub points: Field<Auto<u32>>,
+    pub cells: cells::Keys,
 }
 
 impl NoiseRequest {
@@ -48,17 +54,29 @@ impl NoiseRequest {
             pays_for(document, noise.clone(), kind, payment)?;
         }
         match &kinds[..] {
+            [kind] if kind.is_on_cells() => {
+                let why = "does not apply: this noise is added to counts of cells";
+                unwanted(document, keys.degree, why)?;
+                unwanted(document, keys.order, why)?;
+                unwanted(document, keys.private_order, why)?;
+                unwanted(document, keys.points, why)?;
+                let place = keys.cells.step.as_ref().map_or(noise, Spanned::span);
+                Ok(NoiseRequest { cells: Some(keys.cells), ..NoiseRequest::of(kinds, place) })
+            }
             [kind] if kind.is_on_points() => {
                 let why = "does not apply: this noise is added to kernel points, not to a lattice";
                 unwanted(document, keys.degree, why)?;
                 unwanted(document, keys.order, why)?;
                 unwanted(document, keys.private_order, why)?;
+                no_cells(document, keys.cells, "does not apply: this noise is added to kernel points")?;
                 let points = document.required(place, "points", keys.points, auto)?;
                 let place = points.span();
-                Ok(NoiseRequest { kinds, degree: None, order: None, private_order: None, points: Some(points), place })
+                Ok(NoiseRequest { points: Some(points), ..NoiseRequest::of(kinds, place) })
             }
             [_] => {
-                unwanted(document, keys.points, "does not apply: this noise is added to a lattice")?;
+                let why = "does not apply: this noise is added to a lattice";
+                unwanted(document, keys.points, why)?;
+                no_cells(document, keys.cells, why)?;
                 let degree = document.required(place, "degree", keys.degree, auto);
                 let private_order = match (&keys.order, keys.private_order) {
                     (Some(_), Some(_)) => Err(document.not_one_of(place.clone(), &["order", "private_order"], true)),
@@ -76,7 +94,8 @@ impl NoiseRequest {
                 };
                 let (degree, order, private_order) = (degree?, order?, private_order?);
                 let place = degree.span();
-                Ok(NoiseRequest { kinds, degree: Some(degree), order: Some(order), private_order, points: None, place })
+                let chosen = NoiseRequest::of(kinds, place);
+                Ok(NoiseRequest { degree: Some(degree), order: Some(order), private_order, ..chosen })
             }
             _ => {
                 let why = "is chosen together with the noise";
@@ -84,7 +103,8 @@ impl NoiseRequest {
                 unwanted(document, keys.order, why)?;
                 unwanted(document, keys.private_order, why)?;
                 unwanted(document, keys.points, why)?;
-                Ok(NoiseRequest { kinds, degree: None, order: None, private_order: None, points: None, place: noise })
+                no_cells(document, keys.cells, why)?;
+                Ok(NoiseRequest::of(kinds, noise))
             }
         }
     }
@@ -102,10 +122,15 @@ impl NoiseRequest {
         unwanted(document, keys.order, why)?;
         unwanted(document, keys.private_order, why)?;
         unwanted(document, keys.points, why)?;
+        no_cells(document, keys.cells, why)?;
         let kind = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
             None => NoiseKind::Laplace,
             Some((noise, Auto::Fixed(kind))) if kind.is_on_points() => {
                 let what = "is added to kernel points, and moments have none";
+                return Err(document.fault(noise, what, "use noise = \"cube\", the smallest for moments"));
+            }
+            Some((noise, Auto::Fixed(kind))) if kind.is_on_cells() => {
+                let what = "is added to counts of cells, and moments have none";
                 return Err(document.fault(noise, what, "use noise = \"cube\", the smallest for moments"));
             }
             Some((noise, Auto::Fixed(kind))) => {
@@ -118,8 +143,12 @@ impl NoiseRequest {
             }
             Some((_, Auto::Auto(_))) => NoiseKind::Cube,
         };
-        let place = place.clone();
-        Ok(NoiseRequest { kinds: vec![kind], degree: None, order: None, private_order: None, points: None, place })
+        Ok(NoiseRequest::of(vec![kind], place.clone()))
+    }
+
+    /// Kinds of noise alone.
+    fn of(kinds: Vec<NoiseKind>, place: Range<usize>) -> Self {
+        NoiseRequest { kinds, degree: None, order: None, private_order: None, points: None, cells: None, place }
     }
 
     /// The keys that are left to `"auto"`.
@@ -127,24 +156,29 @@ impl NoiseRequest {
         let is_auto = |written: &Option<Spanned<Option<u32>>>| {
             written.as_ref().is_some_and(|written| written.get_ref().is_none())
         };
+        let (spline, step) = self.cells.as_ref().map_or((false, false), cells::Keys::open);
         let keys = [
             ("noise", self.kinds.len() > 1),
             ("degree", is_auto(&self.degree)),
             ("order", is_auto(&self.order)),
             ("points", is_auto(&self.points)),
+            ("spline", spline),
+            ("step", step),
         ];
         keys.into_iter().filter(|(_, is_open)| *is_open).map(|(key, _)| key).collect()
     }
 
     /// The coordinates to build first: those asked for, or the smallest that are tried.
-    pub fn first(&self) -> Coordinates {
-        match self.kinds.iter().all(|kind| kind.is_on_points()) {
-            true => Coordinates::Points { most: NoiseRequest::fixed(&self.points).unwrap_or(1) },
-            false => {
-                let degree = NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree());
-                Coordinates::Lattice { degree }
-            }
+    pub fn first(&self, given: &GivenGrid, axes: usize) -> Coordinates {
+        if self.kinds.iter().all(|kind| kind.is_on_points()) {
+            return Coordinates::Points { most: NoiseRequest::fixed(&self.points).unwrap_or(1) };
         }
+        if self.kinds.iter().all(|kind| kind.is_on_cells()) {
+            let spline = given.spline.unwrap_or(Spline::Box);
+            let grid = given.steps.map(|grid| CellGrid::new(spline, grid.steps()));
+            return Coordinates::Cells(grid.unwrap_or(CellGrid::finest(Spline::Box, axes)));
+        }
+        Coordinates::Lattice { degree: NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree()) }
     }
 
     /// The number, if the file gives one.
@@ -173,6 +207,11 @@ fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {
         Auto::Fixed(count) => values::count(count).map(Some),
         Auto::Auto(_) => Ok(None),
     }
+}
+
+fn no_cells(document: &mut Document<'_>, keys: cells::Keys, why: &str) -> Checked<()> {
+    unwanted(document, keys.spline, why)?;
+    unwanted(document, keys.step, why)
 }
 
 fn unwanted<T>(document: &mut Document<'_>, field: Field<T>, why: &str) -> Checked<()> {

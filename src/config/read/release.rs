@@ -5,11 +5,12 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::config::file;
+use crate::config::read::cells::GivenGrid;
 use crate::config::read::domain::{domain, label};
 use crate::config::read::draft::ReleaseDraft;
 use crate::config::read::noise::{Keys, NoiseRequest};
 use crate::config::read::pricing::Pricing;
-use crate::config::read::{private_order, targets};
+use crate::config::read::{cells, private_order, targets};
 use crate::config::recorded::Recorded;
 use crate::config::select::{self, Search, Terms};
 use crate::config::settings::{Calibration, Coordinates, Function, NoiseKind, Selection};
@@ -41,6 +42,7 @@ pub fn release(
         order: written.order.take(),
         private_order: written.private_order.take(),
         points: written.points.take(),
+        cells: cells::Keys { spline: written.spline.take(), step: written.step.take() },
     };
     let paid = payment.as_ref().ok().map(Spanned::get_ref);
     let request = match &written.moments {
@@ -77,7 +79,8 @@ pub fn release(
         target(document, &TargetContext { axes: &axes, columns: &columns, label: label.as_ref(), on, planned })
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
-    let function = build(document, request.first());
+    let grid = request.cells.as_ref().map_or(Ok(GivenGrid::default()), |keys| keys.read(document, &axes))?;
+    let function = build(document, request.first(&grid, axes.len()));
     let (name, payment, expected) = (name?, payment?, expected?);
     let mut function = function?;
     let shape = function.get_ref().function.target.shape();
@@ -92,7 +95,7 @@ pub fn release(
         None => None,
         Some(expected_records) => {
             let open = request.open();
-            let search = search(&request, &open, expected_records, payment.get_ref().own(), terms?, &axes);
+            let search = search(&request, (grid, &open), expected_records, payment.get_ref().own(), terms?, &axes);
             let mut found = choose(document, &request, &function, &search, build)?;
             let kept = recorded.and_then(|recorded| search.only(&recorded.choice(name.get_ref())?));
             if let Some(kept) = kept {
@@ -134,7 +137,7 @@ pub fn release(
 /// The search of `"auto"` over everything that the file leaves open.
 fn search<'a>(
     request: &'a NoiseRequest,
-    open: &'a [&'static str],
+    (grid, open): (GivenGrid, &'a [&'static str]),
     expected_records: u64,
     price: Price,
     terms: Terms,
@@ -148,6 +151,8 @@ fn search<'a>(
         orders: private.map_or(fixed, |private| Some(private.candidates.iter().copied().collect())),
         points: NoiseRequest::fixed(&request.points),
         open,
+        spline: grid.spline,
+        steps: grid.steps,
         expected_records,
         price,
         terms,
@@ -246,6 +251,10 @@ fn no_choice(
 ) -> Reported {
     let function = &target.get_ref().function;
     let place = request.order.as_ref().map_or(request.place.clone(), Spanned::span);
+    if request.cells.is_some() {
+        let what = r#""auto" finds no grid of cells that can be drawn for and sent: the bandwidths are too small"#;
+        return document.fault(place, what, "widen them, give `step`, or publish to files");
+    }
     if !select::is_quick(&function.target.shape()) {
         let what = r#""auto" tries lattices of at most degree 546 on one axis, 52 on two and 16 on three"#;
         return document.fault(place, what, "give the order too, or use a smaller degree");

@@ -9,7 +9,7 @@ impl Search<'_> {
     /// The best candidate; `None` if no candidate can be built, drawn and sent. `build` returns the function on given
     /// coordinates.
     pub fn choose(&self, build: impl Fn(Coordinates) -> Option<Function>) -> Option<Selection> {
-        let families = [self.lattices(&build), self.points(&build)];
+        let families = [self.lattices(&build), self.points(&build), self.cells(&build)];
         let mut candidates = side_by_side(families.into_iter().flatten());
         candidates.sort_by_key(|candidate| candidate.noise);
         // The first of equals: the smallest message of the simplest kind.

@@ -24,7 +24,7 @@ pub fn first_degree() -> u32 {
 impl Search<'_> {
     /// The lattices, each for itself.
     pub(super) fn lattices(&self, build: &Build<'_>) -> Vec<Judge<'_>> {
-        let kinds = self.kinds(|kind| !kind.is_on_points());
+        let kinds = self.kinds(NoiseKind::is_on_lattice);
         if kinds.is_empty() {
             return Vec::new();
         }

@@ -12,6 +12,7 @@
 //! may differ between machines. That matters only for candidates that are equal to fifteen digits, and a worker whose choice
 //! differs from that of its ledger refuses to start.)
 
+mod cells;
 mod choose;
 mod lattices;
 mod points;

@@ -1,11 +1,12 @@
 //! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
 
-use crate::config::settings::{Candidate, Choice, Coordinates, Feature, Function, Height, NoiseKind};
+use crate::config::settings::{Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind};
 use crate::mechanism::Mechanism;
 use crate::mechanism::price::Price;
 use crate::synopsis::predict::Bump;
 use crate::targets::Adjacency;
 use crate::window::Axis;
+use crate::window::histogram::Spline;
 
 /// What to choose from, and what the choice depends on.
 #[derive(Clone, Debug)]
@@ -20,6 +21,10 @@ pub struct Search<'a> {
     pub points: Option<u32>,
     /// The keys of the file that are left open.
     pub open: &'a [&'static str],
+    /// A fixed spline of cells, or all of them.
+    pub spline: Option<Spline>,
+    /// Fixed steps of cells, or those of the list.
+    pub steps: Option<CellGrid>,
     pub expected_records: u64,
     pub price: Price,
     pub terms: Terms,
@@ -44,17 +49,22 @@ pub type Judge<'a> = Box<dyn FnOnce() -> Vec<Candidate> + Send + 'a>;
 impl Search<'_> {
     /// The search for this choice alone, with the orders that it may have; `None` if it is not what the file asks for.
     pub fn only(&self, choice: &Choice) -> Option<Self> {
-        let (degree, points) = match choice.on {
-            Coordinates::Lattice { degree } => (Some(degree), None),
-            Coordinates::Points { most } => (None, Some(most)),
+        let (degree, points, grid) = match choice.on {
+            Coordinates::Lattice { degree } => (Some(degree), None, None),
+            Coordinates::Points { most } => (None, Some(most), None),
+            Coordinates::Cells(grid) => (None, None, Some(grid)),
         };
+        let spline = grid.map(|grid| grid.spline);
         let is_asked = self.kinds.contains(&choice.noise)
             && (self.degree.is_none() || self.degree == degree)
             && (self.points.is_none() || self.points == points)
+            && (self.spline.is_none() || self.spline == spline)
+            && self.steps.is_none_or(|steps| grid.is_some_and(|grid| grid.steps() == steps.steps()))
             && self.orders.as_ref().is_none_or(|orders| orders.contains(&choice.order));
         // Fixed orders are those of the file: a window may choose among them.
         let orders = self.orders.clone().or(Some(vec![choice.order]));
-        is_asked.then(|| Search { kinds: vec![choice.noise], degree, orders, points, ..self.clone() })
+        let kinds = vec![choice.noise];
+        is_asked.then(|| Search { kinds, degree, orders, points, spline, steps: grid, ..self.clone() })
     }
 
     /// The kinds of noise that are asked for and that belong to a family.

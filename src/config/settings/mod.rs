@@ -25,7 +25,7 @@ pub use endpoints::Input;
 pub use error::Error;
 pub use function::{Feature, Function, Height};
 pub use gaussian_limits::{DRAWN, FINEST, MOST_DRAWN, touched};
-pub use noise::{Coordinates, NoiseKind};
+pub use noise::{CellGrid, Coordinates, NoiseKind};
 pub use payment::Payment;
 pub use privacy::{Period, Privacy, Protected, Unit};
 pub use release::Release;

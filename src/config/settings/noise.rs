@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::settings::payment::Payment;
 use crate::mechanism::NoiseDistribution;
+use crate::window::histogram::Spline;
 
 /// A noise distribution together with the coordinates that it is added to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,15 +18,26 @@ pub enum NoiseKind {
     Cube,
     /// Uniform in a ball of random size, on the whitened coordinates of kernel points.
     Ball,
+    /// Laplace, independent on every count of cells.
+    Cells,
     /// Gaussian, independent on every lattice value. Needs a price with a delta, or in rho.
     Gaussian,
     /// Gaussian, independent on the whitened coordinates of kernel points: a Gaussian process on the domain. Same prices.
     GaussianProcess,
+    /// Gaussian, independent on every count of cells. Same prices.
+    GaussianCells,
 }
 
 impl NoiseKind {
-    const ALL: [NoiseKind; 5] =
-        [NoiseKind::Laplace, NoiseKind::Cube, NoiseKind::Ball, NoiseKind::Gaussian, NoiseKind::GaussianProcess];
+    const ALL: [NoiseKind; 7] = [
+        NoiseKind::Laplace,
+        NoiseKind::Cube,
+        NoiseKind::Ball,
+        NoiseKind::Cells,
+        NoiseKind::Gaussian,
+        NoiseKind::GaussianProcess,
+        NoiseKind::GaussianCells,
+    ];
 
     /// The kinds that a price pays for.
     pub fn paid_with(payment: Option<&Payment>) -> Vec<NoiseKind> {
@@ -40,16 +52,28 @@ impl NoiseKind {
 
     pub fn law(self) -> NoiseDistribution {
         match self {
-            NoiseKind::Laplace => NoiseDistribution::DiscreteLaplace,
+            NoiseKind::Laplace | NoiseKind::Cells => NoiseDistribution::DiscreteLaplace,
             NoiseKind::Cube => NoiseDistribution::DiscreteCube,
             NoiseKind::Ball => NoiseDistribution::Ball,
-            NoiseKind::Gaussian | NoiseKind::GaussianProcess => NoiseDistribution::DiscreteGaussian,
+            NoiseKind::Gaussian | NoiseKind::GaussianProcess | NoiseKind::GaussianCells => {
+                NoiseDistribution::DiscreteGaussian
+            }
         }
     }
 
-    /// Whether it is added to kernel points, not to a lattice.
+    /// Whether it is added to values on a lattice.
+    pub fn is_on_lattice(self) -> bool {
+        !self.is_on_points() && !self.is_on_cells()
+    }
+
+    /// Whether it is added to coordinates on kernel points.
     pub fn is_on_points(self) -> bool {
         matches!(self, NoiseKind::Ball | NoiseKind::GaussianProcess)
+    }
+
+    /// Whether it is added to counts of cells.
+    pub fn is_on_cells(self) -> bool {
+        matches!(self, NoiseKind::Cells | NoiseKind::GaussianCells)
     }
 }
 
@@ -60,8 +84,10 @@ impl fmt::Display for NoiseKind {
             NoiseKind::Laplace => "laplace",
             NoiseKind::Cube => "cube",
             NoiseKind::Ball => "ball",
+            NoiseKind::Cells => "cells",
             NoiseKind::Gaussian => "gaussian",
             NoiseKind::GaussianProcess => "gaussian_process",
+            NoiseKind::GaussianCells => "gaussian_cells",
         })
     }
 }
@@ -73,4 +99,39 @@ pub enum Coordinates {
     Lattice { degree: u32 },
     /// Whitened coordinates of at most so many kernel points.
     Points { most: u32 },
+    /// Counts of the cells of a grid.
+    Cells(CellGrid),
+}
+
+/// A grid of cells, and how records are shared among its nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellGrid {
+    pub spline: Spline,
+    steps: [u32; 3],
+    axes: usize,
+}
+
+impl CellGrid {
+    /// `steps` of each axis, 1 to 3; more are left out.
+    pub fn new(spline: Spline, steps: &[u32]) -> Self {
+        let mut all = [1; 3];
+        all.iter_mut().zip(steps).for_each(|(to, from)| *to = *from);
+        CellGrid { spline, steps: all, axes: steps.len().min(3) }
+    }
+
+    /// The finest grid on so many axes: a function that can be read off cells can be read off these.
+    pub fn finest(spline: Spline, axes: usize) -> Self {
+        let steps = [65_536, 256, 40].get(axes.saturating_sub(1)).copied().unwrap_or(40);
+        CellGrid::new(spline, &vec![steps; axes])
+    }
+
+    /// How many nodes there are.
+    pub fn count(&self) -> usize {
+        self.steps().iter().fold(1, |count: usize, m| count.saturating_mul(self.spline.nodes(*m)))
+    }
+
+    /// Of each axis.
+    pub fn steps(&self) -> &[u32] {
+        self.steps.get(..self.axes).unwrap_or_default()
+    }
 }

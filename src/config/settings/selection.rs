@@ -2,6 +2,7 @@
 
 use crate::config::settings::noise::{Coordinates, NoiseKind};
 use crate::synopsis::predict::{Bump, Expected};
+use crate::window::Axis;
 
 /// The candidates that were tried, and the one that is in use.
 #[derive(Clone, Debug)]
@@ -53,12 +54,17 @@ impl Candidate {
     }
 
     /// The keys that select it in a file.
-    pub fn written(&self) -> String {
+    pub fn written(&self, axes: &[Axis]) -> String {
         match self.on {
             Coordinates::Lattice { degree } => {
                 format!("noise = \"{}\", degree = {degree} and order = {}", self.noise, self.order)
             }
             Coordinates::Points { most } => format!("noise = \"{}\" and points = {most}", self.noise),
+            Coordinates::Cells(grid) => {
+                let step: Vec<f64> =
+                    axes.iter().zip(grid.steps()).map(|(a, m)| (a.max - a.min) / f64::from(*m)).collect();
+                format!("noise = \"{}\", spline = \"{}\" and step = {step:?}", self.noise, grid.spline)
+            }
         }
     }
 }

@@ -67,7 +67,14 @@ impl TargetContext<'_> {
                 let what = "cannot use kernel points: they are for densities and kernel machines";
                 Err(document.fault(place.clone(), what, "use noise = \"laplace\" or \"cube\""))
             }
+            Coordinates::Cells(_) => Err(self.no_cells(document, place)),
         }
+    }
+
+    /// The fault of a function that is no sum of kernels over the records.
+    pub fn no_cells(&self, document: &mut Document<'_>, place: &Range<usize>) -> Reported {
+        let what = "cannot be read off counts of cells: they are for densities";
+        document.fault(place.clone(), what, "use noise = \"auto\"")
     }
 
     /// The columns of the axes, in words.

@@ -12,6 +12,7 @@ use crate::config::targets::private_bandwidths;
 use crate::config::targets::wording::intensity;
 use crate::config::text::{Checked, Document, Field, Key};
 use crate::synopsis::description::Smoothing;
+use crate::targets::cells::CellDensity;
 use crate::targets::covariance::CovarianceDensity;
 use crate::targets::density::Density;
 use crate::targets::whitened::KernelDensity;
@@ -76,6 +77,9 @@ pub fn read(
                 Coordinates::Points { most } => {
                     built(document, &place, KernelDensity::diagonal(&in_cube, most as usize))?
                 }
+                Coordinates::Cells(grid) => {
+                    built(document, &place, CellDensity::diagonal(&in_cube, grid.spline, grid.steps()))?
+                }
             };
             (target, Smoothing::Bandwidths(bandwidths.into_inner()))
         }
@@ -95,6 +99,9 @@ pub fn read(
                 Coordinates::Lattice { degree } => built(document, &place, CovarianceDensity::new(&in_cube, degree))?,
                 Coordinates::Points { most } => {
                     built(document, &place, KernelDensity::covariance(&in_cube, most as usize))?
+                }
+                Coordinates::Cells(grid) => {
+                    built(document, &place, CellDensity::covariance(&in_cube, grid.spline, grid.steps()))?
                 }
             };
             (target, Smoothing::Covariance(rows))

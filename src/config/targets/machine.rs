@@ -103,6 +103,7 @@ pub fn read(
     let target = match context.on {
         Coordinates::Lattice { degree } => built(document, place, Machine::new(settings(degree)))?,
         Coordinates::Points { most } => built(document, place, KernelMachine::new(settings(1), most as usize))?,
+        Coordinates::Cells(_) => return Err(context.no_cells(document, place)),
     };
     let method = Method::KernelMachine { loss, kernel, c, max_records: records, landmarks };
     // However many records there are, what is expected of a label stays within its bounds and can go from one end to the other;

@@ -39,9 +39,17 @@ pub fn read(
         candidates.into_inner().into_iter().map(|list| lengths::lengths(document, context, list)).collect();
     let lengths: Vec<Vec<f64>> = lengths.into_iter().map(|list| Ok(list?.into_inner())).collect::<Checked<_>>()?;
     let in_cube: Vec<Vec<f64>> = lengths.iter().map(|list| context.parts(list)).collect();
-    let Coordinates::Lattice { degree } = context.on else {
-        let what = "cannot be combined with kernel points, which come from a single kernel";
-        return Err(document.fault(place, what, "give `bandwidths`, or use noise = \"laplace\" or \"cube\""));
+    let degree = match context.on {
+        Coordinates::Lattice { degree } => degree,
+        Coordinates::Points { .. } => {
+            let what = "cannot be combined with kernel points, which come from a single kernel";
+            return Err(document.fault(place, what, "give `bandwidths`, or use noise = \"laplace\" or \"cube\""));
+        }
+        Coordinates::Cells(_) => {
+            let what =
+                "pays for what counts of cells give for nothing: a reader can smooth them with any larger bandwidth";
+            return Err(document.fault(place, what, "give the smallest of the bandwidths as `bandwidths`"));
+        }
     };
     let family =
         Density::family(&in_cube, degree).map_err(|error| document.fault(list_place.clone(), error.to_string(), ""))?;

@@ -1,0 +1,188 @@
+//! The errors to expect of noise on cells, before there are records. Everything here is public.
+//!
+//! The noise is a sum of many independent draws at every place, so its largest size over the domain is close to that of a Gaussian
+//! process with the same deviation at places that hardly know of each other. The form is off by what the grid does to one record at
+//! worst, times the records that are there.
+
+use crate::mechanism::NoiseDistribution;
+use crate::synopsis::predict::Expected;
+use crate::targets::CellBasis;
+use crate::window::histogram::Spline;
+
+/// The part of all records that is assumed to lie where the form does its worst to each of them: in one narrow cluster at the worst
+/// place of a cell. The rest lie anywhere.
+const TOGETHER: f64 = 0.5;
+/// What a grid is chosen for: of eight laws of records, smooth ones, heaped ones and spikes, this part makes the mean regret against
+/// the best grid of hindsight smallest, on one, two and three axes.
+const TYPICAL: f64 = 0.15;
+/// The mean of the largest of `N` sizes is near what one of them exceeds with probability `AT_THE_MEAN / N`.
+const AT_THE_MEAN: f64 = 0.52;
+
+/// The two terms of the error, each a largest one over the domain.
+#[derive(Clone, Copy, Debug)]
+pub struct CellError {
+    /// The mean of the noise's.
+    pub noise: f64,
+    /// Of the form, were all records where it does its worst to them. No data is off by more.
+    pub form_at_most: f64,
+}
+
+impl CellError {
+    /// For noise with this scale on the counts, in the units of the scale, where `records` are expected. A value of the basis is a
+    /// count times `a_record`, the value that one record adds to its cell; `widths` are those of the kernel that is asked for along
+    /// the axes, in the unit cube.
+    pub fn expected(
+        basis: &CellBasis,
+        law: NoiseDistribution,
+        scale: f64,
+        widths: &[f64],
+        (records, a_record): (f64, f64),
+    ) -> Self {
+        let steps = basis.steps.iter().zip(widths).map(|(m, width)| 1.0 / (f64::from(*m) * width));
+        let of_a_record = form_of_a_record(basis.spline, steps.clone());
+        // The kernel that is asked for is lower than the one that reads the cells.
+        let lower: f64 = steps.map(|step| (1.0 - basis.spline.variance() * step * step).max(0.0).sqrt()).product();
+        CellError { noise: scale * noise(basis, law), form_at_most: records * a_record * lower * of_a_record }
+    }
+
+    /// What a grid is chosen by: the smallest is best.
+    pub fn of_choice(&self) -> f64 {
+        self.noise.hypot(TYPICAL * self.form_at_most)
+    }
+
+    /// What to expect where half of the records lie in one narrow cluster.
+    pub fn told(&self) -> Expected {
+        let approximation = TOGETHER * self.form_at_most;
+        Expected { noise: self.noise, approximation, error: self.noise.hypot(approximation) }
+    }
+}
+
+/// The mean of the largest size of `sum_j z_j K(y - p_j)` over the cube, `z` noise of scale 1.
+///
+/// With `V` the largest variance of the sum and `k` its excess kurtosis there, it is about the value that one of
+/// `N = prod (1 + T / 2 s)` independent places exceeds, `s` the width of the kernel on an axis and `T` the part of the axis that is
+/// as noisy as its noisiest place; the normal quantile is corrected for `k` to first order (Cornish and Fisher).
+pub fn noise(basis: &CellBasis, law: NoiseDistribution) -> f64 {
+    let axes = basis.nodes();
+    let of_axis = |(axis, nodes): (usize, &Vec<f64>)| {
+        let precision = basis.precision.get(axis).and_then(|row| row.get(axis)).copied().unwrap_or(1.0);
+        Along::new(nodes, basis.steps.get(axis).copied().unwrap_or(1), precision.powf(-0.5))
+    };
+    let along: Vec<Along> = axes.iter().enumerate().map(of_axis).collect();
+    let places: f64 = along.iter().map(|axis| 1.0 + 0.5 * axis.as_noisy / axis.width).product();
+    let (variance, kurtosis) = if basis.is_diagonal() {
+        along.iter().fold((1.0, 1.0), |(variance, kurtosis), a| (variance * a.variance, kurtosis * a.kurtosis))
+    } else {
+        // Where the axes are correlated the sum of squares is no product.
+        let middle: Vec<f64> = axes.iter().filter_map(|nodes| nodes.get(nodes.len() / 2).copied()).collect();
+        let squares: Vec<f64> = basis.at(&middle).iter().map(|a| a * a).collect();
+        let variance = squares.iter().sum::<f64>();
+        (variance, squares.iter().map(|square| square * square).sum::<f64>() / variance.powi(2))
+    };
+    let z = upper_quantile(AT_THE_MEAN / 2.0 / places);
+    let (unit, excess) = match law {
+        NoiseDistribution::DiscreteLaplace => (2.0, 3.0 * kurtosis),
+        _ => (1.0, 0.0),
+    };
+    (unit * variance).sqrt() * (z + excess / 24.0 * (z.powi(3) - 3.0 * z))
+}
+
+/// The noise along one axis, of scale 1 and variance 1.
+struct Along {
+    /// The largest, over the places.
+    variance: f64,
+    /// The sum of fourth powers there over the square of that.
+    kurtosis: f64,
+    as_noisy: f64,
+    /// Of the kernel.
+    width: f64,
+}
+
+impl Along {
+    fn new(nodes: &[f64], steps: u32, width: f64) -> Self {
+        let at = |y: f64| -> (f64, f64) {
+            // Further away the square of the kernel is below 2^-51.
+            let near =
+                nodes.partition_point(|p| *p < y - 6.0 * width)..nodes.partition_point(|p| *p <= y + 6.0 * width);
+            let squares = nodes.get(near).unwrap_or_default().iter().map(|p| (-((y - p) / width).powi(2)).exp());
+            squares.fold((0.0, 0.0), |(sum, fourth), square| (sum + square, fourth + square * square))
+        };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
+        let places = (8.0 * (1.0 / width).max(f64::from(steps))).ceil() as u32;
+        let found: Vec<(f64, f64)> = (0..=places).map(|i| at(f64::from(i) / f64::from(places))).collect();
+        let (variance, fourth) =
+            found.iter().copied().fold((0.0, 0.0), |best, one| if one.0 > best.0 { one } else { best });
+        let as_noisy = found.iter().map(|(v, _)| (v / variance).powi(2)).sum::<f64>() / found.len() as f64;
+        Along { variance, kurtosis: fourth / variance.powi(2), as_noisy, width }
+    }
+}
+
+/// How far one record that is shared and read is from its kernel at most, in units of the kernel's peak, far from the ends of the
+/// domain; `steps` are in widths of the kernel.
+///
+/// On one axis, with `f` the place of the record in a cell and `w_j` its shares, it is `max_y |sum_j w_j K_s(y - j) - K_1(y - f)|`
+/// over all `f`. On several, the errors of a linear spline, which only flatten, multiply; the others are joined by norms that come
+/// within a few per cent of what is found.
+pub fn form_of_a_record(spline: Spline, steps: impl Iterator<Item = f64>) -> f64 {
+    let of_axes = steps.map(|step| form_on_an_axis(spline, step));
+    let norm = |of_axes: &mut dyn Iterator<Item = f64>, power: f64| -> f64 {
+        of_axes.map(|error| error.powf(power)).sum::<f64>().powf(1.0 / power)
+    };
+    match spline {
+        Spline::Box => norm(&mut { of_axes }, 1.7),
+        Spline::Linear => of_axes.map(|error| 1.0 + error).product::<f64>() - 1.0,
+        Spline::Quadratic => norm(&mut { of_axes }, 1.25),
+    }
+}
+
+fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
+    let left = 1.0 - spline.variance() * step * step;
+    if left <= 0.0 {
+        return f64::INFINITY;
+    }
+    let s = left.sqrt();
+    let error = |f: f64, y: f64| {
+        let shares: &[(f64, f64)] = match spline {
+            Spline::Box => &[(0.0, 1.0)],
+            Spline::Linear => &[(0.0, 1.0 - f), (1.0, f)],
+            Spline::Quadratic => {
+                &[(-1.0, (0.5 - f).powi(2) / 2.0), (0.0, 0.75 - f * f), (1.0, (0.5 + f).powi(2) / 2.0)]
+            }
+        };
+        let read: f64 = shares.iter().map(|(j, w)| w * (-((y - j * step) / s).powi(2) / 2.0).exp() / s).sum();
+        (read - (-(y - f * step).powi(2) / 2.0).exp()).abs()
+    };
+    // Records in the upper half of a cell are mirror images.
+    let places = (0..=12).map(|i| f64::from(i) / 24.0);
+    let along = |f: f64| (-60..=60).map(move |i| (f, f64::from(i) / 16.0));
+    places.flat_map(along).map(|(f, y)| error(f, y)).fold(0.0, f64::max)
+}
+
+/// What a standard normal variable exceeds with this probability, at most 1/2 (Abramowitz and Stegun 26.2.23; off by less than 5e-4).
+fn upper_quantile(probability: f64) -> f64 {
+    let t = (-2.0 * probability.min(0.5).ln()).sqrt();
+    t - (2.515_517 + 0.802_853 * t + 0.010_328 * t * t)
+        / (1.0 + 1.432_788 * t + 0.189_269 * t * t + 0.001_308 * t.powi(3))
+}
+
+/// The steps of each axis to try: cells of equal size in widths of the kernel, from a tenth of one to where the spline has a third of
+/// the kernel's variance.
+pub fn grids(spline: Spline, widths: &[f64]) -> Vec<Vec<u32>> {
+    const RATIO: f64 = 1.06;
+    let widest = (0.32 / spline.variance()).sqrt();
+    let mut grids: Vec<Vec<u32>> = Vec::new();
+    let mut step = widest;
+    while step >= 0.1 {
+        let along = |width: &f64| {
+            // A cast from a float saturates.
+            let nearest = (1.0 / (step * width)).round() as u32;
+            nearest.max((1.0 / (widest * width)).ceil() as u32).max(1)
+        };
+        let grid: Vec<u32> = widths.iter().map(along).collect();
+        if grids.last() != Some(&grid) {
+            grids.push(grid);
+        }
+        step /= RATIO;
+    }
+    grids
+}
