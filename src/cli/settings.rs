@@ -23,7 +23,7 @@ pub fn kept(release: &Release) -> Option<String> {
         "release {:?} goes on with {}, which the ledger has recorded for this file; \"auto\" would select {} today: to change to \
          it, write that into the file",
         release.name,
-        table.taken.written(),
-        table.best.written(),
+        table.taken.written(&release.axes),
+        table.best.written(&release.axes),
     ))
 }

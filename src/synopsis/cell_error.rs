@@ -12,9 +12,6 @@ use crate::window::histogram::Spline;
 /// The part of all records that is assumed to lie where the form does its worst to each of them: in one narrow cluster at the worst
 /// place of a cell. The rest lie anywhere.
 const TOGETHER: f64 = 0.5;
-/// What a grid is chosen for: of eight laws of records, smooth ones, heaped ones and spikes, this part makes the mean regret against
-/// the best grid of hindsight smallest, on one, two and three axes.
-const TYPICAL: f64 = 0.15;
 /// The mean of the largest of `N` sizes is near what one of them exceeds with probability `AT_THE_MEAN / N`.
 const AT_THE_MEAN: f64 = 0.52;
 
@@ -25,6 +22,7 @@ pub struct CellError {
     pub noise: f64,
     /// Of the form, were all records where it does its worst to them. No data is off by more.
     pub form_at_most: f64,
+    spline: Spline,
 }
 
 impl CellError {
@@ -42,12 +40,24 @@ impl CellError {
         let of_a_record = form_of_a_record(basis.spline, steps.clone());
         // The kernel that is asked for is lower than the one that reads the cells.
         let lower: f64 = steps.map(|step| (1.0 - basis.spline.variance() * step * step).max(0.0).sqrt()).product();
-        CellError { noise: scale * noise(basis, law), form_at_most: records * a_record * lower * of_a_record }
+        CellError {
+            noise: scale * noise(basis, law),
+            form_at_most: records * a_record * lower * of_a_record,
+            spline: basis.spline,
+        }
     }
 
     /// What a grid is chosen by: the smallest is best.
+    ///
+    /// Of eight laws of records, smooth ones, heaped ones and spikes, such a part of the worst form makes the mean regret against the best
+    /// grid of hindsight smallest, on one, two and three axes.
     pub fn of_choice(&self) -> f64 {
-        self.noise.hypot(TYPICAL * self.form_at_most)
+        let typical = match self.spline {
+            Spline::Box => 0.2,
+            Spline::Linear => 0.08,
+            Spline::Quadratic => 0.12,
+        };
+        self.noise.hypot(typical * self.form_at_most)
     }
 
     /// What to expect where half of the records lie in one narrow cluster.

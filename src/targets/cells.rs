@@ -33,6 +33,10 @@ use crate::window::histogram::{GRAINS, Nodes, Spline};
 /// Most cells of a release: each is drawn for, and sent.
 pub const MOST_CELLS: usize = 1 << 16;
 
+/// The kernel that reads the cells has something left when a tenth more than the variance of the spline is taken from it: else a float
+/// would decide its width.
+const LEAST_LEFT: f64 = 1.1;
+
 /// A record is `2^32` grid units: a count in grains is so many times as large.
 const SHIFT: u32 = UNITS_A_PEAK - GRAINS.ilog2();
 
@@ -77,10 +81,14 @@ impl CellDensity {
         let nodes = Nodes::shared_by(spline, steps)
             .filter(|nodes| nodes.per_axis().len() == axes && nodes.cells() <= MOST_CELLS)
             .ok_or(Error::CellGrid { cells, most: MOST_CELLS })?;
-        for ((i, row), m) in matrix.iter_mut().enumerate().zip(steps) {
-            row[i] -= spline.variance() / f64::from(*m).powi(2);
+        let mut narrower = matrix.clone();
+        for (i, m) in steps.iter().enumerate() {
+            let variance = spline.variance() / f64::from(*m).powi(2);
+            matrix[i][i] -= variance;
+            narrower[i][i] -= LEAST_LEFT * variance;
         }
-        let form = Form::new(&matrix).ok_or(Error::WideSteps { spline })?;
+        let form = Form::new(&matrix).filter(|_| Form::new(&narrower).is_some());
+        let form = form.ok_or(Error::WideSteps { spline })?;
         let peak = ((2.0 * PI).powi(axes as i32) * form.determinant()).powf(-0.5);
         let basis = CellBasis { precision: form.inverse(), spline, steps: steps.to_vec() };
         Ok(CellDensity { nodes, basis, peak })

@@ -52,6 +52,10 @@ impl Case {
         let size = match candidate.on {
             Coordinates::Lattice { degree } => format!("degree = {degree}\norder = {}", candidate.order),
             Coordinates::Points { most } => format!("points = {most}"),
+            Coordinates::Cells(grid) => {
+                let step: Vec<f64> = grid.steps().iter().map(|m| 210.0 / f64::from(*m)).collect();
+                format!("spline = \"{}\"\nstep = {step:?}", grid.spline)
+            }
         };
         self.settings(&format!("noise = \"{}\"\n{size}", candidate.noise))
     }
@@ -114,6 +118,7 @@ impl Curves {
         let at = |y: &Vec<f64>| -> Vec<Vec<f64>> {
             match &shape.basis {
                 Basis::Kernel(kernel) => vec![kernel.points.iter().map(|p| kernel.kernel.value(y, p)).collect()],
+                Basis::Cells(cells) => vec![cells.at(y)],
                 _ => y.iter().map(|x| basis(shape.degree, *x)).collect(),
             }
         };
@@ -126,7 +131,7 @@ impl Curves {
         let natural = function.target.publish(values.iter().map(|v| *v as f64 * function.unit).collect());
         let curve = |order: &u32| -> Vec<f64> {
             let coefficients = match shape.basis {
-                Basis::Kernel(_) => natural.clone(),
+                Basis::Kernel(_) | Basis::Cells(_) => natural.clone(),
                 _ => Operator::new(shape.dimensions, shape.degree).coefficients(&natural, *order),
             };
             self.bases.iter().map(|bases| evaluate(&coefficients, bases)).collect()
@@ -168,10 +173,16 @@ const CASES: [Case; 5] = [
 fn the_error_that_is_predicted_is_what_two_hundred_windows_give_within_20_percent() {
     for case in CASES {
         for noise in ["laplace", "cube", "ball"] {
-            let taken = case.auto(noise).releases.remove(0).auto.unwrap().best;
+            let release = case.auto(noise).releases.remove(0);
+            let taken = release.auto.unwrap().best;
             let found = found(case, case.fixed(&taken), &[taken.order], 200).remove(0);
             let parts = (found.noise / taken.expected.noise, found.error / taken.expected.error);
-            println!("{case:?} {}: found {:.3} of the noise, {:.3} of the error", taken.written(), parts.0, parts.1);
+            println!(
+                "{case:?} {}: found {:.3} of the noise, {:.3} of the error",
+                taken.written(&release.axes),
+                parts.0,
+                parts.1
+            );
             assert!((0.8..1.2).contains(&parts.0) && (0.8..1.2).contains(&parts.1), "{parts:?}");
             // A price that is not the release's own is found out.
             let cheaper = Case { price: if case.price == "1.0" { "0.6" } else { "0.06" }, ..case };
@@ -189,7 +200,7 @@ fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
         let fixed = |degree: u32| case.settings(&format!("degree = {degree}\norder = 1"));
         let degree = |candidate: &Candidate| match candidate.on {
             Coordinates::Lattice { degree } => degree,
-            Coordinates::Points { .. } => 0,
+            Coordinates::Points { .. } | Coordinates::Cells(_) => 0,
         };
         let degrees = table.candidates.iter().map(degree).filter(|degree| *degree <= 96);
         let all: Vec<(u32, u32, f64)> = degrees

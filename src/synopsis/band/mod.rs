@@ -90,11 +90,15 @@ impl Band {
         }
     }
 
-    /// [`Band::expected_sup`] from so many draws of noise on kernel functions, from more of it elsewhere: to plan with.
+    /// [`Band::expected_sup`] from so many draws of noise on kernel functions or cells, from more of it elsewhere: to plan with.
     pub(super) fn expect(shape: &Shape, law: NoiseDistribution, draws: u32) -> f64 {
         match &shape.basis {
             Basis::Kernel(basis) => {
                 let plan = kernel::Plan::new(basis, shape.dimensions, law);
+                (0..draws).map(|draw| plan.sup(SEED, draw).plain).sum::<f64>() / f64::from(draws)
+            }
+            Basis::Cells(basis) => {
+                let plan = cells::Plan::new(basis, law);
                 (0..draws).map(|draw| plan.sup(SEED, draw).plain).sum::<f64>() / f64::from(draws)
             }
             _ => Band::simulate(shape, law, 1).expected_sup,

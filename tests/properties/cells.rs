@@ -1,0 +1,281 @@
+//! Noise on cells: what neighbours change, what the form of the function does to a record, and how large the noise is.
+
+use bernstream::mechanism::calibrate::Epsilon;
+use bernstream::mechanism::noise::Generator;
+use bernstream::mechanism::price::Price;
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
+use bernstream::synopsis::band::Band;
+use bernstream::synopsis::{cell_error, predict};
+use bernstream::targets::cells::CellDensity;
+use bernstream::targets::{Adjacency, Basis, CellBasis, Target};
+use bernstream::window::histogram::Spline;
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+
+const ADJACENCIES: [Adjacency; 2] = [Adjacency::AddRemove, Adjacency::ReplaceOne];
+
+/// A density of each spline on one to three axes, and one with a full matrix.
+fn densities() -> Vec<CellDensity> {
+    let steps = [&[5][..], &[4, 7], &[3, 4, 5]];
+    let diagonal = |spline: Spline| {
+        steps.map(|steps| CellDensity::diagonal(&[0.3, 0.2, 0.25][..steps.len()], spline, steps).unwrap())
+    };
+    let matrix = [vec![0.04, 0.02], vec![0.02, 0.03]];
+    let mut all: Vec<CellDensity> = Spline::ALL.into_iter().flat_map(diagonal).collect();
+    all.push(CellDensity::covariance(&matrix, Spline::Quadratic, &[8, 9]).unwrap());
+    all
+}
+
+fn basis(density: &CellDensity) -> CellBasis {
+    density.basis().clone()
+}
+
+/// The exact values of records at these places of the unit cube.
+fn values(density: &CellDensity, records: &[Vec<f64>]) -> Vec<i128> {
+    let spec = density.accumulator();
+    let state = spec.filled(records.iter().map(|x| spec.record(x, 0.0)));
+    density.evaluate(&state).reveal().to_vec()
+}
+
+/// Norms of a difference: 1, 2, sup.
+fn norms(one: &[i128], other: &[i128]) -> [f64; 3] {
+    let away: Vec<f64> = one.iter().zip(other).map(|(a, b)| (a - b).unsigned_abs() as f64).collect();
+    let sum = away.iter().sum();
+    [sum, away.iter().map(|z| z * z).sum::<f64>().sqrt(), away.into_iter().fold(0.0, f64::max)]
+}
+
+fn claimed(density: &CellDensity, adjacency: Adjacency, contributions: u32) -> [f64; 3] {
+    [
+        density.sensitivity(adjacency, contributions).unwrap().0 as f64,
+        density.euclidean_sensitivity(adjacency, contributions).unwrap() as f64,
+        density.sup_sensitivity(adjacency, contributions).unwrap() as f64,
+    ]
+}
+
+/// Random places, and the nodes, ends and middles of cells, where norms are largest.
+fn places(density: &CellDensity, rng: &mut ChaCha12Rng) -> Vec<Vec<f64>> {
+    let steps = basis(density).steps;
+    let special = |rng: &mut ChaCha12Rng, m: u32| match rng.random_range(0..4) {
+        0 => rng.random(),
+        1 => f64::from(rng.random_range(0..=m)) / f64::from(m),
+        2 => (f64::from(rng.random_range(0..m)) + 0.5) / f64::from(m),
+        _ => f64::from(rng.random_range(0..=1_u32)),
+    };
+    (0..300).map(|_| steps.iter().map(|m| special(rng, *m)).collect()).collect()
+}
+
+#[test]
+fn no_neighbours_differ_by_more_than_is_claimed_and_some_by_all_of_it() {
+    let mut rng = ChaCha12Rng::seed_from_u64(1);
+    for density in densities() {
+        let places = places(&density, &mut rng);
+        let none = values(&density, &[]);
+        for adjacency in ADJACENCIES {
+            let mut most = [0.0_f64; 3];
+            for pair in places.windows(2) {
+                let found = match adjacency {
+                    Adjacency::AddRemove => norms(&values(&density, &pair[..1]), &none),
+                    Adjacency::ReplaceOne => norms(&values(&density, &pair[..1]), &values(&density, &pair[1..])),
+                };
+                // A record that was there and is absent now is a replacement too.
+                let absent = norms(&values(&density, &pair[..1]), &none);
+                for (most, found) in most.iter_mut().zip(found.into_iter().zip(absent)) {
+                    *most = most.max(found.0).max(found.1);
+                }
+            }
+            let claimed = claimed(&density, adjacency, 1);
+            let shares: Vec<f64> = most.iter().zip(&claimed).map(|(found, claimed)| found / claimed).collect();
+            println!("{:?} {adjacency:?}: found / claimed {shares:.4?}", basis(&density).spline);
+            assert!(shares.iter().all(|share| *share <= 1.0), "{shares:?}");
+            // In the 1-norm all of it, to the grain: a claim that is one grain smaller is false.
+            assert_eq!(most[0], claimed[0]);
+            assert!(shares[1] > 0.999, "{shares:?}");
+        }
+    }
+}
+
+/// A user's records change the counts one after the other.
+#[test]
+fn a_unit_with_several_records_changes_so_many_times_as_much() {
+    let mut rng = ChaCha12Rng::seed_from_u64(2);
+    for density in densities() {
+        let others: Vec<Vec<f64>> = places(&density, &mut rng).into_iter().take(20).collect();
+        let node: Vec<f64> = basis(&density).nodes().iter().map(|axis| axis[axis.len() / 2]).collect();
+        let with: Vec<Vec<f64>> = others.iter().cloned().chain(vec![node; 7]).collect();
+        let found = norms(&values(&density, &with), &values(&density, &others));
+        let claimed = claimed(&density, Adjacency::AddRemove, 7);
+        assert!(found.iter().zip(&claimed).all(|(found, claimed)| found <= claimed), "{found:?} {claimed:?}");
+        assert_eq!(found[0], claimed[0]);
+    }
+}
+
+/// Any number of axes: shares add up to one record, whatever it is, and their mean is the record's place.
+#[test]
+fn shares_of_a_record_add_up_and_lie_around_it() {
+    let mut rng = ChaCha12Rng::seed_from_u64(3);
+    for density in densities() {
+        let nodes = basis(&density).nodes();
+        for x in places(&density, &mut rng) {
+            let shares = values(&density, std::slice::from_ref(&x));
+            assert_eq!(shares.iter().sum::<i128>(), 1 << 32);
+            let mut inner = shares.len();
+            for ((along, x), m) in nodes.iter().zip(&x).zip(basis(&density).steps) {
+                inner /= along.len();
+                let mean: f64 =
+                    shares.iter().enumerate().map(|(i, w)| *w as f64 * along[i / inner % along.len()]).sum::<f64>()
+                        / 2_f64.powi(32);
+                let most = if basis(&density).spline == Spline::Box { 0.5 } else { 1e-3 };
+                assert!((mean - x).abs() <= most / f64::from(m) + 1e-9, "{mean} {x}");
+            }
+        }
+    }
+}
+
+/// The largest error of one record that is shared and read without noise, in units of its kernel's peak, on a grid of places in the
+/// middle of the domain.
+fn form(widths: &[f64], spline: Spline, steps: &[u32]) -> f64 {
+    let density = CellDensity::diagonal(widths, spline, steps).unwrap();
+    let basis = basis(&density);
+    let unit = density.unit();
+    let peak = |widths: &[f64]| widths.iter().map(|b| 1.0 / ((2.0 * std::f64::consts::PI).sqrt() * b)).product::<f64>();
+    let mut worst = 0.0_f64;
+    let fine = if widths.len() == 1 { 24 } else { 6 };
+    let product = |axes: Vec<Vec<f64>>| {
+        axes.into_iter().fold(vec![vec![]], |all: Vec<Vec<f64>>, axis| {
+            all.iter().flat_map(|p| axis.iter().map(move |y| [&p[..], &[*y]].concat())).collect()
+        })
+    };
+    let middle = |m: &u32| (f64::from(m / 2)) / f64::from(*m);
+    let records = product(
+        steps.iter().map(|m| (0..=fine).map(|i| middle(m) + f64::from(i) / f64::from(fine * m)).collect()).collect(),
+    );
+    for record in records {
+        let shares = values(&density, std::slice::from_ref(&record));
+        let near = |(x, b): (&f64, &f64)| -> Vec<f64> {
+            let reach = if widths.len() == 1 { 60 } else { 8 };
+            (-reach..=reach).map(|i| x + 3.0 * b * f64::from(i) / f64::from(reach)).collect()
+        };
+        for y in product(record.iter().zip(widths).map(near).collect()) {
+            let read: f64 = basis.at(&y).iter().zip(&shares).map(|(a, c)| a * *c as f64 * unit).sum();
+            let square: f64 = y.iter().zip(&record).zip(widths).map(|((y, d), b)| ((y - d) / b).powi(2)).sum();
+            worst = worst.max((read / peak(widths) - (-square / 2.0).exp()).abs());
+        }
+    }
+    worst
+}
+
+#[test]
+fn the_form_of_a_record_is_off_by_what_is_predicted() {
+    for (widths, steps) in [
+        (&[0.1][..], &[8][..]),
+        (&[0.1], &[12]),
+        (&[0.1], &[30]),
+        (&[0.1, 0.1], &[10, 10]),
+        (&[0.15, 0.1], &[8, 14]),
+        (&[0.2, 0.2, 0.2], &[5, 5, 5]),
+    ] {
+        for spline in Spline::ALL {
+            let predicted =
+                cell_error::form_of_a_record(spline, steps.iter().zip(widths).map(|(m, b)| 1.0 / (f64::from(*m) * b)));
+            let found = form(widths, spline, steps);
+            println!("{widths:?} {steps:?} {spline}: form {found:.5}, predicted {predicted:.5}");
+            // Places of a coarse grid miss a little of the largest; a place is known to 1/1024 of a cell.
+            let slack = 5e-4 / widths.iter().zip(steps).map(|(b, m)| b * f64::from(*m)).fold(1.0, f64::min);
+            assert!(
+                found < 1.08 * predicted + slack && found > 0.85 * predicted,
+                "{widths:?} {spline}: {found} {predicted}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_predicted_noise_is_that_of_the_simulated_band() {
+    for (widths, steps) in [
+        (&[0.1][..], &[8][..]),
+        (&[0.05], &[20]),
+        (&[0.3], &[4]),
+        (&[0.1, 0.15], &[10, 8]),
+        (&[0.3, 0.3, 0.3], &[4, 4, 4]),
+    ] {
+        for spline in Spline::ALL {
+            let density = CellDensity::diagonal(widths, spline, steps).unwrap();
+            for law in [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteGaussian] {
+                let predicted = cell_error::noise(density.basis(), law);
+                let found = predict::noise(&density.shape(), law, &[1])[0];
+                println!("{widths:?} {steps:?} {spline} {law}: noise {found:.3}, predicted {predicted:.3}");
+                assert!((0.8..1.25).contains(&(predicted / found)), "{widths:?} {spline}: {predicted} {found}");
+            }
+        }
+    }
+}
+
+/// How often the noise of real releases stays within the bands, everywhere and at one point; and noise that is 30 % larger.
+fn coverage(density: &CellDensity, kind: NoiseDistribution, releases: u32) -> [[f64; 2]; 2] {
+    let shape = density.shape();
+    let Basis::Cells(basis) = &shape.basis else { unreachable!("cells") };
+    let price = match kind {
+        NoiseDistribution::DiscreteGaussian => Price::Concentrated("0.5".parse().unwrap()),
+        _ => Price::Pure("0.7".parse::<Epsilon>().unwrap()),
+    };
+    let change = kind.sensitivity(density, Adjacency::AddRemove, 1).unwrap();
+    let mechanism = Mechanism::calibrated(kind, change, shape.values(), price).unwrap();
+    let (band, mut generator) = (Band::simulate(&shape, kind, 1), Generator::frozen([7; 32]));
+    let exact = density.evaluate(&density.accumulator().filled(std::iter::empty()));
+    let steps: u32 = if shape.dimensions == 1 { 200 } else { 30 };
+    let along: Vec<f64> = (0..=steps).map(|i| f64::from(i) / f64::from(steps)).collect();
+    let places = (0..shape.dimensions).fold(vec![vec![]], |all: Vec<Vec<f64>>, _| {
+        all.iter().flat_map(|p| along.iter().map(move |y| [&p[..], &[*y]].concat())).collect()
+    });
+    let rows: Vec<Vec<f64>> = places.iter().map(|y| basis.at(y)).collect();
+    let scale = mechanism.scale().units() as f64;
+    let at = rows.len() / 3;
+    let length = rows[at].iter().map(|a| a * a).sum::<f64>().sqrt();
+    let mut within = [[0, 0]; 2];
+    for _ in 0..releases {
+        let noise: Vec<f64> =
+            mechanism.release(&exact, &mut generator).values().iter().map(|z| *z as f64 / scale).collect();
+        let moved: Vec<f64> =
+            rows.iter().map(|row| row.iter().zip(&noise).map(|(a, z)| a * z).sum::<f64>().abs()).collect();
+        let largest = moved.iter().copied().fold(0.0, f64::max);
+        for (within, factor) in within.iter_mut().zip([1.0, 1.3]) {
+            within[0] += u32::from(factor * largest <= band.half_width);
+            within[1] += u32::from(factor * moved[at] <= band.pointwise * length);
+        }
+    }
+    within.map(|counts| counts.map(|count| f64::from(count) / f64::from(releases)))
+}
+
+#[test]
+fn bands_cover_the_noise_of_real_releases_and_larger_noise_is_found_out() {
+    let cases = [
+        (CellDensity::diagonal(&[0.1], Spline::Linear, &[9]).unwrap(), 4_000),
+        (CellDensity::diagonal(&[0.1], Spline::Box, &[6]).unwrap(), 4_000),
+        (CellDensity::diagonal(&[0.2, 0.3], Spline::Quadratic, &[6, 5]).unwrap(), 1_000),
+        (CellDensity::covariance(&[vec![0.04, 0.02], vec![0.02, 0.03]], Spline::Quadratic, &[8, 9]).unwrap(), 1_000),
+    ];
+    for (density, releases) in cases {
+        for kind in [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteGaussian] {
+            let [found, louder] = coverage(&density, kind, releases);
+            println!("{:?} {kind}: {found:?} of 0.95", density.basis().steps);
+            // Three and a half deviations of the count; a band of the whole cube is a little wider than that of a grid of places.
+            let slack = 3.5 * (0.95 * 0.05 / f64::from(releases)).sqrt();
+            assert!(found.iter().all(|covered| *covered > 0.95 - slack && *covered < 0.985), "{found:?}");
+            assert!(louder.iter().all(|covered| *covered < 0.92), "{louder:?}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_in_words() {
+    let says = |widths: &[f64], spline, steps: &[u32], words: &str| {
+        let message = CellDensity::diagonal(widths, spline, steps).expect_err(words).to_string();
+        assert!(message.contains(words), "{message}");
+    };
+    says(&[], Spline::Box, &[], "1 to 3 axes, not 0");
+    says(&[0.1], Spline::Quadratic, &[5], "the steps are too wide");
+    says(&[0.1], Spline::Box, &[2], "the steps are too wide");
+    says(&[0.1, 1.5], Spline::Box, &[9, 9], "the bandwidth of axis 2 is 1.5");
+    says(&[0.1, 0.1], Spline::Linear, &[300, 300], "90601 cells in all, more than 65536");
+    says(&[0.1], Spline::Linear, &[0], "cells in all");
+}
