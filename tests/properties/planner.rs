@@ -113,6 +113,8 @@ impl Case {
         let width = self.bandwidth / 210.0;
         let mut at = || -> Vec<f64> { (0..self.axes).map(|_| rng.random()).collect() };
         let places = [at(), at(), at()];
+        // An eighth at either end, as is assumed.
+        let heap: Vec<f64> = places[0].iter().map(|x| (x * 4.0 / 3.0 - 1.0 / 6.0).clamp(0.0, 1.0)).collect();
         let is_labelled = matches!(self.kind, Kind::Regression | Kind::Machine);
         let phase: f64 = rng.random();
         let mut row = |_| -> Row {
@@ -123,7 +125,7 @@ impl Case {
             };
             let mut normal = || rng.sample::<f64, _>(StandardNormal);
             let place: Vec<f64> = match law {
-                Law::Rough if !is_labelled => places[0].clone(),
+                Law::Rough if !is_labelled => heap.clone(),
                 Law::Heaped => places[which].clone(),
                 Law::Cluster => places[0].iter().map(|c| c + 0.3 * width * normal()).collect(),
                 Law::Border => places[0].iter().map(|_| 0.5 * width * normal().abs()).collect(),
@@ -158,7 +160,7 @@ impl Case {
     }
 }
 
-/// The largest errors of windows: the mean of the noise alone, and of both; and of both over the quarter of windows whose
+/// The largest errors of windows: the mean of the noise alone, and of both; and of both over the eighth of windows whose
 /// functions the form follows least.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
@@ -236,7 +238,7 @@ fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: u32)
         let mean =
             |of: fn(&(f64, f64, f64)) -> f64, count: usize| all.iter().take(count).map(of).sum::<f64>() / count as f64;
         let count = all.len();
-        Found { noise: mean(|w| w.1, count), error: mean(|w| w.2, count), worst: mean(|w| w.2, count.div_ceil(4)) }
+        Found { noise: mean(|w| w.1, count), error: mean(|w| w.2, count), worst: mean(|w| w.2, count.div_ceil(8)) }
     };
     all.into_iter().map(summed).collect()
 }
@@ -337,7 +339,7 @@ fn the_error_that_is_predicted_is_what_windows_give_everywhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Of all pairs up to degree 96, by the error found in the same windows.
+/// Of all pairs up to degree 128, by the error found in the same windows.
 #[test]
 fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
     for case in &CASES[..4] {
@@ -347,8 +349,10 @@ fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
             Coordinates::Lattice { degree } => degree,
             _ => 0,
         };
-        let degrees = table.candidates.iter().map(degree).filter(|degree| *degree <= 96);
+        let degrees: std::collections::BTreeSet<u32> =
+            table.candidates.iter().map(degree).filter(|degree| *degree <= 128).collect();
         let all: Vec<(u32, u32, f64)> = degrees
+            .into_iter()
             .flat_map(|degree| {
                 let found = found(*case, Law::Rough, fixed(degree), &ORDERS, 32);
                 ORDERS.into_iter().zip(found).map(move |(order, found)| (degree, order, found.worst))
@@ -366,7 +370,8 @@ fn the_pair_that_is_taken_is_nearly_the_best_of_all() {
     }
 }
 
-/// What `explain` says of the two readings is what windows give, and at a low price smoothing is worth it.
+/// What `explain` says of the two readings is what windows give, and at a low price smoothing is worth it even where all
+/// records are in one place.
 #[test]
 fn the_reading_that_is_recommended_is_the_closer_one() {
     let case = density(1, 10.0, 300, "epsilon = 0.05");
@@ -398,7 +403,7 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
         // Sixteen draws, sixty windows, and a bump that is not the windows' own.
         assert!((0.7..1.4).contains(&(found / predicted)), "{found} {predicted}");
     }
-    assert!(predicted[1] < 0.8 * predicted[0] && found[1] < 0.8 * found[0], "{predicted:?} {found:?}");
+    assert!(predicted[1] < 0.95 * predicted[0] && found[1] < 0.95 * found[0], "{predicted:?} {found:?}");
 }
 
 fn found_sup(mean: &mut f64, values: &[f64], exact: &[f64]) {
