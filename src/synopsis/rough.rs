@@ -93,7 +93,7 @@ impl Sum<'_> {
 
 /// Evenly spread: multiples of the powers of a root of `x^(l + 1) = x + 1`.
 fn place(draw: usize, axes: usize) -> Vec<f64> {
-    let root = [1.618_033_988_749_895, 1.324_717_957_244_746, 1.220_744_084_605_760][axes.clamp(1, 3) - 1];
+    let root = [1.618_033_988_749_895, 1.324_717_957_244_746, 1.220_744_084_605_76][axes.clamp(1, 3) - 1];
     (1..=axes as i32).map(|axis| in_domain((0.5 + (draw as f64 + 1.0) * f64::powi(root, -axis)).fract())).collect()
 }
 
