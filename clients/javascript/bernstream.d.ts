@@ -18,7 +18,7 @@ export type Axes = readonly (readonly number[] | Float64Array)[];
 /** `[low, high]` per axis. */
 export type Box = readonly (readonly [number, number])[] | readonly [number, number];
 /** How values become a function; a number is an order of the Bernstein operator. */
-export type By = number | "nearest" | "kernel" | "posterior";
+export type By = number | "nearest" | "kernel" | "posterior" | "nonnegative";
 
 /** A released function: what it is, and its noisy values. */
 export class Synopsis {
@@ -27,6 +27,8 @@ export class Synopsis {
   readonly meta: Description;
   /** Row-major, the last axis fastest. */
   readonly values: Float64Array;
+  /** The reading that is expected to be the most accurate; bands belong to `meta.order`, which is the default. */
+  readonly recommended: By;
   /** The function by a reading that the values allow; by default `meta.order`. */
   evaluator(by?: By): Evaluator;
   evaluate(point: Point, by?: By): number;
@@ -139,6 +141,8 @@ export interface Description {
   readonly choices?: readonly object[];
   readonly band: Band;
   readonly smoothness?: Smoothness | null;
+  /** Expected to be more accurate than the published reading; see FORMAT.md. */
+  readonly reading?: "nonnegative" | null;
   /** What the guarantee does not cover, in words. */
   readonly not_protected: readonly string[];
   readonly incomplete?: boolean;

@@ -19,8 +19,15 @@ const MOST_FREQUENCIES = [1024, 258, 19];
 const MOST_POINTS = 1024;
 /** The most cells that a release has. */
 const MOST_CELLS = 65_536;
-/** By how records are shared among nodes: where the first of an axis lies, in steps, and how many more there are than steps. */
-const SPLINES = new Map([["box", { first: 0.5, more: 0 }], ["linear", { first: 0, more: 1 }], ["quadratic", { first: -1, more: 3 }]]);
+/**
+ * How records are shared among nodes: where the first of an axis lies, in steps; how many more there are than steps; the
+ * variance of the shares, in steps squared; the shares of the nodes at an end that lie outside the domain.
+ */
+const SPLINES = new Map([
+  ["box", { first: 0.5, more: 0, variance: 1 / 12, outside: [] }],
+  ["linear", { first: 0, more: 1, variance: 1 / 6, outside: [1 / 2] }],
+  ["quadratic", { first: -1, more: 3, variance: 1 / 4, outside: [47 / 48, 1 / 2, 1 / 48] }],
+]);
 const LEVEL = 0.95;
 
 /** What is wrong with a synopsis or a query. */
@@ -126,6 +133,7 @@ function check(meta) {
   if (basis !== "bernstein" && (meta.degree !== 1 || meta.order !== 1)) {
     throw damaged("what has no lattice has degree 1 and order 1");
   }
+  need(meta, "reading", (x) => x === undefined || x === null || (x === "nonnegative" && basis === "cells"), "one for such values");
   need(meta, "offset", (x) => x === undefined || Number.isFinite(x), "a number");
   checkTarget(field(meta, "target"), domain.length);
   checkNoise(meta);
@@ -335,16 +343,21 @@ export class Synopsis {
     this.values = values;
   }
 
+  /** The reading that is expected to be the most accurate. Bands belong to `meta.order`, which is the default. */
+  get recommended() {
+    return this.meta.reading ?? this.meta.order;
+  }
+
   /**
    * The function by a reading that its values allow: an order of the Bernstein operator, "nearest" lattice point, "kernel"
-   * interpolation, or "posterior" smoothing with the known noise.
+   * interpolation, "posterior" smoothing with the known noise, or for cells "nonnegative", the posterior with no count below 0.
    */
   evaluator(by = this.meta.order) {
     const { meta, values } = this;
     const basis = basisName(meta);
     const isOrder = typeof by === "number";
     if (isOrder) checkOrder(by);
-    else if (!["nearest", "kernel", "posterior"].includes(by)) throw new SynopsisError(`there is no reading '${by}'`);
+    else if (!READINGS.includes(by)) throw new SynopsisError(`there is no reading '${by}'`);
     if (basis === "cosine") throw noFunction();
     if (basis === "bernstein") {
       const { degree, domain: { length: dimensions } } = meta;
@@ -359,13 +372,13 @@ export class Synopsis {
       const { kernel, points } = meta.basis.kernel;
       return new Evaluator(meta, new KernelSum(kernelOf(kernel), points, values, meta.offset ?? 0));
     }
-    if (basis === "cells" && (isOrder || by === "kernel")) return new Evaluator(meta, new CellSum(meta.basis.cells, values));
+    if (basis === "cells") return new Evaluator(meta, cellSum(meta, values, by));
     if (by === "posterior" && (basis === "bernstein" || basis === "kernel")) return smoothed(meta, values, posterior(meta, values));
     if (by === "kernel" && basis === "bernstein") {
       const kernel = prior(meta);
       if (kernel) return smoothed(meta, values, interpolation(meta, values, kernel));
     }
-    throw new SynopsisError(`the values of this synopsis cannot be read by ${isOrder ? `order ${by}` : by}`);
+    throw cannotRead(isOrder ? `order ${by}` : by);
   }
 
   /** The function at one point, in natural units. */
@@ -449,7 +462,10 @@ export class Synopsis {
   }
 }
 
+const READINGS = ["nearest", "kernel", "posterior", "nonnegative"];
 const noFunction = () => new SynopsisError("it holds moments of the records, not a function of a point: use query");
+
+const cannotRead = (by) => new SynopsisError(`the values of this synopsis cannot be read by ${by}`);
 
 function checkOrder(order) {
   if (!isWhole(order, 1, MAX_ORDER)) throw new SynopsisError(`order ${order} is not from 1 to ${MAX_ORDER}`);
@@ -731,6 +747,18 @@ class CellSum {
     if (!this.kernels.along) return Float64Array.from(pointsOf(axes), (point) => this.at(point));
     return onGrid(this.counts, this.kernels.columns(axes));
   }
+}
+
+/** Cells by one of their readings. */
+function cellSum(meta, values, by) {
+  const { basis: { cells } } = meta;
+  if (typeof by === "number" || by === "kernel") return new CellSum(cells, values);
+  if (by === "nearest" || nodesOf(cells).some((nodes) => nodes.length > MOST_NODES)) throw cannotRead(by);
+  const posterior = countsOf(meta, values);
+  if (by === "nonnegative") return new CellSum(cells, posterior.counts.map((count) => Math.max(count, 0)));
+  const form = new CellSum(cells, posterior.counts);
+  form.deviation = (y) => deviationOfCounts(posterior, form.kernels.at(y));
+  return form;
 }
 
 /** The kernels of all nodes of a grid; those of a diagonal matrix are products over the axes. */
@@ -1190,6 +1218,187 @@ function correlated(matrix, widths) {
 function latticeOf({ degree, domain }) {
   const axis = Array.from({ length: degree + 1 }, (_, i) => i / degree);
   return pointsOf(domain.map(() => axis));
+}
+
+// ---- What the counts of cells probably were ----------------------------------------------------------------------------
+
+/** The most nodes of an axis. */
+const MOST_NODES = 512;
+/** Length scales of the prior in bandwidths; at 0 the counts are independent of each other. */
+const COUNT_LENGTHS = [0, 0.5, 1, 2, 4];
+/** The variance of a whole cell over that of the noise. */
+const COUNT_RATIOS = Array.from({ length: 18 }, (_, i) => 4 ** (i - 4));
+/** Fits less likely than this are omitted. */
+const NEGLIGIBLE = 1e-12;
+
+/**
+ * The counts as `mu m + f` and noise: `m` the share of each node's spline inside the domain, `mu` an unknown constant, `f` a
+ * Gaussian process. Their posterior mean, averaged over lengths and sizes of `f` weighted by marginal likelihood.
+ */
+function countsOf(meta, values) {
+  const { cells } = meta.basis;
+  const noise = variance(meta.noise.law, values.length) * meta.noise.scale ** 2;
+  const priors = COUNT_LENGTHS.map((length) => countPrior(cells, length, values, noise));
+  const all = priors.flatMap(({ fits }) => fits);
+  const best = Math.max(...all.map(({ evidence }) => evidence));
+  const whole = all.reduce((sum, { evidence }) => sum + Math.exp(evidence - best), 0);
+  const counts = new Float64Array(values.length);
+  for (const prior of priors) {
+    prior.fits.forEach((fit) => (fit.weight = Math.exp(fit.evidence - best) / whole));
+    prior.fits = prior.fits.filter(({ weight }) => weight > NEGLIGIBLE);
+    const sum = new Float64Array(values.length);
+    for (const { weight, turned } of prior.fits) for (let i = 0; i < sum.length; i++) sum[i] += weight * turned[i];
+    onGrid(sum, prior.back).forEach((part, i) => (counts[i] += part));
+  }
+  return { counts, noise, priors: priors.filter(({ fits }) => fits.length) };
+}
+
+/** One length of the prior: its covariance is a product over the axes, so one eigenproblem per axis solves all systems. */
+function countPrior(cells, length, values, noise) {
+  const { variance: ofSpline, outside } = SPLINES.get(cells.spline);
+  const bandwidths = cellBandwidths(cells);
+  const shares = nodesOf(cells).map((nodes) => {
+    const share = new Float64Array(nodes.length).fill(1);
+    outside.forEach((out, i) => {
+      share[i] -= out;
+      share[nodes.length - 1 - i] -= out;
+    });
+    return share;
+  });
+  const eigen = nodesOf(cells).map((nodes, axis) => {
+    const spread = (length * bandwidths[axis]) ** 2 + (2 * ofSpline) / cells.steps[axis] ** 2;
+    const kernel = (i, j) => (length > 0 ? Math.exp(-((nodes[i] - nodes[j]) ** 2) / (2 * spread)) : i === j ? 1 : 0);
+    const share = shares[axis];
+    return symmetricEigen(Array.from(nodes, (_, i) => Float64Array.from(nodes, (_, j) => share[i] * share[j] * kernel(i, j))));
+  });
+  const eigenvalues = productOf(eigen.map(({ values }) => values.map((value) => Math.max(value, 0))));
+  const turn = eigen.map(({ vectors }) => matrixOf(vectors.length, vectors.length, (k, i) => vectors[k][i]));
+  const back = eigen.map(({ vectors }) => matrixOf(vectors.length, vectors.length, (i, k) => vectors[k][i]));
+  const mean = onGrid(productOf(shares), turn);
+  const turned = onGrid(values, turn);
+  return { turn, back, eigenvalues, mean, fits: COUNT_RATIOS.map((ratio) => countFit(ratio, eigenvalues, mean, turned, noise)) };
+}
+
+/** The posterior for one `ratio` of prior to noise variance, in the coordinates of the eigenvectors. */
+function countFit(ratio, eigenvalues, mean, values, noise) {
+  const kept = eigenvalues.map((value) => 1 / (ratio * value + 1));
+  const sum = (a, b) => kept.reduce((sum, k, i) => sum + a[i] * b[i] * k, 0);
+  const left = sum(mean, mean);
+  const mu = sum(mean, values) / left;
+  const rest = values.map((value, i) => value - mu * mean[i]);
+  const volume = kept.reduce((sum, k) => sum - Math.log(k), 0);
+  const evidence = -(sum(rest, rest) / noise + volume + Math.log(left)) / 2;
+  return { ratio, evidence, left, turned: values.map((value, i) => value - rest[i] * kept[i]) };
+}
+
+/** The posterior deviation of the sum of the exact counts times `kernels`. */
+function deviationOfCounts({ noise, priors }, kernels) {
+  let [value, square] = [0, 0];
+  for (const { turn, eigenvalues, mean, fits } of priors) {
+    const along = onGrid(kernels, turn);
+    for (const { ratio, weight, left, turned } of fits) {
+      let [spread, ofMean] = [0, 0];
+      for (let i = 0; i < along.length; i++) {
+        const kept = 1 / (ratio * eigenvalues[i] + 1);
+        spread += along[i] * along[i] * (1 - kept);
+        ofMean += along[i] * mean[i] * kept;
+      }
+      const at = dot(along, turned);
+      value += weight * at;
+      square += weight * (at * at + noise * (spread + (ofMean * ofMean) / left));
+    }
+  }
+  return Math.sqrt(Math.max(square - value * value, 0));
+}
+
+/** The deviation of the density's kernel along each axis: of the kernel that reads the cells, and of the spline. */
+function cellBandwidths({ precision, spline, steps }) {
+  const factor = cholesky(precision.map((row, i) => Float64Array.from(row.slice(0, i + 1))));
+  return steps.map((m, axis) => {
+    const unit = steps.map((_, i) => (i === axis ? 1 : 0));
+    const ofKernel = backward(factor, forward(factor, unit))[axis];
+    return Math.sqrt(ofKernel + SPLINES.get(spline).variance / m ** 2);
+  });
+}
+
+/**
+ * The eigenvalues and eigenvectors of a symmetric matrix: Householder's tridiagonal form, then implicit QL steps (Golub and Van
+ * Loan, section 8.3). Errors are of the order of the rounding of the largest eigenvalue.
+ */
+function symmetricEigen(a) {
+  const n = a.length;
+  const vectors = tridiagonal(a);
+  const d = Float64Array.from(a, (row, i) => row[i]);
+  const e = Float64Array.from(a, (row, i) => (i + 1 < n ? row[i + 1] : 0));
+  const size = Math.max(...d.map(Math.abs), ...e.map(Math.abs));
+  for (let l = 0; l < n; l++) {
+    for (let steps = 0; steps < 60; steps++) {
+      let m = l;
+      while (m < n - 1 && Math.abs(e[m]) > Number.EPSILON * size) m++;
+      if (m === l) break;
+      stepQl(d, e, vectors, l, m);
+    }
+  }
+  return { values: d, vectors };
+}
+
+/** Leaves the tridiagonal `T` of `A = Q T Q'` in place of the diagonal and the entries beside it; returns the columns of `Q`. */
+function tridiagonal(a) {
+  const n = a.length;
+  const q = a.map((_, i) => Float64Array.from({ length: n }, (_, j) => (i === j ? 1 : 0)));
+  for (let k = 0; k + 2 < n; k++) {
+    const v = a[k].slice(k + 1);
+    const length = (v[0] < 0 ? -1 : 1) * root(v);
+    if (length === 0) continue;
+    a[k][k + 1] = -length;
+    v[0] += length;
+    const beta = 2 / dot(v, v);
+    const w = Float64Array.from({ length: v.length }, (_, i) => beta * dot(a[k + 1 + i].subarray(k + 1), v));
+    const half = (beta / 2) * dot(w, v);
+    for (let i = 0; i < v.length; i++) w[i] -= half * v[i];
+    for (let i = 0; i < v.length; i++) {
+      const row = a[k + 1 + i].subarray(k + 1);
+      for (let j = 0; j < v.length; j++) row[j] -= v[i] * w[j] + w[i] * v[j];
+    }
+    for (const whole of q) {
+      const row = whole.subarray(k + 1);
+      const along = beta * dot(row, v);
+      for (let j = 0; j < v.length; j++) row[j] -= along * v[j];
+    }
+  }
+  return q.map((_, j) => Float64Array.from(q, (row) => row[j]));
+}
+
+/** One QL step with Wilkinson's shift on the block from `l` to `m`. */
+function stepQl(d, e, vectors, l, m) {
+  const shift = (d[l + 1] - d[l]) / (2 * e[l]);
+  let g = d[m] - d[l] + e[l] / (shift + (shift < 0 ? -1 : 1) * Math.hypot(shift, 1));
+  let [sine, cosine, p] = [1, 1, 0];
+  for (let i = m - 1; i >= l; i--) {
+    const [f, b] = [sine * e[i], cosine * e[i]];
+    const r = Math.hypot(f, g);
+    e[i + 1] = r;
+    if (r === 0) {
+      d[i + 1] -= p;
+      e[m] = 0;
+      return;
+    }
+    [sine, cosine] = [f / r, g / r];
+    g = d[i + 1] - p;
+    const turn = (d[i] - g) * sine + 2 * cosine * b;
+    p = sine * turn;
+    d[i + 1] = g + p;
+    g = cosine * turn - b;
+    const [x, y] = [vectors[i], vectors[i + 1]];
+    for (let k = 0; k < x.length; k++) {
+      const [before, after] = [x[k], y[k]];
+      x[k] = cosine * before - sine * after;
+      y[k] = sine * before + cosine * after;
+    }
+  }
+  d[l] -= p;
+  e[l] = g;
+  e[m] = 0;
 }
 
 // ---- The noise ------------------------------------------------------------------------------------------------------

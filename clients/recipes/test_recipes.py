@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ import bernstream
 
 HERE = Path(__file__).parent
 SYNOPSIS = HERE.parent / "python" / "tests" / "flights.arrows"
+CELLS = json.loads((HERE.parent / "golden" / "density-cells-1d-box.json").read_text())
 X = np.linspace(-30.0, 180.0, 43)
 
 
@@ -31,7 +33,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     of_key = tmp_path / "out" / "flights" / "departure-delay" / "JFK"
     of_key.mkdir(parents=True)
     shutil.copy(SYNOPSIS, of_key / "2013-01-01T050000Z.arrows")
-    (tmp_path / "synopsis.json").write_text(bernstream.read(SYNOPSIS).to_json())
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -59,12 +60,15 @@ def test_duckdb(folder: Path) -> None:
     assert np.array_equal(rows[:, 0], X) and np.allclose(rows[:, 1], bernstream.read(SYNOPSIS)(X), rtol=1e-12)
 
 
-def test_r(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["R", "R, cells"])
+def test_r(folder: Path, name: str) -> None:
     if shutil.which("Rscript") is None:
         pytest.skip("there is no Rscript on this machine: the recipe for R was not run")
     if subprocess.run(["Rscript", "-e", "library(jsonlite)"], capture_output=True).returncode != 0:
         pytest.skip("R has no package jsonlite here: the recipe for R was not run")
-    subprocess.run(["Rscript", "-"], input=recipe("R"), text=True, check=True)
+    synopsis = bernstream.read(SYNOPSIS) if name == "R" else bernstream.Synopsis.from_json(CELLS["synopsis"])
+    (folder / "synopsis.json").write_text(synopsis.to_json())
+    subprocess.run(["Rscript", "-"], input=recipe(name), text=True, check=True)
     with Path("curves.csv").open() as rows:
         found = np.array([[float(x) for x in row.values()] for row in csv.DictReader(rows)])
-    assert np.allclose(found[:, 1], bernstream.read(SYNOPSIS)(X), rtol=1e-9)
+    assert np.allclose(found[:, 1], synopsis(X), rtol=1e-9)

@@ -7,7 +7,8 @@ use bernstream::mechanism::price::Price;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{
     self, Calibrated, Choice, Classifier, Clip, Definition, Density, Description, Implied, Method, Moments,
-    NoiseDistribution, Panes, PriorColumn, Random, Regression, Smoothing, Smoothness, Sum, Unit, WindowKind,
+    NoiseDistribution, Panes, PriorColumn, Random, Recommended, Regression, Smoothing, Smoothness, Sum, Unit,
+    WindowKind,
 };
 use bernstream::targets::bayes::gaussian::GaussianBayes;
 use bernstream::targets::bayes::kernel::KernelBayes;
@@ -289,6 +290,9 @@ fn on_cells() -> Found<Vec<Case>> {
     let widths = [210.0, 24.0];
     let entry = |i: usize, j: usize| natural[i][j] / (widths[i] * widths[j]);
     let parts: Vec<Vec<f64>> = (0..2).map(|i| (0..2).map(|j| entry(i, j)).collect()).collect();
+    let constant = changed("density-cells-1d-quadratic", &constant.synopsis()?, |about| {
+        about.reading = Some(Recommended::Nonnegative);
+    })?;
     let slanted = Arc::new(CellDensity::covariance(&parts, Spline::Quadratic, &[12, 9])?);
     let slanted = Release {
         law: NoiseDistribution::DiscreteGaussian,
@@ -298,7 +302,7 @@ fn on_cells() -> Found<Vec<Case>> {
     };
     Ok(vec![
         Case { proper: true, ..read(&line, &[1, 2])? },
-        Case { proper: true, ..read(&constant, &[1])? },
+        Case { proper: true, ..case("density-cells-1d-quadratic", constant, &[1]) },
         Case { proper: true, ..read(&plane, &[1])? },
         read(&slanted, &[1])?,
         read(&cube, &[1])?,

@@ -56,12 +56,13 @@ fn name(by: By) -> Value {
         By::Nearest => json!("nearest"),
         By::Kernel => json!("kernel"),
         By::Posterior => json!("posterior"),
+        By::Nonnegative => json!("nonnegative"),
     }
 }
 
 fn readings(case: &Case) -> Vec<By> {
     let orders = case.orders.iter().map(|order| By::Bernstein(*order));
-    orders.chain([By::Nearest, By::Kernel, By::Posterior]).collect()
+    orders.chain([By::Nearest, By::Kernel, By::Posterior, By::Nonnegative]).collect()
 }
 
 fn evaluations(case: &Case) -> Result<Value, Box<dyn Error>> {
@@ -95,7 +96,7 @@ fn refused(case: &Case) -> Value {
 fn tolerance(synopsis: &Synopsis, by: By, values: &[f64]) -> f64 {
     let largest = |values: &[f64]| values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
     match (by, &synopsis.description().basis) {
-        (By::Posterior, _) => POSTERIOR,
+        (By::Posterior | By::Nonnegative, _) => POSTERIOR,
         (By::Kernel, Basis::Bernstein) => INTERPOLATION,
         (_, Basis::Kernel(_) | Basis::Cells(_)) => {
             let terms: f64 = synopsis.values().iter().map(|value| value.abs()).sum();

@@ -98,6 +98,7 @@ impl Release {
             choices: Vec::new(),
             band,
             smoothness: None,
+            reading: None,
             not_protected: vec![
                 "exact publication times when the worker is late, and that it has stopped".to_owned(),
                 "copies of one row that a producer wrote twice: use idempotent producers".to_owned(),

@@ -74,6 +74,7 @@ pub fn text() -> Result<String, Box<dyn Error>> {
             r#""synthetic":true"#,
             r#""synthetic":true,"smoothness":{"lipschitz":[1.0,2.0]}"#,
         ),
+        ("a reading of cells, but no cells", r#""synthetic":true"#, r#""synthetic":true,"reading":"nonnegative""#),
         ("an offset that is not a number", r#""synthetic":true"#, r#""synthetic":true,"offset":null"#),
         ("no lattice, but a degree", r#""basis":"bernstein""#, r#""basis":"affine""#),
         (
@@ -110,6 +111,10 @@ pub fn text() -> Result<String, Box<dyn Error>> {
         ("cells of another number than the values", cells("[[4.0]]", "linear", "[3]")),
         ("more cells than anybody releases", cells("[[4.0]]", "box", "[65537]")),
         ("cells shared by nobody knows what", cells("[[4.0]]", "cubic", "[3]")),
+        (
+            "a recommended reading that nobody knows",
+            format!(r#"{},"reading":"sharp""#, cells("[[4.0]]", "box", "[3]")),
+        ),
         ("cells read by a matrix of another dimension", cells("[[4.0,0.0],[0.0,4.0]]", "box", "[3]")),
         ("cells read by a matrix that is not positive definite", cells("[[-4.0]]", "box", "[3]")),
         ("no frequencies", r#"""basis":{"cosine":{"frequencies":0}}"#.to_owned()),

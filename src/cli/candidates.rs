@@ -6,9 +6,8 @@ use crate::cli::settings;
 use crate::config::{Candidate, Coordinates, Release, Selection, Settings};
 use crate::mechanism::choice::Candidates;
 use crate::synopsis::band::Band;
-use crate::synopsis::description::Target;
-use crate::synopsis::predict::{self, Expected};
-use crate::synopsis::rough::Kind;
+use crate::synopsis::description::{Basis, Recommended, Target};
+use crate::synopsis::predict;
 
 /// Candidates that are worse than the best by more than this are counted, not shown.
 const MOST_TIMES: f64 = 5.0;
@@ -17,20 +16,19 @@ const MOST_TIMES: f64 = 5.0;
 pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let (is_private, quantity) = (release.private_order.is_some(), &release.function.quantity);
     let mut lines = vec![
-        format!("expected largest errors ({quantity}) {}", assumed(table)),
         format!(
-            "  {:<17} {:<20} {:<8} {:<10} {:<14} {:<10} spread",
-            "noise", "on", "values", "noise", "approximation", "both"
+            "expected largest errors ({quantity}), if a window and key has {} records and half of them are close together",
+            table.expected_records
         ),
+        format!("  {:<17} {:<20} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
     ];
     if release.is_sum_of_panes() {
         lines.push("for a single window: the noise of its running sums is larger, see below".to_owned());
     }
-    let best = best_of_each(&table.candidates);
     let shown = |candidate: &&Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
     let is_taken = |candidate: &Candidate| candidate.choice() == table.taken.choice();
-    let kept = (!best.iter().filter(shown).any(is_taken)).then_some(&table.taken);
-    lines.extend(best.iter().filter(shown).chain(kept).map(|candidate| {
+    let kept = (!table.candidates.iter().filter(shown).any(is_taken)).then_some(&table.taken);
+    lines.extend(table.candidates.iter().filter(shown).chain(kept).map(|candidate| {
         let mark = if is_taken(candidate) { "*" } else { " " };
         let Candidate { noise, on, order, values, expected } = candidate;
         let on = match on {
@@ -40,18 +38,11 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
                 let steps = grid.steps().iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
                 format!("{steps} {} cells", grid.spline)
             }
-            Coordinates::Tensor(counts) => format!("{:?} points", counts.along()),
         };
-        let Expected { noise: drawn, approximation, error, spread } = *expected;
-        let [drawn, approximation, error, spread] = [drawn, approximation, error, spread].map(three_digits);
-        format!("{mark} {noise:<17} {on:<20} {values:<8} {drawn:<10} {approximation:<14} {error:<10} {spread}")
+        let [drawn, approximation, both] = [expected.noise, expected.approximation, expected.error].map(three_digits);
+        format!("{mark} {noise:<17} {on:<20} {values:<8} {drawn:<10} {approximation:<14} {both}")
     }));
-    lines.push(
-        "in the last column half of the records lie in a cluster as wide as the kernel, or labels vary less; what is selected has \
-         the fewest times the smallest error of both"
-            .to_owned(),
-    );
-    let left_out = best.iter().filter(|candidate| !shown(candidate)).count();
+    let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
     if left_out > 0 {
         lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
     }
@@ -70,34 +61,6 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     lines
 }
 
-/// Of each noise and coordinates the best order.
-fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
-    let mut best: Vec<Candidate> = Vec::new();
-    for candidate in candidates {
-        match best.iter_mut().find(|other| (other.noise, other.on) == (candidate.noise, candidate.on)) {
-            None => best.push(*candidate),
-            Some(other) if candidate.expected.error < other.expected.error => *other = *candidate,
-            Some(_) => {}
-        }
-    }
-    best
-}
-
-/// What the errors are predicted for.
-fn assumed(table: &Selection) -> String {
-    let records = table.expected_records;
-    match table.rough.as_ref().map(|rough| rough.is) {
-        Some(Kind::Bounded(_)) => format!(
-            "of functions as rough as the kernel allows, for {records} records a window and key: means over the worst eighth"
-        ),
-        Some(Kind::Heap(_)) | None => {
-            format!(
-                "if all {records} records of a window and key are in one place: means over the worst eighth of places"
-            )
-        }
-    }
-}
-
 /// The reading of the released values with the smallest predicted error.
 ///
 /// # Errors
@@ -112,8 +75,10 @@ pub fn readings(
     let variant = settings.variant(release, &release.function, &Candidates::new(band.clone(), Vec::new()), false);
     let variant = variant.map_err(|e| Failure::Configuration(e.to_string()))?;
     let (about, target) = (variant.descriptions.first(), &release.function.target);
-    let readings = table.rough.as_ref();
-    let readings = readings.and_then(|rough| predict::readings(about, rough, |noisy| target.publish(noisy)));
+    if matches!(about.basis, Basis::Cells(_)) {
+        return Ok(vec![of_cells(about.reading)]);
+    }
+    let readings = table.bump.as_ref().and_then(|bump| predict::readings(about, bump, |noisy| target.publish(noisy)));
     let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
     let best = match smoothed < published {
         true => "`bernstream evaluate --by posterior` is expected to be more accurate",
@@ -125,4 +90,14 @@ pub fn readings(
         three_digits(published),
         three_digits(smoothed)
     )])
+}
+
+fn of_cells(recommended: Option<Recommended>) -> String {
+    match recommended {
+        Some(reading) => format!(
+            "the noise is large beside the records: `bernstream evaluate --by {reading}`, which smooths the counts and leaves none below \
+             0, is expected to be more accurate; bands are those of plain `bernstream evaluate`"
+        ),
+        None => "plain `bernstream evaluate` is expected to be the most accurate".to_owned(),
+    }
 }

@@ -140,6 +140,9 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         ));
     }
     note(guarantee(synopsis.description(), &band, arguments.pointwise));
+    if let Some(reading) = synopsis.description().reading.filter(|_| arguments.by == Reading::Bernstein) {
+        note(format_args!("`--by {reading}` is expected to be more accurate; it has no band"));
+    }
     Ok(())
 }
 

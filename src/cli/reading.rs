@@ -16,6 +16,8 @@ pub enum Reading {
     Kernel,
     /// Posterior mean of a Gaussian process, given the known noise of the values
     Posterior,
+    /// Of cells, the posterior with no count below 0
+    Nonnegative,
 }
 
 impl Reading {
@@ -25,6 +27,7 @@ impl Reading {
             Reading::Nearest => By::Nearest,
             Reading::Kernel => By::Kernel,
             Reading::Posterior => By::Posterior,
+            Reading::Nonnegative => By::Nonnegative,
         }
     }
 }
@@ -52,6 +55,7 @@ impl Width {
         let is_lattice = about.basis == Basis::Bernstein;
         Ok(match (by, pointwise) {
             (Reading::Posterior, _) => Width::Posterior,
+            (Reading::Nonnegative, _) => Width::None,
             (Reading::Kernel, _) if is_lattice => Width::None,
             (Reading::Nearest, true) => Width::Constant(pointwise_value(&about.noise, about.shape().values())),
             (Reading::Nearest, false) => {

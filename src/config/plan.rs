@@ -7,8 +7,8 @@ use crate::mechanism::choice::Candidates;
 use crate::pipeline::{self, Plan, Publication, ReleaseVariant};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
-    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Smoothing, Target,
-    Unit as DescribedUnit,
+    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Recommended, Smoothing,
+    Target, Unit as DescribedUnit,
 };
 use crate::targets::Basis;
 use crate::window::Form;
@@ -108,7 +108,7 @@ impl Settings {
         let scale = mechanism.scale().units() as f64 * grid;
         let noise = Noise { law: mechanism.distribution(), scale, grid, calibrated };
         let start = self.windows.grid.origin();
-        Description {
+        let about = Description {
             format: FORMAT,
             pipeline: self.pipeline.clone(),
             release: release.name.clone(),
@@ -135,6 +135,7 @@ impl Settings {
             choices: release.choices(function, order),
             band: band.scaled(&noise),
             smoothness: release.smoothness.clone(),
+            reading: None,
             not_protected: guarantee::not_protected(self),
             incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),
             digests: Digests {
@@ -144,6 +145,14 @@ impl Settings {
             ledger: Entry { id: String::new(), sequence: 0 },
             panes: None,
             synthetic: is_synthetic,
+        };
+        // Of a sum of panes neither the noise nor the records are those of a pane.
+        let records = self.divide_by(release).or_else(|| release.auto.as_ref().map(|auto| auto.expected_records));
+        let records = records.filter(|_| !release.is_sum_of_panes());
+        Description {
+            reading: records
+                .and_then(|records| Recommended::of(&about.target, &about.basis, about.band.half_width, records)),
+            ..about
         }
     }
 

@@ -12,8 +12,11 @@ pub enum By {
     Nearest,
     /// Interpolation by the kernel that the description names.
     Kernel,
-    /// The mean of a Gaussian process, given the noise that is known to be on the values.
+    /// The mean of a Gaussian process, given the noise that is known to be on the values; of cells, the counts are smoothed so, and
+    /// read as they were published.
     Posterior,
+    /// Of cells, [`By::Posterior`] with no count below 0.
+    Nonnegative,
 }
 
 impl From<u32> for By {
@@ -29,6 +32,7 @@ impl fmt::Display for By {
             By::Nearest => f.write_str("the nearest lattice point"),
             By::Kernel => f.write_str("kernel interpolation"),
             By::Posterior => f.write_str("posterior smoothing"),
+            By::Nonnegative => f.write_str("posterior smoothing without negative counts"),
         }
     }
 }

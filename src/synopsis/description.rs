@@ -1,6 +1,7 @@
 //! The description of a synopsis: one JSON document, readable without this program.
 
 mod privacy;
+mod recommended;
 mod smoothness;
 mod target;
 
@@ -9,6 +10,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use self::privacy::{Charge, Definition, Implied, PriorColumn, Privacy, Random, Unit};
+pub use self::recommended::Recommended;
 pub use self::smoothness::Smoothness;
 pub use self::target::{Classifier, Clip, Density, Method, Moments, Regression, Smoothing, Sum, Target};
 use crate::clock::Timestamp;
@@ -62,6 +64,9 @@ pub struct Description {
     /// What is declared of the function, and bounds the approximation ([`crate::synopsis::Synopsis::approximation`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
+    /// The reading that is expected to be more accurate than the published one, which the bands belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Recommended>,
     /// What the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
     /// The operator has accepted that input was deleted before it was read: records may be missing.
@@ -270,6 +275,9 @@ impl Description {
         self.privacy.check()?;
         if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis)) {
             return Err("the smoothness that it declares does not fit its form".to_owned());
+        }
+        if self.reading.is_some() && !matches!(self.basis, Basis::Cells(_)) {
+            return Err("the reading that it recommends is one of cells, which it has none of".to_owned());
         }
         let band = &self.band;
         if !positive(band.half_width) || band.weights.is_empty() || !band.weights.iter().all(|w| positive(*w)) {

@@ -2,6 +2,7 @@
 
 use super::bernstein::{self, MAX_ORDER, Operator, basis};
 use super::by::By;
+use super::counts::Counts;
 use super::description::{Axis, Basis, CellBasis, KernelBasis};
 use super::domain::unit_point;
 use super::error::Error;
@@ -23,7 +24,7 @@ enum Form {
     Nearest { degree: u32, values: Vec<f64> },
     Affine(Vec<f64>),
     Kernel { basis: KernelBasis, coefficients: Vec<f64>, offset: f64 },
-    Cells { basis: CellBasis, counts: Vec<f64> },
+    Cells { basis: CellBasis, counts: Vec<f64>, posterior: Option<Box<Counts>> },
     Smooth { function: Box<Smooth>, uncertain: bool },
 }
 
@@ -51,7 +52,18 @@ impl Synopsis {
                 Form::Kernel { basis: basis.clone(), coefficients: self.values.clone(), offset: about.offset }
             }
             (By::Bernstein(_) | By::Kernel, Basis::Cells(basis)) => {
-                Form::Cells { basis: basis.clone(), counts: self.values.clone() }
+                Form::Cells { basis: basis.clone(), counts: self.values.clone(), posterior: None }
+            }
+            (By::Posterior | By::Nonnegative, Basis::Cells(basis)) => {
+                let posterior = Counts::new(about, basis, &self.values).ok_or_else(no)?;
+                let (basis, counts) = (basis.clone(), posterior.counts.clone());
+                match by {
+                    By::Posterior => Form::Cells { basis, counts, posterior: Some(Box::new(posterior)) },
+                    _ => {
+                        let counts = counts.into_iter().map(|count| count.max(0.0)).collect();
+                        Form::Cells { basis, counts, posterior: None }
+                    }
+                }
             }
             (By::Nearest, Basis::Bernstein) => Form::Nearest { degree: shape.degree, values: self.values.clone() },
             (By::Kernel, Basis::Bernstein) => {
@@ -62,7 +74,7 @@ impl Synopsis {
                 let function = Smooth::posterior(about, &self.values).ok_or_else(no)?;
                 Form::Smooth { function: Box::new(function), uncertain: true }
             }
-            (By::Nearest | By::Kernel | By::Posterior, _) => return Err(no()),
+            (By::Nearest | By::Kernel | By::Posterior | By::Nonnegative, _) => return Err(no()),
         };
         Ok(Evaluator { axes: about.domain.clone(), volume: about.volume(), form })
     }
@@ -118,6 +130,7 @@ impl Evaluator {
         let point = unit_point(&self.axes, point)?;
         Ok(match &self.form {
             Form::Smooth { function, uncertain: true } => Some(function.deviation(&point)),
+            Form::Cells { posterior: Some(posterior), .. } => Some(posterior.deviation(&point)),
             _ => None,
         })
     }
@@ -161,7 +174,7 @@ impl Evaluator {
                 let terms = basis.points.iter().zip(coefficients);
                 offset + terms.map(|(p, c)| c * basis.kernel.value(point, p)).sum::<f64>()
             }
-            Form::Cells { basis, counts } => dot(&basis.at(point), counts),
+            Form::Cells { basis, counts, .. } => dot(&basis.at(point), counts),
             Form::Smooth { function, .. } => function.value(point),
         }
     }

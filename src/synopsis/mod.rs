@@ -36,8 +36,10 @@ pub mod band;
 pub mod cell_error;
 pub mod bernstein;
 mod by;
+mod counts;
 pub mod description;
 mod domain;
+mod eigen;
 mod error;
 pub mod evaluator;
 mod message;
@@ -49,7 +51,6 @@ pub mod proper;
 pub mod predict;
 pub mod query;
 mod released;
-pub mod rough;
 
 pub use by::By;
 pub use error::Error;

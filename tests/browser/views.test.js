@@ -22,7 +22,9 @@ async function look(name, options) {
 
 const isNear = (a, b, size, what) => assert.ok(Math.abs(a - b) <= 1e-12 * size, `${what}: ${a}, not ${b}`);
 
-for (const name of ["curve", "rho", "flights-arrival", "bayes", "plane", "flights-hour", "cube", "side", "flights-late"]) {
+const CELLS = ["density-cells-1d-box", "density-cells-1d-quadratic", "density-cells-2d", "density-cells-2d-covariance", "density-cells-3d"];
+
+for (const name of ["curve", "rho", "flights-arrival", "bayes", "plane", "flights-hour", "cube", "side", "flights-late", ...CELLS]) {
   test(`the numbers of ${name} are those of the evaluator`, async () => {
     const { page, problems, end, synopses } = await look(name);
     const [release, key, start] = await shown(page);
@@ -49,6 +51,20 @@ for (const name of ["curve", "rho", "flights-arrival", "bayes", "plane", "flight
     await end();
   });
 }
+
+test("cells are told as what they are, and their best reading where it is another", async () => {
+  for (const name of CELLS) {
+    const { page, problems, end, last } = await look(name);
+    await page.locator("#about-open").click();
+    const told = await page.locator("#about").textContent();
+    const { spline, steps } = last.basis.cells;
+    assert.ok(told.includes(`Counts of records on a grid of ${steps.join(" \u00d7 ")} steps, each with its own noise`), told);
+    assert.equal(told.includes("nearest node"), spline === "box", told);
+    assert.equal(told.includes("nonnegative"), last.reading === "nonnegative", told);
+    assert.deepEqual(problems, []);
+    await end();
+  }
+});
 
 /** Rows of pixels with the colour of the curve, a mean for every column that has any. */
 const curvePixels = (canvas) => {

@@ -51,6 +51,7 @@ fn by(name: &Value) -> By {
         (_, Some("nearest")) => By::Nearest,
         (_, Some("kernel")) => By::Kernel,
         (_, Some("posterior")) => By::Posterior,
+        (_, Some("nonnegative")) => By::Nonnegative,
         _ => panic!("{name} is no reading"),
     }
 }
@@ -210,6 +211,7 @@ fn every_kind_is_there() {
         r#""times_needed":"#,
         r#""sampled""#,
         r#""choices":"#,
+        r#""reading":"nonnegative""#,
         r#""incomplete":true"#,
         r#""key":null"#,
     ] {

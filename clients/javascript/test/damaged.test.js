@@ -42,6 +42,8 @@ test("what is not a synopsis is refused, and it is said why", () => {
     [cells([[1]], "box", [4]), /3 values, its description asks for 4/],
     [cells([[1]], "linear", [3]), /3 values, its description asks for 4/],
     [cells([[1]], "toString", [3]), /spline 'toString'/],
+    [{ ...cells([[1]], "box", [3]), reading: "sharp" }, /reading/],
+    [change({ reading: "nonnegative" }), /reading/],
     [cells([[0]], "box", [3]), /positive definite/],
     [cells([[1, 0]], "box", [3]), /matrix/],
     [cells([[1]], "box", [1.5]), /whole numbers/],

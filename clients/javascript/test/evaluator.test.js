@@ -150,6 +150,35 @@ test("cells are kernels on the nodes of their grid, separately on each axis wher
   }
 });
 
+test("smoothed counts are nearer to what was there, and none is negative where that is asked for", () => {
+  const random = generator(11);
+  for (const precision of [[[70, 0], [0, 60]], [[70, 20], [20, 60]]]) {
+    const exact = cells(precision, "quadratic", [6, 6], { noise: { law: "discrete laplace", scale: 10, grid: 1e-9 } });
+    // A crowd in one corner.
+    exact.values = exact.values.map((_, i) => 40 * Math.exp(-(((i % 9) - 2) ** 2) / 3 - ((Math.floor(i / 9) - 2) ** 2) / 3));
+    const laplace = () => (random() < 0.5 ? 10 : -10) * Math.log(1 - random());
+    const noisy = () => parse({ ...exact, values: exact.values.map((v) => v + laplace()), reading: "nonnegative" });
+    const [truth, synopses] = [parse(exact), Array.from({ length: 8 }, noisy)];
+    const grid = axes(2).map(({ min, max }) => Array.from({ length: 15 }, (_, i) => min + ((max - min) * i) / 14));
+    const expected = truth.evaluator().on(grid);
+    const apart = (synopsis, by) => Math.max(...synopsis.evaluator(by).on(grid).map((v, i) => Math.abs(v - expected[i])));
+    const error = (by) => synopses.reduce((sum, synopsis) => sum + apart(synopsis, by), 0) / synopses.length;
+    assert.ok(error("posterior") < 0.8 * error(1) && error("nonnegative") < 0.8 * error(1), `${[1, "posterior", "nonnegative"].map(error)}`);
+    const [synopsis] = synopses;
+    assert.equal(synopsis.recommended, "nonnegative");
+    const smooth = synopsis.evaluator("posterior");
+    assert.ok(Math.min(...synopsis.evaluator("nonnegative").on(grid)) >= 0 && Math.min(...synopsis.evaluator().on(grid)) < 0);
+    const points = grid[0].flatMap((x) => grid[1].map((y) => [x, y]));
+    const inside = points.filter((p, i) => Math.abs(smooth.evaluate(p) - expected[i]) <= 1.96 * smooth.deviation(p)).length;
+    assert.ok(inside > 0.8 * points.length, `${inside} of ${points.length}`);
+    assert.equal(synopsis.evaluator("nonnegative").deviation(points[0]), null);
+    near(smooth.evaluate(points[40]), smooth.on([[points[40][0]], [points[40][1]]])[0]);
+  }
+  assert.equal(parse({ ...describe(), values: [2, 4, 6] }).recommended, 2);
+  assert.throws(() => parse({ ...describe(), values: [2, 4, 6] }).evaluator("nonnegative"), /cannot be read/);
+  assert.throws(() => parse(cells([[1e6]], "linear", [600])).evaluator("posterior"), /cannot be read/);
+});
+
 test("integrals of boxes add up to the mass", () => {
   const synopsis = parse(lattice(2, 6, noise(3)));
   for (const by of [1, 4, "nearest", "kernel"]) {

@@ -105,6 +105,60 @@ def test_cells_are_kernels_on_the_nodes_and_integrate_to_what_they_show(
     assert math.isclose(synopsis.integrate(), synopsis.mass, rel_tol=2e-3, abs_tol=2e-3)
 
 
+@pytest.mark.parametrize("spline", ["box", "linear", "quadratic"])
+def test_smoothed_counts_are_those_of_the_whole_systems(cells: Callable[..., Synopsis], spline: str) -> None:
+    """Without eigenvectors: all 90 posteriors by SciPy's normal law of the counts."""
+    precision = np.array([[40.0, 15.0], [15.0, 30.0]])
+    of = {"law": "discrete laplace", "scale": 0.4, "grid": 1e-9, "calibrated": "tight"}
+    synopsis = cells(precision.tolist(), spline, [3, 4], noise=of)
+    variance = {"box": 1.0 / 12.0, "linear": 1.0 / 6.0, "quadratic": 1.0 / 4.0}[spline]
+    first = {"box": 0.5, "linear": 0.0, "quadratic": -1.0}[spline]
+    counts = {"box": 0, "linear": 1, "quadratic": 3}[spline]
+    outside = {"box": [], "linear": [0.5], "quadratic": [47 / 48, 0.5, 1 / 48]}[spline]
+    values, noise, at = synopsis.values, 2.0 * 0.4**2, np.array([0.3, 0.8])
+    nodes, shares, bandwidths = [], [], np.linalg.inv(precision).diagonal() + variance / np.array([9.0, 16.0])
+    for steps in (3, 4):
+        nodes.append((np.arange(steps + counts) + first) / steps)
+        share = np.ones(steps + counts)
+        for i, out in enumerate(outside):
+            share[i] -= out
+            share[-1 - i] -= out
+        shares.append(share)
+    share = np.outer(*shares).ravel()
+    points = np.stack(np.meshgrid(*nodes, indexing="ij"), axis=-1).reshape(-1, 2)
+    away = at - points
+    kernels = np.exp(-np.einsum("ik,kl,il->i", away, precision, away) / 2.0)
+    evidences, means, squares, posteriors = [], [], [], []
+    for length in (0.0, 0.5, 1.0, 2.0, 4.0):
+        spread = length**2 * bandwidths + 2.0 * variance / np.array([9.0, 16.0])
+        apart = np.square(points[:, None] - points) / spread
+        process = np.exp(-apart.sum(axis=2) / 2.0) if length else np.eye(len(points))
+        for power in range(-4, 14):
+            system = np.eye(len(points)) + 4.0**power * process * np.outer(share, share)
+            solved = np.linalg.solve(system, np.stack([values, share], axis=1))
+            left = share @ solved[:, 1]
+            mu = share @ solved[:, 0] / left
+            posterior = values - solved[:, 0] + mu * solved[:, 1]
+            # The flat prior on mu as the limit of a wide one: the density of the rest, and that of the mean.
+            likelihood = stats.multivariate_normal(mu * share, noise * system).logpdf(values)
+            evidences.append(likelihood - math.log(left) / 2.0)
+            known = np.eye(len(points)) - np.linalg.inv(system) + np.outer(solved[:, 1], solved[:, 1]) / left
+            posteriors.append(posterior)
+            means.append(kernels @ posterior)
+            squares.append(noise * kernels @ known @ kernels + means[-1] ** 2)
+    weights = np.exp(np.array(evidences) - max(evidences))
+    weights /= weights.sum()
+    mean = float(weights @ np.array(means))
+    smooth, x = synopsis.by("posterior"), (2.0 * at[0], 3.0 * at[1])
+    assert math.isclose(smooth(*x), mean, rel_tol=1e-7)
+    assert math.isclose(smooth.deviation(*x), math.sqrt(weights @ np.array(squares) - mean**2), rel_tol=1e-7)
+    clipped = kernels @ np.maximum(weights @ np.array(posteriors), 0.0)
+    assert math.isclose(synopsis(*x, by="nonnegative"), clipped, rel_tol=1e-7)
+    assert abs(mean - synopsis(*x)) > 1e-3 and abs(mean - clipped) > 1e-3
+    with pytest.raises(SynopsisError, match="no band"):
+        synopsis.by("nonnegative").band(*x, pointwise=True)
+
+
 def test_other_readings_integrate_to_what_they_show(document: dict[str, Any]) -> None:
     synopsis = bernstream.example()
     x = np.linspace(-30.0, 60.0, 200_001)

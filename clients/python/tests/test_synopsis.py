@@ -60,6 +60,23 @@ def test_readings_are_asked_for_by_name() -> None:
             f.by(wrong)  # type: ignore[arg-type]
 
 
+def test_a_synopsis_tells_its_best_reading(cells: Callable[..., Synopsis], document: dict[str, Any]) -> None:
+    plain, told = (cells([[90.0]], "linear", [9], **more) for more in ({}, {"reading": "nonnegative"}))
+    assert (plain.recommended, told.recommended) == (1, "nonnegative") and bernstream.example().recommended == 4
+    assert "more accurate" in told._repr_html_() and "more accurate" not in plain._repr_html_()
+    assert "more accurate" not in told.by("nonnegative")._repr_html_()
+    assert told(0.5) == plain(0.5) and np.all(told.by(told.recommended)(np.linspace(0.0, 2.0, 99)) >= 0.0)
+    for wrong in ("sharp", 3):
+        with pytest.raises(SynopsisError, match="reading"):
+            cells([[90.0]], "linear", [9], reading=wrong)
+    with pytest.raises(SynopsisError, match="reading"):
+        Synopsis.from_json({**document, "reading": "nonnegative"})
+    with pytest.raises(SynopsisError, match="cannot be read"):
+        bernstream.example().by("nonnegative")
+    with pytest.raises(SynopsisError, match="cannot be read"):
+        cells([[1e6]], "linear", [600]).by("posterior")
+
+
 def test_the_values_are_predicted_as_scikit_learn_has_it(document: dict[str, Any]) -> None:
     f = bernstream.example()
     frame = pandas.DataFrame({"other": [1.0, 2.0], "dep_delay": [0.0, 60.0]})

@@ -144,7 +144,8 @@ function readAs(meta) {
     const { spline, steps } = meta.basis.cells;
     const shared = { box: "nearest node", linear: "nodes around it", quadratic: "three nodes around it" }[spline];
     const grid = steps.length === 1 ? `a grid of ${plural(steps[0], "step")}` : `a grid of ${steps.join(" \u00d7 ")} steps`;
-    return [`Counts of records on ${grid}, each with its own noise, smoothed by a Gaussian kernel. A record counts for the ${shared}${steps.length > 1 && spline !== "box" ? " on each axis" : ""}.`];
+    return [`Counts of records on ${grid}, each with its own noise, smoothed by a Gaussian kernel. A record counts for the ${shared}${steps.length > 1 && spline !== "box" ? " on each axis" : ""}.`,
+      ...(meta.reading ? [`The noise is large beside the records. The reading by "${meta.reading}", which clients offer, smooths the counts and leaves none below 0; it is expected to be more accurate, and has no band.`] : [])];
   }
   return [`${meta.target.moments?.frequencies} frequencies of each axis: it answers queries, and has no value at a point.`];
 }

@@ -11,8 +11,12 @@ const MODULE = here("../../../clients/javascript/bernstream.js");
 const KINDS = { ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml" };
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** The synopses of a file of this folder, oldest first. */
-export const given = (name) => readFileSync(here(`../fixtures/${name}.jsonl`), "utf8").trim().split("\n").map((text) => JSON.parse(text));
+/** The synopses of a file of fixtures, oldest first; or the one of a golden file. */
+export function given(name) {
+  const golden = here(`../../../clients/golden/${name}.json`);
+  if (existsSync(golden)) return [JSON.parse(readFileSync(golden, "utf8")).synopsis];
+  return readFileSync(here(`../fixtures/${name}.jsonl`), "utf8").trim().split("\n").map((text) => JSON.parse(text));
+}
 
 /** Questions that this server can answer, by their text: it has no language for them. */
 const QUESTIONS = new Map([

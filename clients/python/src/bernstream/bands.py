@@ -8,8 +8,9 @@ import numpy as np
 
 from . import bernstein, noise
 from .arrays import Array, in_parts, product
-from .description import Affine, Cells, Description, Kernels, Lattice
+from .description import Description
 from .errors import SynopsisError
+from .forms import Affine, Cells, Kernels, Lattice
 from .kernels import Newton
 from .readings import By
 
@@ -34,7 +35,7 @@ class Pointwise:
         self.about, self.by = about, by
         basis, axes = about.basis, len(about.axes)
         if not (isinstance(by, int) or by == "nearest" or _is_kernels(about, by)):
-            raise SynopsisError(f"there is no band for the reading by {by!r} but that of its deviation")
+            raise SynopsisError(f"there is no band for the reading by {by!r}")
         self.operator = bernstein.Operator(axes, basis.degree) if isinstance(basis, Lattice) and by != "nearest" else None
         self.newton = Newton.on(basis.kernel, basis.points) if isinstance(basis, Kernels) else None
         self.count = basis.count(axes)

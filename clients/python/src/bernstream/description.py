@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from . import noise
 from .arrays import Array
 from .bernstein import MAX_DEGREE, MAX_ORDER
 from .errors import SynopsisError
+from .forms import SPLINES, Affine, Basis, Cells, Kernels, Lattice, Moments
 from .kernels import Gaussian, Kernel, Laplacian, Polynomial, backward, cholesky, forward
 
 #: The version of the format that this package reads.
@@ -33,74 +34,6 @@ class Axis:
     column: str
     min: float
     max: float
-
-
-@dataclass(frozen=True)
-class Lattice:
-    """Values on ``{0, 1/k, ..., 1}^l``, the last axis fastest; a polynomial by the iterated Bernstein operator."""
-
-    degree: int
-
-    def count(self, axes: int) -> int:
-        return int((self.degree + 1) ** axes)
-
-
-@dataclass(frozen=True)
-class Affine:
-    """Coefficients of ``c_0 + sum_i c_i t_i``, ``t_i = 2 y_i - 1``."""
-
-    def count(self, axes: int) -> int:
-        return axes + 1
-
-
-@dataclass(frozen=True, eq=False)
-class Kernels:
-    """``sum_i a_i K(y, p_i)``."""
-
-    kernel: Kernel
-    points: Array
-
-    def count(self, axes: int) -> int:
-        return len(self.points)
-
-
-#: Where the first node of an axis lies, in steps from its lower end, and how many more nodes than steps it has.
-SPLINES = {"box": (0.5, 0), "linear": (0.0, 1), "quadratic": (-1.0, 3)}
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """``sum_j c_j K(y, p_j)``, ``p_j`` the nodes of a grid, the last axis fastest; the noise is on the ``c_j``."""
-
-    kernel: Gaussian
-    spline: str
-    steps: tuple[int, ...]
-
-    def nodes(self) -> list[Array]:
-        """The coordinates of the nodes along each axis."""
-        first, more = SPLINES[self.spline]
-        return [(np.arange(steps + more) + first) / steps for steps in self.steps]
-
-    def count(self, axes: int) -> int:
-        return math.prod(steps + SPLINES[self.spline][1] for steps in self.steps)
-
-    def factors(self, points: Array) -> list[Array]:
-        """Of a diagonal kernel between points and nodes: one matrix per axis, one row per point."""
-        along = zip(np.diag(self.kernel.precision), points.T, self.nodes())
-        return [np.exp(-p * np.square(y[:, None] - nodes) / 2.0) for p, y, nodes in along]
-
-
-@dataclass(frozen=True)
-class Moments:
-    """``sum_x prod_i cos(m_i arccos t_i)``, ``0 <= m_i < frequencies``: not a function of a point."""
-
-    frequencies: int
-
-    def count(self, axes: int) -> int:
-        return int(self.frequencies**axes)
-
-
-Basis = Union[Lattice, Affine, Kernels, Cells, Moments]
 
 
 @dataclass(frozen=True)
@@ -261,6 +194,8 @@ def check(document: Mapping[str, Any]) -> Description:
     _words(fields)
     if document.get("smoothness") is not None:
         _smoothness(fields, basis, len(axes))
+    if (reading := document.get("reading")) is not None and (reading != "nonnegative" or not isinstance(basis, Cells)):
+        raise fields.wrong("reading", f"is {reading!r}, which this package does not know for such values")
     span = fields.object("window")
     _privacy(fields)
     key = fields.text("key") if fields.found.get("key") is not None else None

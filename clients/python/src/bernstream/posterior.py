@@ -13,7 +13,8 @@ import numpy as np
 
 from . import kernels, noise
 from .arrays import Array, in_parts, product
-from .description import Description, Kernels, Lattice
+from .description import Description
+from .forms import Kernels, Lattice
 from .kernels import Kernel, Newton, backward, cholesky, forward
 
 #: The most coordinates: rougher functions are smoothed on this many points.

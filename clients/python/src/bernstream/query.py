@@ -15,8 +15,9 @@ import numpy as np
 from . import noise
 from .arrays import Array
 from .bernstein import turn
-from .description import Description, Moments
+from .description import Description
 from .errors import SynopsisError
+from .forms import Moments
 from .noise import NoiseError
 
 #: Takes one array per axis, in natural units; broadcasts as in numpy.

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Union
+from collections.abc import Callable
+from typing import Optional, Protocol, Union
 
 import numpy as np
 
-from . import bernstein, posterior
+from . import bernstein, noise, posterior
 from .arrays import Array, in_parts, product
 from .bernstein import MAX_ORDER
-from .description import Affine, Cells, Description, Kernels, Lattice, Moments
+from .counts import MOST_NODES, Counts
+from .description import Description
 from .errors import SynopsisError
+from .forms import Affine, Cells, Kernels, Lattice, Moments
 from .kernels import Gaussian
 
-#: The order of the Bernstein operator, or ``"nearest"``, ``"kernel"`` or ``"posterior"``.
+#: The order of the Bernstein operator, or ``"nearest"``, ``"kernel"``, ``"posterior"`` or ``"nonnegative"``.
 By = Union[int, str]
+NAMES = ("nearest", "kernel", "posterior", "nonnegative")
 
 NO_FUNCTION = "it holds moments of the records, not a function of a point: ask with query()"
 
@@ -114,11 +118,11 @@ class Sum:
         return float(self.offset * np.prod(high - low) + self.coefficients @ functions)
 
 
-class Counts:
+class Grid:
     """A sum of kernel functions on the nodes of a grid."""
 
-    def __init__(self, basis: Cells, counts: Array) -> None:
-        self.basis, self.counts = basis, counts
+    def __init__(self, basis: Cells, counts: Array, posterior: Optional[Counts] = None) -> None:
+        self.basis, self.counts, self.posterior = basis, counts, posterior
 
     def values(self, points: Array) -> Array:
         basis, counts = self.basis, self.counts
@@ -164,6 +168,15 @@ class Smooth:
         return self.of.integral(low, high)
 
 
+def deviations(reading: Reading) -> Optional[Callable[[Array], Array]]:
+    """The posterior standard deviation at points of the cube; None for readings that have none."""
+    if isinstance(reading, Smooth) and reading.uncertain:
+        return reading.of.deviations
+    if isinstance(reading, Grid) and reading.posterior is not None:
+        return reading.posterior.deviations
+    return None
+
+
 def midpoints(axes: int) -> Array:
     """The midpoints of equal cells of the unit cube."""
     side = (500, 80, 30)[axes - 1]
@@ -176,13 +189,13 @@ def _mean(reading: Reading, axes: int) -> float:
 
 def proper(by: object) -> By:
     """Checks the name of a reading; not every synopsis has all of them."""
-    if isinstance(by, str) and by in ("nearest", "kernel", "posterior"):
+    if isinstance(by, str) and by in NAMES:
         return by
     if isinstance(by, (int, np.integer)) and not isinstance(by, bool):
         if 1 <= by <= MAX_ORDER:
             return int(by)
         raise SynopsisError(f"order {by} is not from 1 to {MAX_ORDER}")
-    raise SynopsisError(f"a reading is an order or 'nearest', 'kernel' or 'posterior', not {by!r}")
+    raise SynopsisError(f"a reading is an order or one of {', '.join(NAMES)}, not {by!r}")
 
 
 def read(about: Description, values: Array, by: By) -> Reading:
@@ -191,7 +204,7 @@ def read(about: Description, values: Array, by: By) -> Reading:
     if isinstance(basis, Moments):
         raise SynopsisError(NO_FUNCTION)
     if isinstance(basis, Cells):
-        return _read_cells(basis, values, by)
+        return _read_cells(about, basis, values, by)
     if isinstance(by, int):
         if isinstance(basis, Lattice):
             if by == 1:
@@ -204,15 +217,21 @@ def read(about: Description, values: Array, by: By) -> Reading:
         return Sum(basis, values, about.offset)
     if by == "kernel" and isinstance(basis, Lattice) and about.prior is not None:
         return Smooth(posterior.interpolation(about, about.prior, values), uncertain=False)
-    if by == "posterior" and not isinstance(basis, Affine):
+    if by == "posterior" and isinstance(basis, (Lattice, Kernels)):
         return Smooth(posterior.posterior(about, values), uncertain=True)
     raise _not(by)
 
 
-def _read_cells(basis: Cells, values: Array, by: By) -> Reading:
+def _read_cells(about: Description, basis: Cells, values: Array, by: By) -> Reading:
     if isinstance(by, int) or by == "kernel":
-        return Counts(basis, values)
-    raise _not(by)
+        return Grid(basis, values)
+    if by not in ("posterior", "nonnegative") or max(map(len, basis.nodes())) > MOST_NODES:
+        raise _not(by)
+    variance = noise.variance(about.noise.law, len(values)) * about.noise.scale**2
+    posterior = Counts(basis, values, variance)
+    if by == "posterior":
+        return Grid(basis, posterior.mean, posterior)
+    return Grid(basis, np.maximum(posterior.mean, 0.0))
 
 
 def _not(by: By) -> SynopsisError:

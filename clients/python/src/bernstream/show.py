@@ -45,6 +45,8 @@ def html(synopsis: Synopsis) -> str:
         "guarantee": synopsis.in_words,
         "not protected": "; ".join(meta["not_protected"]),
     }
+    if synopsis.recommended not in (meta["order"], synopsis.reading):
+        rows["reading"] = f"by({synopsis.recommended!r}) is expected to be more accurate; it has no band"
     if meta["synthetic"]:
         rows["records"] = "simulated"
     key = f", key {synopsis.key}" if synopsis.key is not None else ""

@@ -15,9 +15,10 @@ import numpy as np
 from . import arrow, bands, noise, readings, show
 from .arrays import Array, Numbers
 from .density import Bounds, Cumulative, Density, no_mass
-from .description import Axis, Kernels, check
+from .description import Axis, check
 from .document import Text, freeze, parse
 from .errors import SynopsisError
+from .forms import Kernels
 from .kernels import Newton
 from .query import Answer, Function, answer, coefficients
 from .readings import By
@@ -152,8 +153,14 @@ class Synopsis:
         """How the values are read: the order of the Bernstein operator, or the name of another reading."""
         return self._by
 
+    @property
+    def recommended(self) -> By:
+        """The reading that is expected to be the most accurate; the simultaneous band belongs to the default one."""
+        found: Optional[str] = self._document.get("reading")
+        return self._about.order if found is None else found
+
     def by(self, reading: By) -> Synopsis:
-        """The same synopsis with another reading: an order, ``"nearest"``, ``"kernel"`` or ``"posterior"``."""
+        """The synopsis by another reading: an order, or ``"nearest"``, ``"kernel"``, ``"posterior"``, ``"nonnegative"``."""
         other = self._like(self._values, readings.proper(reading))
         _ = other._function
         return other
@@ -215,9 +222,8 @@ class Synopsis:
     def deviation(self, *coordinates: Numbers) -> Any:
         """The standard deviation of the noise at points; for ``"posterior"``, of noise and approximation together."""
         points, shape = self._points(coordinates)
-        function = self._function
-        if isinstance(function, readings.Smooth) and function.uncertain:
-            return _shaped(function.of.deviations(points), shape)
+        if (posterior := readings.deviations(self._function)) is not None:
+            return _shaped(posterior(points), shape)
         return _shaped(self._pointwise.deviation * self._pointwise.lengths(points), shape)
 
     @property
@@ -316,11 +322,10 @@ class Synopsis:
         return bands.Pointwise(self._about, self._by)
 
     def _half_widths(self, points: Array, pointwise: bool) -> Array:
-        function = self._function
         if not pointwise:
             return bands.simultaneous(self._about, self._by, points)
-        if isinstance(function, readings.Smooth) and function.uncertain:
-            return _NORMAL * function.of.deviations(points)
+        if (posterior := readings.deviations(self._function)) is not None:
+            return _NORMAL * posterior(points)
         return self._pointwise.factor * self._pointwise.lengths(points)
 
     def _points(self, coordinates: tuple[Numbers, ...]) -> tuple[Array, tuple[int, ...]]:

@@ -1,0 +1,95 @@
+"""What values are, and how many there are of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+
+from .arrays import Array
+from .kernels import Gaussian, Kernel
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Values on ``{0, 1/k, ..., 1}^l``, the last axis fastest; a polynomial by the iterated Bernstein operator."""
+
+    degree: int
+
+    def count(self, axes: int) -> int:
+        return int((self.degree + 1) ** axes)
+
+
+@dataclass(frozen=True)
+class Affine:
+    """Coefficients of ``c_0 + sum_i c_i t_i``, ``t_i = 2 y_i - 1``."""
+
+    def count(self, axes: int) -> int:
+        return axes + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Kernels:
+    """``sum_i a_i K(y, p_i)``."""
+
+    kernel: Kernel
+    points: Array
+
+    def count(self, axes: int) -> int:
+        return len(self.points)
+
+
+#: Of an axis: where its first node lies, in steps from the lower end; how many more nodes than steps; the spline's variance.
+SPLINES = {"box": (0.5, 0, 1.0 / 12.0), "linear": (0.0, 1, 1.0 / 6.0), "quadratic": (-1.0, 3, 1.0 / 4.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """``sum_j c_j K(y, p_j)``, ``p_j`` the nodes of a grid, the last axis fastest; the noise is on the ``c_j``."""
+
+    kernel: Gaussian
+    spline: str
+    steps: tuple[int, ...]
+
+    def nodes(self) -> list[Array]:
+        """The coordinates of the nodes along each axis."""
+        first = SPLINES[self.spline][0]
+        return [(np.arange(self.nodes_of(self.spline, steps)) + first) / steps for steps in self.steps]
+
+    @staticmethod
+    def nodes_of(spline: str, steps: int) -> int:
+        """How many nodes an axis has."""
+        return steps + SPLINES[spline][1]
+
+    def count(self, axes: int) -> int:
+        return math.prod(self.nodes_of(self.spline, steps) for steps in self.steps)
+
+    @property
+    def spline_variance(self) -> float:
+        """In steps squared."""
+        return SPLINES[self.spline][2]
+
+    def bandwidths(self) -> Array:
+        """The standard deviation of the density's kernel along each axis of the unit cube."""
+        of_kernel = np.diag(np.linalg.inv(self.kernel.precision))
+        return np.asarray(np.sqrt(of_kernel + self.spline_variance / np.square(np.array(self.steps, dtype=np.float64))))
+
+    def factors(self, points: Array) -> list[Array]:
+        """Of a diagonal kernel between points and nodes: one matrix per axis, one row per point."""
+        along = zip(np.diag(self.kernel.precision), points.T, self.nodes())
+        return [np.exp(-p * np.square(y[:, None] - nodes) / 2.0) for p, y, nodes in along]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """``sum_x prod_i cos(m_i arccos t_i)``, ``0 <= m_i < frequencies``: not a function of a point."""
+
+    frequencies: int
+
+    def count(self, axes: int) -> int:
+        return int(self.frequencies**axes)
+
+
+Basis = Union[Lattice, Affine, Kernels, Cells, Moments]
