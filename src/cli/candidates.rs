@@ -7,7 +7,8 @@ use crate::config::{Candidate, Coordinates, Release, Selection, Settings};
 use crate::mechanism::choice::Candidates;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Basis, Recommended, Target};
-use crate::synopsis::predict;
+use crate::synopsis::predict::{self, Expected};
+use crate::synopsis::rough::Kind;
 
 /// Candidates that are worse than the best by more than this are counted, not shown.
 const MOST_TIMES: f64 = 5.0;
@@ -16,19 +17,20 @@ const MOST_TIMES: f64 = 5.0;
 pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let (is_private, quantity) = (release.private_order.is_some(), &release.function.quantity);
     let mut lines = vec![
+        format!("expected largest errors ({quantity}) {}", assumed(table)),
         format!(
-            "expected largest errors ({quantity}), if a window and key has {} records and half of them are close together",
-            table.expected_records
+            "  {:<17} {:<20} {:<8} {:<10} {:<14} {:<10} spread",
+            "noise", "on", "values", "noise", "approximation", "both"
         ),
-        format!("  {:<17} {:<20} {:<8} {:<10} {:<14} both", "noise", "on", "values", "noise", "approximation"),
     ];
     if release.is_sum_of_panes() {
         lines.push("for a single window: the noise of its running sums is larger, see below".to_owned());
     }
+    let best = best_of_each(&table.candidates);
     let shown = |candidate: &&Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
     let is_taken = |candidate: &Candidate| candidate.choice() == table.taken.choice();
-    let kept = (!table.candidates.iter().filter(shown).any(is_taken)).then_some(&table.taken);
-    lines.extend(table.candidates.iter().filter(shown).chain(kept).map(|candidate| {
+    let kept = (!best.iter().filter(shown).any(is_taken)).then_some(&table.taken);
+    lines.extend(best.iter().filter(shown).chain(kept).map(|candidate| {
         let mark = if is_taken(candidate) { "*" } else { " " };
         let Candidate { noise, on, order, values, expected } = candidate;
         let on = match on {
@@ -38,11 +40,18 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
                 let steps = grid.steps().iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
                 format!("{steps} {} cells", grid.spline)
             }
+            Coordinates::Tensor(counts) => format!("{:?} points", counts.along()),
         };
-        let [drawn, approximation, both] = [expected.noise, expected.approximation, expected.error].map(three_digits);
-        format!("{mark} {noise:<17} {on:<20} {values:<8} {drawn:<10} {approximation:<14} {both}")
+        let Expected { noise: drawn, approximation, error, spread } = *expected;
+        let [drawn, approximation, error, spread] = [drawn, approximation, error, spread].map(three_digits);
+        format!("{mark} {noise:<17} {on:<20} {values:<8} {drawn:<10} {approximation:<14} {error:<10} {spread}")
     }));
-    let left_out = table.candidates.iter().filter(|candidate| !shown(candidate)).count();
+    lines.push(
+        "in the last column half of the records lie in a cluster as wide as the kernel, or labels vary less; what is selected has \
+         the fewest times the smallest error of both"
+            .to_owned(),
+    );
+    let left_out = best.iter().filter(|candidate| !shown(candidate)).count();
     if left_out > 0 {
         lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
     }
@@ -59,6 +68,34 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         None => format!("* is selected; to fix this choice, write {}{own}", table.taken.written(&release.axes)),
     });
     lines
+}
+
+/// Of each noise and coordinates the best order.
+fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
+    let mut best: Vec<Candidate> = Vec::new();
+    for candidate in candidates {
+        match best.iter_mut().find(|other| (other.noise, other.on) == (candidate.noise, candidate.on)) {
+            None => best.push(*candidate),
+            Some(other) if candidate.expected.error < other.expected.error => *other = *candidate,
+            Some(_) => {}
+        }
+    }
+    best
+}
+
+/// What the errors are predicted for.
+fn assumed(table: &Selection) -> String {
+    let records = table.expected_records;
+    match table.rough.as_ref().map(|rough| rough.is) {
+        Some(Kind::Bounded(_)) => format!(
+            "of functions as rough as the kernel allows, for {records} records a window and key: means over the worst eighth"
+        ),
+        Some(Kind::Heap(_)) | None => {
+            format!(
+                "if all {records} records of a window and key are in one place: means over the worst eighth of places"
+            )
+        }
+    }
 }
 
 /// The reading of the released values with the smallest predicted error.
@@ -78,7 +115,8 @@ pub fn readings(
     if matches!(about.basis, Basis::Cells(_)) {
         return Ok(vec![of_cells(about.reading)]);
     }
-    let readings = table.bump.as_ref().and_then(|bump| predict::readings(about, bump, |noisy| target.publish(noisy)));
+    let readings = table.rough.as_ref();
+    let readings = readings.and_then(|rough| predict::readings(about, rough, |noisy| target.publish(noisy)));
     let Some([published, smoothed]) = readings else { return Ok(Vec::new()) };
     let best = match smoothed < published {
         true => "`bernstream evaluate --by posterior` is expected to be more accurate",

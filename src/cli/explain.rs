@@ -20,7 +20,7 @@ use crate::synopsis::description::{Definition, Density, Smoothing, Target};
 use crate::synopsis::{bernstein, cell_error, predict};
 use crate::targets::marginals::BINS;
 use crate::targets::whitened::Points;
-use crate::targets::{self, Basis, KernelBasis, Sensitivity, Shape};
+use crate::targets::{self, Basis, Sensitivity, Shape};
 
 /// The most synopses of a running sum that are examined one by one.
 const MOST_STEPS: u64 = 100_000;
@@ -237,7 +237,8 @@ impl<'s> Plan<'s> {
     /// The approximation error for one record, without noise, if it is known before any record is read.
     fn approximation(&self) -> Vec<String> {
         if let (Basis::Cells(cells), Some(feature)) = (self.release.shape().basis, &self.release.function.feature) {
-            let steps = cells.steps.iter().zip(&feature.widths).map(|(m, width)| 1.0 / (f64::from(*m) * width));
+            let width = |(axis, m): (usize, &u32)| 1.0 / (f64::from(*m) * feature.kernel.width(axis));
+            let steps = cells.steps.iter().enumerate().map(width);
             return vec![format!(
                 "without noise, a synopsis of one record is off by at most {} % of its peak",
                 three_digits(100.0 * cell_error::form_of_a_record(cells.spline, steps))
@@ -247,12 +248,10 @@ impl<'s> Plan<'s> {
         else {
             return Vec::new();
         };
-        if let Basis::Kernel(KernelBasis { kernel, points }) = self.release.shape().basis {
-            let power =
-                Points::choose(kernel, self.release.shape().dimensions, points.len()).map_or(1.0, |p| p.power());
+        if let Basis::Kernel(basis) = self.release.shape().basis {
             return vec![format!(
                 "without noise, a synopsis of one record is off by at most {} % of its peak",
-                three_digits(100.0 * power)
+                three_digits(100.0 * Points::again(&basis).power())
             )];
         }
         let widths = self.release.axes.iter().map(|axis| axis.max - axis.min);

@@ -12,6 +12,7 @@ use crate::ledger::Digest;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
 use crate::synopsis::description::Definition;
+use crate::targets::whitened::Counts;
 use crate::targets::{Adjacency, Basis};
 use crate::window::grid::Blocks;
 use crate::window::{Axis, Label, Outside};
@@ -111,14 +112,19 @@ pub fn choice(recorded: &str, release: &str) -> Option<Choice> {
     let release = settings.get("releases")?.get(release)?;
     let number = |key| release.get(key).and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
     let noise: NoiseKind = serde_json::from_value(release.get("noise")?.clone()).ok()?;
-    let on = if noise.is_on_points() {
-        Coordinates::Points { most: number("points")? }
-    } else if noise.is_on_cells() {
+    let on = if noise.is_on_cells() {
         let cells = release.get("cells")?;
         let steps: Vec<u32> = serde_json::from_value(cells.get("steps")?.clone()).ok()?;
         Coordinates::Cells(CellGrid::new(serde_json::from_value(cells.get("spline")?.clone()).ok()?, &steps))
     } else {
-        Coordinates::Lattice { degree: number("degree")? }
+        match release.get("points") {
+            None => Coordinates::Lattice { degree: number("degree")? },
+            Some(Value::Array(along)) => {
+                let along: Option<Vec<u32>> = along.iter().map(|count| u32::try_from(count.as_u64()?).ok()).collect();
+                Coordinates::Tensor(Counts::new(&along?)?)
+            }
+            Some(_) => Coordinates::Points { most: number("points")? },
+        }
     };
     Some(Choice { noise, on, order: number("order")? })
 }
@@ -159,8 +165,10 @@ fn release(settings: &Settings, release: &Release) -> Value {
     if release.window_kind != WindowKind::Tumbling {
         normalised["windows"] = json!(release.window_kind);
     }
-    if release.noise.is_on_points() {
-        normalised["points"] = json!(release.shape().values());
+    match release.on {
+        Coordinates::Lattice { .. } | Coordinates::Cells(_) => {}
+        Coordinates::Points { .. } => normalised["points"] = json!(release.shape().values()),
+        Coordinates::Tensor(counts) => normalised["points"] = json!(counts.along()),
     }
     if let Basis::Cells(cells) = release.shape().basis {
         normalised["cells"] = json!({ "spline": cells.spline, "steps": cells.steps });

@@ -9,9 +9,6 @@ use crate::synopsis::predict::Expected;
 use crate::targets::CellBasis;
 use crate::window::histogram::Spline;
 
-/// The part of all records that is assumed to lie where the form does its worst to each of them: in one narrow cluster at the worst
-/// place of a cell. The rest lie anywhere.
-const TOGETHER: f64 = 0.5;
 /// The mean of the largest of `N` sizes is near what one of them exceeds with probability `AT_THE_MEAN / N`.
 const AT_THE_MEAN: f64 = 0.52;
 
@@ -60,10 +57,12 @@ impl CellError {
         self.noise.hypot(typical * self.form_at_most)
     }
 
-    /// What to expect where half of the records lie in one narrow cluster.
+    /// What to expect where all records lie in one place of a cell, its worst; and where they are spread, which is what a grid is
+    /// chosen by.
     pub fn told(&self) -> Expected {
-        let approximation = TOGETHER * self.form_at_most;
-        Expected { noise: self.noise, approximation, error: self.noise.hypot(approximation) }
+        let approximation = self.form_at_most;
+        let error = self.noise.hypot(approximation);
+        Expected { noise: self.noise, approximation, error, spread: self.of_choice() }
     }
 }
 

@@ -51,6 +51,7 @@ pub mod proper;
 pub mod predict;
 pub mod query;
 mod released;
+pub mod rough;
 
 pub use by::By;
 pub use error::Error;

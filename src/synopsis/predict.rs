@@ -1,7 +1,7 @@
 //! The errors to expect of a degree and an order, before there are records. Everything here is public.
 
+use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
 
 use crate::synopsis::band::Band;
 use crate::synopsis::bernstein::{Bases, Operator, nodes};
@@ -10,6 +10,7 @@ use crate::synopsis::description::Description;
 use crate::synopsis::description::NoiseDistribution;
 use crate::synopsis::noise::unit_noise;
 use crate::synopsis::released::Synopsis;
+use crate::synopsis::rough::Rough;
 use crate::targets::whitened::Points;
 use crate::targets::{Basis, Shape};
 
@@ -79,133 +80,177 @@ pub fn approximation(widths: &[f64], degree: u32, orders: &[u32]) -> Vec<f64> {
     worst
 }
 
-/// What is assumed of a function: a Gaussian bump somewhere in the domain.
-#[derive(Clone, Debug)]
-pub struct Bump {
-    /// Its standard deviations, in the unit cube.
-    pub widths: Vec<f64>,
-    pub height: f64,
-}
-
 /// The errors to expect of a release: each the mean of the largest over the domain, in the units of the scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Expected {
     /// By the noise alone.
     pub noise: f64,
-    /// By what the form of the function cannot follow, alone.
+    /// By what the form cannot follow of the function, alone: the mean over those of the functions that it follows least.
     pub approximation: f64,
     /// By both.
     pub error: f64,
+    /// By both, where the function is less rough ([`Rough::spread`]): the mean over all of those.
+    pub spread: f64,
 }
 
-/// What to expect of noise with this scale on a lattice, at each of `orders`, which must ascend, where a [`Bump`] lies
-/// anywhere in the domain.
+/// What to expect of noise with this scale on a lattice, at each of `orders`, which must ascend, where the function is as
+/// [`Rough`] as is assumed.
 ///
 /// A figure to plan with: few draws, looked at on a grid. The same for the same arguments.
-pub fn on_lattice(shape: &Shape, law: NoiseDistribution, scale: f64, orders: &[u32], bump: &Bump) -> Vec<Expected> {
-    let points = Grid::new(bump, 2 * shape.degree);
-    let lattice = Grid { axes: shape.dimensions, along: places(shape.degree) };
-    let (operator, at_points) = (Operator::new(shape.dimensions, shape.degree), Bases::at(shape.degree, &points.along));
-    let mut sums = vec![Expected::default(); orders.len()];
-    for draw in 0..DRAWS {
-        let mut rng = stream(draw);
-        let noise: Vec<f64> = unit_noise(law, shape.values(), &mut rng).iter().map(|z| scale * z).collect();
-        let place = bump.place(&mut rng);
-        let exact = points.values(bump, &place);
+pub fn on_lattice(shape: &Shape, law: NoiseDistribution, scale: f64, orders: &[u32], rough: &Rough) -> Vec<Expected> {
+    let grid = Grid::new(rough, 2 * shape.degree);
+    let (points, lattice) = (grid.points(), Grid { axes: shape.dimensions, along: places(shape.degree) }.points());
+    let (operator, at_points) = (Operator::new(shape.dimensions, shape.degree), Bases::at(shape.degree, &grid.along));
+    let evaluate = |coefficients: Vec<f64>| at_points.evaluate(&coefficients, shape.dimensions);
+    let mut worst = vec![Worst::default(); orders.len()];
+    for function in rough.functions(&points) {
+        let exact = function.on(&points);
+        for (worst, coefficients) in worst.iter_mut().zip(operator.at_orders(&function.on(&lattice), orders)) {
+            worst.add(evaluate(coefficients).iter().zip(&exact).map(|(a, b)| a - b).collect());
+        }
+    }
+    let mut sums: Vec<Expected> = worst.iter().map(Worst::alone).collect();
+    let spread = rough.spread();
+    for (draw, function) in (0..DRAWS).zip(spread.functions(&points)) {
+        let noise: Vec<f64> = unit_noise(law, shape.values(), &mut stream(draw)).iter().map(|z| scale * z).collect();
+        let exact = function.on(&points);
         let noises = operator.at_orders(&noise, orders);
-        let bumps = operator.at_orders(&lattice.values(bump, &place), orders);
-        for ((sum, noise), bump) in sums.iter_mut().zip(noises).zip(bumps) {
-            let noise = at_points.evaluate(&noise, shape.dimensions);
-            let bias: Vec<f64> =
-                at_points.evaluate(&bump, shape.dimensions).iter().zip(&exact).map(|(a, b)| a - b).collect();
-            sum.add(&noise, &bias);
+        let forms = operator.at_orders(&function.on(&lattice), orders);
+        for (((sum, worst), noise), form) in sums.iter_mut().zip(&worst).zip(noises).zip(forms) {
+            let noise = evaluate(noise);
+            sum.add(&noise, worst.for_draw(draw));
+            let form = evaluate(form);
+            sum.spread += sup(form.iter().zip(&exact).zip(&noise).map(|((a, b), z)| a - b + z)) / DRAWS as f64;
         }
     }
     sums
 }
 
 /// What to expect of noise with this scale on the whitened coordinates of each of `counts`, which must ascend, of `points`.
-pub fn on_points(points: &Points, law: NoiseDistribution, scale: f64, counts: &[usize], bump: &Bump) -> Vec<Expected> {
-    let grid = Grid::new(bump, 0).points();
-    let newton: Vec<Vec<f64>> = grid.iter().map(|y| points.coordinates(y)).collect();
-    let mut sums = vec![Expected::default(); counts.len()];
-    for draw in 0..DRAWS {
+pub fn on_points(
+    points: &Points,
+    law: NoiseDistribution,
+    scale: f64,
+    counts: &[usize],
+    rough: &Rough,
+) -> Vec<Expected> {
+    let grid = Grid::new(rough, 0).points();
+    // Newton's functions, each at every place.
+    let mut newton = vec![vec![0.0; grid.len()]; points.count()];
+    for (at, y) in grid.iter().enumerate() {
+        newton.iter_mut().zip(points.coordinates(y)).for_each(|(values, value)| values[at] = value);
+    }
+    let add = |sum: &mut Vec<f64>, coordinate: f64, values: &[f64]| {
+        sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += coordinate * value);
+    };
+    let mut worst = vec![Worst::default(); counts.len()];
+    for function in rough.functions(&grid) {
+        let coordinates = points.whiten(&function.on(&points.basis().points));
+        let (mut bias, mut done): (Vec<f64>, usize) = (function.on(&grid).iter().map(|f| -f).collect(), 0);
+        for (worst, count) in worst.iter_mut().zip(counts) {
+            let next = coordinates.iter().zip(&newton).take(*count).skip(done);
+            next.for_each(|(coordinate, values)| add(&mut bias, *coordinate, values));
+            done = *count;
+            worst.add(bias.clone());
+        }
+    }
+    let mut sums: Vec<Expected> = worst.iter().map(Worst::alone).collect();
+    let spread = rough.spread();
+    for (draw, function) in (0..DRAWS).zip(spread.functions(&grid)) {
         let mut rng = stream(draw);
-        let place = bump.place(&mut rng);
-        let at_points: Vec<f64> = points.basis().points.iter().map(|p| bump.at(&place, p)).collect();
-        let coordinates = points.whiten(&at_points);
-        let exact: Vec<f64> = grid.iter().map(|y| bump.at(&place, y)).collect();
-        for (sum, count) in sums.iter_mut().zip(counts) {
-            let noise: Vec<f64> = unit_noise(law, *count, &mut rng).iter().map(|z| scale * z).collect();
-            let along = |c: &[f64], row: &[f64]| -> f64 { c.iter().zip(row).take(*count).map(|(a, b)| a * b).sum() };
-            let noise: Vec<f64> = newton.iter().map(|row| along(&noise, row)).collect();
-            let bias: Vec<f64> = newton.iter().zip(&exact).map(|(row, f)| along(&coordinates, row) - f).collect();
-            sum.add(&noise, &bias);
+        let coordinates = points.whiten(&function.on(&points.basis().points));
+        let (mut bias, mut done): (Vec<f64>, usize) = (function.on(&grid).iter().map(|f| -f).collect(), 0);
+        for ((sum, worst), count) in sums.iter_mut().zip(&worst).zip(counts) {
+            let mut noise = vec![0.0; grid.len()];
+            let drawn = unit_noise(law, *count, &mut rng);
+            drawn.iter().zip(&newton).for_each(|(z, values)| add(&mut noise, scale * z, values));
+            sum.add(&noise, worst.for_draw(draw));
+            let next = coordinates.iter().zip(&newton).take(*count).skip(done);
+            next.for_each(|(coordinate, values)| add(&mut bias, *coordinate, values));
+            done = *count;
+            sum.spread += sup(noise.iter().zip(&bias).map(|(z, off)| z + off)) / DRAWS as f64;
         }
     }
     sums
 }
 
 /// What to expect of two readings of one release: as published, and smoothed by its posterior. Each is the mean of the largest
-/// error over the domain where a [`Bump`] lies anywhere. `publish` is that of the target
+/// error over the domain where the function is as [`Rough`] as is assumed. `publish` is that of the target
 /// ([`Target::publish`](crate::targets::Target::publish)). `None` where there is no posterior, or too many values.
-pub fn readings(about: &Description, bump: &Bump, publish: impl Fn(Vec<f64>) -> Vec<f64>) -> Option<[f64; 2]> {
+pub fn readings(about: &Description, rough: &Rough, publish: impl Fn(Vec<f64>) -> Vec<f64>) -> Option<[f64; 2]> {
     /// A posterior takes its time.
     const FEW: u64 = 16;
     const MOST_VALUES: usize = 450;
     let shape = about.shape();
     let points = match &shape.basis {
-        Basis::Kernel(basis) => Some(Points::choose(basis.kernel.clone(), shape.dimensions, basis.points.len()).ok()?),
+        Basis::Kernel(basis) => Some(Points::again(basis)),
         Basis::Bernstein => None,
         Basis::Affine | Basis::Cells(_) | Basis::Cosine { .. } => return None,
     };
     if shape.values() > MOST_VALUES {
         return None;
     }
-    let grid = Grid::new(bump, 2 * shape.degree).points();
-    let lattice = Grid { axes: shape.dimensions, along: places(shape.degree) };
+    let grid = Grid::new(rough, 2 * shape.degree).points();
+    let lattice = Grid { axes: shape.dimensions, along: places(shape.degree) }.points();
+    let functions = rough.functions(&grid);
     let mut means = [0.0; 2];
-    for draw in 0..FEW {
+    for (draw, function) in (0..FEW).zip(&functions) {
         let mut rng = stream(draw);
-        let place = bump.place(&mut rng);
         let exact = match &points {
-            Some(points) => {
-                let values: Vec<f64> = points.basis().points.iter().map(|p| bump.at(&place, p)).collect();
-                points.whiten(&values)
-            }
-            None => lattice.values(bump, &place),
+            Some(points) => points.whiten(&function.on(&points.basis().points)),
+            None => function.on(&lattice),
         };
         let noise = unit_noise(about.noise.law, exact.len(), &mut rng);
         let noisy = exact.iter().zip(noise).map(|(f, z)| f + about.noise.scale * z).collect();
         let synopsis = Synopsis::new(about.clone(), publish(noisy)).ok()?;
         for (mean, by) in means.iter_mut().zip([By::Bernstein(about.order), By::Posterior]) {
             let evaluator = synopsis.evaluator(by).ok()?;
-            let off = |y: &Vec<f64>| (evaluator.at(y) - about.offset - bump.at(&place, y)).abs();
+            let off = |y: &Vec<f64>| (evaluator.at(y) - about.offset - function.at(y)).abs();
             *mean += grid.iter().map(off).fold(0.0, f64::max) / FEW as f64;
         }
     }
     Some(means)
 }
 
-impl Expected {
-    fn add(&mut self, noise: &[f64], bias: &[f64]) {
-        let sup =
-            |values: &mut dyn Iterator<Item = f64>| values.fold(0.0_f64, |sup, x| sup.max(x.abs())) / DRAWS as f64;
-        self.noise += sup(&mut noise.iter().copied());
-        self.approximation += sup(&mut bias.iter().copied());
-        self.error += sup(&mut noise.iter().zip(bias).map(|(a, b)| a + b));
+/// What a form makes of the functions that it follows least: the differences at every place.
+#[derive(Clone, Debug, Default)]
+struct Worst(Vec<(f64, Vec<f64>)>);
+
+impl Worst {
+    /// An eighth of the functions.
+    const KEPT: usize = 8;
+
+    fn add(&mut self, bias: Vec<f64>) {
+        let off = sup(bias.iter().copied());
+        if self.0.len() < Self::KEPT {
+            self.0.push((off, bias));
+        } else if let Some(least) = self.0.iter_mut().min_by(|a, b| a.0.total_cmp(&b.0))
+            && least.0 < off
+        {
+            *least = (off, bias);
+        }
+    }
+
+    /// Every draw of noise meets one of them.
+    fn for_draw(&self, draw: u64) -> &[f64] {
+        self.0.get(draw as usize % self.0.len().max(1)).map_or(&[], |(_, bias)| bias)
+    }
+
+    fn alone(&self) -> Expected {
+        let approximation = self.0.iter().map(|(off, _)| off).sum::<f64>() / self.0.len().max(1) as f64;
+        Expected { approximation, ..Expected::default() }
     }
 }
 
-impl Bump {
-    fn place(&self, rng: &mut ChaCha12Rng) -> Vec<f64> {
-        self.widths.iter().map(|_| rng.random()).collect()
+impl Expected {
+    fn add(&mut self, noise: &[f64], bias: &[f64]) {
+        self.noise += sup(noise.iter().copied()) / DRAWS as f64;
+        self.error += sup(noise.iter().zip(bias).map(|(a, b)| a + b)) / DRAWS as f64;
     }
+}
 
-    fn at(&self, place: &[f64], y: &[f64]) -> f64 {
-        let square = |((y, d), width): ((&f64, &f64), &f64)| ((y - d) / width).powi(2);
-        self.height * (-y.iter().zip(place).zip(&self.widths).map(square).sum::<f64>() / 2.0).exp()
-    }
+fn sup(values: impl Iterator<Item = f64>) -> f64 {
+    values.fold(0.0, |sup, x| sup.max(x.abs()))
 }
 
 /// The same points on every axis.
@@ -215,25 +260,17 @@ struct Grid {
 }
 
 impl Grid {
-    /// At least so many cells an axis, and four to the bump's narrowest width where that is not too many.
-    fn new(bump: &Bump, cells: u32) -> Self {
-        let narrowest = bump.widths.iter().fold(1.0_f64, |a, b| a.min(*b));
-        let most = [600, 96, 24][bump.widths.len().clamp(1, 3) - 1];
+    /// At least so many cells an axis, and four to the narrowest width where that is not too many.
+    fn new(rough: &Rough, cells: u32) -> Self {
+        let most = [600, 96, 24][rough.axes.clamp(1, 3) - 1];
         // A cast from a float saturates.
-        let cells = cells.max((4.0 / narrowest).ceil() as u32).clamp(16, most);
-        Grid { axes: bump.widths.len(), along: places(cells) }
+        let cells = cells.max((4.0 / rough.narrowest()).ceil() as u32).clamp(16, most);
+        Grid { axes: rough.axes, along: places(cells) }
     }
 
     fn points(&self) -> Vec<Vec<f64>> {
         (0..self.axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
             points.iter().flat_map(|p| self.along.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
-        })
-    }
-
-    fn values(&self, bump: &Bump, place: &[f64]) -> Vec<f64> {
-        place.iter().zip(&bump.widths).fold(vec![bump.height], |product, (d, width)| {
-            let axis: Vec<f64> = self.along.iter().map(|y| (-((y - d) / width).powi(2) / 2.0).exp()).collect();
-            product.iter().flat_map(|p| axis.iter().map(move |x| p * x)).collect()
         })
     }
 }
@@ -251,6 +288,7 @@ fn stream(draw: u64) -> ChaCha12Rng {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::synopsis::rough::Kind;
     use crate::targets::PointKernel;
     use crate::targets::machine::Kernel;
 
@@ -295,8 +333,8 @@ mod tests {
         for (bandwidth, count, expected) in [(1.0, 8, 4.1), (0.3, 32, 12.0), (0.1, 141, 34.0)] {
             let kernel = PointKernel::Machine(Kernel::Gaussian { bandwidth });
             let points = Points::choose(kernel, 2, count).unwrap();
-            let bump = Bump { widths: vec![bandwidth; 2], height: 1.0 };
-            let found = on_points(&points, NoiseDistribution::Ball, 1.0, &[count / 2, count], &bump);
+            let rough = Rough { kernel: points.basis().kernel.clone(), axes: 2, is: Kind::Heap(1.0) };
+            let found = on_points(&points, NoiseDistribution::Ball, 1.0, &[count / 2, count], &rough);
             println!("{bandwidth}: {found:?}");
             assert!((found[1].noise / expected - 1.0).abs() < 0.25, "{bandwidth}: {found:?}");
             assert!(found[0].noise < found[1].noise && found[0].approximation > found[1].approximation);

@@ -78,6 +78,8 @@ pub enum Error {
     Weight { c: f64 },
     #[error("a kernel on public points takes 1 to {most} points, not {points}")]
     KernelPoints { points: usize, most: usize },
+    #[error("a grid of points on {counts} axes, and the function has {axes}: give one number for each axis")]
+    PointAxes { counts: usize, axes: usize },
     #[error(
         "{points} kernel points on a histogram of {cells} cells make a table of more than {most} numbers: take fewer \
          points, or widen the bandwidths"

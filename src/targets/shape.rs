@@ -131,12 +131,45 @@ impl PointKernel {
     pub fn value(&self, x: &[f64], y: &[f64]) -> f64 {
         match self {
             PointKernel::Gaussian { precision } => {
-                let apart: Vec<f64> = x.iter().zip(y).map(|(x, y)| x - y).collect();
-                let along = |row: &Vec<f64>| -> f64 { row.iter().zip(&apart).map(|(p, d)| p * d).sum() };
-                let square: f64 = precision.iter().zip(&apart).map(|(row, d)| d * along(row)).sum();
+                let apart = || x.iter().zip(y).map(|(x, y)| x - y);
+                let along = |row: &Vec<f64>| -> f64 { row.iter().zip(apart()).map(|(p, d)| p * d).sum() };
+                let square: f64 = precision.iter().zip(apart()).map(|(row, d)| d * along(row)).sum();
                 (-square.max(0.0) / 2.0).exp()
             }
             PointKernel::Machine(kernel) => kernel.value(x, y),
+        }
+    }
+
+    /// The Gaussian with this covariance matrix; `None` if it is not symmetric and positive definite.
+    pub fn of_covariance(rows: &[Vec<f64>]) -> Option<Self> {
+        Form::new(rows).map(|form| PointKernel::Gaussian { precision: form.inverse() })
+    }
+
+    /// The same, wider by the root of 2 where it has a width: a Gaussian that is smoothed by itself.
+    pub fn widened(&self) -> Self {
+        const TIMES: f64 = std::f64::consts::SQRT_2;
+        match self {
+            PointKernel::Gaussian { precision } => {
+                let half = |row: &Vec<f64>| row.iter().map(|p| p / 2.0).collect();
+                PointKernel::Gaussian { precision: precision.iter().map(half).collect() }
+            }
+            PointKernel::Machine(Kernel::Gaussian { bandwidth }) => {
+                PointKernel::Machine(Kernel::Gaussian { bandwidth: bandwidth * TIMES })
+            }
+            PointKernel::Machine(Kernel::Laplacian { bandwidth }) => {
+                PointKernel::Machine(Kernel::Laplacian { bandwidth: bandwidth * TIMES })
+            }
+            other @ PointKernel::Machine(Kernel::Polynomial { .. } | Kernel::Linear) => other.clone(),
+        }
+    }
+
+    /// How wide it is along an axis where the other coordinates stay; a kernel with a corner counts as a quarter of its width.
+    pub fn width(&self, axis: usize) -> f64 {
+        match self {
+            PointKernel::Gaussian { precision } => precision[axis][axis].powf(-0.5),
+            PointKernel::Machine(Kernel::Gaussian { bandwidth }) => *bandwidth,
+            PointKernel::Machine(Kernel::Laplacian { bandwidth }) => *bandwidth / 4.0,
+            PointKernel::Machine(Kernel::Polynomial { .. } | Kernel::Linear) => 1.0,
         }
     }
 }

@@ -112,7 +112,11 @@ const BEFORE: &[Key] = &[
     ("release.spline", r#""box", "linear", "quadratic" or "auto": how cells share a record"#),
     ("release.step", r#"a list such as [10], the width of a cell on each axis in the units of its column, or "auto""#),
     ("release.step[]", "a number above 0 in the units of the column, such as 10"),
-    ("release.points", r#"a whole number from 1, such as 24, or "auto": kernel points, in place of degree and order"#),
+    (
+        "release.points",
+        r#"a whole number from 1, such as 24, a list such as [6, 6], or "auto": kernel points, in place of degree and order"#,
+    ),
+    ("release.points[]", "a whole number from 1, such as 6: evenly spaced points along this axis"),
     (
         "release.smoothness",
         "a table such as { lipschitz = [0.1] }, { curvature = [0.01] } or { norm = 5 }: your claim, one number per axis",

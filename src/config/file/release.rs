@@ -65,7 +65,7 @@ macro_rules! release {
             pub share: Field<f64>,
             pub degree: Field<Auto<u32>>,
             pub order: Field<Auto<u32>>,
-            pub points: Field<Auto<u32>>,
+            pub points: Field<Auto<PointCounts>>,
             pub spline: Field<Auto<Spline>>,
             pub step: Field<Auto<Vec<f64>>>,
             pub private_order: Field<PrivateOrder>,
@@ -96,6 +96,14 @@ pub enum WindowKind {
 pub enum Scale {
     Tight,
     Paper,
+}
+
+/// At most so many kernel points, or so many evenly spaced ones along each axis.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum PointCounts {
+    Most(u32),
+    Tensor(Vec<u32>),
 }
 
 /// A value, or the word `"auto"`.

@@ -7,7 +7,8 @@ use toml::Spanned;
 use crate::accountant::policy::Policy;
 use crate::config::file;
 use crate::config::settings::{
-    Calibration, Function, NoiseKind, Payment, PrivateBandwidths, PrivateOrder, Release, Selection, WindowKind,
+    Calibration, Coordinates, Function, NoiseKind, Payment, PrivateBandwidths, PrivateOrder, Release, Selection,
+    WindowKind,
 };
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::Candidates;
@@ -30,6 +31,7 @@ pub struct ReleaseDraft {
     pub smoothness: Option<Smoothness>,
     pub private_bandwidths: Option<Spanned<PrivateBandwidths>>,
     pub noise: NoiseKind,
+    pub on: Coordinates,
     /// With its position, if the file has it.
     pub calibration: Option<Spanned<Calibration>>,
     /// Those of the axes, then that of the label.
@@ -80,6 +82,7 @@ impl ReleaseDraft {
             policy: Policy::Fixed(payment.price()),
             order: draft.order,
             noise: draft.noise,
+            on: draft.on,
             auto: draft.auto,
             private_order: draft.private_order.map(Spanned::into_inner),
             smoothness: draft.smoothness,

@@ -11,6 +11,8 @@ use crate::config::read::private_order::{self, LARGEST_ORDER};
 use crate::config::select;
 use crate::config::settings::{CellGrid, Coordinates, NoiseKind, Payment, PrivateOrder};
 use crate::config::text::{Checked, Document, Field, values};
+use crate::targets::whitened::Counts;
+use crate::targets::whitened::points::MOST_POINTS;
 use crate::window::histogram::Spline;
 
 /// What the file asks for; `None` within a key is left to `"auto"`.
@@ -20,7 +22,7 @@ pub struct NoiseRequest {
     pub degree: Option<Spanned<Option<u32>>>,
     pub order: Option<Spanned<Option<u32>>>,
     pub private_order: Option<Spanned<PrivateOrder>>,
-    pub points: Option<Spanned<Option<u32>>>,
+    pub points: Option<Spanned<Option<Coordinates>>>,
     /// The grid of noise on cells.
     pub cells: Option<cells::Keys>,
     /// The position of the key that decides the size of a message.
@@ -33,7 +35,7 @@ pub struct Keys {
     pub degree: Field<Auto<u32>>,
     pub order: Field<Auto<u32>>,
     pub private_order: Field<file::PrivateOrder>,
-    pub points: Field<Auto<u32>>,
+    pub points: Field<Auto<file::PointCounts>>,
     pub cells: cells::Keys,
 }
 
@@ -69,7 +71,7 @@ impl NoiseRequest {
                 unwanted(document, keys.order, why)?;
                 unwanted(document, keys.private_order, why)?;
                 no_cells(document, keys.cells, "does not apply: this noise is added to kernel points")?;
-                let points = document.required(place, "points", keys.points, auto)?;
+                let points = document.required(place, "points", keys.points, points)?;
                 let place = points.span();
                 Ok(NoiseRequest { points: Some(points), ..NoiseRequest::of(kinds, place) })
             }
@@ -153,9 +155,9 @@ impl NoiseRequest {
 
     /// The keys that are left to `"auto"`.
     pub fn open(&self) -> Vec<&'static str> {
-        let is_auto = |written: &Option<Spanned<Option<u32>>>| {
+        fn is_auto<T>(written: &Option<Spanned<Option<T>>>) -> bool {
             written.as_ref().is_some_and(|written| written.get_ref().is_none())
-        };
+        }
         let (spline, step) = self.cells.as_ref().map_or((false, false), cells::Keys::open);
         let keys = [
             ("noise", self.kinds.len() > 1),
@@ -171,7 +173,7 @@ impl NoiseRequest {
     /// The coordinates to build first: those asked for, or the smallest that are tried.
     pub fn first(&self, given: &GivenGrid, axes: usize) -> Coordinates {
         if self.kinds.iter().all(|kind| kind.is_on_points()) {
-            return Coordinates::Points { most: NoiseRequest::fixed(&self.points).unwrap_or(1) };
+            return NoiseRequest::fixed(&self.points).unwrap_or(Coordinates::Points { most: 1 });
         }
         if self.kinds.iter().all(|kind| kind.is_on_cells()) {
             let spline = given.spline.unwrap_or(Spline::Box);
@@ -181,8 +183,8 @@ impl NoiseRequest {
         Coordinates::Lattice { degree: NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree()) }
     }
 
-    /// The number, if the file gives one.
-    pub fn fixed(written: &Option<Spanned<Option<u32>>>) -> Option<u32> {
+    /// The value, if the file gives one.
+    pub fn fixed<T: Copy>(written: &Option<Spanned<Option<T>>>) -> Option<T> {
         written.as_ref().and_then(|written| *written.get_ref())
     }
 }
@@ -212,6 +214,19 @@ fn auto(written: Auto<u32>) -> Result<Option<u32>, String> {
 fn no_cells(document: &mut Document<'_>, keys: cells::Keys, why: &str) -> Checked<()> {
     unwanted(document, keys.spline, why)?;
     unwanted(document, keys.step, why)
+}
+
+fn points(written: Auto<file::PointCounts>) -> Result<Option<Coordinates>, String> {
+    match written {
+        Auto::Fixed(file::PointCounts::Most(most)) => Ok(Some(Coordinates::Points { most: values::count(most)? })),
+        Auto::Fixed(file::PointCounts::Tensor(along)) => {
+            let counts = Counts::new(&along).ok_or_else(|| {
+                format!("must be a whole number from 1 for each axis, with a product of at most {MOST_POINTS}")
+            })?;
+            Ok(Some(Coordinates::Tensor(counts)))
+        }
+        Auto::Auto(_) => Ok(None),
+    }
 }
 
 fn unwanted<T>(document: &mut Document<'_>, field: Field<T>, why: &str) -> Checked<()> {

@@ -80,7 +80,8 @@ pub fn release(
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
     let grid = request.cells.as_ref().map_or(Ok(GivenGrid::default()), |keys| keys.read(document, &axes))?;
-    let function = build(document, request.first(&grid, axes.len()));
+    let first = request.first(&grid, axes.len());
+    let function = build(document, first);
     let (name, payment, expected) = (name?, payment?, expected?);
     let mut function = function?;
     let shape = function.get_ref().function.target.shape();
@@ -113,6 +114,7 @@ pub fn release(
     let function = Spanned::new(target_place, function);
     let smoothness = written.smoothness.map(|smoothness| vouched(document, smoothness, &function)).transpose()?;
     let (label_column, label) = label.map(|label| label.into_inner()).map(|l| (l.column, l.label)).unzip();
+    let on = taken.map_or(first, |taken| taken.on);
     Ok(ReleaseDraft {
         name: name.into_inner(),
         windows: written.windows,
@@ -121,6 +123,7 @@ pub fn release(
         size: request.place,
         order,
         noise,
+        on,
         calibration: calibration?,
         auto: selection,
         private_order: request.private_order,

@@ -16,7 +16,7 @@ impl Search<'_> {
         let finest = Coordinates::Cells(CellGrid::finest(Spline::Box, self.axes.len()));
         // What has no cells has none on the finest grid either.
         let widths = match build(finest).filter(|_| !kinds.is_empty()).and_then(|function| function.feature) {
-            Some(feature) => feature.widths,
+            Some(feature) => (0..self.axes.len()).map(|axis| feature.kernel.width(axis)).collect::<Vec<f64>>(),
             None => return Vec::new(),
         };
         let splines = self.spline.map_or(Spline::ALL.to_vec(), |spline| vec![spline]);
@@ -51,8 +51,9 @@ impl Search<'_> {
         let Basis::Cells(basis) = function.target.shape().basis else { return None };
         let scale = self.scale(kind, function)?;
         let a_record = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
-        let widths = &function.feature.as_ref()?.widths;
-        let error = CellError::expected(&basis, kind.law(), scale, widths, (self.expected_records as f64, a_record));
+        let kernel = &function.feature.as_ref()?.kernel;
+        let widths: Vec<f64> = (0..self.axes.len()).map(|axis| kernel.width(axis)).collect();
+        let error = CellError::expected(&basis, kind.law(), scale, &widths, (self.expected_records as f64, a_record));
         let (on, values, expected) = (Coordinates::Cells(grid), basis.count(), error.told());
         Some((error, Candidate { noise: kind, on, order: 1, values, expected }))
     }

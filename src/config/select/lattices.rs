@@ -1,4 +1,4 @@
-//! Values on a lattice, with noise on each: of every degree the best order.
+//! Values on a lattice, with noise on each: every degree at every order.
 
 use crate::config::select::search::{Build, Judge, Search};
 use crate::config::settings::{Candidate, Coordinates, Function, NoiseKind};
@@ -43,7 +43,7 @@ impl Search<'_> {
         lattices.into_iter().map(judge).collect()
     }
 
-    /// The best order of each kind of noise on one lattice; none if it cannot be drawn or sent.
+    /// Every order of each kind of noise on one lattice; none if it cannot be drawn or sent.
     fn of_lattice(&self, kinds: &[NoiseKind], on: Coordinates, function: &Function) -> Vec<Candidate> {
         let shape = function.target.shape();
         if shape.values() > self.terms.most_values || !is_quick(&shape) {
@@ -53,14 +53,15 @@ impl Search<'_> {
             Basis::Bernstein => self.orders.clone().unwrap_or(ORDERS.to_vec()),
             _ => vec![1],
         };
-        let Some(bump) = self.bump(function) else { return Vec::new() };
-        let best = |kind: &NoiseKind| {
-            let scale = self.scale(*kind, function)?;
+        let Some(rough) = self.rough(function) else { return Vec::new() };
+        let of_kind = |kind: &NoiseKind| -> Vec<Candidate> {
+            let Some(scale) = self.scale(*kind, function) else { return Vec::new() };
             let expected = match shape.basis {
-                Basis::Bernstein => predict::on_lattice(&shape, kind.law(), scale, &orders, &bump),
+                Basis::Bernstein => predict::on_lattice(&shape, kind.law(), scale, &orders, &rough),
                 _ => predict::noise(&shape, kind.law(), &orders)
                     .into_iter()
-                    .map(|noise| Expected { noise: noise * scale, approximation: 0.0, error: noise * scale })
+                    .map(|noise| noise * scale)
+                    .map(|noise| Expected { noise, approximation: 0.0, error: noise, spread: noise })
                     .collect(),
             };
             let candidates = orders.iter().zip(expected).map(|(order, expected)| Candidate {
@@ -70,8 +71,8 @@ impl Search<'_> {
                 values: shape.values(),
                 expected,
             });
-            candidates.min_by(|a, b| a.expected.error.total_cmp(&b.expected.error))
+            candidates.collect()
         };
-        kinds.iter().filter_map(best).collect()
+        kinds.iter().flat_map(of_kind).collect()
     }
 }

@@ -3,7 +3,7 @@
 use crate::config::settings::{Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind};
 use crate::mechanism::Mechanism;
 use crate::mechanism::price::Price;
-use crate::synopsis::predict::Bump;
+use crate::synopsis::rough::{Kind, Rough};
 use crate::targets::Adjacency;
 use crate::window::Axis;
 use crate::window::histogram::Spline;
@@ -17,8 +17,8 @@ pub struct Search<'a> {
     pub degree: Option<u32>,
     /// Fixed orders, ascending, or those of the list.
     pub orders: Option<Vec<u32>>,
-    /// A fixed number of kernel points, or those of the list.
-    pub points: Option<u32>,
+    /// Fixed kernel points, or those of the lists.
+    pub points: Option<Coordinates>,
     /// The keys of the file that are left open.
     pub open: &'a [&'static str],
     /// A fixed spline of cells, or all of them.
@@ -51,7 +51,7 @@ impl Search<'_> {
     pub fn only(&self, choice: &Choice) -> Option<Self> {
         let (degree, points, grid) = match choice.on {
             Coordinates::Lattice { degree } => (Some(degree), None, None),
-            Coordinates::Points { most } => (None, Some(most), None),
+            on @ (Coordinates::Points { .. } | Coordinates::Tensor(_)) => (None, Some(on), None),
             Coordinates::Cells(grid) => (None, None, Some(grid)),
         };
         let spline = grid.map(|grid| grid.spline);
@@ -87,19 +87,17 @@ impl Search<'_> {
         Some(mechanism.scale().units() as f64 * function.unit)
     }
 
-    /// The bump that the release must resolve: widths in the unit cube, height in natural units.
+    /// What is assumed of the function, in natural units; none if nothing is known about it.
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
-    pub(super) fn bump(&self, function: &Function) -> Option<Bump> {
+    pub(super) fn rough(&self, function: &Function) -> Option<Rough> {
         let records = self.expected_records as f64;
         let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
-        let Feature { widths, height } = function.feature.as_ref()?;
-        let height = match height {
-            Height::HalfOfRecords => records / 2.0 * most,
-            Height::Fixed(height) => *height,
-            Height::Covered { limit, gap } => limit * (gap * records).min(1.0),
+        let Feature { kernel, height } = function.feature.clone()?;
+        let is = match height {
+            Height::AllRecords => Kind::Heap(records * most),
+            Height::Fixed(height) => Kind::Bounded(height),
+            Height::Covered { limit, gap } => Kind::Bounded(limit * (gap * records).min(1.0)),
         };
-        // Two Gaussians on top of each other: the cluster, and the smoothing, each as wide as the other.
-        let lowered = height * 0.5_f64.powf(widths.len() as f64 / 2.0);
-        Some(Bump { widths: widths.iter().map(|b| b * 2.0_f64.sqrt()).collect(), height: lowered })
+        Some(Rough { kernel, axes: self.axes.len(), is })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::synopsis::description;
-use crate::targets::Target;
+use crate::targets::{PointKernel, Target};
 
 /// The function that is published, and what its values mean.
 #[derive(Clone, Debug)]
@@ -19,23 +19,31 @@ pub struct Function {
     pub unit: f64,
     /// The natural value of zero grid units.
     pub offset: f64,
-    /// What `"auto"` must resolve; none if nothing is known about the features of the function.
+    /// The roughest function that `"auto"` must follow; none if nothing is known about it.
     pub feature: Option<Feature>,
 }
 
-/// The finest feature that a function can show.
+/// How rough a function can be: a sum of kernels.
 #[derive(Clone, Debug)]
 pub struct Feature {
-    /// Its width along each axis, as a part of the domain.
-    pub widths: Vec<f64>,
+    /// On the unit cube.
+    pub kernel: PointKernel,
     pub height: Height,
 }
 
-/// The height of a feature.
+impl Feature {
+    /// Gaussians with these standard deviations along the axes, as parts of the domain.
+    pub fn of_widths(widths: &[f64], height: Height) -> Self {
+        let row = |i: usize| (0..widths.len()).map(|j| if i == j { widths[i].powi(-2) } else { 0.0 }).collect();
+        Feature { kernel: PointKernel::Gaussian { precision: (0..widths.len()).map(row).collect() }, height }
+    }
+}
+
+/// How far from its offset a function can be.
 #[derive(Clone, Copy, Debug)]
 pub enum Height {
-    /// What half of the records add to a value where each has its largest effect.
-    HalfOfRecords,
+    /// What all records add to a value in the place where each has its largest effect.
+    AllRecords,
     /// In natural units, however many records there are.
     Fixed(f64),
     /// At most `limit`, in proportion to the part of the domain that records cover with a gap of `gap` each.

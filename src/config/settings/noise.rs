@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::settings::payment::Payment;
 use crate::mechanism::NoiseDistribution;
+use crate::targets::whitened::{Counts, Placement};
 use crate::window::histogram::Spline;
 
 /// A noise distribution together with the coordinates that it is added to.
@@ -97,10 +98,23 @@ impl fmt::Display for NoiseKind {
 pub enum Coordinates {
     /// Values on a lattice of this degree.
     Lattice { degree: u32 },
-    /// Whitened coordinates of at most so many kernel points.
+    /// Whitened coordinates of at most so many kernel points, chosen one after the other.
     Points { most: u32 },
+    /// Whitened coordinates of evenly spaced kernel points.
+    Tensor(Counts),
     /// Counts of the cells of a grid.
     Cells(CellGrid),
+}
+
+impl Coordinates {
+    /// Where the kernel points are; `None` for other coordinates.
+    pub fn placement(self) -> Option<Placement> {
+        match self {
+            Coordinates::Lattice { .. } | Coordinates::Cells(_) => None,
+            Coordinates::Points { most } => Some(Placement::Greedy(most as usize)),
+            Coordinates::Tensor(counts) => Some(Placement::Tensor(counts)),
+        }
+    }
 }
 
 /// A grid of cells, and how records are shared among its nodes.

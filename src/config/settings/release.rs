@@ -4,7 +4,7 @@ use crate::accountant::policy::Policy;
 use crate::config::settings::calibration::Calibration;
 use crate::config::settings::choice::{PrivateBandwidths, PrivateOrder};
 use crate::config::settings::function::Function;
-use crate::config::settings::noise::NoiseKind;
+use crate::config::settings::noise::{Coordinates, NoiseKind};
 use crate::config::settings::payment::Payment;
 use crate::config::settings::selection::Selection;
 use crate::config::settings::windowing::WindowKind;
@@ -32,6 +32,8 @@ pub struct Release {
     /// The order `h` of the iterated Bernstein operator.
     pub order: u32,
     pub noise: NoiseKind,
+    /// What the noise is added to, as asked for or chosen.
+    pub on: Coordinates,
     pub calibration: Calibration,
     /// How degree and order were chosen, where the file says `auto`.
     pub auto: Option<Selection>,

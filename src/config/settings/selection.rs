@@ -1,7 +1,8 @@
 //! The candidates that `"auto"` tried, the one that it chooses, and the one that is in use.
 
 use crate::config::settings::noise::{Coordinates, NoiseKind};
-use crate::synopsis::predict::{Bump, Expected};
+use crate::synopsis::predict::Expected;
+use crate::synopsis::rough::Rough;
 use crate::window::Axis;
 
 /// The candidates that were tried, and the one that is in use.
@@ -10,14 +11,14 @@ pub struct Selection {
     pub expected_records: u64,
     /// The keys of the file that are left to `"auto"`.
     pub open: Vec<&'static str>,
-    /// By kind of noise, then by size; of a lattice the best order of each degree.
+    /// By kind of noise, then by size; of a lattice every order of each degree.
     pub candidates: Vec<Candidate>,
-    /// The one with the smallest predicted error.
+    /// The one whose predicted errors are nearest to the smallest, for the roughest functions and for smoother ones.
     pub best: Candidate,
     /// The one in use: the best, or what the ledger has recorded of an earlier version's choice.
     pub taken: Candidate,
-    /// The bump that the error was predicted for.
-    pub bump: Option<Bump>,
+    /// What the errors were predicted for.
+    pub rough: Option<Rough>,
 }
 
 /// A kind of noise with its size, and its predicted errors in natural units.
@@ -65,6 +66,7 @@ impl Candidate {
                     axes.iter().zip(grid.steps()).map(|(a, m)| (a.max - a.min) / f64::from(*m)).collect();
                 format!("noise = \"{}\", spline = \"{}\" and step = {step:?}", self.noise, grid.spline)
             }
+            Coordinates::Tensor(counts) => format!("noise = \"{}\" and points = {:?}", self.noise, counts.along()),
         }
     }
 }

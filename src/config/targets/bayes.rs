@@ -62,6 +62,6 @@ pub fn read(
     let (column, above) = label?;
     let unit = target.unit() / context.volume();
     let quantity = format!("records per unit of {}", context.per());
-    let feature = Feature { widths, height: Height::HalfOfRecords };
+    let feature = Feature::of_widths(&widths, Height::AllRecords);
     Ok(score(column, above, method, target, unit, quantity, feature).into())
 }

@@ -55,6 +55,13 @@ impl TargetContext<'_> {
         lengths.iter().zip(self.widths()).map(|(length, width)| length / width).collect()
     }
 
+    /// A covariance matrix, with the domain as the unit.
+    pub fn covariance_parts(&self, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let widths: Vec<f64> = self.widths().collect();
+        let scaled = |(row, w): (&Vec<f64>, &f64)| row.iter().zip(&widths).map(|(x, v)| x / (w * v)).collect();
+        rows.iter().zip(&widths).map(scaled).collect()
+    }
+
     pub fn volume(&self) -> f64 {
         self.widths().product()
     }
@@ -63,7 +70,7 @@ impl TargetContext<'_> {
     pub fn degree(&self, document: &mut Document<'_>, place: &Range<usize>) -> Checked<u32> {
         match self.on {
             Coordinates::Lattice { degree } => Ok(degree),
-            Coordinates::Points { .. } => {
+            Coordinates::Points { .. } | Coordinates::Tensor(_) => {
                 let what = "cannot use kernel points: they are for densities and kernel machines";
                 Err(document.fault(place.clone(), what, "use noise = \"laplace\" or \"cube\""))
             }

@@ -72,14 +72,17 @@ pub fn read(
             let bandwidths = per_axis(document, context, place, "bandwidths", bandwidths)?;
             let in_cube = context.parts(bandwidths.get_ref());
             let place = bandwidths.span();
-            let target = match context.on {
-                Coordinates::Lattice { degree } => built(document, &place, Density::new(&in_cube, degree))?,
-                Coordinates::Points { most } => {
-                    built(document, &place, KernelDensity::diagonal(&in_cube, most as usize))?
-                }
-                Coordinates::Cells(grid) => {
-                    built(document, &place, CellDensity::diagonal(&in_cube, grid.spline, grid.steps()))?
-                }
+            let target = match context.on.placement() {
+                Some(placement) => built(document, &place, KernelDensity::diagonal(&in_cube, placement))?,
+                None => match context.on {
+                    Coordinates::Cells(grid) => {
+                        built(document, &place, CellDensity::diagonal(&in_cube, grid.spline, grid.steps()))?
+                    }
+                    _ => {
+                        let degree = context.degree(document, &place)?;
+                        built(document, &place, Density::new(&in_cube, degree))?
+                    }
+                },
             };
             (target, Smoothing::Bandwidths(bandwidths.into_inner()))
         }
@@ -87,22 +90,22 @@ pub fn read(
             let place = covariance.span();
             let rows = covariance.into_inner().into_iter().map(|row| row.into_inner());
             let rows: Vec<Vec<f64>> = rows.map(|row| row.into_iter().map(Spanned::into_inner).collect()).collect();
-            let widths: Vec<f64> = context.widths().collect();
-            let scaled = |(row, w): (&Vec<f64>, &f64)| row.iter().zip(&widths).map(|(x, v)| x / (w * v)).collect();
-            let in_cube: Vec<Vec<f64>> = rows.iter().zip(&widths).map(scaled).collect();
-            let is_square = rows.len() == widths.len() && rows.iter().all(|row| row.len() == widths.len());
-            if !is_square {
-                let size = widths.len();
+            let in_cube = context.covariance_parts(&rows);
+            let size = context.axes.len();
+            if rows.len() != size || rows.iter().any(|row| row.len() != size) {
                 return Err(document.fault(place, format!("must be a matrix with {size} rows and columns"), ""));
             }
-            let target = match context.on {
-                Coordinates::Lattice { degree } => built(document, &place, CovarianceDensity::new(&in_cube, degree))?,
-                Coordinates::Points { most } => {
-                    built(document, &place, KernelDensity::covariance(&in_cube, most as usize))?
-                }
-                Coordinates::Cells(grid) => {
-                    built(document, &place, CellDensity::covariance(&in_cube, grid.spline, grid.steps()))?
-                }
+            let target = match context.on.placement() {
+                Some(placement) => built(document, &place, KernelDensity::covariance(&in_cube, placement))?,
+                None => match context.on {
+                    Coordinates::Cells(grid) => {
+                        built(document, &place, CellDensity::covariance(&in_cube, grid.spline, grid.steps()))?
+                    }
+                    _ => {
+                        let degree = context.degree(document, &place)?;
+                        built(document, &place, CovarianceDensity::new(&in_cube, degree))?
+                    }
+                },
             };
             (target, Smoothing::Covariance(rows))
         }

@@ -67,7 +67,7 @@ pub fn read(
         unit: target.unit(),
         offset: 0.0,
         // Nothing is known of its shape: a bump half the domain wide.
-        feature: Some(Feature { widths: vec![0.25; context.axes.len()], height: Height::HalfOfRecords }),
+        feature: Some(Feature::of_widths(&vec![0.25; context.axes.len()], Height::AllRecords)),
         target,
     }
     .into())

@@ -51,7 +51,7 @@ pub fn read(
     let target = built(document, place, Logistic::new(context.axes.len(), c, max_records, score_of))?;
     let method = Method::Logistic { c, max_records };
     let unit = target.unit();
-    let feature = |height| Feature { widths: vec![0.5; context.axes.len()], height: Height::Fixed(height) };
+    let feature = |height| Feature::of_widths(&vec![0.5; context.axes.len()], Height::Fixed(height));
     if is_linear {
         return Ok(score(column, above, method, target, unit, "of the score".to_owned(), feature(1.0)).into());
     }

@@ -5,11 +5,12 @@ use std::ops::Range;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::config::settings::{Coordinates, Feature, Height};
+use crate::config::settings::{Feature, Height};
 use crate::config::targets::context::{ReadTarget, TargetContext, built, class, number};
 use crate::config::targets::wording::{expected_number, score};
 use crate::config::text::{Checked, Document, Field, Key, values};
 use crate::synopsis::description::Method;
+use crate::targets::PointKernel;
 use crate::targets::machine::{self, Kernel, KernelMachine, Loss, Machine};
 
 #[derive(Clone, Debug, Deserialize)]
@@ -100,21 +101,26 @@ pub fn read(
     let loss = loss.into_inner();
     let dimensions = context.axes.len();
     let settings = |degree| machine::Settings { kernel, loss, c, records, dimensions, degree, landmarks };
-    let target = match context.on {
-        Coordinates::Lattice { degree } => built(document, place, Machine::new(settings(degree)))?,
-        Coordinates::Points { most } => built(document, place, KernelMachine::new(settings(1), most as usize))?,
-        Coordinates::Cells(_) => return Err(context.no_cells(document, place)),
+    let target = match context.on.placement() {
+        None => {
+            let degree = context.degree(document, place)?;
+            built(document, place, Machine::new(settings(degree)))?
+        }
+        Some(placement) => built(document, place, KernelMachine::new(settings(1), placement))?,
     };
     let method = Method::KernelMachine { loss, kernel, c, max_records: records, landmarks };
-    // However many records there are, what is expected of a label stays within its bounds and can go from one end to the other;
-    // a score is about 1.
-    let width = match kernel {
-        Kernel::Gaussian { bandwidth } | Kernel::Laplacian { bandwidth } => bandwidth.min(0.5),
-        Kernel::Polynomial { .. } | Kernel::Linear => 0.5,
-    };
-    let feature = |height| Feature { widths: vec![width; dimensions], height: Height::Fixed(height) };
+    // However many records there are, what is expected of a label stays within its bounds, and a score is about 1. A fit by a
+    // wide kernel bends more than its kernels.
+    let rough = PointKernel::Machine(match kernel {
+        Kernel::Gaussian { bandwidth } => Kernel::Gaussian { bandwidth: bandwidth.min(0.5) },
+        other => other,
+    });
+    let feature = |height| Feature { kernel: rough, height: Height::Fixed(height) };
     let function = match label {
-        Ok(bounds) => expected_number(context, column, bounds, method, target, feature(bounds.max - bounds.min)),
+        Ok(bounds) => {
+            let half = (bounds.max - bounds.min) / 2.0;
+            expected_number(context, column, bounds, method, target, feature(half))
+        }
         Err(above) => {
             let unit = target.unit();
             score(column, above, method, target, unit, "of the score".to_owned(), feature(1.0))

@@ -41,7 +41,7 @@ pub fn read(
     let in_cube: Vec<Vec<f64>> = lengths.iter().map(|list| context.parts(list)).collect();
     let degree = match context.on {
         Coordinates::Lattice { degree } => degree,
-        Coordinates::Points { .. } => {
+        Coordinates::Points { .. } | Coordinates::Tensor(_) => {
             let what = "cannot be combined with kernel points, which come from a single kernel";
             return Err(document.fault(place, what, "give `bandwidths`, or use noise = \"laplace\" or \"cube\""));
         }

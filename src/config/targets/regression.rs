@@ -51,6 +51,6 @@ pub fn read(
     let method = Method::PriestleyChao { bandwidth, gap, max_records };
     // Gaps that count share out the domain: a label's effect is bounded by the label, not by the records.
     let height = Height::Covered { limit: (bounds.max - bounds.min) / 2.0, gap: gap / width };
-    let feature = Feature { widths: vec![bandwidth / width], height };
+    let feature = Feature::of_widths(&[bandwidth / width], height);
     Ok(expected_number(context, column, bounds, method, target, feature).into())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::config::settings::{Feature, Function, Height};
 use crate::config::targets::context::TargetContext;
 use crate::synopsis::description::{self, Classifier, Method, Regression, Smoothing};
-use crate::targets::Target;
+use crate::targets::{PointKernel, Target};
 use crate::window::Axis;
 
 /// The expected value of a numeric label, scaled to `[-1, 1]` by its bounds.
@@ -53,12 +53,10 @@ pub fn score(
 /// A kernel density, in records per unit of its axes.
 pub fn intensity(context: &TargetContext<'_>, target: Arc<dyn Target>, kernel: Smoothing) -> Function {
     let per = context.per();
-    let widths = match &kernel {
-        Smoothing::Bandwidths(bandwidths) => context.parts(bandwidths),
-        Smoothing::Covariance(rows) => {
-            let variances = rows.iter().enumerate().filter_map(|(i, row)| row.get(i));
-            context.parts(&variances.map(|variance| variance.sqrt()).collect::<Vec<f64>>())
-        }
+    let feature = match &kernel {
+        Smoothing::Bandwidths(bandwidths) => Some(Feature::of_widths(&context.parts(bandwidths), Height::AllRecords)),
+        Smoothing::Covariance(rows) => PointKernel::of_covariance(&context.covariance_parts(rows))
+            .map(|kernel| Feature { kernel, height: Height::AllRecords }),
     };
     Function {
         about: description::Target::Density(description::Density { kernel, divide_by: None }),
@@ -66,7 +64,7 @@ pub fn intensity(context: &TargetContext<'_>, target: Arc<dyn Target>, kernel: S
         quantity: format!("records per unit of {per}"),
         unit: target.unit() / context.volume(),
         offset: 0.0,
-        feature: Some(Feature { widths, height: Height::HalfOfRecords }),
+        feature,
         target,
     }
 }

@@ -27,7 +27,7 @@ use crate::targets::error::Error;
 use crate::targets::lattice::times;
 use crate::targets::shape::{Basis, PointKernel, Shape};
 use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target, root};
-use crate::targets::whitened::points::Points;
+use crate::targets::whitened::points::{Placement, Points};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The machine of one release in whitened coordinates; all of it is public.
@@ -50,14 +50,14 @@ struct Landmarks {
 }
 
 impl KernelMachine {
-    /// At most `most` points ([`Points::choose`]); the degree of the settings is not used.
+    /// At points placed so ([`Points::placed`]), a number for at most so many; the degree of the settings is not used.
     ///
     /// # Errors
     ///
     /// If there is no bound for these settings, or they would take too much memory or time.
-    pub fn new(settings: Settings, most: usize) -> Result<Self, Error> {
+    pub fn new(settings: Settings, placement: impl Into<Placement>) -> Result<Self, Error> {
         let Settings { kernel, loss, c, records, dimensions, landmarks, .. } = settings;
-        let points = Points::choose(PointKernel::Machine(kernel), dimensions, most)?;
+        let points = Points::placed(PointKernel::Machine(kernel), dimensions, placement.into())?;
         checked_weight(c, records)?;
         // Corners are landmarks enough for all affine functions.
         let landmarks = if kernel == Kernel::Linear { Some(1) } else { landmarks };

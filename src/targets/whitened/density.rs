@@ -23,7 +23,7 @@
 
 use std::f64::consts::PI;
 
-use super::points::Points;
+use super::points::{Placement, Points};
 use crate::targets::covariance;
 use crate::targets::density::{check_bandwidths, nodes};
 use crate::targets::error::Error;
@@ -72,12 +72,13 @@ struct Norms {
 }
 
 impl KernelDensity {
-    /// `bandwidths` in units of the cube's width, in `(0, 1]`, one an axis, 1 to 3; at most `most` points ([`Points::choose`]).
+    /// `bandwidths` in units of the cube's width, in `(0, 1]`, one an axis, 1 to 3; at points placed so ([`Points::placed`]), a
+    /// number for at most so many ([`Points::choose`]).
     ///
     /// # Errors
     ///
     /// If the bandwidths or the number of points are out of range, or the tables would be too large.
-    pub fn diagonal(bandwidths: &[f64], most: usize) -> Result<Self, Error> {
+    pub fn diagonal(bandwidths: &[f64], placement: impl Into<Placement>) -> Result<Self, Error> {
         if !(1..=3).contains(&bandwidths.len()) {
             return Err(Error::Axes(bandwidths.len()));
         }
@@ -85,7 +86,7 @@ impl KernelDensity {
         let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(2) } else { 0.0 }).collect();
         let matrix: Vec<Vec<f64>> = (0..bandwidths.len()).map(row).collect();
         let form = Form::new(&matrix).ok_or(Error::NotPositiveDefinite)?;
-        KernelDensity::on(bandwidths, &matrix, &form, most)
+        KernelDensity::on(bandwidths, &matrix, &form, placement.into())
     }
 
     /// `matrix` is `H` in units of the cube's width, two or three rows, symmetric and positive definite, variances at most 1.
@@ -93,14 +94,14 @@ impl KernelDensity {
     /// # Errors
     ///
     /// If the matrix is not symmetric and positive definite, or the tables would be too large.
-    pub fn covariance(matrix: &[Vec<f64>], most: usize) -> Result<Self, Error> {
+    pub fn covariance(matrix: &[Vec<f64>], placement: impl Into<Placement>) -> Result<Self, Error> {
         let form = covariance::checked(matrix)?;
         let widths: Vec<f64> = form.inverse().iter().enumerate().map(|(i, row)| row[i].powf(-0.5)).collect();
-        KernelDensity::on(&widths, matrix, &form, most)
+        KernelDensity::on(&widths, matrix, &form, placement.into())
     }
 
     /// `widths` are those of the kernel along the axes.
-    fn on(widths: &[f64], matrix: &[Vec<f64>], form: &Form, most: usize) -> Result<Self, Error> {
+    fn on(widths: &[f64], matrix: &[Vec<f64>], form: &Form, placement: Placement) -> Result<Self, Error> {
         let axes = matrix.len();
         // More cells cost little where a kernel is wide, and the outermost, which no record fills, lie less far apart.
         let widest = if axes < 3 { 0.25 } else { 1.0 };
@@ -114,7 +115,7 @@ impl KernelDensity {
             Form::new(&narrowed).ok_or(Error::NotPositiveDefinite)
         };
         let (narrow, narrower) = (narrowed(1.0)?, narrowed(2.0)?);
-        let points = Points::choose(PointKernel::Gaussian { precision: form.inverse() }, axes, most)?;
+        let points = Points::placed(PointKernel::Gaussian { precision: form.inverse() }, axes, placement)?;
         let (count, cells) = (points.count(), nodes.cells());
         if count.saturating_mul(cells) > MOST_ENTRIES {
             return Err(Error::Table { points: count, cells, most: MOST_ENTRIES });

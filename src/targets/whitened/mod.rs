@@ -26,4 +26,4 @@ pub mod points;
 
 pub use caller::KernelBlackBox;
 pub use density::KernelDensity;
-pub use points::Points;
+pub use points::{Counts, Placement, Points};

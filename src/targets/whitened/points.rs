@@ -1,12 +1,14 @@
-//! Public points for a kernel, one after the other where the power function is largest, and the whitening that belongs to
-//! them.
+//! Public points for a kernel, and the whitening that belongs to them: one after the other where the power function is largest,
+//! or evenly spaced. Nothing here sees a record.
 //!
-//! That is the Cholesky factorisation of the kernel matrix of a public grid, pivoted on the diagonal and stopped early
-//! (`[DSW05]`; `[PS11]`). Nothing here sees a record.
+//! One after the other is the Cholesky factorisation of the kernel matrix of a public grid, pivoted on the diagonal and stopped
+//! early (`[DSW05]`; `[PS11]`). Many points are best placed so. A few hug the border of the domain: where the worst error is
+//! a tenth of the peak, evenly spaced points, a quarter of a step from the border, have half of it (measured for Gaussians on one
+//! to three axes; whole steps from the border are worse, and so are half steps, none, and Chebyshev's places).
 
-use crate::targets::cholesky::{Pivoted, dot, inverse};
+use crate::targets::cholesky::{Pivoted, dot, factor, inverse};
 use crate::targets::error::Error;
-use crate::targets::machine::kernel::{ERROR, Kernel};
+use crate::targets::machine::kernel::ERROR;
 use crate::targets::quadratic::Form;
 use crate::targets::shape::{KernelBasis, PointKernel};
 
@@ -25,14 +27,55 @@ const MOST_STRETCHED: f64 = 0.01;
 /// One unit in the last place, halved.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
 
+/// Where the points are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// At most so many, one after the other ([`Points::choose`]).
+    Greedy(usize),
+    /// Evenly spaced ([`Points::tensor`]).
+    Tensor(Counts),
+}
+
+impl From<usize> for Placement {
+    fn from(most: usize) -> Self {
+        Placement::Greedy(most)
+    }
+}
+
+/// How many points a grid has along each axis: 1 to 3 numbers from 1, with a product of at most [`MOST_POINTS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    along: [u32; 3],
+    axes: usize,
+}
+
+impl Counts {
+    /// `None` if there are too few or too many.
+    pub fn new(along: &[u32]) -> Option<Self> {
+        let mut counts = Counts { along: [1; 3], axes: along.len() };
+        counts.along.get_mut(..along.len())?.copy_from_slice(along);
+        let all = along.iter().try_fold(1_u32, |all, count| all.checked_mul(*count))?;
+        (!along.is_empty() && (1..=MOST_POINTS).contains(&(all as usize))).then_some(counts)
+    }
+
+    /// One number an axis.
+    pub fn along(&self) -> &[u32] {
+        &self.along[..self.axes]
+    }
+
+    pub fn product(&self) -> usize {
+        self.along().iter().map(|count| *count as usize).product()
+    }
+}
+
 /// Public points `p_1, ..., p_d` of the unit cube, and `M`, the floats that stand for `L^-1`.
 #[derive(Clone, Debug)]
 pub struct Points {
     basis: KernelBasis,
     /// Row `i` has `i + 1` numbers.
     rows: Vec<Vec<f64>>,
-    /// `P_i`'s largest value on the grid, for 0 to `d` points.
-    powers: Vec<f64>,
+    /// The largest value of the power function on the public grid.
+    power: f64,
 }
 
 impl Points {
@@ -49,15 +92,69 @@ impl Points {
         }
         let grid = grid(&kernel, axes);
         let chosen = Pivoted::new(grid.len(), |x, y| kernel.value(&grid[x], &grid[y]), most, REST);
-        let rows = inverse(chosen.factor());
-        let points = chosen.order.iter().map(|at| grid[*at].clone()).collect();
-        let mut points = Points {
-            basis: KernelBasis { kernel, points },
-            rows,
-            powers: chosen.rests.iter().map(|rest| rest.sqrt()).collect(),
-        };
-        points.keep_what_floats_can();
+        let mut points = Points::of(&chosen, kernel, &grid);
+        points.power = chosen.rests.get(points.count()).map_or(1.0, |rest| rest.sqrt());
         Ok(points)
+    }
+
+    /// Points at `(j + 1/4) / (m - 1/2)`, `j = 0 ... m - 1`, on every axis (`1/2` where `m = 1`), `m` its number of points; fewer
+    /// of them where floats cannot tell so many apart.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel is invalid on a cube of so many axes.
+    pub fn tensor(kernel: PointKernel, counts: Counts) -> Result<Self, Error> {
+        let axes = counts.along().len();
+        let kernel = kernel.checked(axes)?;
+        let along = |m: u32| -> Vec<f64> {
+            let place = |j: u32| (f64::from(j) + 0.25) / (f64::from(m) - 0.5);
+            if m == 1 { vec![0.5] } else { (0..m).map(place).collect() }
+        };
+        let places = product(counts.along().iter().map(|m| along(*m)));
+        let chosen = Pivoted::new(places.len(), |x, y| kernel.value(&places[x], &places[y]), places.len(), REST);
+        let mut points = Points::of(&chosen, kernel, &places);
+        points.power = points.measured_power();
+        Ok(points)
+    }
+
+    /// Points placed in either way on `axes` axes.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Points::choose`] and [`Points::tensor`], or if a grid has another number of axes.
+    pub fn placed(kernel: PointKernel, axes: usize, placement: Placement) -> Result<Self, Error> {
+        match placement {
+            Placement::Greedy(most) => Points::choose(kernel, axes, most),
+            Placement::Tensor(counts) if counts.along().len() == axes => Points::tensor(kernel, counts),
+            Placement::Tensor(counts) => Err(Error::PointAxes { counts: counts.along().len(), axes }),
+        }
+    }
+
+    /// The points of a synopsis, in the order of its coefficients.
+    pub fn again(basis: &KernelBasis) -> Self {
+        let KernelBasis { kernel, points } = basis;
+        let row = |(i, p): (usize, &Vec<f64>)| points[..=i].iter().map(|q| kernel.value(p, q)).collect();
+        let factor = factor(points.iter().enumerate().map(row).collect(), REST);
+        let rows = inverse(factor.iter().map(Vec::as_slice));
+        let mut points = Points { basis: basis.clone(), rows, power: 1.0 };
+        points.power = points.measured_power();
+        points
+    }
+
+    fn of(chosen: &Pivoted, kernel: PointKernel, places: &[Vec<f64>]) -> Self {
+        let points = chosen.order.iter().map(|at| places[*at].clone()).collect();
+        let mut points = Points { basis: KernelBasis { kernel, points }, rows: inverse(chosen.factor()), power: 1.0 };
+        points.keep_what_floats_can();
+        points
+    }
+
+    /// The power function's largest value on the public grid.
+    fn measured_power(&self) -> f64 {
+        let rest = |y: &Vec<f64>| {
+            let coordinates = self.coordinates(y);
+            self.basis.kernel.value(y, y) - dot(&coordinates, &coordinates)
+        };
+        grid(&self.basis.kernel, self.axes()).iter().map(rest).fold(0.0, f64::max).sqrt()
     }
 
     /// Drops the last points where they are too many for [`MOST_STRETCHED`].
@@ -71,7 +168,6 @@ impl Points {
         let count = self.sums().enumerate().map(fits).take_while(|fits| *fits).count().max(1);
         self.basis.points.truncate(count);
         self.rows.truncate(count);
-        self.powers.truncate(count + 1);
     }
 
     /// `d`.
@@ -90,7 +186,7 @@ impl Points {
 
     /// The largest value on the grid of the power function: what the points leave out of a function, in units of its norm.
     pub fn power(&self) -> f64 {
-        self.powers.last().copied().unwrap_or(1.0)
+        self.power
     }
 
     /// `M v`: the whitened coordinates of a function with the values `v` at the points.
@@ -197,18 +293,18 @@ impl PointKernel {
 /// most 4,096 points.
 fn grid(kernel: &PointKernel, axes: usize) -> Vec<Vec<f64>> {
     let (a_width, least, most) = [(8.0, 64, 4095), (4.0, 24, 63), (4.0, 9, 15)][axes - 1];
-    let width = |axis: usize| match kernel {
-        PointKernel::Gaussian { precision } => precision[axis][axis].powf(-0.5),
-        PointKernel::Machine(Kernel::Gaussian { bandwidth }) => *bandwidth,
-        PointKernel::Machine(Kernel::Laplacian { bandwidth }) => *bandwidth / 4.0,
-        PointKernel::Machine(Kernel::Polynomial { .. } | Kernel::Linear) => 1.0,
-    };
     // A cast from a float saturates.
-    let steps = |axis: usize| ((a_width / width(axis)).ceil() as u32).clamp(least, most);
-    (0..axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
+    let steps = |axis: usize| ((a_width / kernel.width(axis)).ceil() as u32).clamp(least, most);
+    product((0..axes).map(|axis| {
         let steps = steps(axis);
-        let along = |j: u32| f64::from(j) / f64::from(steps);
-        points.iter().flat_map(|point| (0..=steps).map(move |j| [&point[..], &[along(j)]].concat())).collect()
+        (0..=steps).map(|j| f64::from(j) / f64::from(steps)).collect()
+    }))
+}
+
+/// The points with these coordinates on each axis, the last axis fastest.
+fn product(along: impl Iterator<Item = Vec<f64>>) -> Vec<Vec<f64>> {
+    along.fold(vec![vec![]], |points: Vec<Vec<f64>>, axis| {
+        points.iter().flat_map(|point| axis.iter().map(move |y| [&point[..], &[*y]].concat())).collect()
     })
 }
 
@@ -220,6 +316,7 @@ fn roundings(d: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::targets::machine::Kernel;
 
     fn gaussian(bandwidths: &[f64]) -> PointKernel {
         let row = |i: usize| (0..bandwidths.len()).map(|j| if i == j { bandwidths[i].powi(-2) } else { 0.0 }).collect();
@@ -245,14 +342,41 @@ mod tests {
         for (kernel, axes, most) in kernels() {
             let points = Points::choose(kernel.clone(), axes, most).unwrap();
             assert_eq!((points.count(), points.axes()), (most, axes), "{kernel:?}");
-            assert!(points.powers.windows(2).all(|pair| pair[1] <= pair[0] + 1e-9), "{:?}", points.powers);
-            let fewer = Points::choose(kernel, axes, most / 2).unwrap();
+            let fewer = Points::choose(kernel.clone(), axes, most / 2).unwrap();
+            assert!(points.power <= fewer.power + 1e-9 && fewer.power <= 1.0, "{} {}", points.power, fewer.power);
+            assert!((points.measured_power() - points.power).abs() < 1e-4, "{kernel:?}");
+            let again = Points::again(&points.basis);
+            let off = again.rows.iter().flatten().zip(points.rows.iter().flatten()).map(|(a, b)| (a - b).abs());
+            assert!(off.fold(0.0, f64::max) <= 1e-6 * points.spread(), "{kernel:?}");
             assert_eq!(fewer.basis.points, points.basis.points[..most / 2]);
             assert_eq!(fewer.rows, points.rows[..most / 2]);
         }
         // The first of equals: a corner, then the one opposite.
         let points = Points::choose(gaussian(&[0.3]), 1, 2).unwrap();
         assert_eq!(points.basis.points, [[0.0], [1.0]]);
+    }
+
+    /// Few of them leave half of what as many chosen ones leave.
+    #[test]
+    fn evenly_spaced_points_are_a_quarter_of_a_step_from_the_border() {
+        let counts = |along: &[u32]| Counts::new(along).unwrap();
+        let points = Points::tensor(gaussian(&[0.2]), counts(&[3])).unwrap();
+        let mut along: Vec<f64> = points.basis.points.iter().map(|p| p[0]).collect();
+        along.sort_by(f64::total_cmp);
+        assert_eq!(along, [0.1, 0.5, 0.9]);
+        for (bandwidths, m) in [(&[0.1][..], &[8][..]), (&[0.15, 0.15], &[6, 6]), (&[0.3, 0.15, 0.3], &[3, 5, 3])] {
+            let even = Points::tensor(gaussian(bandwidths), counts(m)).unwrap();
+            let chosen = Points::choose(gaussian(bandwidths), m.len(), even.count()).unwrap();
+            assert_eq!(even.count(), counts(m).product());
+            assert!(even.stretch() < 1.001 && even.power() < 0.75 * chosen.power(), "{} {}", even.power, chosen.power);
+        }
+        // More than floats can tell apart.
+        assert!(Points::tensor(gaussian(&[1.0]), counts(&[64])).unwrap().count() < 20);
+        assert!(Counts::new(&[]).is_none() && Counts::new(&[4, 0]).is_none() && Counts::new(&[64, 64]).is_none());
+        assert!(Counts::new(&[1; 4]).is_none());
+        let other = Placement::Tensor(counts(&[4]));
+        let placed = Points::placed(gaussian(&[0.2, 0.2]), 2, other);
+        assert!(matches!(placed, Err(Error::PointAxes { counts: 1, axes: 2 })));
     }
 
     #[test]
