@@ -38,6 +38,9 @@ pub struct Arguments {
     /// How the released values become a function
     #[arg(long, value_enum, default_value_t = Reading::Bernstein)]
     by: Reading,
+    /// Smooth a density by counts of cells with larger bandwidths, in natural units, one per axis, separated by commas
+    #[arg(long, value_name = "B[,B[,B]]", value_parser = point)]
+    bandwidths: Option<Point>,
     /// Print the pointwise band: narrower, and valid at any single point instead of everywhere at once
     #[arg(long)]
     pointwise: bool,
@@ -103,6 +106,8 @@ impl From<Error> for Failure {
                 synopsis::Error::OutsideDomain { .. }
                 | synopsis::Error::Dimensions { .. }
                 | synopsis::Error::Reading { .. }
+                | synopsis::Error::NoOtherBandwidths
+                | synopsis::Error::Bandwidths { .. }
                 | synopsis::Error::NotOneAxis { .. },
             ) => Failure::Configuration(text),
             _ => Failure::Other(text),
@@ -123,6 +128,10 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
     let synopsis = match (&arguments.topic, &arguments.cluster, &arguments.file) {
         (Some(topic), Some(cluster), _) => topic.newest(&cluster.broker()?)?,
         (_, _, file) => read(file.as_deref().unwrap_or(Path::new("-")))?,
+    };
+    let synopsis = match &arguments.bandwidths {
+        Some(Point(bandwidths)) => during("simulating the noise", || synopsis.at_bandwidths(bandwidths))?,
+        None => synopsis,
     };
     if arguments.describe {
         return Ok(line(serde_json::to_string_pretty(synopsis.description())?)?);

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::config::Settings;
 
-    const FLIGHTS: &str = include_str!("../../config/flights.toml");
+    const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
 
     fn changed(edits: &[(&str, &str)]) -> Vec<String> {
         let edited = edits.iter().fold(FLIGHTS.to_owned(), |text, (from, to)| {

@@ -31,6 +31,12 @@ pub enum Error {
     Reading { by: By },
     #[error("the released mass is {mass}, not positive: noise outweighs the records, and there is no density to show")]
     NoMass { mass: f64 },
+    #[error("only a density by counts of cells, with a bandwidth for each axis, can be read with other bandwidths")]
+    NoOtherBandwidths,
+    #[error(
+        "other bandwidths are one for each axis, none smaller than the released {least:?}, and at most as wide as the domain"
+    )]
+    Bandwidths { least: Vec<f64> },
     #[error("a distribution function needs one axis, not {axes}")]
     NotOneAxis { axes: usize },
 }

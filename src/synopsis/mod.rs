@@ -52,6 +52,7 @@ pub mod predict;
 pub mod query;
 mod released;
 pub mod rough;
+mod wider;
 
 pub use by::By;
 pub use error::Error;

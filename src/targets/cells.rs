@@ -94,6 +94,11 @@ impl CellDensity {
         Ok(CellDensity { nodes, basis, peak })
     }
 
+    /// Of the kernel that reads the cells, in records per volume of the unit cube.
+    pub fn peak(&self) -> f64 {
+        self.peak
+    }
+
     pub fn basis(&self) -> &CellBasis {
         &self.basis
     }

@@ -6,7 +6,7 @@ use bernstream::synopsis::band::Band;
 use bernstream::synopsis::description::{Calibrated, Definition};
 use bernstream::targets::Adjacency;
 
-const FLIGHTS: &str = include_str!("../../config/flights.toml");
+const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
 
 fn bernstream(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_bernstream")).args(arguments).output().unwrap()

@@ -11,7 +11,7 @@ use bernstream::window::grid::{Blocks, Grid};
 
 use crate::harness::plan::plan;
 
-const FLIGHTS: &str = include_str!("../../config/flights.toml");
+const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
 const FILES: &str = include_str!("../../config/files.toml");
 const USERS: &str = include_str!("../../config/users.toml");
 const WRONG: &str = include_str!("../data/wrong.toml");

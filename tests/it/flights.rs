@@ -11,7 +11,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int16Type, TimestampMicrosecondType};
 use bernstream::clock::Timestamp;
 use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::Axis;
+use bernstream::synopsis::description::{Axis, Basis};
+use bernstream::targets::Target;
+use bernstream::targets::cells::CellDensity;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use plotters::chart::SeriesLabelPosition::UpperRight;
 
@@ -86,11 +88,16 @@ fn exact(delays: &[f64], x: f64) -> f64 {
     delays.iter().map(kernel).sum()
 }
 
-/// The curve that would be released without noise: the exact values on the lattice, through the same operator.
+/// The curve that would be released without noise: the exact counts of the cells, by the same kernel.
 fn noiseless(synopsis: &Synopsis, delays: &[f64], axis: &Axis) -> Synopsis {
-    let k = synopsis.description().degree;
-    let at = |p: u32| exact(delays, axis.min + (axis.max - axis.min) * f64::from(p) / f64::from(k));
-    Synopsis::new(synopsis.description().clone(), (0..=k).map(at).collect()).expect("a synopsis")
+    let Basis::Cells(cells) = &synopsis.description().basis else { panic!("no cells") };
+    let width = axis.max - axis.min;
+    let density = CellDensity::diagonal(&[BANDWIDTH / width], cells.spline, &cells.steps).expect("a density");
+    let spec = density.accumulator();
+    let places = delays.iter().map(|delay| spec.record(&[(delay - axis.min) / width], 0.0));
+    let counts = density.evaluate(&spec.filled(places));
+    let values = counts.reveal().iter().map(|count| *count as f64 * density.unit() / width).collect();
+    Synopsis::new(synopsis.description().clone(), values).expect("a synopsis")
 }
 
 #[test]

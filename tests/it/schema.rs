@@ -164,7 +164,7 @@ fn every_key_is_in_the_schema_with_its_meaning() {
 
 #[test]
 fn what_is_misspelt_or_of_the_wrong_kind_is_refused_where_it_stands() {
-    let flights = fs::read_to_string("config/flights.toml").expect("the example");
+    let flights = fs::read_to_string("tests/data/lattice.toml").expect("the example");
     let wrong = [
         ("pipeline = \"flights\"", "pipline = \"flights\"", ".pipline: unknown"),
         ("length = \"1d\"", "length = 1", ".windows.length: 1 is no"),
@@ -193,7 +193,7 @@ fn what_is_misspelt_or_of_the_wrong_kind_is_refused_where_it_stands() {
 /// What the types take, the schema takes, in the one place that the other tests do not reach: choices of several forms.
 #[test]
 fn every_form_of_a_value_is_taken() {
-    let flights = fs::read_to_string("config/flights.toml").expect("the example");
+    let flights = fs::read_to_string("tests/data/lattice.toml").expect("the example");
     let right = [
         ("degree = 40", "degree = \"auto\""),
         ("unit = \"record\"", "unit = { user = { column = \"a\", per = \"ever\", max_records_per_window = 3 } }"),

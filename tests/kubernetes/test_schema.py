@@ -38,6 +38,6 @@ def test_configurations_are_as_it_says(path):
     ],
 )
 def test_slips_are_found_where_they_stand(right, wrong, where):
-    text = Path("config/flights.toml").read_text()
+    text = Path("tests/data/lattice.toml").read_text()
     assert right in text
     assert where in faults(text.replace(right, wrong))

@@ -1,11 +1,13 @@
 //! Noise on cells: what neighbours change, what the form of the function does to a record, and how large the noise is.
 
+use crate::harness::plan::plan;
+use bernstream::config::Settings;
 use bernstream::mechanism::calibrate::Epsilon;
 use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
 use bernstream::mechanism::{Mechanism, NoiseDistribution};
 use bernstream::synopsis::band::Band;
-use bernstream::synopsis::{cell_error, predict};
+use bernstream::synopsis::{Synopsis, cell_error, predict};
 use bernstream::targets::cells::CellDensity;
 use bernstream::targets::{Adjacency, Basis, CellBasis, Target};
 use bernstream::window::histogram::Spline;
@@ -278,4 +280,50 @@ fn what_cannot_be_built_is_refused_in_words() {
     says(&[0.1, 1.5], Spline::Box, &[9, 9], "the bandwidth of axis 2 is 1.5");
     says(&[0.1, 0.1], Spline::Linear, &[300, 300], "90601 cells in all, more than 65536");
     says(&[0.1], Spline::Linear, &[0], "cells in all");
+}
+
+/// A release of thirty records with these bandwidths, from a frozen generator.
+fn released(bandwidths: &str) -> Synopsis {
+    let text = format!(
+        "pipeline = \"cells\"\n[input]\ntime = \"time\"\nfiles.path = \"records\"\n\
+         [windows]\norigin = \"2026-01-01T00:00:00Z\"\nlength = \"1d\"\nend = \"2026-01-02T00:00:00Z\"\n\
+         [privacy]\nunit = \"record\"\nadjacency = \"add_remove\"\nepsilon = 1\n\
+         [release]\nname = \"density\"\nepsilon = 1\nnoise = \"cells\"\nspline = \"quadratic\"\nstep = [4, 0.25]\n\
+         domain = [{{ column = \"x\", min = 0, max = 40, outside = \"clamp\" }}, {{ column = \"y\", min = -1, max = 1, outside = \"clamp\" }}]\n\
+         [release.density]\nbandwidths = {bandwidths}\n[output]\nfiles.path = \"synopses\"\n[ledger]\npath = \"ledger\"\n"
+    );
+    let settings = Settings::parse(&text, "cells").unwrap_or_else(|faults| panic!("{faults}"));
+    let release = &settings.releases[0];
+    let (target, mechanism) = (&release.function.target, settings.mechanism_of(release, &release.function).unwrap());
+    let spec = target.accumulator();
+    let places = (0..30).map(|i| [f64::from(i) / 29.0, f64::from(i * i % 17) / 16.0]);
+    let exact = target.evaluate(&spec.filled(places.map(|x| spec.record(&x, 0.0))));
+    let noisy = mechanism.release(&exact, &mut Generator::frozen([9; 32]));
+    let values = noisy.values().iter().map(|value| *value as f64 * release.function.unit).collect();
+    Synopsis::new(plan(&settings).releases[0].description().clone(), target.publish(values)).expect("a synopsis")
+}
+
+/// The bandwidth is the reader's: what is read with a larger one is what a release with that one would have been.
+#[test]
+fn a_larger_bandwidth_is_what_would_have_been_released_with_it() {
+    let (narrow, wide) = (released("[4, 0.3]"), released("[7.5, 0.3]"));
+    let read = narrow.at_bandwidths(&[7.5, 0.3]).expect("a larger bandwidth");
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+    assert!(read.values().iter().zip(wide.values()).all(|(a, b)| near(*a, *b)));
+    assert_eq!(
+        (&read.description().target, &read.description().basis),
+        (&wide.description().target, &wide.description().basis)
+    );
+    for point in [[3.0, -0.9], [20.0, 0.1], [40.0, 1.0]] {
+        assert!(near(read.evaluate(&point).unwrap(), wide.evaluate(&point).unwrap()));
+        assert!(near(read.half_width(&point).unwrap(), wide.half_width(&point).unwrap()));
+        assert!(near(read.pointwise_half_width(&point).unwrap(), wide.pointwise_half_width(&point).unwrap()));
+        // And it is another function than the released one, with less noise.
+        assert!(!near(read.evaluate(&point).unwrap(), narrow.evaluate(&point).unwrap()));
+        assert!(read.half_width(&point).unwrap() < 0.7 * narrow.half_width(&point).unwrap());
+    }
+    for wrong in [&[3.9, 0.3][..], &[4.0], &[4.0, 2.1], &[f64::NAN, 0.3]] {
+        let why = narrow.at_bandwidths(wrong).expect_err("it is refused").to_string();
+        assert!(why.contains("none smaller than the released [4.0, 0.3]"), "{why}");
+    }
 }

@@ -11,7 +11,7 @@ use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 
-const FLIGHTS: &str = include_str!("../../config/flights.toml");
+const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
 const ORDERS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
 /// What is released.

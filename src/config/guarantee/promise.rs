@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn every_promise_names_its_unit_and_its_total() {
         let promise = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
-        let flights = include_str!("../../../config/flights.toml");
+        let flights = include_str!("../../../tests/data/lattice.toml");
         let ever = USERS.replace("per = \"1d\"", "per = \"ever\"");
         let replaced = flights.replace("\"add_remove\"", "{ replace_one = { records_per_window = 9 } }");
         for (text, unit) in [

@@ -25,7 +25,7 @@ pub use search::{Search, Terms};
 mod tests {
     use crate::config::Settings;
 
-    const FLIGHTS: &str = include_str!("../../../config/flights.toml");
+    const FLIGHTS: &str = include_str!("../../../tests/data/lattice.toml");
 
     fn chosen(records: u64, changes: &[(&str, &str)]) -> (u32, u32) {
         let auto = format!("degree = \"auto\"\norder = \"auto\"\nexpected_records = {records}");
