@@ -130,17 +130,13 @@ impl Along {
 /// domain; `steps` are in widths of the kernel.
 ///
 /// On one axis, with `f` the place of the record in a cell and `w_j` its shares, it is `max_y |sum_j w_j K_s(y - j) - K_1(y - f)|`
-/// over all `f`. On several, the errors of a linear spline, which only flatten, multiply; the others are joined by norms that come
-/// within a few per cent of what is found.
+/// over all `f`. On several, one plus the errors of splines multiply: found is 0.94 to 1 times that. A box moves the record along each
+/// axis; what that does is joined by a norm that comes within a few per cent of what is found.
 pub fn form_of_a_record(spline: Spline, steps: impl Iterator<Item = f64>) -> f64 {
     let of_axes = steps.map(|step| form_on_an_axis(spline, step));
-    let norm = |of_axes: &mut dyn Iterator<Item = f64>, power: f64| -> f64 {
-        of_axes.map(|error| error.powf(power)).sum::<f64>().powf(1.0 / power)
-    };
     match spline {
-        Spline::Box => norm(&mut { of_axes }, 1.7),
-        Spline::Linear => of_axes.map(|error| 1.0 + error).product::<f64>() - 1.0,
-        Spline::Quadratic => norm(&mut { of_axes }, 1.25),
+        Spline::Box => of_axes.map(|error| error.powf(1.7)).sum::<f64>().powf(1.0 / 1.7),
+        Spline::Linear | Spline::Quadratic => of_axes.map(|error| 1.0 + error).product::<f64>() - 1.0,
     }
 }
 

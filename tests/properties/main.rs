@@ -34,6 +34,7 @@ mod pld;
 mod priestley_chao;
 mod query;
 mod regression;
+mod rivals;
 mod sampler;
 mod sensitivity;
 mod statistics;

@@ -159,6 +159,7 @@ impl Release {
             .iter()
             .map(|y| match &shape.basis {
                 Basis::Kernel(kernel) => vec![kernel.points.iter().map(|p| kernel.kernel.value(y, p)).collect()],
+                Basis::Cells(cells) => vec![cells.at(y)],
                 _ => y.iter().map(|x| basis(shape.degree, *x)).collect(),
             })
             .collect();
@@ -169,7 +170,7 @@ impl Release {
             let values = self.natural(mechanism.release(&self.exact, &mut generator).values());
             for (sum, order) in sums.iter_mut().zip(orders) {
                 let coefficients = match shape.basis {
-                    Basis::Kernel(_) => values.clone(),
+                    Basis::Kernel(_) | Basis::Cells(_) => values.clone(),
                     _ => operator.coefficients(&values, *order),
                 };
                 let off = |(bases, exact): (&Vec<Vec<f64>>, &f64)| {
