@@ -16,8 +16,8 @@
 //! # Why the sensitivities hold
 //!
 //! A record's deposit is `2^20` times a convex combination of single nodes; saturation adds "no node at all". A norm is
-//! convex, so its largest value is reached at a single node: `D1 <= 2^20 max_c sum_p K[p][c]`, `S <= 2^20 max K`, both
-//! taken from the integers in use. What remains is the rounding at the end, as for a density. [`lattice_sum`] is the
+//! convex, so its largest value is reached at a single node: `D1 <= 2^20 max_c sum_p K[p][c]`, `S <= 2^20 max K`,
+//! `D2 <= 2^20 max_c sqrt(sum_p K[p][c]^2)`, all taken from the integers in use. What remains is the rounding at the end, as for a density. [`lattice_sum`] is the
 //! closed form of `D1`; the product of the diagonal's would be too small (`tests/properties/covariance.rs`).
 
 use std::f64::consts::PI;
@@ -26,7 +26,7 @@ use super::error::Error;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::quadratic::Form;
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Exact, Sensitivity, Target, every_value};
+use super::target::{Adjacency, Exact, Sensitivity, Target, every_value, interpolated, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Nodes};
 
@@ -58,10 +58,21 @@ pub struct CovarianceDensity {
     largest_mass: u64,
     /// `max_c max_p K[p][c]`.
     largest_weight: u32,
-    /// `max sum_p |K[p][a] - K[p][b]|` over all pairs of columns, a column of zeros ("absent") among them, or more.
-    widest_pair: u128,
+    /// `max_c sqrt(sum_p K[p][c]^2)`, rounded up.
+    largest_length: u64,
+    /// Over all pairs of columns, a column of zeros ("absent") among them.
+    pairs: Pairs,
     /// Of a record on a lattice point, before the deposit spreads it.
     peak: f64,
+}
+
+/// What no pair of columns can pass.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pairs {
+    /// `max sum_p |K[p][a] - K[p][b]|`.
+    widest: u128,
+    /// `max sqrt(sum_p (K[p][a] - K[p][b])^2)`.
+    longest: u64,
 }
 
 /// How the lattice lies on the nodes of one axis.
@@ -102,36 +113,49 @@ impl CovarianceDensity {
         affordable(&form, &axes, &nodes, points)?;
         let tables = tables(&form, &axes).ok_or(Error::NotPositiveDefinite)?;
         let peak = ((2.0 * PI).powi(axes.len() as i32) * form.determinant()).powf(-0.5);
-        let (largest_mass, largest_weight, widest_pair) = (0, 0, 0);
-        let mut density =
-            CovarianceDensity { nodes, degree, points, axes, tables, largest_mass, largest_weight, widest_pair, peak };
+        let (largest_mass, largest_weight, largest_length, pairs) = (0, 0, 0, Pairs::default());
+        let mut density = CovarianceDensity {
+            nodes,
+            degree,
+            points,
+            axes,
+            tables,
+            largest_mass,
+            largest_weight,
+            largest_length,
+            pairs,
+            peak,
+        };
         density.measure();
-        density.widest_pair = density.compare();
+        density.pairs = density.compare();
         Ok(density)
     }
 
     /// Reads the norms of the columns off the tables.
     fn measure(&mut self) {
-        let mut masses = vec![0_u64; self.nodes.cells()];
+        let mut columns = vec![(0_u64, 0_u128); self.nodes.cells()];
         let mut largest_weight = 0;
         for point in 0..self.points {
             self.each_run(point, |cell, weights| {
-                for (mass, weight) in masses.iter_mut().skip(cell).zip(weights) {
+                for ((mass, square), weight) in columns.iter_mut().skip(cell).zip(weights) {
                     *mass += u64::from(*weight);
+                    *square += u128::from(u64::from(*weight).pow(2));
                     largest_weight = largest_weight.max(*weight);
                 }
             });
         }
-        self.largest_mass = masses.into_iter().max().unwrap_or(0);
+        self.largest_mass = columns.iter().map(|(mass, _)| *mass).max().unwrap_or(0);
+        self.largest_length = root(columns.iter().map(|(_, square)| *square).max().unwrap_or(0));
         self.largest_weight = largest_weight;
     }
 
     /// The widest pair of columns; where there are too many to compare, what no pair can pass.
-    fn compare(&self) -> u128 {
+    fn compare(&self) -> Pairs {
         let cells = self.nodes.cells();
         if cells.saturating_mul(cells).saturating_mul(self.points) / 2 > MOST_COMPARED {
             let all = self.points as u128 * u128::from(self.largest_weight);
-            return all.min(2 * u128::from(self.largest_mass));
+            let widest = all.min(2 * u128::from(self.largest_mass));
+            return Pairs { widest, longest: root(2 * u128::from(self.largest_length).pow(2)) };
         }
         let mut columns = vec![0_u32; cells * self.points];
         for point in 0..self.points {
@@ -141,9 +165,18 @@ impl CovarianceDensity {
             });
         }
         let columns: Vec<&[u32]> = columns.chunks_exact(self.points).collect();
-        let distance = |(a, b): (&[u32], &[u32])| a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).sum();
-        let pairs = columns.iter().enumerate().flat_map(|(i, a)| columns.iter().take(i).map(move |b| (*a, *b)));
-        u128::from(pairs.map(distance).fold(self.largest_mass, u64::max))
+        let (mut widest, mut squared) = (self.largest_mass, u128::from(self.largest_length).pow(2));
+        for (i, a) in columns.iter().enumerate() {
+            for b in columns.iter().take(i) {
+                let (mut sum, mut square) = (0, 0);
+                for apart in a.iter().zip(*b).map(|(a, b)| u64::from(a.abs_diff(*b))) {
+                    sum += apart;
+                    square += u128::from(apart * apart);
+                }
+                (widest, squared) = (widest.max(sum), squared.max(square));
+            }
+        }
+        Pairs { widest: widest.into(), longest: root(squared) }
     }
 
     /// Gives `take` the row of lattice point `point`: runs of weights, each with the cell of the first.
@@ -223,7 +256,7 @@ impl Target for CovarianceDensity {
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
         let columns = match adjacency {
             Adjacency::AddRemove => u128::from(self.largest_mass),
-            Adjacency::ReplaceOne => self.widest_pair,
+            Adjacency::ReplaceOne => self.pairs.widest,
         };
         times(Self::rounded_up(columns) + self.points as u128, contributions).map(Sensitivity)
     }
@@ -231,6 +264,17 @@ impl Target for CovarianceDensity {
     /// Weights are not negative, so a record that is replaced changes a value by no more than one that comes or goes.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(Self::rounded_up(u128::from(self.largest_weight)), contributions)
+    }
+
+    /// `contributions * (ceil(D2 / 2^shift) + ceil(sqrt N))`; for a replacement the widest pair of columns, or, where those
+    /// are too many, `sqrt 2 D2`, as weights are not negative. Or `sqrt(D1 S)`, where that is less.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let columns = match adjacency {
+            Adjacency::AddRemove => self.largest_length,
+            Adjacency::ReplaceOne => self.pairs.longest,
+        };
+        let one = Self::rounded_up(u128::from(columns)) + u128::from(root(self.points as u128));
+        Ok(times(one, contributions)?.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// `[AR17]` section 6, `S <= sup K`: true for both adjacencies.

@@ -14,8 +14,10 @@
 //!
 //! A record's deposit is `2^20` times a convex combination of single nodes. Saturation can only take some of it away,
 //! which adds "no node at all" to the combination. A norm is convex, so over all records its largest value is reached at
-//! a single node: at a column of the tables. What remains is the rounding at the end, which moves a difference by less
-//! than one unit at each lattice point.
+//! a single node: at a column of the tables. In the 2-norm such a column is the product over the axes of theirs, and a pair
+//! of them, having no negative entry, is no further apart than `|u|^2 + |v|^2`. What remains is the rounding at the end, which
+//! moves a difference by less than one unit at each of the `N` lattice points: by `sqrt N` in the 2-norm.
+//! In the 2-norm it is 1.19, 1.42 and 1.69 times less, in one to three dimensions, than what the other two norms imply.
 
 use std::f64::consts::PI;
 
@@ -23,7 +25,7 @@ use super::error::Error;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Exact, Sensitivity, Target, every_value};
+use super::target::{Adjacency, Exact, Sensitivity, Target, every_value, interpolated, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{GRAINS, Histogram, Nodes};
 
@@ -197,6 +199,23 @@ impl Target for Density {
     /// most `m` units into one of at most `m` units, so it adds nothing.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(self.rounded_up(self.largest_weight()), contributions)
+    }
+
+    /// `contributions * (ceil(D2 / 2^shift) + ceil(sqrt N))`, with `D2`, before the rounding, at most
+    /// * add-remove: `2^20 prod_i max_c sqrt(sum_p K_i[p][c]^2)`;
+    /// * replace-one: in one dimension the largest distance of two columns, "absent" among them; in more, `sqrt 2` times the
+    ///   above.
+    ///
+    /// Or `sqrt(D1 S)`, where that is less: for kernels about as wide as the domain.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let longest = || self.rounded_up(self.tables.iter().map(|table| u128::from(table.largest_length())).product());
+        let columns = match (adjacency, &self.tables[..]) {
+            (Adjacency::AddRemove, _) => longest(),
+            (Adjacency::ReplaceOne, [table]) => self.rounded_up(u128::from(table.longest_pair())),
+            (Adjacency::ReplaceOne, _) => u128::from(root(2 * longest().pow(2))),
+        };
+        let own = times(columns + u128::from(root(self.points as u128)), contributions)?;
+        Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// On one axis the columns of the table, which are whole grid units: a deposit is a convex combination of single nodes.

@@ -1,5 +1,7 @@
 //! The integer kernel table of one axis, and the norms of its columns.
 
+use super::target::root;
+
 /// `round(peak exp(-(p/k - j/M)^2 / 2 b'^2))` for lattice points `p / k` (rows) and nodes `j / M` (columns).
 ///
 /// Everything that is evaluated and everything that is claimed about sensitivity is read off these integers; the floats
@@ -58,6 +60,16 @@ impl Table {
         self.columns.iter().map(|column| u64::from(column.weights.iter().copied().max().unwrap_or(0)))
     }
 
+    /// The 2-norm `sqrt(sum_p K[p][c]^2)` of every column, rounded up.
+    pub fn lengths(&self) -> impl Iterator<Item = u64> {
+        self.columns.iter().map(|column| root(column.sum(square)))
+    }
+
+    /// `max_c sqrt(sum_p K[p][c]^2)`, rounded up.
+    pub fn largest_length(&self) -> u64 {
+        self.lengths().max().unwrap_or(0)
+    }
+
     /// `max_c max_p K[p][c]`.
     pub fn largest_weight(&self) -> u32 {
         self.columns.iter().flat_map(|column| &column.weights).copied().max().unwrap_or(0)
@@ -65,17 +77,29 @@ impl Table {
 
     /// `max sum_p |K[p][a] - K[p][b]|` over all pairs of columns, a column of zeros ("absent") among them.
     pub fn widest_pair(&self) -> u64 {
-        // Columns that share no lattice point differ by the sum of their masses: there the heaviest partner suffices.
+        // At most twice a mass, which fits.
+        u64::try_from(self.widest(u128::from)).unwrap_or(u64::MAX)
+    }
+
+    /// `max sqrt(sum_p (K[p][a] - K[p][b])^2)` over the same pairs, rounded up.
+    pub fn longest_pair(&self) -> u64 {
+        root(self.widest(square))
+    }
+
+    /// `max sum_p of(|K[p][a] - K[p][b]|)` over all pairs of columns, a column of zeros among them; `of` never falls, and is 0
+    /// at 0.
+    fn widest(&self, of: fn(u32) -> u128) -> u128 {
+        // Columns that share no lattice point differ by the sum of their own: there the heaviest partner suffices.
         let mut heaviest_from = vec![0; self.columns.len() + 1];
         for (c, column) in self.columns.iter().enumerate().rev() {
-            heaviest_from[c] = column.mass().max(heaviest_from[c + 1]);
+            heaviest_from[c] = column.sum(of).max(heaviest_from[c + 1]);
         }
         let mut widest = 0;
         for (a, column) in self.columns.iter().enumerate() {
             let others = &self.columns[a..];
             let meeting = others.partition_point(|other| other.first < column.end());
-            let farthest = others[..meeting].iter().map(|other| column.distance(other)).max().unwrap_or(0);
-            widest = widest.max(farthest).max(column.mass() + heaviest_from[a + meeting]);
+            let farthest = others[..meeting].iter().map(|other| column.apart(other, of)).max().unwrap_or(0);
+            widest = widest.max(farthest).max(column.sum(of) + heaviest_from[a + meeting]);
         }
         widest
     }
@@ -127,14 +151,29 @@ impl Column {
         self.weights.iter().map(|w| u64::from(*w)).sum()
     }
 
+    /// `sum_p of(K[p])`.
+    fn sum(&self, of: fn(u32) -> u128) -> u128 {
+        self.weights.iter().map(|w| of(*w)).sum()
+    }
+
     fn weight(&self, p: usize) -> u32 {
         p.checked_sub(self.first).and_then(|i| self.weights.get(i)).copied().unwrap_or(0)
     }
 
     fn distance(&self, other: &Column) -> u64 {
-        let points = self.first.min(other.first)..self.end().max(other.end());
-        points.map(|p| u64::from(self.weight(p).abs_diff(other.weight(p)))).sum()
+        // At most twice a mass, which fits.
+        u64::try_from(self.apart(other, u128::from)).unwrap_or(u64::MAX)
     }
+
+    /// `sum_p of(|K[p] - other[p]|)`.
+    fn apart(&self, other: &Column, of: fn(u32) -> u128) -> u128 {
+        let points = self.first.min(other.first)..self.end().max(other.end());
+        points.map(|p| of(self.weight(p).abs_diff(other.weight(p)))).sum()
+    }
+}
+
+fn square(weight: u32) -> u128 {
+    u128::from(weight) * u128::from(weight)
 }
 
 #[cfg(test)]
@@ -166,6 +205,8 @@ mod tests {
             let mass = |column: &Vec<u32>| column.iter().map(|w| u64::from(*w)).sum::<u64>();
             assert_eq!(Some(table.largest_mass()), columns.iter().map(mass).max());
             assert_eq!(Some(table.largest_weight()), columns.iter().flatten().copied().max());
+            let length = |column: &Vec<u32>| root(column.iter().map(|w| square(*w)).sum());
+            assert_eq!(Some(table.largest_length()), columns.iter().map(length).max());
             let excess = |(a, b): (&Vec<u32>, &Vec<u32>)| -> u64 {
                 a.iter().zip(b).map(|(a, b)| u64::from(a.saturating_sub(*b))).sum()
             };
@@ -176,7 +217,10 @@ mod tests {
                 a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).sum()
             };
             let pairs = columns.iter().flat_map(|a| columns.iter().map(move |b| (a, b)));
-            assert_eq!(Some(table.widest_pair()), pairs.map(distance).max(), "{b} {k}");
+            assert_eq!(Some(table.widest_pair()), pairs.clone().map(distance).max(), "{b} {k}");
+            let apart =
+                |(a, b): (&Vec<u32>, &Vec<u32>)| root(a.iter().zip(b).map(|(a, b)| square(a.abs_diff(*b))).sum());
+            assert_eq!(Some(table.longest_pair()), pairs.map(apart).max(), "{b} {k}");
         }
     }
 }

@@ -11,14 +11,14 @@
 //! (a corner of the cube), and so
 //!
 //! ```text
-//! linear    S = (min(2 M (C/m) / sqrt(l + 1), r) + r + 4 t) / (2 sqrt(l + 1))     D1 = r + 2 t
-//! sigmoid   S = (r + 2 t) / 4     D1 = a quarter of that of the score on the lattice
+//! linear    S = (min(2 M (C/m) / sqrt(l + 1), r) + r + 4 t) / (2 sqrt(l + 1))     D1 = r + 2 t     D2 = D1 / sqrt(l + 1)
+//! sigmoid   S = (r + 2 t) / 4     D1 and D2 a quarter of those of the score on the lattice
 //! ```
 //!
 //! since a sigmoid is nowhere steeper than 1/4.
 
 use super::error::Error;
-use super::machine::exchange::{Claim, ExchangeBound};
+use super::machine::exchange::{Change, Claim, ExchangeBound};
 use super::machine::kernel::{Kernel, Lattice};
 use super::machine::loss::Loss;
 use super::machine::minimiser::at_most;
@@ -26,7 +26,7 @@ use super::machine::settings::{checked_features, checked_lattice, checked_weight
 use super::machine::solver::Problem;
 use super::machine::space::{Features, ROUNDING};
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Cost, Exact, Sensitivity, Target, every_value};
+use super::target::{Adjacency, Cost, Exact, Sensitivity, Target, every_value, interpolated};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// Single precision moves an inner product of two feature vectors by at most this.
@@ -73,11 +73,16 @@ impl Logistic {
             let points = lattice.len() as f64;
             let norm = (Kernel::Linear.pair_sum(lattice) + points * points * SINGLE).sqrt().min(points);
             let column = Kernel::Linear.column_sum(lattice) + points * SINGLE;
-            Claim::new(lattice.len(), change.functional(norm, column) / 4.0, change.functional(1.0, 1.0) / 4.0, off)
+            // Rows as for a machine; single precision moves each of their terms.
+            let squares = (Kernel::Linear.square_sum(lattice).sqrt() + points.sqrt() * SINGLE).min(column.sqrt());
+            let quarter = |norm: f64, at: f64| change.functional(norm, at) / 4.0;
+            let moved =
+                Change { sum: quarter(norm, column), length: quarter(column.sqrt(), squares), sup: quarter(1.0, 1.0) };
+            Claim::new(lattice.len(), moved, off)
         } else {
             let sum = change.functional(root, root) / root;
             let sup = change.functional(1.0, 1.0 / root + SINGLE) / root;
-            Claim::new(width, sum, sup, off)
+            Claim::new(width, Change { sum, length: change.functional(1.0, 1.0) / root, sup }, off)
         };
         Ok(Logistic { dimensions, records, lattice, problem, claim })
     }
@@ -145,6 +150,11 @@ impl Target for Logistic {
 
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         self.claim.sup_sensitivity(contributions)
+    }
+
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let own = self.claim.euclidean_sensitivity(contributions)?;
+        Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// `[AR17]` appendix G: weights move by at most `2 C / n`, and a sigmoid by a quarter of that. True.

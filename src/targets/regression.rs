@@ -25,7 +25,7 @@
 //! * At the place of `m` others: gaps stay, and the mean label moves by at most `2/(m+1) <= 1`: one `u K(. - r)`.
 //!
 //! As `u` is at most `g` and no gap is wider than the way from the border, one record changes the 1-norm by at most
-//! `2 max_d min(g, d) ||K(. - d)||_1`, and any value by at most `2 g K(0)`. Means are rounded down to whole products, and
+//! `2 max_d min(g, d) ||K(. - d)||_1`, any value by at most `2 g K(0)`, and the 2-norm as the 1-norm. Means are rounded down to whole products, and
 //! rounding down turns a difference of at most a whole number into one that is no larger; all bounds above are whole.
 //!
 //! A window keeps its first `most` records, so one that comes can push another out: for both adjacencies the bound is
@@ -42,7 +42,7 @@ use super::error::Error;
 use super::kernel::Table;
 use super::lattice::{self, UNITS_A_PEAK, rounded, times};
 use super::shape::{Basis, Shape};
-use super::target::{Adjacency, Exact, Sensitivity, Target};
+use super::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, LABEL, Record};
 use crate::window::histogram::{GRAINS, Nodes, Place};
 
@@ -173,6 +173,12 @@ impl Target for Regression {
     /// `contributions * ceil(S / 2^shift)`, `S` that of a replacement; rounding halves up adds nothing.
     fn sup_sensitivity(&self, _: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(self.rounded_up(self.replacement(self.table.peaks())), contributions)
+    }
+
+    /// `contributions * (ceil(D2 / 2^shift) + ceil(sqrt N))`, `D2` that of a replacement; or `sqrt(D1 S)`, where that is less.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let one = self.rounded_up(self.replacement(self.table.lengths())) + u128::from(root(self.points as u128));
+        Ok(times(one, contributions)?.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// Refused: the condition of `[AR17]` section 6 bounds no gap between consecutive records.

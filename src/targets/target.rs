@@ -50,16 +50,14 @@ pub trait Target: fmt::Debug + Send + Sync {
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error>;
 
     /// How much such a unit can change the values in the 2-norm, in grid units, summed over the keys. Without a bound of the
-    /// target's own `sqrt(D1 S)`, rounded up, because `sum z_i^2 <= max |z_i| sum |z_i|`: true where `D1` and `S` hold for all
-    /// neighbours, not where each was sampled.
+    /// target's own `sqrt(D1 S)`, which follows from the other two norms: true where those hold for all neighbours, not where each was
+    /// sampled.
     ///
     /// # Errors
     ///
     /// As [`Target::sensitivity`].
     fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        let one = self.sensitivity(adjacency, contributions)?.0;
-        let sup = self.sup_sensitivity(adjacency, contributions)?;
-        Ok(root(u128::from(one) * u128::from(sup)))
+        interpolated(self, adjacency, contributions)
     }
 
     /// What is published of noisy values: linear post-processing at no price. The coefficients of the shape's
@@ -86,6 +84,17 @@ pub trait Target: fmt::Debug + Send + Sync {
     fn papers_sensitivity(&self, _: Adjacency, _contributions: u32) -> Result<Sensitivity, Error> {
         Err(Error::PapersGiveNone)
     }
+}
+
+/// `sqrt(D1 S)`, rounded up: a bound in the 2-norm, because `sum z_i^2 <= max |z_i| sum |z_i|`.
+pub(super) fn interpolated<T: Target + ?Sized>(
+    target: &T,
+    adjacency: Adjacency,
+    contributions: u32,
+) -> Result<u64, Error> {
+    let one = target.sensitivity(adjacency, contributions)?.0;
+    let sup = target.sup_sensitivity(adjacency, contributions)?;
+    Ok(root(u128::from(one) * u128::from(sup)))
 }
 
 /// The square root, rounded up.

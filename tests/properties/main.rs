@@ -12,6 +12,7 @@ mod blackbox;
 mod caller;
 mod cell_readings;
 mod cells;
+mod change;
 mod continual;
 mod covariance;
 mod decode;

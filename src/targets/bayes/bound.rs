@@ -48,11 +48,11 @@ pub(super) fn largest_mass(deviation: f64, degree: u32) -> f64 {
     (1.0 + 2.0 * endless).min(f64::from(degree) + 1.0) * MARGIN
 }
 
-/// `B(c)`: the largest `sum_p g(p / k) |q(p / k) + c|` of one axis, over all means, variances and records.
+/// `B(c)`: the largest `sum_p (g(p / k) |q(p / k) + c|)^power` of one axis, over all means, variances and records.
 ///
 /// A fine lattice is the union of `r` coarse ones, sixteen points a deviation, which start at `0, ..., (r - 1) / k`; a start
 /// is a shift of the mean. So `r` times the largest sum of the first, with means from `-(r - 1) / k` too, bounds the whole.
-pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64) -> f64 {
+pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64, power: i32) -> f64 {
     let least = deviation * deviation;
     let k = f64::from(degree);
     let coarseness = (k * deviation / 16.0).floor().max(1.0);
@@ -72,7 +72,7 @@ pub(super) fn largest_sum(deviation: f64, degree: u32, c: f64) -> f64 {
             let q = square.over(variance).plus(-1.0).times(growth);
             let q = Range { low: q.low / 2.0, high: q.high / 2.0 }.sum(z.times(shift));
             let most = (q.low + c).abs().max((q.high + c).abs());
-            height * (-square.low / (2.0 * variance.high)).exp() * most
+            (height * (-square.low / (2.0 * variance.high)).exp() * most).powi(power)
         };
         // Further out exp is below e^-80 and q below 1e13: the margin covers them.
         let reach = (160.0 * variance.high).sqrt();

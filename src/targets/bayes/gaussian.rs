@@ -38,7 +38,8 @@
 //!
 //! over all means, variances and records of one axis, `c = 1 / l`, or 0 beyond `C`; [`super::bound`] finds both from above.
 //! It gives each axis its own worst `mu`, and its signs do not cancel those of the others: `tests/properties/bayes.rs` has how
-//! much that is.
+//! much that is. In the 2-norm it is the same with the roots of the sums of squares, in which `g` has a `sqrt 2` times smaller
+//! deviation.
 //!
 //! # Floats
 //!
@@ -58,7 +59,7 @@ use super::bound;
 use crate::targets::error::Error;
 use crate::targets::lattice::{self, times};
 use crate::targets::shape::{Basis, Shape};
-use crate::targets::target::{Adjacency, Exact, Sensitivity, Target};
+use crate::targets::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 use crate::window::histogram::Place;
 
@@ -82,6 +83,8 @@ pub struct GaussianBayes {
     peaks: f64,
     /// `D1` in peaks.
     mass: f64,
+    /// `D2` in peaks.
+    length: f64,
 }
 
 impl GaussianBayes {
@@ -102,7 +105,8 @@ impl GaussianBayes {
         let down: f64 = deviations.iter().map(|d| 0.5 / (d * d)).sum();
         let peaks = bound::largest_rise(deviations).max(down);
         let mass = largest_mass(deviations, degree).min(points as f64 * peaks);
-        Ok(GaussianBayes { deviations: deviations.to_vec(), degree, points, peaks, mass })
+        let length = largest_length(deviations, degree);
+        Ok(GaussianBayes { deviations: deviations.to_vec(), degree, points, peaks, mass, length })
     }
 
     /// `prod kappa_i`.
@@ -166,6 +170,14 @@ impl Target for GaussianBayes {
         times(change.ceil() as u128 + self.points as u128, contributions).map(Sensitivity)
     }
 
+    /// `contributions * (ceil(c D2 + sqrt N slack) + ceil(sqrt N))`; or `sqrt(D1 S)`, where that is less.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let side = root(self.points as u128);
+        let change = classes(adjacency) * self.length / self.peaks * UNITS + side as f64 * self.slack();
+        let own = times(change.ceil() as u128 + u128::from(side), contributions)?;
+        Ok(own.min(interpolated(self, adjacency, contributions)?))
+    }
+
     /// `contributions * (ceil(c S + slack) + 1)`.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
         let change = classes(adjacency) * UNITS + self.slack();
@@ -213,14 +225,25 @@ fn float(value: i256) -> f64 {
 /// `max_c sum_i B_i(c) prod_{j != i} a_j`.
 fn largest_mass(deviations: &[f64], degree: u32) -> f64 {
     let masses: Vec<f64> = deviations.iter().map(|d| bound::largest_mass(*d, degree)).collect();
-    let mass = |c: f64| -> f64 {
+    largest(deviations, &masses, |deviation, c| bound::largest_sum(deviation, degree, c, 1))
+}
+
+/// The same in the 2-norm.
+fn largest_length(deviations: &[f64], degree: u32) -> f64 {
+    let length = |d: &f64| bound::largest_mass(d * std::f64::consts::FRAC_1_SQRT_2, degree).sqrt();
+    let lengths: Vec<f64> = deviations.iter().map(length).collect();
+    largest(deviations, &lengths, |deviation, c| bound::largest_sum(deviation, degree, c, 2).sqrt())
+}
+
+fn largest(deviations: &[f64], norms: &[f64], change: impl Fn(f64, f64) -> f64) -> f64 {
+    let all = |c: f64| -> f64 {
         let changed = |axis: usize| {
-            let factor = |(j, d): (usize, &f64)| if j == axis { bound::largest_sum(*d, degree, c) } else { masses[j] };
+            let factor = |(j, d): (usize, &f64)| if j == axis { change(*d, c) } else { norms[j] };
             deviations.iter().enumerate().map(factor).product::<f64>()
         };
         (0..deviations.len()).map(changed).sum()
     };
-    mass(1.0 / deviations.len() as f64).max(mass(0.0))
+    all(1.0 / deviations.len() as f64).max(all(0.0))
 }
 
 #[cfg(test)]
@@ -297,10 +320,10 @@ mod tests {
             assert_eq!(GaussianBayes::new(deviations, 5).unwrap().peaks, down);
         }
         // One lattice point: all that a record does there is S.
-        let one = bound::largest_sum(0.2, 1, 0.0);
+        let one = bound::largest_sum(0.2, 1, 0.0, 1);
         assert!((12.5..12.5 * 1.02).contains(&one), "{one}");
         // A fine lattice, split into coarse ones, has the sums of a coarse one as far as sixteen points a deviation go.
-        let [coarse, fine] = [160, 1600].map(|k| bound::largest_sum(0.2, k, 1.0) / f64::from(k));
+        let [coarse, fine] = [160, 1600].map(|k| bound::largest_sum(0.2, k, 1.0, 1) / f64::from(k));
         assert!((fine / coarse - 1.0).abs() < 0.03, "{fine} {coarse}");
         let sum = bound::largest_mass(0.05, 40) / 40.0 / 0.05 / (2.0 * PI).sqrt();
         assert!((sum - 1.0).abs() < 1e-6, "{sum}");

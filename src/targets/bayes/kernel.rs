@@ -36,6 +36,14 @@
 //! ```
 //!
 //! which is `(2l - 1) prod m_i` for narrow kernels, as in the privacy mathematics, and less for wide ones.
+//! * 2-norm: `D2 = sqrt(l^2 - l + 1) prod_i L_i`, `L_i` the length of the longest column. In
+//!   `E = sum_{i in T} k_i prod_{j != i} f_j - c prod f_j`, with `T` all axes and `c = l - 1`, the square `|E|^2` knows of every
+//!   axis only `|k_i|`, `|f_i|` and `<k_i, f_i>`, the last in `[0, |k_i| |f_i|]` as no weight is negative, and is affine in it:
+//!   it is largest where on some axes `k_i` and `f_i` are parallel and on the others orthogonal. In units of `L_i`, with `n`
+//!   axes of `T` parallel, the terms that are left of `T` are at most 1 and orthogonal to all others. The others are one
+//!   vector, of at most `g = sum_i p_i prod_{j != i} q_j - c prod q_j` over those `n`, all `p` and `q` in `[0, 1]`: affine in each,
+//!   so from `-c` (all `q` 1) to the larger of `n - c` and 1 (one `q` 0), where without any (`n = 0`) `g = -c`. So
+//!   `|E|^2 <= max(c^2, 1) + |T| - n` for `n >= 1` and `c^2 + |T|` for `n = 0`, the largest if `n - c <= 1`.
 //!
 //! # Full cells
 //!
@@ -45,7 +53,8 @@
 //! that each is 0 or 1. If `s_m` is 1, it is `E` of the axes that count, times the other `f_i`: no more than `E` of all. If
 //! `s_m` is 0, at most `l - 1` axes count: the sup norm is still at most `S`, and the 1-norm at most
 //! `sum_i 2 A_i prod_{j != i} m_j` over `l - 1` of the axes. `D1` is the larger of the two; the second is so only where
-//! bandwidths are wide and unlike.
+//! bandwidths are wide and unlike. In the 2-norm the argument above holds for any `T` and `c` with `|T| - c <= 1`: `c` is
+//! `|T| - 1` if `s_m` is 1, and `|T| <= l - 1` if it is 0, so `c^2 + |T| <= l^2 - l + 1` either way.
 //!
 //! # Rounding
 //!
@@ -62,7 +71,7 @@ use crate::targets::error::Error;
 use crate::targets::kernel::Table;
 use crate::targets::lattice::{self, rounded, times};
 use crate::targets::shape::{Basis, Shape};
-use crate::targets::target::{Adjacency, Exact, Sensitivity, Target};
+use crate::targets::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec};
 use crate::window::histogram::{Histogram, Nodes};
 
@@ -147,6 +156,11 @@ impl KernelBayes {
         steps * self.tables.iter().map(|table| u128::from(table.largest_weight())).product::<u128>()
     }
 
+    /// `D2 / sqrt(l^2 - l + 1)` in products of weights.
+    fn length(&self) -> u128 {
+        self.tables.iter().map(|table| u128::from(table.largest_length())).product()
+    }
+
     /// Products of weights that one record makes, in grid units.
     fn units(&self, product: u128) -> u128 {
         // A product of l largest weights is 2^32 units.
@@ -197,6 +211,15 @@ impl Target for KernelBayes {
     /// `contributions * ceil(c S + 2 l 2^-18)`: rounding halves up adds nothing to a bound of whole units.
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
         times(self.units(classes(adjacency) * self.peak()) + self.slack(1), contributions)
+    }
+
+    /// `contributions * (ceil(c D2 + 2 l 2^-18 ceil(sqrt N)) + ceil(sqrt N))`; or `sqrt(D1 S)`, where that is less.
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let axes = self.tables.len() as u128;
+        let change = (axes * axes - axes + 1) * self.units(classes(adjacency) * self.length()).pow(2);
+        let side = root(self.points as u128);
+        let one = u128::from(root(change)) + self.slack(side as usize) + u128::from(side);
+        Ok(times(one, contributions)?.min(interpolated(self, adjacency, contributions)?))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::error::Unbounded;
 use super::formula::{Formula, VARIABLES};
 use super::interval::{Interval, SIDES, Slope};
-use super::parse::{Number, Unary};
+use super::parse::{Binary, Number, Unary};
 
 /// A box of records: a side a variable.
 pub(super) type Cell = [Interval; SIDES];
@@ -17,10 +17,12 @@ const NEAR: f64 = 0.002;
 const EVALUATIONS: usize = 1 << 18;
 const FEWEST_CELLS: usize = 64;
 
-/// What one record can add: the least and the most at each lattice point, and the most in the 1-norm over the lattice.
+/// What one record can add: the least and the most at each lattice point, and the most in the 1-norm and in the 2-norm over
+/// the lattice.
 pub(super) struct Bounds {
     pub points: Vec<[f64; 2]>,
     pub norm: f64,
+    pub length: f64,
 }
 
 impl Formula {
@@ -43,9 +45,18 @@ impl Formula {
             points.push([-least, most]);
         }
         let all: Interval = points.iter().fold(Interval::ZERO, |sum, [lo, hi]| sum.plus(Interval::new(*lo, *hi).abs()));
-        let norm =
-            self.largest(|cell| self.norm(cell), |record| magnitude(record, |a, b| a + b), near, effort)?.min(all.hi);
-        Ok(Bounds { points, norm })
+        let size = |value: Slope| value.unary(Unary::Abs);
+        let norm = |cell: &Cell| self.sum(cell, size);
+        let norm = self.largest(norm, |record| magnitude(record, |a, b| a + b), near, effort)?.min(all.hi);
+        let square = |cell: &Cell| self.sum(cell, |value| size(value).binary(Binary::Times, size(value)));
+        let squared =
+            |record: &[f64; SIDES]| (0..self.points.len()).map(|p| self.value(record, p).powi(2)).sum::<f64>();
+        // Within twice the part of a root.
+        let near = |reached: f64| 2.0 * NEAR * reached.max(largest * largest);
+        // A square can be too large where a value is not.
+        let square = self.largest(square, squared, near, effort).unwrap_or(f64::INFINITY);
+        let length = square.max(0.0).sqrt().next_up().min(norm);
+        Ok(Bounds { points, norm, length })
     }
 
     /// All that the expression can be at lattice point `p`: what the intervals say, and what the mean value theorem says.
@@ -63,16 +74,16 @@ impl Formula {
         }
     }
 
-    /// The most that the 1-norm over the lattice can be; slopes of points on both sides of a record cancel.
-    fn norm(&self, cell: &Cell) -> Result<f64, Unbounded> {
+    /// The most that the sum of `of` the values over the lattice can be; slopes of points on both sides of a record cancel.
+    fn sum(&self, cell: &Cell, of: impl Fn(Slope) -> Slope) -> Result<f64, Unbounded> {
         let (mut plain, mut middle) = (Interval::ZERO, Interval::ZERO);
         let mut slopes = [Interval::ZERO; SIDES];
         let centre = cell.map(|side| side.halved().0);
         for p in 0..self.points.len() {
-            // The absolute value has the slopes of its own kink.
-            let here = self.slope(cell, p).unary(Unary::Abs);
+            // An absolute value has the slopes of its own kink.
+            let here = of(self.slope(cell, p));
             plain = plain.plus(here.value);
-            middle = middle.plus(self.slope(&centre, p).value.abs());
+            middle = middle.plus(of(self.slope(&centre, p)).value);
             for (sum, slope) in slopes.iter_mut().zip(here.slopes) {
                 *sum = sum.plus(slope);
             }

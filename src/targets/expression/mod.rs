@@ -10,12 +10,13 @@
 //! # Why the sensitivities hold
 //!
 //! What a record adds is a vector of whole numbers that depends on the record and on public things alone. It is forced
-//! into a public range at each lattice point, `[lo_p, hi_p]`, and its 1-norm under a public limit `R`, in integers, after
-//! all floating point: whatever `g` was, infinite and not a number included. So, and exactly,
+//! into a public range at each lattice point, `[lo_p, hi_p]`, and its 1-norm and 2-norm under public limits `R` and `Q`, in
+//! integers, after all floating point: whatever `g` was, infinite and not a number included. So, and exactly,
 //!
-//! * add-remove: `D1 = min(R, sum_p max(|lo_p|, |hi_p|))`, `S = max_p max(|lo_p|, |hi_p|)`;
+//! * add-remove: `D1 = min(R, sum_p max(|lo_p|, |hi_p|))`, `S = max_p max(|lo_p|, |hi_p|)`, `D2 = min(Q, sqrt(D1 S))`;
 //! * replace-one: `D1 = min(2 R, sum_p w_p)`, `S = max_p w_p`, with `w_p = max(hi_p, 0) - min(lo_p, 0)`: a value that is
-//!   replaced by one that is null or outside the domain takes away all that it added, so 0 is among the values.
+//!   replaced by one that is null or outside the domain takes away all that it added, so 0 is among the values. `D2` is at most
+//!   `2 Q`, or `sqrt(2) Q` where no range has both signs.
 //!
 //! Sums saturate at 2^127. What a record adds to one is at most 2^33, so that would take 2^94 records.
 //!
@@ -40,8 +41,9 @@ pub use self::error::{Error, Unbounded};
 pub use self::formula::{Formula, Label, MOST_POINTS, Variable};
 pub use self::pointwise::Pointwise;
 use super::error::Error as TargetError;
+use super::lattice::times;
 use super::shape::Shape;
-use super::target::{Adjacency, Exact, Sensitivity, Target};
+use super::target::{Adjacency, Exact, Sensitivity, Target, interpolated, root};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Feature, Record};
 
 /// The most that a record can add to one value: `S_int = 2^32`.
@@ -63,7 +65,9 @@ impl Formula {
         let points = bounds.points.iter().map(|[lo, hi]| [(lo / unit).floor() as i64, (hi / unit).ceil() as i64]);
         // Rounding adds at most half a unit a point.
         let norm = ((bounds.norm / unit).ceil() as i64).saturating_add(bounds.points.len() as i64);
-        Ok(Expression::new(self, unit, points.collect(), norm))
+        let side = root(bounds.points.len() as u128);
+        let length = ((bounds.length / unit).ceil() as u64).saturating_add(side);
+        Ok(Expression::new(self, unit, points.collect(), norm, length))
     }
 
     /// The target that takes at most `sup` from a record at each lattice point, either sign, and at most `sum` over all of
@@ -79,7 +83,9 @@ impl Formula {
         let unit = unit_of(sup)?;
         let most = UNITS as i64;
         let points = vec![[-most, most]; self.points.len()];
-        Ok(Expression::new(self, unit, points, (sum / unit).floor() as i64))
+        let sum = (sum / unit).floor() as i64;
+        let length = root(u128::from(most.unsigned_abs()) * u128::from(sum.unsigned_abs()));
+        Ok(Expression::new(self, unit, points, sum, length))
     }
 }
 
@@ -102,13 +108,17 @@ struct Summand {
     points: Vec<[i64; 2]>,
     /// The most in the 1-norm.
     norm: i64,
+    /// The most in the 2-norm.
+    length: u64,
 }
 
 impl Expression {
-    fn new(formula: Formula, unit: f64, points: Vec<[i64; 2]>, norm: i64) -> Self {
+    fn new(formula: Formula, unit: f64, points: Vec<[i64; 2]>, norm: i64, length: u64) -> Self {
         // Ranges that exclude 0 have a least norm.
-        let least = points.iter().map(|range| 0.clamp(range[0], range[1]).abs()).sum();
-        Expression(Arc::new(Summand { formula, unit, points, norm: norm.max(least) }))
+        let nearest: Vec<i64> = points.iter().map(nearest).collect();
+        let norm = norm.max(nearest.iter().map(|value| value.abs()).sum());
+        let length = length.max(root(squares(&nearest)));
+        Expression(Arc::new(Summand { formula, unit, points, norm, length }))
     }
 
     /// `S` and `D1` in natural units, as proved or as clipped.
@@ -131,7 +141,18 @@ impl Summand {
         [each.clone().max().unwrap_or(0), each.sum::<u64>().min(norm)]
     }
 
-    /// Whole numbers in their ranges, of a 1-norm of at most [`Summand::norm`].
+    /// `D2` of one record, in grid units, by the limit of the 2-norm.
+    fn longest(&self, adjacency: Adjacency) -> u64 {
+        let is_one_sided = self.points.iter().all(|[lo, hi]| *lo >= 0 || *hi <= 0);
+        match adjacency {
+            Adjacency::AddRemove => self.length,
+            // Two vectors whose values have the same signs are no further apart than orthogonal ones.
+            Adjacency::ReplaceOne if is_one_sided => root(2 * u128::from(self.length).pow(2)),
+            Adjacency::ReplaceOne => self.length.saturating_mul(2),
+        }
+    }
+
+    /// Whole numbers in their ranges, of a 1-norm of at most [`Summand::norm`] and a 2-norm of at most [`Summand::length`].
     fn vector(&self, record: &Record) -> Vec<i64> {
         let natural = self.formula.natural(record);
         let whole = |(p, [lo, hi]): (usize, &[i64; 2])| {
@@ -144,22 +165,41 @@ impl Summand {
         vector
     }
 
-    /// Scales down what is beyond the norm, towards the value of each range that is nearest to 0: `|v| = |w| + |v - w|`
-    /// with `w` that value, so the result is in the norm and every value in its range.
+    /// Scales down what is beyond a norm, towards the value `w` of each range that is nearest to 0, and rounded towards it:
+    /// `|v| = |w| + |v - w|` value by value, so `|v| <= |w| + |v - w|` in the 2-norm too; the result is in both norms and every
+    /// value in its range.
     fn shorten(&self, vector: &mut [i64]) {
         let long: u64 = vector.iter().map(|v| v.unsigned_abs()).sum();
         let norm = self.norm.unsigned_abs();
-        if long <= norm {
-            return;
+        if long > norm {
+            let least: u64 = self.points.iter().map(|range| nearest(range).unsigned_abs()).sum();
+            self.scale(vector, norm.saturating_sub(least), long - least);
         }
-        let nearest = |range: &[i64; 2]| 0.clamp(range[0], range[1]);
-        let least: u64 = self.points.iter().map(|range| nearest(range).unsigned_abs()).sum();
-        let (room, excess) = (i128::from(norm.saturating_sub(least)), i128::from(long - least));
+        if squares(vector) > u128::from(self.length).pow(2) {
+            let (least, away): (Vec<i64>, Vec<i64>) =
+                self.points.iter().map(nearest).zip(&*vector).map(|(w, v)| (w, v - w)).unzip();
+            self.scale(vector, self.length - root(squares(&least)), root(squares(&away)));
+        }
+    }
+
+    /// `w + (v - w) room / excess`.
+    fn scale(&self, vector: &mut [i64], room: u64, excess: u64) {
+        let (room, excess) = (i128::from(room), i128::from(excess.max(1)));
         for (v, range) in vector.iter_mut().zip(&self.points) {
             let w = nearest(range);
             *v = w + (i128::from(*v - w) * room / excess) as i64;
         }
     }
+}
+
+/// The value of a range that is nearest to 0.
+fn nearest(range: &[i64; 2]) -> i64 {
+    0.clamp(range[0], range[1])
+}
+
+/// The sum of the squares; values are below 2^34.
+fn squares(values: &[i64]) -> u128 {
+    values.iter().map(|value| u128::from(value.unsigned_abs()).pow(2)).sum()
 }
 
 impl Feature for Summand {
@@ -206,5 +246,10 @@ impl Target for Expression {
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
         let [sup, _] = self.0.sensitivities(adjacency);
         sup.checked_mul(contributions.into()).ok_or(TargetError::Contributions { contributions })
+    }
+
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, TargetError> {
+        let own = times(self.0.longest(adjacency).into(), contributions)?;
+        Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 }

@@ -4,7 +4,7 @@ use super::loss::Loss;
 use super::solver::Problem;
 use crate::targets::error::Error;
 use crate::targets::lattice::times;
-use crate::targets::target::{Exact, Sensitivity};
+use crate::targets::target::{Exact, Sensitivity, root};
 
 /// Grid units of the sup sensitivity, before rounding is added.
 const UNITS: f64 = (1_u64 << 32) as f64;
@@ -47,7 +47,8 @@ impl ExchangeBound {
     }
 
     /// How much a linear functional of the result changes: `norm` its norm, `at` the largest value it has on a record's
-    /// `K_x`, in size. Also the 1-norm of several, with `norm` and `at` those of their signed sums.
+    /// `K_x`, in size. Also the 1-norm of several, with `norm` and `at` those of their signed sums, and their 2-norm, with those
+    /// of the map that they make up.
     pub fn functional(&self, norm: f64, at: f64) -> f64 {
         let straight = (self.pulls * at).min(self.r * norm);
         (straight + self.r * norm) / 2.0 + 2.0 * self.tolerance * norm
@@ -59,16 +60,27 @@ impl ExchangeBound {
 pub struct Claim {
     pub unit: f64,
     sum: u128,
+    pub length: u128,
     sup: u128,
 }
 
+/// How far one record can move values before they are rounded, in the 1-norm, the 2-norm and the sup norm.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    pub sum: f64,
+    pub length: f64,
+    pub sup: f64,
+}
+
 impl Claim {
-    /// `sum` and `sup` bound the change of `values` values; each is computed to within `error`.
-    pub fn new(values: usize, sum: f64, sup: f64, error: f64) -> Self {
-        let sup = sup + 2.0 * error;
-        let sum = sum + 2.0 * error * values as f64;
-        let claim = Claim { unit: sup / UNITS, sum: 0, sup: 0 };
-        Claim { sum: claim.units(sum) + values as u128, sup: claim.units(sup) + 1, ..claim }
+    /// `change` bounds that of `values` values; each is computed to within `error`.
+    pub fn new(values: usize, change: Change, error: f64) -> Self {
+        let sup = change.sup + 2.0 * error;
+        let sum = change.sum + 2.0 * error * values as f64;
+        let length = change.length + 2.0 * error * (values as f64).sqrt();
+        let claim = Claim { unit: sup / UNITS, sum: 0, length: 0, sup: 0 };
+        let [sum, length, sup] = [sum, length, sup].map(|change| claim.units(change));
+        Claim { sum: sum + values as u128, length: length + u128::from(root(values as u128)), sup: sup + 1, ..claim }
     }
 
     /// A change in grid units, before rounding is added. Casts saturate; the factor covers the division.
@@ -88,6 +100,13 @@ impl Claim {
     /// If it exceeds `2^64` grid units.
     pub fn sup_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
         times(self.sup, contributions)
+    }
+
+    /// # Errors
+    ///
+    /// If it exceeds `2^64` grid units.
+    pub fn euclidean_sensitivity(&self, contributions: u32) -> Result<u64, Error> {
+        times(self.length, contributions)
     }
 
     /// Values rounded to whole units, halves up.

@@ -122,6 +122,19 @@ impl Kernel {
         };
         up(sum)
     }
+
+    /// At least `sum_p K(x, p)^2` over the lattice, for every `x` in the cube: a square is a kernel of its kind.
+    pub(crate) fn square_sum(self, lattice: &Lattice) -> f64 {
+        let squared = match self {
+            Kernel::Gaussian { bandwidth } => {
+                Kernel::Gaussian { bandwidth: bandwidth * std::f64::consts::FRAC_1_SQRT_2 }
+            }
+            Kernel::Laplacian { bandwidth } => Kernel::Laplacian { bandwidth: bandwidth / 2.0 },
+            Kernel::Polynomial { power } => Kernel::Polynomial { power: 2 * power },
+            Kernel::Linear => Kernel::Polynomial { power: 2 },
+        };
+        squared.column_sum(lattice)
+    }
 }
 
 /// `(1 + <t, u>) / (1 + l)`.
@@ -194,6 +207,11 @@ mod tests {
                 let largest = fine.points().map(|x| column(&x[..lattice.axes])).fold(0.0, f64::max);
                 let ratio = kernel.column_sum(&lattice) / largest;
                 assert!((1.0..1.001).contains(&ratio), "{kernel:?} {lattice:?} {ratio}");
+                let square =
+                    |x: &[f64]| -> f64 { points.iter().map(|p| kernel.value(x, &p[..lattice.axes]).powi(2)).sum() };
+                let largest = fine.points().map(|x| square(&x[..lattice.axes])).fold(0.0, f64::max);
+                let ratio = kernel.square_sum(&lattice) / largest;
+                assert!((1.0..1.002).contains(&ratio), "{kernel:?} {lattice:?} squared: {ratio}");
             }
         }
     }

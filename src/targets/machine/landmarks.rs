@@ -105,6 +105,15 @@ impl Map {
         up(self.factors.iter().map(factor).product())
     }
 
+    /// At least `sum_q |<phi(p), phi(q)>|` for every lattice point `p`.
+    pub fn row_sum(&self) -> f64 {
+        let factor = |factor: &Factor| -> f64 {
+            let row = |p: &Vec<f64>| factor.lattice.iter().map(|q| dot(p, q).abs()).sum::<f64>();
+            factor.lattice.iter().map(row).fold(0.0, f64::max)
+        };
+        up(self.factors.iter().map(factor).product())
+    }
+
     /// At least `sum_p |<phi(x), phi(p)>|` for every record.
     pub fn column_sum(&self) -> f64 {
         let columns: f64 = self.factors.iter().map(|factor| factor.column).product();

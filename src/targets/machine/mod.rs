@@ -16,7 +16,15 @@
 //! D1 = (min(2 M (C/m) max_x sum_p |K(x, p)|, r Q) + r Q) / 2 + 2 t Q
 //! ```
 //!
-//! because `||g||_1 = max_s <g, sum_p s_p K_p> <= ||g|| Q`. What the floats of the lattice values may lose
+//! because `||g||_1 = max_s <g, sum_p s_p K_p> <= ||g|| Q`. In the 2-norm the lattice values of `g` are at most `||g|| R`, where
+//! `R^2 = max_p sum_q |K(p, q)|` is at least the largest eigenvalue of `K` on the lattice, and those of a lone record at most
+//! `P`, `P^2 = max_x sum_p K(x, p)^2`:
+//!
+//! ```text
+//! D2 = (min(2 M (C/m) P, r R) + r R) / 2 + 2 t R
+//! ```
+//!
+//! What the floats of the lattice values may lose
 //! (`space.rs`) is added, and a unit for rounding. The constant `MC/n` of `[AR17]` is half of what holds.
 //!
 //! # Large windows

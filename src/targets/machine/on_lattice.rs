@@ -1,6 +1,6 @@
 //! Machines whose function is released on a lattice.
 
-use super::exchange::{Claim, ExchangeBound};
+use super::exchange::{Change, Claim, ExchangeBound};
 use super::kernel::{Kernel, Lattice};
 use super::landmarks::Map;
 use super::minimiser::{Minimiser, at_most, cost};
@@ -9,7 +9,7 @@ use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
 use crate::targets::error::Error;
 use crate::targets::shape::{Basis, Shape};
-use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target};
+use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target, interpolated};
 use crate::window::accumulator::{Accumulator, AccumulatorSpec, Record};
 
 /// The machine of one release.
@@ -49,10 +49,19 @@ impl Machine {
                 (3.0 * Features::error_with(n, map.width()), map.pair_sum(), map.column_sum())
             }
         };
+        let (rows, squares) = match &map {
+            None => (column, kernel.square_sum(&lattice)),
+            Some(map) => (map.row_sum(), map.row_sum()),
+        };
         let (change, problem) = ExchangeBound::new(loss, c, records, error);
         let norm = pairs.sqrt().min(lattice.len() as f64);
         let off = problem.mass() * (error + (n + 8) as f64 * ROUNDING);
-        let claim = Claim::new(lattice.len(), change.functional(norm, column), change.functional(1.0, 1.0), off);
+        let moved = Change {
+            sum: change.functional(norm, column),
+            length: change.functional(rows.sqrt(), squares.sqrt()),
+            sup: change.functional(1.0, 1.0),
+        };
+        let claim = Claim::new(lattice.len(), moved, off);
         Ok(Machine { settings, lattice, map, problem, claim })
     }
 
@@ -108,6 +117,11 @@ impl Target for Machine {
     fn sup_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
         self.settings.check_adjacency(adjacency)?;
         self.claim.sup_sensitivity(contributions)
+    }
+
+    fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+        let own = self.claim.euclidean_sensitivity(contributions)?;
+        Ok(own.min(interpolated(self, adjacency, contributions)?))
     }
 
     /// Refused: the `M C / n` of `[AR17]` section 6 is half of what two windows can differ by.

@@ -15,7 +15,7 @@
 //! `T` is what is used. `q` is then the largest singular value of `T`. As `||phi(x)|| <= 1`, `||w|| <= sum_i |b_i|`; what the sums of
 //! `w` and of `T w` lose is at most `error_with` times that, times the 2-norm of all of `T`.
 
-use super::exchange::{Claim, ExchangeBound};
+use super::exchange::{Change, Claim, ExchangeBound};
 use super::kernel::{Kernel, Lattice};
 use super::landmarks::Map;
 use super::minimiser::{Minimiser, at_most, cost};
@@ -24,7 +24,6 @@ use super::solver::Problem;
 use super::space::{Features, Gram, ROUNDING};
 use crate::targets::cholesky::dot;
 use crate::targets::error::Error;
-use crate::targets::lattice::times;
 use crate::targets::shape::{Basis, PointKernel, Shape};
 use crate::targets::target::{Adjacency, Cost, Exact, Sensitivity, Target, root};
 use crate::targets::whitened::points::{Placement, Points};
@@ -38,8 +37,6 @@ pub struct KernelMachine {
     landmarks: Option<Landmarks>,
     problem: Problem,
     claim: Claim,
-    /// `D2` in grid units, for one record.
-    length: u128,
 }
 
 #[derive(Clone, Debug)]
@@ -79,9 +76,11 @@ impl KernelMachine {
         let off = problem.mass() * (spread * (error + (n + 8) as f64 * ROUNDING) + lost) * (1.0 + 1e-9);
         let d2 = change.functional(stretch, stretch);
         let count = points.count();
-        let claim = Claim::new(count, (count as f64).sqrt() * d2, d2, off);
-        let length = claim.units(d2 + 2.0 * off) + u128::from(root(count as u128));
-        Ok(KernelMachine { settings, points, landmarks, problem, claim, length })
+        let moved = Change { sum: (count as f64).sqrt() * d2, length: d2, sup: d2 };
+        let mut claim = Claim::new(count, moved, off);
+        // `off` is that of all coordinates together.
+        claim.length = claim.units(d2 + 2.0 * off) + u128::from(root(count as u128));
+        Ok(KernelMachine { settings, points, landmarks, problem, claim })
     }
 
     pub fn points(&self) -> &Points {
@@ -175,7 +174,7 @@ impl Target for KernelMachine {
 
     fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
         self.settings.check_adjacency(adjacency)?;
-        times(self.length, contributions)
+        self.claim.euclidean_sensitivity(contributions)
     }
 
     fn publish(&self, noisy: Vec<f64>) -> Vec<f64> {
