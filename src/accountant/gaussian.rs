@@ -4,7 +4,7 @@
 //! are chosen adaptively, never exceeding the total (`[ST22]`; `[KTH22]`). As with
 //! [`concentrated`](super::concentrated), the total is what holds.
 
-use super::concentrated::largest_rho;
+use super::concentrated::{self, largest_rho};
 use crate::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
 use crate::mechanism::gaussian::curve;
 
@@ -35,7 +35,8 @@ const LARGEST: f64 = 2000.0;
 ///
 /// `Q(epsilon/mu - mu/2) - exp(epsilon) Q(epsilon/mu + mu/2)` with `mu = sqrt(2 rho)` (`[BW18]`, theorem 8), with a
 /// margin for every rounding, and the part of [`Drawn`]; then rounded up by up to two units. `10^-12` of the epsilon pays for
-/// the constants of the sampler. Where whole numbers would cost more than they gain, the delta of a smaller epsilon.
+/// the constants of the sampler. Where whole numbers would cost more than they gain, the delta of the best smaller epsilon: a
+/// promise for it is one for every larger.
 pub fn delta_of(rho: Rho, drawn: Drawn, epsilon: Epsilon) -> Delta {
     if rho == Rho::ZERO {
         return Delta::ZERO;
@@ -43,15 +44,37 @@ pub fn delta_of(rho: Rho, drawn: Drawn, epsilon: Epsilon) -> Delta {
     // Rounded up by more than the error of the root.
     let mu = libm::sqrt(2.0 * rho.to_f64()) * (1.0 + 1e-15);
     let epsilon = (epsilon.to_f64().min(LARGEST) * (1.0 - 1e-15) - 1e-12).max(0.0);
-    // Beyond the point where both parts are alike in size, a smaller epsilon promises more.
     let apart = drawn.apart();
-    let at = |epsilon: f64| curve(mu, epsilon) + (1.0 + libm::exp(epsilon)) * apart;
-    round_up_delta((0..=4).map(|part| at(epsilon * 0.5_f64.powi(part))).fold(1.0, f64::min))
+    let best = cheapest(mu, apart, epsilon);
+    round_up_delta((curve(mu, best) + (1.0 + libm::exp(best)) * apart).min(1.0))
 }
 
-/// The largest rho that Gaussian releases may spend together within (`epsilon`, `delta`), as [`delta_of`] says.
+/// The epsilon up to `most` whose delta is the least. The curve's slope is `-exp(epsilon) Q(epsilon/mu + mu/2)`, that of the other
+/// part `exp(epsilon) apart`: together they fall until that tail is `apart`, and rise from there.
+fn cheapest(mu: f64, apart: f64, most: f64) -> f64 {
+    let is_falling =
+        |epsilon: f64| libm::erfc((epsilon / mu + mu / 2.0) * std::f64::consts::FRAC_1_SQRT_2) / 2.0 > apart;
+    if is_falling(most) {
+        return most;
+    }
+    let (mut low, mut high) = (0.0, most);
+    for _ in 0..64 {
+        let middle = (low + high) / 2.0;
+        (low, high) = if is_falling(middle) { (middle, high) } else { (low, middle) };
+    }
+    low
+}
+
+/// The largest rho that Gaussian releases may spend together within (`epsilon`, `delta`): by their curve ([`delta_of`]), or as any
+/// noise of that rho ([`concentrated::rho_for`]), whichever is more.
+///
+/// Both hold for the same releases: each is a discrete Gaussian whose price is its `rho`, so their Renyi divergences add up to
+/// those of the total, whole numbers and sampler included; the conversion of that total needs no curve and no allowance for
+/// whole numbers. Where that allowance, `(1 + exp(epsilon))` times a constant, takes up all of the delta, it is the larger one.
+/// The total rises with `epsilon` and with `delta`: what keeps a promise keeps every weaker one, and both parts say so.
 pub fn rho_for(drawn: Drawn, epsilon: Epsilon, delta: Delta) -> Rho {
-    largest_rho(|rho| delta_of(rho, drawn, epsilon) <= delta)
+    let by_curve = largest_rho(|rho| delta_of(rho, drawn, epsilon) <= delta);
+    by_curve.max(concentrated::rho_for(epsilon, delta))
 }
 
 /// No less than this probability.
@@ -76,15 +99,61 @@ mod tests {
 
     #[test]
     fn what_is_paid_for_keeps_the_promise_and_one_unit_more_would_not() {
-        for epsilon in ["0.01", "1", "7", "96"] {
+        // At 96 whole numbers would cost more than any delta: the total is that of any noise.
+        for epsilon in ["0.01", "1", "7"] {
             for delta in ["0.01", "0.000001", "0.000000000001"] {
                 let (epsilon, delta): (Epsilon, Delta) = (epsilon.parse().unwrap(), delta.parse().unwrap());
                 let rho = rho_for(fine(), epsilon, delta);
+                assert!(rho > concentrated::rho_for(epsilon, delta));
                 assert!(delta_of(rho, fine(), epsilon) <= delta, "{epsilon} {delta} {rho}");
                 let more = Rho::from_trillionths(rho.trillionths() + rho.trillionths() / 1_000_000 + 1);
                 assert!(delta_of(more, fine(), epsilon) > delta, "{epsilon} {delta} {rho}");
             }
         }
+    }
+
+    /// As much noise as a book may have: whole numbers cost more than the whole delta from an epsilon of 5.8 on.
+    fn most() -> Drawn {
+        Drawn { values: 1 << 33, sigma: Scale::new(1 << 33).unwrap() }
+    }
+
+    #[test]
+    fn a_weaker_promise_never_leaves_less_and_never_less_than_of_any_noise() {
+        let deltas: Vec<Delta> =
+            ["0.000000000001", "0.000000001", "0.000001", "0.01"].map(|delta| delta.parse().unwrap()).to_vec();
+        for drawn in [fine(), most()] {
+            let mut below = vec![Rho::ZERO; deltas.len()];
+            for i in 1..=240 {
+                let epsilon = Epsilon::from_trillionths(i * 83_333_333_333);
+                let totals: Vec<Rho> = deltas.iter().map(|delta| rho_for(drawn, epsilon, *delta)).collect();
+                for (total, delta) in totals.iter().zip(&deltas) {
+                    assert!(*total >= concentrated::rho_for(epsilon, *delta), "{epsilon} {delta} {total}");
+                }
+                assert!(totals.is_sorted(), "{epsilon}: {totals:?}");
+                assert!(
+                    totals.iter().zip(&below).all(|(now, before)| now >= before),
+                    "{epsilon}: {totals:?} {below:?}"
+                );
+                below = totals;
+            }
+        }
+    }
+
+    /// What it was before: at an epsilon of 6 less than at 5, and less than of any noise.
+    #[test]
+    fn where_whole_numbers_cost_more_than_the_delta_a_smaller_epsilon_is_promised() {
+        let of = |epsilon: &str| rho_for(most(), epsilon.parse().unwrap(), "0.000000001".parse().unwrap()).to_f64();
+        for (epsilon, expected) in [("4", 0.2238), ("5", 0.3309), ("6", 0.4353), ("7", 0.5761)] {
+            assert!((of(epsilon) - expected).abs() < 1e-4, "{epsilon}: {}", of(epsilon));
+        }
+        // The least delta by the curve alone is that of any epsilon up to the one asked for: no coarser grid does better.
+        let (rho, drawn) = (Rho::from_trillionths(300_000_000_000), most());
+        let mu = libm::sqrt(2.0 * rho.to_f64());
+        let at = |epsilon: f64| curve(mu, epsilon) + (1.0 + libm::exp(epsilon)) * drawn.apart();
+        let grid = (0..=7000).map(|i| at(f64::from(i) / 1000.0)).fold(1.0, f64::min);
+        let best = delta_of(rho, drawn, "7".parse().unwrap()).to_f64();
+        assert!((best / grid - 1.0).abs() < 1e-6, "{best} {grid}");
+        assert!(best < at(7.0) / 2.0 && best < at(3.5) / 2.0, "{best}");
     }
 
     #[test]

@@ -47,6 +47,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let settings = settings::load(&arguments.configuration)?;
+    if let Some(kept) = settings::kept_total(&settings, &arguments.configuration) {
+        info!("{kept}");
+    }
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop);

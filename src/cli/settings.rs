@@ -4,9 +4,10 @@ use std::path::Path;
 
 use crate::config::{Faults, Release, Settings};
 use crate::ledger::Ledger;
+use crate::synopsis::description::Definition;
 
 /// Reads the file. Where the ledger that it names can be read, the choices of `"auto"` that it has recorded hold until the
-/// file changes.
+/// file changes, and its total as long as the promise is the same.
 ///
 /// # Errors
 ///
@@ -14,6 +15,17 @@ use crate::ledger::Ledger;
 pub fn load(path: &Path) -> Result<Settings, Faults> {
     // A ledger that cannot be read is told by whoever opens it.
     Settings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
+}
+
+/// That a ledger keeps the total of its promise, where a new one would have more; `None` where it has this version's.
+pub fn kept_total(settings: &Settings, path: &Path) -> Option<String> {
+    if settings.privacy.definition != Definition::Gaussian {
+        return None;
+    }
+    let (total, today) = (settings.privacy.total, Settings::load(path).ok()?.privacy.total);
+    (today != total).then(|| {
+        format!("the ledger keeps its total, {total}; a new one would have {today} for the same epsilon and delta")
+    })
 }
 
 /// That a release goes on with the choice of an earlier version; `None` if it has this version's.

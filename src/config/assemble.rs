@@ -8,7 +8,7 @@ use crate::config::file::{File, known_keys};
 use crate::config::read::releases::{ROOT, privacy_and_releases};
 use crate::config::read::{input, ledger, output, sampled, schedule, serve, windowing};
 use crate::config::recorded::Recorded;
-use crate::config::settings::{Period, Release, Settings, Unit};
+use crate::config::settings::{Period, Release, Settings, Unit, WindowKind};
 use crate::config::text::{Checked, Document, values};
 use crate::config::{canonical, validate};
 use crate::ledger::Params;
@@ -45,13 +45,15 @@ pub fn settings(document: &mut Document<'_>, file: File, recorded: Option<&Recor
     let ledger = document.required(&ROOT, "ledger", file.ledger, Ok).and_then(|t| ledger::ledger(document, t));
     let serve = file.serve.map(|t| serve::serve(document, t)).transpose();
 
-    if let (Ok(privacy), Ok(drafts)) = (&privacy, &drafts) {
-        validate::can_pay_once(document, privacy, drafts);
-    }
     let mut overs = Ok(Vec::new());
     if let (Ok(schedule), Ok(drafts)) = (&windows, &drafts) {
         let all: Vec<_> = drafts.iter().map(|draft| windowing::windowing(document, draft, schedule)).collect();
         overs = all.into_iter().collect();
+    }
+    if let (Ok(privacy), Ok(drafts)) = (&privacy, &mut drafts) {
+        let kinds = overs.iter().flatten().copied().chain(std::iter::repeat(WindowKind::Tumbling));
+        drafts.iter_mut().zip(kinds).for_each(|(draft, over)| draft.charge_own_rho(privacy, over));
+        validate::can_pay_once(document, privacy, drafts);
     }
     if let (Ok(privacy), Ok(drafts)) = (&mut privacy, &mut drafts)
         && sampled::settle(document, drafts, privacy).is_ok()

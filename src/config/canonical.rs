@@ -9,9 +9,10 @@ use crate::config::settings::{
     WindowKind,
 };
 use crate::ledger::Digest;
+use crate::mechanism::calibrate::Rho;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
-use crate::synopsis::description::Definition;
+use crate::synopsis::description::{Definition, Implied};
 use crate::targets::whitened::Counts;
 use crate::targets::{Adjacency, Basis};
 use crate::window::grid::Blocks;
@@ -129,16 +130,29 @@ pub fn choice(recorded: &str, release: &str) -> Option<Choice> {
     Some(Choice { noise, on, order: number("order")? })
 }
 
+/// The promise and the total of recorded settings under `composition = "gaussian"`; `None` under any other.
+pub fn gaussian_total(recorded: &str) -> Option<(Implied, Rho)> {
+    if definition(recorded)? != Definition::Gaussian {
+        return None;
+    }
+    let settings: Value = serde_json::from_str(recorded).ok()?;
+    let ledger = settings.get("ledger")?;
+    let promise = serde_json::from_value(ledger.get("implies")?.clone()).ok()?;
+    match serde_json::from_value(ledger.get("total")?.clone()).ok()? {
+        Price::Concentrated(total) => Some((promise, total)),
+        Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => None,
+    }
+}
+
 /// Identifies a release with its windows: if it changes, a sum starts again.
 pub fn identity(settings: &Settings, release: &Release) -> String {
     let windows = &settings.windows.grid;
-    let about = json!([
-        self::release(settings, release),
-        windows.origin(),
-        micros(windows.length()),
-        settings.columns.time,
-        settings.columns.key
-    ]);
+    let mut about = self::release(settings, release);
+    if let Payment::Converted { epsilon, .. } = release.payment {
+        // The epsilon makes the noise. What it is charged has become less, which is no reason to start again.
+        about["price"] = json!(Payment::converted(epsilon).price());
+    }
+    let about = json!([about, windows.origin(), micros(windows.length()), settings.columns.time, settings.columns.key]);
     Digest::of(about.to_string().as_bytes()).to_string()
 }
 
@@ -176,7 +190,7 @@ fn release(settings: &Settings, release: &Release) -> Value {
     if release.calibration == Calibration::Paper {
         normalised["scale"] = json!("paper");
     }
-    if let Payment::Converted(epsilon) = release.payment {
+    if let Payment::Converted { epsilon, .. } = release.payment {
         normalised["epsilon"] = json!(epsilon);
     }
     if let Definition::Random(_) = &settings.privacy.definition {

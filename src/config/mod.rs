@@ -61,8 +61,8 @@ impl Settings {
         Settings::parse(&text, &name)
     }
 
-    /// Reads the file at `path`, with the choices of `"auto"` that its ledger has recorded for this file, if any.
-    /// `recorded` returns the newest settings of a ledger ([`canonical::recorded`]).
+    /// Reads the file at `path`, with the choices of `"auto"` that its ledger has recorded for this file, if any, and the total
+    /// that it has recorded for this promise. `recorded` returns the newest settings of a ledger ([`canonical::recorded`]).
     ///
     /// # Errors
     ///
@@ -70,12 +70,14 @@ impl Settings {
     pub fn load_keeping(path: &Path, recorded: impl Fn(&ledger::Params) -> Option<String>) -> Result<Self, Faults> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|e| Faults::unreadable(&name, &e))?;
-        let kept = assemble::ledger(&text, &name).and_then(|params| recorded(&params)).and_then(|recorded| {
-            let recorded = Recorded(recorded);
-            let settings = Settings::parse_with(&text, &name, Some(&recorded)).ok()?;
-            recorded.is_of(&settings).then_some(settings)
-        });
-        kept.map_or_else(|| Settings::parse(&text, &name), Ok)
+        let Some(settings) = assemble::ledger(&text, &name).and_then(|params| recorded(&params)) else {
+            return Settings::parse(&text, &name);
+        };
+        let recorded = Recorded { settings, keeps_choices: true };
+        match Settings::parse_with(&text, &name, Some(&recorded)) {
+            Ok(settings) if recorded.is_of(&settings) => Ok(settings),
+            _ => Settings::parse_with(&text, &name, Some(&Recorded { keeps_choices: false, ..recorded })),
+        }
     }
 
     /// Reads `text`; every fault starts with `name`.

@@ -1,5 +1,5 @@
-//! What discrete Laplace noise costs in zero-concentrated differential privacy: less than a mechanism of which only the
-//! epsilon is known.
+//! What Laplace and ball noise cost in zero-concentrated differential privacy: less than a mechanism of which only the epsilon
+//! is known, the ball by as many times as it has values.
 
 use super::calibrate::{Rho, Scale};
 use crate::targets::Sensitivity;
@@ -31,6 +31,36 @@ pub fn rho_of_laplace(change: Sensitivity, scale: Scale) -> Rho {
         _ => 1,
     };
     let noise = (shift + decay + discrete).saturating_sub(TRILLION);
+    let rho = noise + noise.div_ceil(1 << 30) + 1;
+    Rho::from_trillionths(u64::try_from(rho).unwrap_or(u64::MAX))
+}
+
+/// At least the `rho` of ball noise of `scale` on `values` values that neighbours change by at most `change` in the 2-norm: with
+/// `t = change / scale` and `d = values` at most `t^2 / 2d` while `t <= d`, and `t - d/2` beyond; rounded up by less than two
+/// units and the `2^-30` of the sampler. Near `t = 0` nothing less is true. A mechanism of which only the epsilon `t` is known costs
+/// `t tanh(t / 2)`, about `t^2 / 2`, which is the less where `d = 1`.
+///
+/// Proof, for the density `p` of real vectors that is proportional to `exp(-||x||)`, moved by `u`, `||u|| = t`; rounding is
+/// post-processing. The loss is `||x - u|| - ||x||`.
+///
+/// * *Its mean is at most that.* `F(u) = E ||X - u||` is radial, and its Laplacian is `m(u) = (d - 1) E 1/||X - u||`, the convolution
+///   of two functions that fall with the distance from the origin, so it falls itself (Riesz), from `m(0) = 1`. So
+///   `F'(t) = t^(1-d) int_0^t r^(d-1) m <= t / d`; and `F' <= 1`. (For `d = 1` the mean is `t + exp(-t) - 1 <= t^2 / 2`.)
+/// * *No order loses more than that times the mean.* As for Laplace noise it is enough that `phi(v)`, the integral of
+///   `sqrt(p(x) p(x - u)) exp(v loss)`, has imaginary zeros only. With `||x|| + ||x - u|| = t xi` and
+///   `||x - u|| - ||x|| = t eta` the volume is `(xi^2 - eta^2) ((xi^2 - 1)(1 - eta^2))^((d-3)/2) dxi deta`, so `phi(v)` is a
+///   multiple of the integral over `[-1, 1]` of `exp(v t eta) (a - eta^2) (1 - eta^2)^((d-3)/2)`, with `a > 1` a mean of `xi^2`. At
+///   `v t = i y` that is `a h + h''`, where `h(y) = J_n(y) / y^n`, `n = d/2 - 1`, has real zeros `+-j_k` only, and
+///   `h'' = -h - (d - 1) h' / y`. As `h' / y h = -2 sum 1/(j_k^2 - y^2)`, a zero has `(a - 1) + 2 (d - 1) sum 1/(j_k^2 - w) = 0` with
+///   `w = y^2`: where `w` is not real the left side is not, and where it is not positive the left side is. So `y` is real.
+pub fn rho_of_ball(change: Sensitivity, values: usize, scale: Scale) -> Rho {
+    let (change, scale, values) = (u128::from(change.0), u128::from(scale.units()), values.max(1) as u128);
+    let shift = (change * TRILLION).div_ceil(scale);
+    let noise = if shift <= values * TRILLION {
+        (shift * shift).div_ceil(2 * values * TRILLION)
+    } else {
+        shift - values * TRILLION / 2
+    };
     let rho = noise + noise.div_ceil(1 << 30) + 1;
     Rho::from_trillionths(u64::try_from(rho).unwrap_or(u64::MAX))
 }
@@ -112,6 +142,60 @@ mod tests {
             assert!(found < t * (t / 2.0).tanh() || t > 30.0, "{t}: {found}");
         }
         assert_eq!(rho(u64::MAX, 16), Rho::from_trillionths(u64::MAX).to_f64());
+    }
+
+    fn ball(change: u64, values: usize, scale: u64) -> f64 {
+        rho_of_ball(Sensitivity(change), values, Scale::new(scale).unwrap()).to_f64()
+    }
+
+    /// By integration over length and angle: `E exp((order - 1) loss)`, the loss that of a move by `t` along the axis.
+    fn divergence_of_ball(t: f64, d: u32, order: f64) -> f64 {
+        const ANGLES: u32 = 600;
+        const LENGTHS: u32 = 3000;
+        let n = f64::from(d);
+        let most = n + 12.0 * n.sqrt() + 40.0 + order * t;
+        let (mut sum, mut whole) = (0.0, 0.0);
+        for i in 0..LENGTHS {
+            // Denser near the middle, where the loss turns.
+            let part = (f64::from(i) + 0.5) / f64::from(LENGTHS);
+            let r = part * part * most;
+            let of_length = part * ((n - 1.0) * (r / n).ln() - r + n).exp();
+            for j in 0..ANGLES {
+                let angle = (f64::from(j) + 0.5) / f64::from(ANGLES) * std::f64::consts::PI;
+                let weight = of_length * angle.sin().powf(n - 2.0);
+                let loss = (r * r - 2.0 * r * t * angle.cos() + t * t).max(0.0).sqrt() - r;
+                sum += weight * ((order - 1.0) * loss).exp();
+                whole += weight;
+            }
+        }
+        (sum / whole).ln() / (order - 1.0) / order
+    }
+
+    #[test]
+    fn no_order_of_a_ball_loses_more_and_small_moves_lose_all_of_it() {
+        for d in [2, 3, 5, 20] {
+            for t in [0.05_f64, 0.5, 2.0, 8.0] {
+                let cost = ball((t * 65536.0).ceil() as u64, d as usize, 65536);
+                let at = [1.001, 1.1, 1.5, 2.0, 4.0, 16.0, 64.0].map(|order| divergence_of_ball(t, d, order));
+                let worst = at.into_iter().fold(0.0, f64::max);
+                println!("d = {d}, t = {t}: {worst:.6} of {cost:.6}; {:.4}; {at:.6?}", worst / cost);
+                assert!(worst <= cost * (1.0 + 1e-6), "{d} {t}: {worst} {cost}");
+                // The lowest order loses most of all, as a part of what it may.
+                assert!(at[0] >= worst * (1.0 - 1e-3), "{d} {t}: {at:?}");
+                // A tenth less is found out where moves are small beside the ball.
+                assert!(t / f64::from(d) > 0.3 || worst > 0.9 * cost, "{d} {t}: {worst} {cost}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_ball_costs_as_many_times_less_as_it_has_values() {
+        for (t, d, expected) in [(1.0, 40, 0.0125), (0.5, 1, 0.125), (2.0, 4, 0.5), (4.0, 4, 2.0), (9.0, 4, 7.0)] {
+            let found = ball((t * 65536.0) as u64, d, 65536);
+            assert!((expected..expected * (1.0 + 2e-9) + 3e-12).contains(&found), "{t} {d}: {found}");
+        }
+        assert_eq!(ball(u64::MAX, 1 << 20, 16), Rho::from_trillionths(u64::MAX).to_f64());
+        assert!(ball(1, 0, 16) > 0.0);
     }
 
     #[test]

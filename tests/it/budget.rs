@@ -97,12 +97,12 @@ const CONCENTRATED: Kind = Kind {
     row: r#",{"rho":"0.02"}]"#,
 };
 
-/// 0.2 tanh(0.1) = 0.01993359892...
+/// 0.2 + exp(-0.2) - 1 = 0.01873075307...
 const CONVERTED: Kind = Kind {
     price: "epsilon = 0.2",
-    spent: &["rho 0.019933598925", "rho 0.03986719785", "rho 0.059800796775", "rho 0.0797343957"],
-    promised: &["with epsilon = 0.2, which costs a rho of epsilon tanh(epsilon / 2)"],
-    row: r#",{"rho":"0.019933598925"}]"#,
+    spent: &["rho 0.018730753099", "rho 0.037461506198", "rho 0.056192259297", "rho 0.074923012396"],
+    promised: &["with epsilon = 0.2, which costs a rho of epsilon + exp(-epsilon) - 1"],
+    row: r#",{"rho":"0.018730753099"}]"#,
     ..CONCENTRATED
 };
 

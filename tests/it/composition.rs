@@ -1,11 +1,18 @@
 //! Compositions from end to end: what a promise of epsilon and delta buys, and that no more than that is ever spent.
 
+use std::fs;
+use std::path::Path;
+
 use bernstream::accountant::{concentrated, plan};
-use bernstream::config::Settings;
-use bernstream::mechanism::calibrate::{Delta, Epsilon};
+use bernstream::cli::components;
+use bernstream::clock::Timestamp;
+use bernstream::config::{Payment, Settings, canonical};
+use bernstream::ledger::Ledger;
+use bernstream::ledger::bootstrap::StartMode;
+use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho};
 use bernstream::mechanism::price::Price;
 
-use crate::harness::policies::{bernstream, command, configuration, faults, hours, run};
+use crate::harness::policies::{ORIGIN, bernstream, command, configuration, faults, hours, read, records, run};
 
 const PROMISE: &str = "epsilon = 2.0\ndelta = 1e-6\n";
 
@@ -86,6 +93,122 @@ fn a_plan_counts_windows_whatever_its_releases_are_and_ends_where_it_was_declare
             && why.contains("the plan of [privacy]"),
         "{why}"
     );
+}
+
+/// A folder with this configuration, and the ledger that an older program began for it, whose settings had other words.
+fn older(text: &str, theirs: impl Fn(&mut Settings)) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = |name: &str| folder.path().join(name).display().to_string();
+    let text = ["in.arrows", "out", "ledger"].iter().fold(text.to_owned(), |text, name| {
+        text.replace(&format!("path = \"{name}\""), &format!("path = \"{}\"", inside(name)))
+    });
+    fs::write(folder.path().join("c.toml"), &text).unwrap();
+    records(&folder.path().join("in.arrows"));
+    let mut settings = Settings::parse(&text, "c.toml").unwrap();
+    theirs(&mut settings);
+    let mut witness = settings.output.open_witness().unwrap();
+    let mode = StartMode::From { from: Timestamp::from_micros(ORIGIN), backfill_until: None };
+    let genesis = components::genesis(&settings, &mut *witness, mode, Timestamp::from_micros(ORIGIN)).unwrap();
+    Ledger::create(&settings.ledger, genesis).unwrap();
+    folder
+}
+
+/// The total is derived from the promise; a newer program derives more.
+#[test]
+fn a_ledger_keeps_the_total_that_its_promise_left_when_it_was_created() {
+    let promise = "epsilon = 6.0\ndelta = 1e-9\ncomposition = \"gaussian\"";
+    let text = configuration("1d", promise, &["noise = \"gaussian\"\nrho = 0.02"]);
+    let recorded = |total: &'static str| {
+        older(&text, move |settings: &mut Settings| {
+            let today = serde_json::json!(settings.privacy.total).to_string();
+            settings.privacy.total = Price::Concentrated(total.parse().unwrap());
+            let theirs = serde_json::json!(settings.privacy.total).to_string();
+            settings.normalised =
+                settings.normalised.replace(&format!("\"total\":{today}"), &format!("\"total\":{theirs}"));
+        })
+    };
+    let folder = recorded("0.132");
+    let (_, log) = bernstream(folder.path(), &["run", "c.toml"]);
+    assert!(log.contains("the ledger keeps its total, rho 0.132; a new one would have rho 0.435"), "{log}");
+    assert!(!log.contains("the settings have changed"), "{log}");
+    let published = read(folder.path());
+    // Six windows a day are within 0.132; within what there is today there would be 21.
+    assert_eq!(hours(&published, "r0"), (0..6).chain(24..30).collect::<Vec<_>>());
+    assert_eq!(published["r0"][&5].privacy.blocks[0].total.to_string(), "rho 0.132");
+    for arguments in [&["run", "c.toml"][..], &["ledger", "verify", "c.toml"], &["ledger", "show", "c.toml"]] {
+        bernstream(folder.path(), arguments);
+    }
+    assert_eq!(read(folder.path()), published);
+    // More than there is today was never derived from this promise; nor was this total, for another one.
+    let refuses = |folder: &Path| {
+        let refused = command(folder, &["run", "c.toml"]);
+        let why = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(!refused.status.success() && why.contains("created for another guarantee"), "{why}");
+    };
+    refuses(recorded("0.5").path());
+    let text = fs::read_to_string(folder.path().join("c.toml")).unwrap();
+    fs::write(folder.path().join("c.toml"), text.replace("epsilon = 6.0", "epsilon = 6.5")).unwrap();
+    refuses(folder.path());
+}
+
+/// Laplace noise is charged its own constant; older programs charged that of any pure mechanism.
+#[test]
+fn a_ledger_in_which_laplace_noise_cost_more_goes_on_at_its_own_price() {
+    let text = configuration("1d", "rho = 0.09", &["epsilon = 0.2"]);
+    let any = Payment::converted("0.2".parse().unwrap()).price();
+    let own = Settings::parse(&text, "f").unwrap().releases[0].payment.price();
+    assert!(own.is_within(any) && own != any, "{own} {any}");
+    let folder = older(&text, |settings| {
+        let [own, any] = [own, any].map(|price| serde_json::json!(price).to_string());
+        assert!(settings.normalised.contains(&format!("\"price\":{own}")));
+        settings.normalised = settings.normalised.replace(&format!("\"price\":{own}"), &format!("\"price\":{any}"));
+    });
+    let (_, log) = bernstream(folder.path(), &["run", "c.toml"]);
+    assert!(log.contains("the settings have changed") && log.contains("price.rho of release"), "{log}");
+    let published = read(folder.path());
+    assert_eq!(hours(&published, "r0"), [0, 1, 2, 3, 24, 25, 26, 27]);
+    assert_eq!(published["r0"][&0].privacy.price, own);
+    let (_, log) = bernstream(folder.path(), &["run", "c.toml"]);
+    assert!(!log.contains("the settings have changed"), "{log}");
+    bernstream(folder.path(), &["ledger", "verify", "c.toml"]);
+}
+
+/// For a record, which is in one pane: every node of the tree at its own epsilon. For a user the noise is made for the rho.
+#[test]
+fn a_sum_with_laplace_noise_is_charged_what_its_nodes_cost() {
+    let sum = "epsilon = 1.0\nwindows = { cumulative = \"1000h\" }";
+    let of_users = configuration("ever", "rho = 2.0", &[sum]);
+    let user = "{ user = { column = \"user_id\", per = \"ever\", max_records_per_window = 2 } }";
+    let of_records = of_users.replace(user, "\"record\"");
+    let settings = |text: &str| Settings::parse(text, "f").unwrap();
+    let rho = |settings: &Settings| settings.releases[0].payment.price().parts()[0] as f64 / 1e12;
+    assert!((rho(&settings(&of_users)) - 0.5_f64.tanh()).abs() < 1e-9);
+    let records = settings(&of_records);
+    let series = records.series(&records.releases[0]).unwrap().unwrap();
+    let levels = f64::from(u32::try_from(series.correlation().nodes_of_a_pane().unwrap()).unwrap());
+    assert!(levels > 2.0, "{levels}");
+    let expected = levels * (1.0 / levels + (-1.0 / levels).exp() - 1.0);
+    assert!((rho(&records) / expected - 1.0).abs() < 1e-6, "{} {expected}", rho(&records));
+    // A window of its own, and other noise.
+    let alone = of_records.replace("windows = { cumulative = \"1000h\" }", "");
+    assert!((rho(&settings(&alone)) / (-1.0_f64).exp() - 1.0).abs() < 1e-8);
+    let cube = alone.replace("epsilon = 1.0", "epsilon = 1.0\nnoise = \"cube\"");
+    assert!((rho(&settings(&cube)) - 0.5_f64.tanh()).abs() < 1e-9);
+    // A ball costs as many times less as it has values.
+    let ball = alone
+        .replace("epsilon = 1.0", "epsilon = 1.0\nnoise = \"ball\"")
+        .replace("degree = 4\norder = 2", "points = 8");
+    let ball = settings(&ball);
+    let values = ball.releases[0].shape().values() as f64;
+    assert!(values > 2.0 && (rho(&ball) * 2.0 * values - 1.0).abs() < 1e-6, "{values} {}", rho(&ball));
+    // What is charged for the same noise is no reason for a sum to start again.
+    let mut charged = settings(&of_records);
+    let identity = |settings: &Settings| canonical::identity(settings, &settings.releases[0]);
+    let before = identity(&charged);
+    charged.releases[0].payment = charged.releases[0].payment.costing(Rho::from_trillionths(1));
+    assert_eq!(identity(&charged), before);
+    charged.releases[0].payment = Payment::converted("0.9".parse().unwrap());
+    assert_ne!(identity(&charged), before);
 }
 
 /// Any mechanism of pure differential privacy is at most randomised response: its windows are composed outcome by outcome.

@@ -584,10 +584,10 @@ fn a_price_is_of_the_kind_of_its_total() {
             "release.rho: the price of one window, rho 0.625, is more than privacy.rho, rho 0.5",
         ),
         (
-            "rho = 0.375",
+            "rho = 0.35",
             "epsilon = 1.0",
             "1.0",
-            "release.epsilon: the price of one window, rho 0.462117157261, is more than privacy.rho, rho 0.375",
+            "release.epsilon: the price of one window, rho 0.367879441176, is more than privacy.rho, rho 0.35",
         ),
     ];
     for (total, price, place, told) in cases {
@@ -626,9 +626,9 @@ fn a_pure_budget_is_written_as_ever_and_every_other_enters_the_digest() {
             r#""price":{"delta":"#,
         ),
         ("rho = 0.5", "rho = 0.125", "rho 0.125", r#""total":{"rho":"0.5"}"#),
-        ("rho = 0.5", "epsilon = 0.5", "rho 0.122459331202", r#""epsilon":"0.5""#),
+        ("rho = 0.5", "epsilon = 0.5", "rho 0.106530659787", r#""epsilon":"0.5""#),
         // The same rho, and another way to pay it.
-        ("rho = 0.5", "rho = 0.122459331202", "rho 0.122459331202", r#""price":{"rho":"0.122459331202"}"#),
+        ("rho = 0.5", "rho = 0.106530659787", "rho 0.106530659787", r#""price":{"rho":"0.106530659787"}"#),
     ];
     let all = cases.map(|(total, price, paid, said)| {
         let settings = settings(total, price);

@@ -46,8 +46,8 @@ pub fn plain(settings: &Settings) -> Vec<String> {
         Price::Concentrated(rho) if settings.privacy.definition == Definition::Gaussian => {
             let mut lines = vec![format!(
                 "{who} {changes} the probabilities of {EVERYTHING}, no more than a normal variable of deviation 1 that moves by \
-                 sqrt(2 x {rho}), all noise being Gaussian, but for a rounding to whole numbers that the delta below has room \
-                 for: Gaussian differential privacy of {of} with mu = {}.{hidden}",
+                 sqrt(2 x {rho}), all noise being Gaussian, but for a rounding to whole numbers that moves no probability by \
+                 more than 3e-12: Gaussian differential privacy of {of} with mu = {}.{hidden}",
                 ((2.0 * rho.to_f64()).sqrt() * 1e6).ceil() / 1e6
             )];
             lines.extend(settings.privacy.implies.map(|implies| asked_for(implies, settings.privacy.total)));

@@ -1,7 +1,8 @@
 //! Prices in words.
 
 use crate::accountant::policy::Policy;
-use crate::config::settings::{Calibration, NoiseKind, Payment, Release};
+use crate::config::settings::{Calibration, Payment, Release};
+use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::Delta;
 use crate::mechanism::price::Price;
 
@@ -29,13 +30,22 @@ pub fn pure_noise(release: &Release) -> Option<String> {
         return None;
     }
     let (epsilon, is_own) = (release.payment.epsilon(), matches!(release.payment, Payment::Own(_)));
-    let is_decaying = matches!(release.policy, Policy::Decaying { .. });
+    let (law, is_decaying) = (release.noise.law(), matches!(release.policy, Policy::Decaying { .. }));
     match release.payment.price() {
-        Price::Concentrated(_) if release.noise == NoiseKind::Laplace && is_own => Some(
+        Price::Concentrated(_) if law == NoiseDistribution::DiscreteLaplace && is_own => Some(
             "Its noise is Laplace noise, whose own constant is smaller than that of other pure mechanisms: a rho of t + exp(-t) - 1, \
              t being the largest change over the scale."
                 .to_owned(),
         ),
+        Price::Concentrated(_) if law == NoiseDistribution::DiscreteLaplace => Some(format!(
+            "Its noise is Laplace noise of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon + \
+             exp(-epsilon) - 1, its own constant: smaller than that of other pure mechanisms."
+        )),
+        Price::Concentrated(_) if law == NoiseDistribution::Ball && !is_own => Some(format!(
+            "Its noise is a ball of pure differential privacy with epsilon = {epsilon}, which costs a rho of at most epsilon^2 / {}, \
+             its own constant for so many values: less than that of other pure mechanisms.",
+            2 * release.shape().values()
+        )),
         Price::Concentrated(_) if is_decaying => {
             Some("Its noise is of pure differential privacy, which costs a rho of epsilon tanh(epsilon / 2).".to_owned())
         }

@@ -133,7 +133,7 @@ mod tests {
             assert!(said.contains(words), "{said}");
         }
         assert!(
-            said.contains("A window costs rho 0.00079989") && said.contains("epsilon = 0.04, which costs"),
+            said.contains("A window costs rho 0.00078943") && said.contains("epsilon = 0.04, which costs"),
             "{said}"
         );
     }

@@ -6,6 +6,7 @@ use toml::Spanned;
 
 use crate::accountant::{concentrated, gaussian};
 use crate::config::file::Composition;
+use crate::config::recorded::Recorded;
 use crate::config::settings::DRAWN;
 use crate::config::text::{Checked, Document, Field, values};
 use crate::mechanism::price::Price;
@@ -32,6 +33,7 @@ pub fn budget(
     amounts: Amounts,
     composition: Field<Composition>,
     windows: Field<u64>,
+    recorded: Option<&Recorded>,
 ) -> Checked<BudgetSpec> {
     let kind = composition.as_ref().map_or(Composition::Sum, |composition| *composition.get_ref());
     let at = composition.map_or(place.clone(), |composition| composition.span());
@@ -60,7 +62,11 @@ pub fn budget(
             let total = Price::Slots(windows.into_inner());
             return Ok(BudgetSpec { total, definition: Definition::Planned, implies });
         }
-        (Composition::Gaussian, _) => (gaussian::rho_for(DRAWN, epsilon, delta), Definition::Gaussian),
+        (Composition::Gaussian, _) => {
+            let today = gaussian::rho_for(DRAWN, epsilon, delta);
+            let total = recorded.map_or(today, |recorded| recorded.total(Implied { epsilon, delta }, today));
+            (total, Definition::Gaussian)
+        }
         _ => (concentrated::rho_for(epsilon, delta), Definition::Concentrated),
     };
     let total = Price::Concentrated(rho);

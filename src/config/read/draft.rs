@@ -7,11 +7,12 @@ use toml::Spanned;
 use crate::accountant::policy::Policy;
 use crate::config::file;
 use crate::config::settings::{
-    Calibration, Coordinates, Function, NoiseKind, Payment, PrivateBandwidths, PrivateOrder, Release, Selection,
-    WindowKind,
+    Calibration, Coordinates, Function, NoiseKind, Payment, Privacy, PrivateBandwidths, PrivateOrder, Release,
+    Selection, Unit, WindowKind,
 };
-use crate::mechanism::calibrate::Epsilon;
+use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::choice::Candidates;
+use crate::mechanism::continual::Series;
 use crate::synopsis::description::Smoothness;
 use crate::window::{Axis, Label};
 
@@ -65,6 +66,31 @@ impl ReleaseDraft {
     pub fn functions(&self) -> Candidates<Function> {
         let fixed = || Candidates::new(self.function.get_ref().clone(), Vec::new());
         self.private_bandwidths.as_ref().map_or_else(fixed, |choice| choice.get_ref().candidates.clone())
+    }
+
+    /// Charges noise that is priced in epsilon under a total in rho its own constant, which for Laplace noise and the ball is less
+    /// than that of other mechanisms of pure differential privacy ([`own_rho`](crate::mechanism::NoiseDistribution::own_rho)): the largest of its functions, or, of a sum over
+    /// windows, that of every node that a pane is in. A unit in several panes of a sum has noise for the rho, and keeps that price.
+    pub fn charge_own_rho(&mut self, privacy: &Privacy, over: WindowKind) {
+        let payment = *self.payment.get_ref();
+        let Payment::Converted { .. } = payment else { return };
+        let series = over.series().filter(|_| self.function.get_ref().target.is_sum());
+        let of_function = |function: &Function| {
+            let (target, law, calibration) = (&*function.target, self.noise.law(), self.calibration());
+            let (change, values) = (calibration.sensitivity(target, law, privacy).ok()?, target.shape().values());
+            if let Some(over_panes) = series {
+                let (touched, price) = (privacy.touched(values), payment.own());
+                let series = Series::calibrated(over_panes, law, change, touched, 1, price, over.horizon()).ok()?;
+                return series.own_rho(change, values).filter(|_| privacy.unit == Unit::Record);
+            }
+            let mechanism = calibration.mechanism(target, law, privacy, payment.own()).ok()?;
+            law.own_rho(change, values, mechanism.scale())
+        };
+        let functions = self.functions();
+        let each: Option<Vec<Rho>> = functions.iter().map(of_function).collect();
+        if let Some(own) = each.and_then(|each| each.into_iter().max()) {
+            self.payment = Spanned::new(self.payment.span(), payment.costing(own));
+        }
     }
 
     /// The release, once all rules are checked.

@@ -64,7 +64,7 @@ pub fn payment(
             .map(|rho| at(rho, |rho| Payment::Planned(Price::Concentrated(rho)))),
         (Price::Concentrated(_), Some(epsilon), None) => document
             .required(place, "epsilon", Some(epsilon), values::epsilon)
-            .map(|epsilon| at(epsilon, Payment::Converted)),
+            .map(|epsilon| at(epsilon, Payment::converted)),
         (Price::Concentrated(_), None, Some(rho)) => document
             .required(place, "rho", Some(rho), values::rho)
             .map(|rho| at(rho, |rho| Payment::Own(Price::Concentrated(rho)))),

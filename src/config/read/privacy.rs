@@ -5,14 +5,20 @@ use toml::Spanned;
 use crate::accountant::policy::Fraction;
 use crate::config::file;
 use crate::config::read::budget::{self, Amounts, BudgetSpec};
+use crate::config::recorded::Recorded;
 use crate::config::settings::{Privacy, Unit};
 use crate::config::text::{Checked, Document, values};
 use crate::targets::Adjacency;
 
-pub fn privacy(document: &mut Document<'_>, table: Spanned<file::Privacy>) -> Checked<Privacy> {
+/// `recorded` is what the ledger says, where it is known.
+pub fn privacy(
+    document: &mut Document<'_>,
+    table: Spanned<file::Privacy>,
+    recorded: Option<&Recorded>,
+) -> Checked<Privacy> {
     let (place, written) = (table.span(), table.into_inner());
     let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
-    let book = budget::budget(document, &place, amounts, written.composition, written.windows);
+    let book = budget::budget(document, &place, amounts, written.composition, written.windows, recorded);
     let unit = document.required(&place, "unit", written.unit, Ok);
     let is_user = unit.as_ref().is_ok_and(|unit| matches!(unit.get_ref(), file::Unit::User(_)));
     let unit = unit.and_then(|unit| match unit.into_inner() {

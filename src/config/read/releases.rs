@@ -29,7 +29,8 @@ pub fn privacy_and_releases(
     to_kafka: bool,
     recorded: Option<&Recorded>,
 ) -> (Checked<Privacy>, Checked<Vec<ReleaseDraft>>) {
-    let privacy = document.required(&ROOT, "privacy", privacy, Ok).and_then(|t| privacy::privacy(document, t));
+    let privacy =
+        document.required(&ROOT, "privacy", privacy, Ok).and_then(|t| privacy::privacy(document, t, recorded));
     let terms = privacy.as_ref().map_err(|reported| *reported).map(|privacy| Terms {
         adjacency: privacy.adjacency,
         contributions: privacy.unit.contributions(),

@@ -10,17 +10,35 @@ pub enum Payment {
     Own(Price),
     /// The price of the noise in a declared plan, where a window is charged as one slot.
     Planned(Price),
-    /// In `epsilon` where the total is in `rho`: only for mechanisms of pure differential privacy.
-    Converted(Epsilon),
+    /// In `epsilon` where the total is in `rho`: only for mechanisms of pure differential privacy. `rho` is what is charged.
+    Converted { epsilon: Epsilon, rho: Rho },
 }
 
 impl Payment {
+    /// An epsilon where the total is in rho, charged as that of a mechanism of which nothing else is known.
+    pub fn converted(epsilon: Epsilon) -> Payment {
+        let rho = match Price::Concentrated(Rho::ZERO).with_pure(epsilon) {
+            Price::Concentrated(rho) => rho,
+            Price::Pure(_) | Price::Approximate { .. } | Price::Slots(_) => Rho::from_trillionths(u64::MAX),
+        };
+        Payment::Converted { epsilon, rho }
+    }
+
+    /// The same charged `own` where that is less: the noise of a converted epsilon costs no more.
+    #[must_use]
+    pub fn costing(self, own: Rho) -> Payment {
+        match self {
+            Payment::Converted { epsilon, rho } => Payment::Converted { epsilon, rho: rho.min(own) },
+            Payment::Own(_) | Payment::Planned(_) => self,
+        }
+    }
+
     /// The charge, in the kind of the total.
     pub fn price(self) -> Price {
         match self {
             Payment::Own(price) => price,
             Payment::Planned(_) => Price::SLOT,
-            Payment::Converted(epsilon) => Price::Concentrated(Rho::ZERO).with_pure(epsilon),
+            Payment::Converted { rho, .. } => Price::Concentrated(rho),
         }
     }
 
@@ -28,7 +46,7 @@ impl Payment {
     pub fn own(self) -> Price {
         match self {
             Payment::Own(price) | Payment::Planned(price) => price,
-            Payment::Converted(epsilon) => Price::Pure(epsilon),
+            Payment::Converted { epsilon, .. } => Price::Pure(epsilon),
         }
     }
 

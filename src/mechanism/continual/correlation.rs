@@ -71,6 +71,15 @@ impl Correlation {
         }
     }
 
+    /// How many vectors of fresh noise a pane is in; `None` where each is in many, a part of it.
+    pub fn nodes_of_a_pane(&self) -> Option<usize> {
+        match &self.kind {
+            Kind::Independent => Some(1),
+            Kind::Tree(tree) => Some(tree.levels()),
+            Kind::Blt(_) | Kind::Fir(_) => None,
+        }
+    }
+
     /// The noise of the next pane. `draw` gives a vector of fresh noise: once a step, and under a tree once more for every
     /// node that the pane completes.
     pub fn correlate(&self, memory: &mut Memory, draw: &mut dyn FnMut() -> Vec<i128>) -> Vec<i128> {

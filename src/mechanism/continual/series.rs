@@ -105,6 +105,15 @@ impl Series {
         }
     }
 
+    /// What the noise costs a unit that is in one pane, in zero-concentrated differential privacy: its own constant
+    /// ([`NoiseDistribution::own_rho`]) for every node of the tree that the pane is in. `change` is that which it was calibrated to, `values` those of one key.
+    /// `None` for noise of which no more than its price is known.
+    pub fn own_rho(&self, change: Sensitivity, values: usize) -> Option<Rho> {
+        let nodes = self.correlation.nodes_of_a_pane()? as u64;
+        let node = self.noise.distribution().own_rho(change, values, self.noise.scale())?;
+        node.trillionths().checked_mul(nodes).map(Rho::from_trillionths)
+    }
+
     /// Of one key, before its first pane.
     pub fn begin(&self, values: usize) -> State {
         let published = vec![vec![0; values]; self.kept()];

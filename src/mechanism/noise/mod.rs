@@ -25,7 +25,8 @@ pub use self::flip::permute_and_flip;
 pub use self::gaussian::DiscreteGaussian;
 pub use self::generator::Generator;
 pub use self::laplace::DiscreteLaplace;
-use super::calibrate::Scale;
+use super::calibrate::{Rho, Scale};
+use super::concentrated::{rho_of_ball, rho_of_laplace};
 use super::error::Error;
 use super::gaussian::scale as gaussian_scale;
 use super::laplace::scale as laplace_scale;
@@ -75,6 +76,8 @@ struct Definition {
     variance: fn(u128) -> [u128; 2],
     /// The least scale that a price pays for.
     scale: fn(Sensitivity, usize, Price) -> Result<Scale, Error>,
+    /// What is known of its cost in zero-concentrated differential privacy beyond its epsilon, for a change of so many values.
+    rho: fn(Sensitivity, usize, Scale) -> Option<Rho>,
     /// Replaces values by a draw.
     fill: fn(Scale, &mut Generator, &mut [i128]),
     /// Stands for the distribution in the state of a series: never changed, never used again.
@@ -90,6 +93,7 @@ impl NoiseDistribution {
                 is_pure: true,
                 variance: |_| [2, 1],
                 scale: laplace_scale,
+                rho: |change, _, scale| Some(rho_of_laplace(change, scale)),
                 fill: |scale, generator, values| DiscreteLaplace::new(scale).fill(generator, values),
                 number: 0,
             },
@@ -99,6 +103,7 @@ impl NoiseDistribution {
                 is_pure: true,
                 variance: |n| [(n + 1) * (n + 2), 3],
                 scale: pure_scale,
+                rho: |_, _, _| None,
                 fill: |scale, generator, values| DiscreteCube::new(scale).fill(generator, values),
                 number: 1,
             },
@@ -108,6 +113,7 @@ impl NoiseDistribution {
                 is_pure: true,
                 variance: |n| [n + 1, 1],
                 scale: pure_scale,
+                rho: |change, values, scale| Some(rho_of_ball(change, values, scale)),
                 fill: |scale, generator, values| RoundedBall::new(scale).fill(generator, values),
                 number: 2,
             },
@@ -117,6 +123,7 @@ impl NoiseDistribution {
                 is_pure: false,
                 variance: |_| [1, 1],
                 scale: gaussian_scale,
+                rho: |_, _, _| None,
                 fill: |scale, generator, values| DiscreteGaussian::new(scale).fill(generator, values),
                 number: 3,
             },
@@ -159,6 +166,13 @@ impl NoiseDistribution {
     /// The least scale that `price` pays for, where a unit can change `values` values by `change`.
     pub(super) fn scale(self, change: Sensitivity, values: usize, price: Price) -> Result<Scale, Error> {
         (self.definition().scale)(change, values, price)
+    }
+
+    /// What noise of pure differential privacy costs in zero-concentrated differential privacy, where more is known of it than its
+    /// epsilon. `values` are those of one key: of several keys each has noise of its own, what a unit changes there adds up to
+    /// `change`, and the costs are convex in it and 0 at 0.
+    pub fn own_rho(self, change: Sensitivity, values: usize, scale: Scale) -> Option<Rho> {
+        (self.definition().rho)(change, values, scale)
     }
 
     /// Replaces `values` by a draw.
