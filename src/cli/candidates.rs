@@ -27,7 +27,7 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         lines.push("for a single window: the noise of its running sums is larger, see below".to_owned());
     }
     let best = best_of_each(&table.candidates);
-    let shown = |candidate: &&Candidate| candidate.expected.error <= MOST_TIMES * table.best.expected.error;
+    let shown = |candidate: &&Candidate| candidate.expected.spread <= MOST_TIMES * table.best.expected.spread;
     let is_taken = |candidate: &Candidate| candidate.choice() == table.taken.choice();
     let kept = (!best.iter().filter(shown).any(is_taken)).then_some(&table.taken);
     lines.extend(best.iter().filter(shown).chain(kept).map(|candidate| {
@@ -48,7 +48,7 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     }));
     lines.push(
         "in the last column half of the records lie in a cluster as wide as the kernel, or labels vary less; what is selected has \
-         the fewest times the smallest error of both"
+         the smallest error there"
             .to_owned(),
     );
     let left_out = best.iter().filter(|candidate| !shown(candidate)).count();
@@ -76,7 +76,7 @@ fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
     for candidate in candidates {
         match best.iter_mut().find(|other| (other.noise, other.on) == (candidate.noise, candidate.on)) {
             None => best.push(*candidate),
-            Some(other) if candidate.expected.error < other.expected.error => *other = *candidate,
+            Some(other) if candidate.expected.spread < other.expected.spread => *other = *candidate,
             Some(_) => {}
         }
     }

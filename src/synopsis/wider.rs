@@ -43,6 +43,8 @@ impl Synopsis {
         about.noise.grid *= factor;
         about.band = band(&about, &basis).scaled(&about.noise);
         about.basis = Basis::Cells(basis);
+        // It was for the noise of the released bandwidths.
+        about.reading = None;
         if let Target::Density(density) = &mut about.target {
             density.kernel = Smoothing::Bandwidths(bandwidths.to_vec());
         }

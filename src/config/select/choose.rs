@@ -1,4 +1,6 @@
-//! The candidate whose predicted errors are nearest to the smallest, of all families.
+//! The candidate with the smallest predicted error, of all families, where half of the records form a cluster.
+//!
+//! What follows the roughest function is too noisy for all others: its error is told beside it, and not chosen by.
 
 use std::thread;
 
@@ -13,20 +15,11 @@ impl Search<'_> {
         let mut candidates = side_by_side(families.into_iter().flatten());
         candidates.sort_by_key(|candidate| candidate.noise);
         // The first of equals: the smallest message of the simplest kind.
-        let best =
-            candidates.iter().copied().min_by(|a, b| regret(&candidates, a).total_cmp(&regret(&candidates, b)))?;
+        let best = candidates.iter().copied().min_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread))?;
         let rough = build(best.on).and_then(|function| self.rough(&function));
         let open = self.open.to_vec();
         Some(Selection { expected_records: self.expected_records, open, candidates, best, taken: best, rough })
     }
-}
-
-/// How many times the smallest error a candidate's is, whichever of the two assumptions is worse for it.
-///
-/// What follows the roughest function is too noisy for all others, and what suits most is far off for the roughest.
-fn regret(candidates: &[Candidate], candidate: &Candidate) -> f64 {
-    let times = |of: fn(&Candidate) -> f64| of(candidate) / candidates.iter().map(of).fold(f64::INFINITY, f64::min);
-    times(|candidate| candidate.expected.error).max(times(|candidate| candidate.expected.spread))
 }
 
 /// What all of them find, in their order.

@@ -13,7 +13,7 @@ pub struct Selection {
     pub open: Vec<&'static str>,
     /// By kind of noise, then by size; of a lattice every order of each degree.
     pub candidates: Vec<Candidate>,
-    /// The one whose predicted errors are nearest to the smallest, for the roughest functions and for smoother ones.
+    /// The one with the smallest predicted error for functions that are less rough.
     pub best: Candidate,
     /// The one in use: the best, or what the ledger has recorded of an earlier version's choice.
     pub taken: Candidate,

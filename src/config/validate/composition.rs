@@ -42,7 +42,8 @@ fn all_gaussian(
         }
         if draft.noise.law() != NoiseDistribution::DiscreteGaussian {
             let what = "its noise is not Gaussian, and composition = \"gaussian\" allows no other";
-            let hint = r#"use noise = "gaussian" or "gaussian_process", or composition = "concentrated""#;
+            let hint =
+                r#"use noise = "gaussian", "gaussian_cells" or "gaussian_process", or composition = "concentrated""#;
             return Err(document.fault(draft.payment.span(), what, hint));
         }
         let noise = mechanisms(privacy, draft).into_iter().find(|noise| noise.scale() < FINEST);
