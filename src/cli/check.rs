@@ -237,7 +237,7 @@ mod tests {
         Settings::parse(text, "test").unwrap()
     }
 
-    const FLIGHTS: &str = include_str!("../../config/flights.toml");
+    const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
 
     #[test]
     fn no_time_has_more_open_windows_than_the_bound() {

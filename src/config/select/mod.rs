@@ -48,6 +48,6 @@ mod tests {
             chosen(300, &[("bandwidths = [10]", "bandwidths = [40]")]),
             chosen(300, &[("epsilon = 1.0\ndegree", "epsilon = 0.1\ndegree")]),
         ];
-        assert_eq!(found, [(48, 12), (12, 12), (128, 24), (8, 6), (16, 8)]);
+        assert_eq!(found, [(24, 32), (8, 4), (64, 32), (4, 16), (12, 6)]);
     }
 }
