@@ -5,8 +5,7 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::config::file::{self, Auto};
-use crate::config::read::cells;
-use crate::config::read::cells::GivenGrid;
+use crate::config::read::cells::{self, GivenGrid};
 use crate::config::read::private_order::{self, LARGEST_ORDER};
 use crate::config::select;
 use crate::config::settings::{CellGrid, Coordinates, NoiseKind, Payment, PrivateOrder};
@@ -199,8 +198,7 @@ fn pays_for(
     if kind.is_pure() || payment.is_none_or(|payment| payment.pays_for_gaussian()) {
         return Ok(());
     }
-    let hint =
-        "give [privacy] and [release] a `delta`, or price both in `rho`; or use \"ball\", \"cube\" or \"laplace\"";
+    let hint = "give [privacy] and [release] a `delta`, or price both in `rho`; or use \"cells\", \"ball\", \"cube\" or \"laplace\"";
     Err(document.fault(noise, "Gaussian noise does not give pure differential privacy", hint))
 }
 
