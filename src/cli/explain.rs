@@ -236,12 +236,10 @@ impl<'s> Plan<'s> {
 
     /// The approximation error for one record, without noise, if it is known before any record is read.
     fn approximation(&self) -> Vec<String> {
-        if let (Basis::Cells(cells), Some(feature)) = (self.release.shape().basis, &self.release.function.feature) {
-            let width = |(axis, m): (usize, &u32)| 1.0 / (f64::from(*m) * feature.kernel.width(axis));
-            let steps = cells.steps.iter().enumerate().map(width);
+        if let Basis::Cells(cells) = self.release.shape().basis {
             return vec![format!(
-                "without noise, a synopsis of one record is off by at most {} % of its peak",
-                three_digits(100.0 * cell_error::form_of_a_record(cells.spline, steps))
+                "without noise, a synopsis of one record is off by about {} % of its peak at worst",
+                three_digits(100.0 * cell_error::form_of_a_record(&cells))
             )];
         }
         let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &self.release.function.about

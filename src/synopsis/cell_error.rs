@@ -5,6 +5,7 @@
 //! worst, times the records that are there.
 
 use crate::mechanism::NoiseDistribution;
+use crate::synopsis::eigen::symmetric;
 use crate::synopsis::predict::Expected;
 use crate::targets::CellBasis;
 use crate::window::histogram::Spline;
@@ -17,26 +18,19 @@ const AT_THE_MEAN: f64 = 0.52;
 pub struct CellError {
     /// The mean of the noise's.
     pub noise: f64,
-    /// Of the form, were all records where it does its worst to them. No data is off by more.
+    /// Of the form, were all records where it does its worst to them: by about so much any data is off at most.
     pub form_at_most: f64,
     spline: Spline,
 }
 
 impl CellError {
     /// For noise with this scale on the counts, in the units of the scale, where `records` are expected. A value of the basis is a
-    /// count times `a_record`, the value that one record adds to its cell; `widths` are those of the kernel that is asked for along
-    /// the axes, in the unit cube.
-    pub fn expected(
-        basis: &CellBasis,
-        law: NoiseDistribution,
-        scale: f64,
-        widths: &[f64],
-        (records, a_record): (f64, f64),
-    ) -> Self {
-        let steps = basis.steps.iter().zip(widths).map(|(m, width)| 1.0 / (f64::from(*m) * width));
-        let of_a_record = form_of_a_record(basis.spline, steps.clone());
+    /// count times `a_record`, the value that one record adds to its cell.
+    pub fn expected(basis: &CellBasis, law: NoiseDistribution, scale: f64, (records, a_record): (f64, f64)) -> Self {
+        let of_a_record = form_of_a_record(basis);
         // The kernel that is asked for is lower than the one that reads the cells.
-        let lower: f64 = steps.map(|step| (1.0 - basis.spline.variance() * step * step).max(0.0).sqrt()).product();
+        let lower = |step: f64| (1.0 - basis.spline.variance() * step * step).max(0.0).sqrt();
+        let lower: f64 = steps_in_widths(basis).into_iter().map(lower).product();
         CellError {
             noise: scale * noise(basis, law),
             form_at_most: records * a_record * lower * of_a_record,
@@ -127,17 +121,31 @@ impl Along {
 }
 
 /// How far one record that is shared and read is from its kernel at most, in units of the kernel's peak, far from the ends of the
-/// domain; `steps` are in widths of the kernel.
+/// domain.
 ///
 /// On one axis, with `f` the place of the record in a cell and `w_j` its shares, it is `max_y |sum_j w_j K_s(y - j) - K_1(y - f)|`
 /// over all `f`. On several, one plus the errors of splines multiply: found is 0.94 to 1 times that. A box moves the record along each
 /// axis; what that does is joined by a norm that comes within a few per cent of what is found.
-pub fn form_of_a_record(spline: Spline, steps: impl Iterator<Item = f64>) -> f64 {
-    let of_axes = steps.map(|step| form_on_an_axis(spline, step));
+///
+/// Of a full covariance it is an estimate: axes and steps are those of [`steps_in_widths`].
+pub fn form_of_a_record(basis: &CellBasis) -> f64 {
+    let spline = basis.spline;
+    let of_axes = steps_in_widths(basis).into_iter().map(|step| form_on_an_axis(spline, step));
     match spline {
         Spline::Box => of_axes.map(|error| error.powf(1.7)).sum::<f64>().powf(1.0 / 1.7),
         Spline::Linear | Spline::Quadratic => of_axes.map(|error| 1.0 + error).product::<f64>() - 1.0,
     }
+}
+
+/// The steps in widths of the kernel that is asked for. Where that is no product over the axes: along the directions in which the variance
+/// of the spline and the kernel's are both independent, the roots of the eigenvalues of `D^(1/2) H^-1 D^(1/2)`, `D` the squares of the
+/// steps. With `H = S + v D` these follow from those of the kernel `S` that reads the cells.
+fn steps_in_widths(basis: &CellBasis) -> Vec<f64> {
+    let step = |axis: usize| basis.steps.get(axis).map_or(1.0, |m| 1.0 / f64::from(*m));
+    let entry = |(i, row): (usize, &Vec<f64>)| row.iter().enumerate().map(|(j, p)| step(i) * p * step(j)).collect();
+    let of_reader = symmetric(basis.precision.iter().enumerate().map(entry).collect()).values;
+    let v = basis.spline.variance();
+    of_reader.into_iter().map(|square| (square.max(0.0) / (1.0 + v * square.max(0.0))).sqrt()).collect()
 }
 
 fn form_on_an_axis(spline: Spline, step: f64) -> f64 {

@@ -51,9 +51,7 @@ impl Search<'_> {
         let Basis::Cells(basis) = function.target.shape().basis else { return None };
         let scale = self.scale(kind, function)?;
         let a_record = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
-        let kernel = &function.feature.as_ref()?.kernel;
-        let widths: Vec<f64> = (0..self.axes.len()).map(|axis| kernel.width(axis)).collect();
-        let error = CellError::expected(&basis, kind.law(), scale, &widths, (self.expected_records as f64, a_record));
+        let error = CellError::expected(&basis, kind.law(), scale, (self.expected_records as f64, a_record));
         let (on, values, expected) = (Coordinates::Cells(grid), basis.count(), error.told());
         Some((error, Candidate { noise: kind, on, order: 1, values, expected }))
     }
