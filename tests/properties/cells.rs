@@ -153,7 +153,7 @@ fn form(density: &CellDensity, widths: &[f64], correlation: f64) -> f64 {
         steps.iter().map(|m| (0..=fine).map(|i| middle(m) + f64::from(i) / f64::from(fine * m)).collect()).collect(),
     );
     for record in records {
-        let shares = values(&density, std::slice::from_ref(&record));
+        let shares = values(density, std::slice::from_ref(&record));
         let near = |(x, b): (&f64, &f64)| -> Vec<f64> {
             let reach = if widths.len() == 1 { 60 } else { 8 };
             (-reach..=reach).map(|i| x + 3.0 * b * f64::from(i) / f64::from(reach)).collect()
