@@ -11,8 +11,8 @@ use crate::clock::Timestamp;
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Description;
 
-/// How far in the future a synopsis may claim to be.
-const MAX_FUTURE_SKEW: Duration = Duration::from_secs(3600);
+/// How far in the future a synopsis may claim to be: by how much clocks of machines differ.
+const MAX_FUTURE_SKEW: Duration = Duration::from_secs(60);
 /// Longest text about an unreadable message, in characters; the text may quote the message.
 const MAX_TEXT: usize = 300;
 
@@ -73,7 +73,7 @@ impl Feed {
         let read =
             Synopsis::open(bytes).and_then(|synopsis| Ok(CachedSynopsis { json: synopsis.to_json()?, synopsis }));
         match read {
-            // It would stay the newest of its key forever.
+            // It would stay the newest of its key until then.
             Ok(cached) if is_in_future(cached.synopsis.description()) => {
                 self.reject(place(), "its window or its time of publication lies in the future".to_owned());
             }
@@ -123,4 +123,23 @@ impl Feed {
 
 fn is_in_future(about: &Description) -> bool {
     about.published.max(about.window.end) > Timestamp::now().plus(MAX_FUTURE_SKEW)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ahead_by_more_than_clocks_differ_does_not_become_the_newest() {
+        let now = Timestamp::now();
+        let feed = Feed::new(&"a topic", now);
+        for (seconds, kept) in [(0, 1), (30, 2), (120, 2), (3000, 2)] {
+            let mut about: Description = serde_json::from_str(include_str!("../synopsis/example.json")).unwrap();
+            about.published = now.plus(Duration::from_secs(seconds));
+            let bytes = Synopsis::new(about, vec![1.0, 2.0, 3.0]).unwrap().seal().unwrap().bytes;
+            feed.put(|| "here".to_owned(), &bytes);
+            assert_eq!(feed.synopses().len(), kept, "{seconds} s ahead");
+        }
+        assert_eq!(feed.synopses().last().unwrap().synopsis.description().published, now.plus(Duration::from_secs(30)));
+    }
 }

@@ -1,33 +1,62 @@
-//! Limits the number of connections, and closes idle ones: a client that opens a thousand must not exhaust the file descriptors
-//! that the ledger needs.
+//! Limits the number of connections: a client that opens a thousand must exhaust neither the file descriptors that the ledger
+//! needs, nor the places of those who ask. Where no place is free, the oldest connection without an answer yet is closed: it is
+//! the one that takes longest to say what it wants. An answer comes within a deadline that received bytes do not extend.
 
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::serve::Listener;
+use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How long a connection may stay idle in both directions. Event streams are written to more often.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How many connections a server takes, and how long they last.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub connections: usize,
+    /// From the start of a connection to the first byte of its first answer.
+    pub first_answer: Duration,
+    /// From one written byte to the next. Event streams are written to more often.
+    pub next_answer: Duration,
+}
 
-/// A listener that accepts a limited number of connections; further ones wait in the backlog.
+/// A listener that accepts a limited number of connections.
 pub struct ConnectionLimiter {
     listener: TcpListener,
+    limits: Limits,
     permits: Arc<Semaphore>,
-    idle_timeout: Duration,
+    /// Connections without an answer yet, the oldest first.
+    unanswered: Vec<Weak<Place>>,
+}
+
+/// A connection, as the listener sees it.
+#[derive(Debug, Default)]
+struct Place {
+    is_answered: AtomicBool,
+    is_evicted: AtomicBool,
+    waker: AtomicWaker,
 }
 
 impl ConnectionLimiter {
-    pub fn new(listener: TcpListener, max: usize) -> Self {
-        ConnectionLimiter { listener, permits: Arc::new(Semaphore::new(max)), idle_timeout: IDLE_TIMEOUT }
+    pub fn new(listener: TcpListener, limits: Limits) -> Self {
+        let permits = Arc::new(Semaphore::new(limits.connections));
+        ConnectionLimiter { listener, limits, permits, unanswered: Vec::new() }
+    }
+
+    /// Closes the oldest connection without an answer, if there is one.
+    fn evict(&mut self) {
+        if let Some(oldest) = self.unanswered.first().and_then(Weak::upgrade) {
+            oldest.is_evicted.store(true, Relaxed);
+            oldest.waker.wake();
+        }
     }
 }
 
@@ -37,16 +66,21 @@ impl Listener for ConnectionLimiter {
 
     async fn accept(&mut self) -> (TimedStream, SocketAddr) {
         loop {
-            // The semaphore is never closed.
-            let Ok(permit) = self.permits.clone().acquire_owned().await else { continue };
             let (stream, address) = Listener::accept(&mut self.listener).await;
             // Events are small and must not wait for more data; if this fails they are late, not lost.
             drop(stream.set_nodelay(true));
-            let idle_timeout = self.idle_timeout;
-            return (
-                TimedStream { stream, idle_timeout, deadline: Box::pin(sleep(idle_timeout)), _permit: permit },
-                address,
-            );
+            let is_waiting = |place: Arc<Place>| !place.is_answered.load(Relaxed) && !place.is_evicted.load(Relaxed);
+            self.unanswered.retain(|place| place.upgrade().is_some_and(is_waiting));
+            if self.permits.available_permits() == 0 {
+                self.evict();
+            }
+            // Event streams are not closed for others: whoever comes then waits until one ends. The semaphore is never closed.
+            let Ok(permit) = self.permits.clone().acquire_owned().await else { continue };
+            let place = Arc::new(Place::default());
+            self.unanswered.push(Arc::downgrade(&place));
+            let Limits { first_answer, next_answer, .. } = self.limits;
+            let deadline = Box::pin(sleep(first_answer));
+            return (TimedStream { stream, place, deadline, next_answer, _permit: permit }, address);
         }
     }
 
@@ -55,41 +89,46 @@ impl Listener for ConnectionLimiter {
     }
 }
 
-/// A connection that times out when nothing was read or written for some time.
+/// A connection that ends when nothing was written for some time, or when its place is needed.
 pub struct TimedStream {
     stream: TcpStream,
-    idle_timeout: Duration,
+    place: Arc<Place>,
     deadline: Pin<Box<Sleep>>,
+    next_answer: Duration,
     _permit: OwnedSemaphorePermit,
 }
 
 impl TimedStream {
-    fn with_timeout<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        match done {
-            Poll::Ready(done) => {
-                let deadline = Instant::now() + self.idle_timeout;
-                self.deadline.as_mut().reset(deadline);
-                Poll::Ready(done)
-            }
-            Poll::Pending if self.deadline.as_mut().poll(cx).is_ready() => {
-                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
-            }
-            Poll::Pending => Poll::Pending,
+    /// # Errors
+    ///
+    /// If the connection must end.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        self.place.waker.register(cx.waker());
+        match self.place.is_evicted.load(Relaxed) || self.deadline.as_mut().poll(cx).is_ready() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(()),
         }
     }
 }
 
 impl AsyncRead for TimedStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_read(cx, into);
-        self.with_timeout(cx, done)
+        // Bytes that arrive do not extend the deadline: they may come one a second.
+        self.poll_end(cx)?;
+        Pin::new(&mut self.stream).poll_read(cx, into)
     }
 }
 
 impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.with_timeout(cx, done)
+        self.poll_end(cx)?;
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(_)) = written {
+            self.place.is_answered.store(true, Relaxed);
+            let deadline = Instant::now() + self.next_answer;
+            self.deadline.as_mut().reset(deadline);
+        }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -103,7 +142,6 @@ impl AsyncWrite for TimedStream {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
@@ -111,40 +149,85 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn silent_connections_are_let_in_up_to_a_number_and_end() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let address = listener.local_addr().unwrap();
-            let idle_timeout = Duration::from_millis(300);
-            let mut limiter = ConnectionLimiter { idle_timeout, ..ConnectionLimiter::new(listener, 2) };
-            let _silent = [TcpStream::connect(address).unwrap(), TcpStream::connect(address).unwrap()];
-            let (mut first, _) = limiter.accept().await;
-            let (second, _) = limiter.accept().await;
-            let _third = TcpStream::connect(address).unwrap();
-            assert!(tokio::time::timeout(idle_timeout / 3, limiter.accept()).await.is_err(), "no place");
-            let mut byte = [0; 1];
-            let read = poll_fn(|cx| Pin::new(&mut first).poll_read(cx, &mut ReadBuf::new(&mut byte))).await;
-            assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut);
-            drop((first, second));
-            assert!(tokio::time::timeout(IDLE_TIMEOUT, limiter.accept()).await.is_ok(), "a place is free again");
-        });
-    }
+    const SECOND: Duration = Duration::from_secs(1);
 
-    #[test]
-    fn whoever_asks_is_answered() {
+    /// A server whose answer to `/` comes at once, and to `/slow` after a second.
+    fn serve(limits: Limits) -> (tokio::runtime::Runtime, SocketAddr) {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
-        let routes = Router::new().route("/", axum::routing::get(async || "here"));
-        runtime.spawn(axum::serve(ConnectionLimiter::new(listener, 1), routes).into_future());
-        for _ in 0..3 {
-            let mut stream = TcpStream::connect(address).unwrap();
-            stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).unwrap();
-            assert!(answer.ends_with("here"), "{answer}");
+        let slow = async || {
+            sleep(SECOND).await;
+            "late"
+        };
+        let routes =
+            Router::new().route("/", axum::routing::get(async || "here")).route("/slow", axum::routing::get(slow));
+        runtime.spawn(axum::serve(ConnectionLimiter::new(listener, limits), routes).into_future());
+        (runtime, address)
+    }
+
+    fn begin(address: SocketAddr, text: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(10 * SECOND)).unwrap();
+        stream.write_all(text.as_bytes()).unwrap();
+        stream
+    }
+
+    fn finish(mut stream: TcpStream) -> String {
+        let mut answer = String::new();
+        // A connection that was closed has no more to say.
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    }
+
+    fn ask(address: SocketAddr, path: &str) -> TcpStream {
+        begin(address, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
+    }
+
+    #[test]
+    fn whoever_asks_is_answered_however_many_are_silent() {
+        let (_runtime, address) =
+            serve(Limits { connections: 4, first_answer: 600 * SECOND, next_answer: 600 * SECOND });
+        let silent: Vec<TcpStream> = (0..40).map(|_| begin(address, "GET / HTTP/1.1\r\nHo")).collect();
+        for _ in 0..10 {
+            assert!(finish(ask(address, "/")).ends_with("here"));
         }
+        let mut silent = silent.into_iter();
+        assert_eq!(finish(silent.next().unwrap()), "", "the oldest were closed");
+        let newest = silent.next_back().unwrap();
+        newest.set_read_timeout(Some(SECOND / 10)).unwrap();
+        let still_open = (&newest).read(&mut [0; 1]).unwrap_err().kind();
+        assert!(matches!(still_open, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut), "{still_open}");
+    }
+
+    #[test]
+    fn bytes_that_trickle_in_do_not_extend_the_deadline_and_an_answer_does() {
+        let (_runtime, address) =
+            serve(Limits { connections: 4, first_answer: 3 * SECOND / 2, next_answer: SECOND / 2 });
+        let started = std::time::Instant::now();
+        let mut stream = begin(address, "GET / HTTP/1.1\r\n");
+        let closed = loop {
+            std::thread::sleep(SECOND / 10);
+            if stream.write_all(b"a").is_err() || started.elapsed() > 5 * SECOND {
+                break started.elapsed();
+            }
+        };
+        assert!((SECOND..3 * SECOND).contains(&closed), "{closed:?}");
+        assert!(finish(ask(address, "/slow")).ends_with("late"), "what is being computed is waited for");
+        let kept = begin(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        let started = std::time::Instant::now();
+        assert!(finish(kept).ends_with("here") && started.elapsed() < SECOND, "an idle connection ends");
+    }
+
+    #[test]
+    fn whoever_was_answered_keeps_the_place() {
+        let (_runtime, address) = serve(Limits { connections: 1, first_answer: 600 * SECOND, next_answer: SECOND });
+        let mut answered = begin(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        let mut first = [0; 4];
+        answered.read_exact(&mut first).unwrap();
+        let started = std::time::Instant::now();
+        assert!(finish(ask(address, "/")).ends_with("here"));
+        assert!(started.elapsed() > SECOND / 2, "the second waits until the first is idle for too long");
+        drop(answered);
     }
 }

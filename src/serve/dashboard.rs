@@ -3,6 +3,7 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
@@ -14,13 +15,19 @@ use axum::routing::get;
 use tokio::sync::Semaphore;
 
 use super::api_error::ApiError;
+use super::connection_limiter::Limits;
 use super::state::ServerState;
 use super::{Error, api, events, page};
 use crate::feed::Feed;
 
-/// Concurrent connections, and how many of them may be event streams. Together with the probes' connections this stays far
-/// below the usual limit on open files.
-const MAX_CONNECTIONS: usize = 300;
+/// Together with the probes' connections this stays far below the usual limit on open files.
+const LIMITS: Limits = Limits {
+    connections: 300,
+    // Computations wait for each other.
+    first_answer: Duration::from_secs(30),
+    next_answer: Duration::from_secs(60),
+};
+/// How many connections may be event streams.
 const MAX_STREAMS: usize = 200;
 /// Concurrent computations. More of them wait; other requests do not.
 const MAX_COMPUTATIONS: usize = 2;
@@ -43,7 +50,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
 ///
 /// If the listener fails.
 pub async fn serve(listener: TcpListener, feed: Arc<Feed>) -> Result<(), Error> {
-    super::serve(listener, MAX_CONNECTIONS, routes(feed)).await
+    super::serve(listener, LIMITS, routes(feed)).await
 }
 
 fn routes(feed: Arc<Feed>) -> Router {

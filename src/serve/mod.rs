@@ -15,7 +15,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use axum::Router;
 
-use self::connection_limiter::ConnectionLimiter;
+use self::connection_limiter::{ConnectionLimiter, Limits};
 
 /// Why the HTTP server cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +40,8 @@ pub fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener,
     listen().map_err(|source| Error::Listen { address, setting, source })
 }
 
-/// Serves up to `max_connections` at a time, until the process ends.
-async fn serve(listener: TcpListener, max_connections: usize, routes: Router) -> Result<(), Error> {
+/// Serves within `limits`, until the process ends.
+async fn serve(listener: TcpListener, limits: Limits, routes: Router) -> Result<(), Error> {
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Stopped)?;
-    axum::serve(ConnectionLimiter::new(listener, max_connections), routes).await.map_err(Error::Stopped)
+    axum::serve(ConnectionLimiter::new(listener, limits), routes).await.map_err(Error::Stopped)
 }

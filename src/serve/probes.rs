@@ -2,19 +2,24 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
-use axum::response::IntoResponse;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::map_response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::Error;
+use super::connection_limiter::Limits;
 use crate::metrics::Metrics;
 use crate::pipeline::Health;
 
-/// Concurrent connections.
-const MAX_CONNECTIONS: usize = 64;
+/// A connection has one answer, which is ready at once: only its request takes time.
+const LIMITS: Limits =
+    Limits { connections: 64, first_answer: Duration::from_secs(5), next_answer: Duration::from_secs(5) };
 
 #[derive(Clone)]
 struct WorkerState {
@@ -32,8 +37,15 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, health: Arc<Health>)
         .route("/metrics", get(scrape))
         .route("/healthz", get(live))
         .route("/readyz", get(ready))
-        .with_state(WorkerState { metrics, health });
-    super::serve(listener, MAX_CONNECTIONS, routes).await
+        .with_state(WorkerState { metrics, health })
+        .layer(map_response(end_connection));
+    super::serve(listener, LIMITS, routes).await
+}
+
+/// Whoever was answered keeps no place.
+async fn end_connection(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 async fn scrape(State(state): State<WorkerState>) -> impl IntoResponse {

@@ -40,6 +40,11 @@ impl Running {
         Running { child, address }
     }
 
+    /// Where its endpoints are.
+    pub fn address(&self) -> &str {
+        self.address.as_deref().expect("it has not ended")
+    }
+
     /// Status and text of an endpoint; status 0 where nobody listens.
     pub fn get(&self, path: &str) -> (u16, String) {
         let answer = self.address.as_ref().and_then(|address| http::ask(address, "GET", path).ok());

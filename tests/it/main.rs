@@ -28,6 +28,7 @@ mod ledger_of_years;
 mod monitoring;
 mod neighbours;
 mod policies;
+mod probes;
 mod produce;
 mod running_sums;
 mod sample;

@@ -234,8 +234,8 @@ function note(...texts) {
   drawUnreadable(unreadable.count, last);
 }
 
-/** The tolerated clock error, ms. A window further in the future would stay the newest one forever. */
-const MOST_AHEAD = 3_600_000;
+/** The tolerated clock error, ms. A window further in the future would stay the newest one until then. */
+const MOST_AHEAD = 60_000;
 
 function refuseFuture({ published, window }) {
   const limit = Date.now() + clockAhead + MOST_AHEAD;
