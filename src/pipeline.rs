@@ -110,6 +110,7 @@ impl Worker<'_> {
             generators: self.generators,
             reports: PendingReports::default(),
             catch_up: CatchUp::new(next.start),
+            is_waiting: false,
             metrics,
             health,
         };
@@ -253,6 +254,8 @@ struct Releasing<'a> {
     catch_up: CatchUp,
     metrics: Metrics,
     health: &'a Health,
+    /// Claims are left to another instance for now.
+    is_waiting: bool,
 }
 
 impl Releasing<'_> {
@@ -290,7 +293,8 @@ impl Releasing<'_> {
             match deliver::step(&mut self.ledger, &mut *self.witness, &mut *self.sink, Timestamp::now()) {
                 Ok(progress) => {
                     self.delivered(&progress);
-                    if !is_reading && !progress.has_claimed && progress.next_due.is_none() && self.reports.is_empty() {
+                    let is_claimed = !progress.has_claimed && !progress.is_waiting;
+                    if !is_reading && is_claimed && progress.next_due.is_none() && self.reports.is_empty() {
                         break;
                     }
                     next_step = Instant::now() + self.pause(&progress);
@@ -330,6 +334,13 @@ impl Releasing<'_> {
         if !self.health.witnessed.swap(true, Relaxed) {
             info!("the witness agrees with the ledger");
         }
+        if progress.is_waiting && !self.is_waiting {
+            warn!(
+                "another instance of this ledger made the last accepted claim: is a copy of it running, or was it moved here? \
+                 Waiting some seconds for the other one"
+            );
+        }
+        self.is_waiting = progress.is_waiting;
         self.health.publishing.store(true, Relaxed);
         self.metrics.published.inc_by(progress.published as u64);
     }

@@ -1,7 +1,7 @@
 //! Why a command fails, and the exit code that says so.
 
 use crate::ledger::witness;
-use crate::sink::{self, deliver, output};
+use crate::sink::{self, Output, deliver, output};
 use crate::{config, kafka, ledger, pipeline, source};
 
 /// Why a command failed, grouped by what the caller should do about it.
@@ -16,6 +16,9 @@ pub enum Failure {
     /// The ledger or its witness stops the worker.
     #[error("{0}")]
     Ledger(String),
+    /// The same, and the ledger cannot go on.
+    #[error("{0}")]
+    LostLedger(String),
     #[error("{0}")]
     Other(String),
     /// The reader of the output has closed the pipe.
@@ -29,9 +32,19 @@ impl Failure {
         match self {
             Failure::Configuration(_) => 78,
             Failure::Unavailable(_) => 69,
-            Failure::Ledger(_) => 74,
+            Failure::Ledger(_) | Failure::LostLedger(_) => 74,
             Failure::Other(_) => 70,
             Failure::ClosedPipe => 0,
+        }
+    }
+
+    /// Says how to go on without the ledger, if it cannot: that depends on the output.
+    pub fn advised(self, output: &Output) -> Self {
+        match self {
+            Failure::LostLedger(what) => {
+                Failure::Ledger(format!("{what}; to go on without this ledger: {}", output.new_ledger_advice()))
+            }
+            other => other,
         }
     }
 }
@@ -54,9 +67,8 @@ impl From<pipeline::Error> for Failure {
         let text = error.to_string();
         match error {
             Error::Source(_) => Failure::Unavailable(text),
-            Error::Ledger(_) | Error::Deliver(deliver::Error::Ledger(_) | deliver::Error::Witness(_)) => {
-                Failure::Ledger(text)
-            }
+            Error::Ledger(error) | Error::Deliver(deliver::Error::Ledger(error)) => error.into(),
+            Error::Deliver(deliver::Error::Witness(error)) => error.into(),
             Error::Deliver(deliver::Error::Sink(_)) => Failure::Unavailable(text),
             Error::Mechanism(_) | Error::Continual(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
         }
@@ -84,7 +96,10 @@ impl From<source::Error> for Failure {
 
 impl From<ledger::Error> for Failure {
     fn from(error: ledger::Error) -> Self {
-        Failure::Ledger(error.to_string())
+        match error.is_final() {
+            true => Failure::LostLedger(error.to_string()),
+            false => Failure::Ledger(error.to_string()),
+        }
     }
 }
 
@@ -92,6 +107,7 @@ impl From<witness::Error> for Failure {
     fn from(error: witness::Error) -> Self {
         match error.is_transient() {
             true => Failure::Unavailable(error.to_string()),
+            false if error.is_final() => Failure::LostLedger(error.to_string()),
             false => Failure::Ledger(error.to_string()),
         }
     }

@@ -53,7 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop);
-    work(&settings, false, &runtime, &stop)
+    work(&settings, false, &runtime, &stop).map_err(|failure| failure.advised(&settings.output))
 }
 
 /// Runs a worker until its grid ends, a stop is requested, or something fails. `is_synthetic` marks the records as simulated,
@@ -111,7 +111,9 @@ pub fn work(
             }
         }
     };
-    info!(ledger = %components.ledger.genesis().ledger, row = components.ledger.head().sequence, "ledger verified");
+    let ledger = &components.ledger;
+    let instance = ledger.instance().map(|instance| instance.to_string()).unwrap_or_default();
+    info!(ledger = %ledger.genesis().ledger, row = ledger.head().sequence, instance, "ledger verified");
     log_next_window(settings, &components.ledger);
     let worker = Worker {
         plan: &plan,

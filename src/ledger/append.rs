@@ -6,7 +6,7 @@ use super::chain::{Closed, Configuration, Message, Outcome, Row, headers_as_json
 use super::checkpoint::Checkpoint;
 use super::error::Error;
 use super::open::Ledger;
-use super::replay;
+use super::spent::set_spent;
 use super::states::Fresh;
 use super::store::{self, Entry};
 use crate::clock::Timestamp;
@@ -78,7 +78,7 @@ impl Ledger {
         let checkpoint = is_due.then(|| self.state.checkpoint(&account, entry.head));
         self.write(|transaction| {
             entry.insert(transaction)?;
-            replay::set_spent(transaction, spent.iter().copied())?;
+            set_spent(transaction, spent.iter().copied())?;
             states.iter().try_for_each(|state| state.write(transaction, entry.sequence()?))?;
             let mut outbox = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
             for (place, message) in (0_u32..).zip(sealed) {

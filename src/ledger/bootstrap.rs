@@ -82,8 +82,8 @@ pub enum Error {
     Lost,
     #[error(
         "the witness or the output was written before, so earlier records may have been published already: an earlier \
-         start needs a witness and an output that were never written. Files always start early: give them a new output \
-         and a new ledger; the privacy losses of both compose, and no ledger tracks their sum"
+         start needs a witness and an output that were never written. Files always start early: use another ledger.path and \
+         another output.files.path; the privacy losses of both compose, and no ledger tracks their sum"
     )]
     NotFresh,
     #[error(
@@ -112,7 +112,7 @@ mod tests {
 
     fn claim(last_block_end: i64) -> Claim {
         let head = Head { sequence: 4, digest: crate::ledger::Digest::of(b"row") };
-        Claim { previous: None, head, last_block_end: hours(last_block_end) }
+        Claim { previous: None, head, last_block_end: hours(last_block_end), maker: None }
     }
 
     fn first(mode: StartMode, claim: Option<&Claim>, is_output_untouched: bool, now: i64) -> Result<i64, Error> {

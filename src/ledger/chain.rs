@@ -233,6 +233,13 @@ impl Message {
         let headers = Digest::of(headers_as_json(&sealed.headers).as_bytes());
         Message { key: sealed.key.clone(), headers, bytes: Digest::of(&sealed.bytes) }
     }
+
+    /// Whether a stored message is this one; its bytes may have been dropped.
+    pub(super) fn is(&self, key: &str, headers: &str, bytes: Option<&[u8]>) -> bool {
+        self.key == key
+            && self.headers == Digest::of(headers.as_bytes())
+            && bytes.is_none_or(|bytes| self.bytes == Digest::of(bytes))
+    }
 }
 
 pub(super) fn headers_as_json(headers: &[(String, String)]) -> String {

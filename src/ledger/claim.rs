@@ -2,30 +2,53 @@
 
 use super::chain::Head;
 use super::error::Error;
+use super::instance::{PRECEDENCE, Waiting};
 use super::open::Ledger;
 use super::store;
 use super::witness::Claim;
+use crate::clock::Timestamp;
 
 impl Ledger {
-    /// Checks that this ledger may continue from `accepted`, the head of the witness `identity`.
+    /// Checks that this ledger may continue from `accepted`, the newest accepted claim of the witness `identity`.
     ///
     /// # Errors
     ///
     /// [`Error::ForeignWitness`] and [`Error::ForeignHead`]: permanently, this ledger may not publish.
-    pub fn recognise(&self, identity: &str, accepted: Option<&Head>) -> Result<(), Error> {
+    pub fn recognise(&self, identity: &str, accepted: Option<&Claim>) -> Result<(), Error> {
         if identity != self.state.genesis.witness {
             let (expected, found) = (self.state.genesis.witness.clone(), identity.to_string());
             return Err(Error::ForeignWitness { path: self.file.clone(), expected, found });
         }
         let is_ours = match accepted {
             None => self.state.genesis.previous.is_none(),
-            Some(head) => self.state.genesis.previous == Some(*head) || self.contains(head)?,
+            Some(claim) => self.state.genesis.previous == Some(claim.head) || self.contains(&claim.head)?,
         };
         if is_ours {
             return Ok(());
         }
-        let found = accepted.map_or_else(|| "no row at all".to_string(), |head| format!("row {}", head.sequence));
+        let found = match accepted {
+            None => "no row at all".to_string(),
+            Some(Claim { head, maker: None, .. }) => format!("row {}", head.sequence),
+            Some(Claim { head, maker: Some(maker), .. }) => {
+                format!("row {}, claimed by the instance {maker}", head.sequence)
+            }
+        };
         Err(Error::ForeignHead { path: self.file.clone(), found, newest: self.state.head.sequence })
+    }
+
+    /// Whether to leave the next claim to the instance that made `accepted`, the newest accepted one, for now.
+    ///
+    /// If that is the original and this a copy, the original wins. An instance that goes on alone loses some seconds, once.
+    pub fn must_wait(&mut self, accepted: Option<&Claim>, now: Timestamp) -> bool {
+        let other = accepted.filter(|claim| claim.maker.is_some() && claim.maker != self.instance);
+        // A new ledger takes the place of another one, and leaves it nothing.
+        let Some(claim) = other.filter(|claim| self.state.genesis.previous != Some(claim.head)) else {
+            self.waiting = None;
+            return false;
+        };
+        let waiting = self.waiting.filter(|waiting| waiting.accepted == claim.head && waiting.since <= now);
+        let waiting = *self.waiting.insert(waiting.unwrap_or(Waiting { accepted: claim.head, since: now }));
+        now < waiting.since.plus(PRECEDENCE)
     }
 
     /// The claim on all rows after `accepted`, the head of the witness; `None` if there are none.
@@ -43,6 +66,6 @@ impl Ledger {
             return Err(Error::Replaced { path: self.file.clone() });
         }
         let last_block_end = self.state.account.last_block_end;
-        Ok(Some(Claim { previous: accepted.copied(), head: self.state.head, last_block_end }))
+        Ok(Some(Claim { previous: accepted.copied(), head: self.state.head, last_block_end, maker: self.instance }))
     }
 }

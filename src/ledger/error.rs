@@ -8,7 +8,8 @@ use rusqlite::{ErrorCode, ffi};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "there is no ledger in {path}; for a new pipeline, or if the volume was lost, run `bernstream ledger init`"
+        "there is no ledger in {path}: a new pipeline gets one from `bernstream run`; otherwise the volume is missing, or the wrong \
+         one is mounted"
     )]
     Missing { path: PathBuf },
     #[error("there is a ledger in {path} already; a new one needs an empty folder")]
@@ -16,9 +17,14 @@ pub enum Error {
     #[error("another worker uses the ledger in {path}; one ledger has one worker, stop the other one first")]
     Locked { path: PathBuf },
     #[error(
-        "the ledger {path} is damaged: {what}; do not repair it and do not restore an older copy: move it away and run \
-         `bernstream ledger init`, which starts a new one at the next block"
+        "another program has read {path} for more than a minute, and nobody can write it meanwhile; no command of bernstream does \
+         that: look for a backup or a database tool (`fuser {path}` lists who has the file open), end it and start the worker \
+         again, nothing is lost"
     )]
+    Busy { path: PathBuf },
+    #[error("a crash has left {path} in the middle of a write; start the worker, which rolls it back")]
+    Unfinished { path: PathBuf },
+    #[error("the ledger {path} is damaged: {what}; do not repair it, do not restore an older copy, and keep it")]
     Damaged { path: PathBuf, what: String },
     #[error("the ledger {path} has format {format}, of a newer program; use that one, nothing is lost")]
     Newer { path: PathBuf, format: i64 },
@@ -35,13 +41,14 @@ pub enum Error {
     #[error("the ledger refuses the row: {why}")]
     Refused { why: String },
     #[error(
-        "the ledger {path} belongs to the witness {expected}, and this one is {found}; use the witness it was created with, or \
-         start a new ledger with `bernstream ledger init`"
+        "the ledger {path} belongs to the witness {expected}, and this one is {found}; use the witness it was created with"
     )]
     ForeignWitness { path: PathBuf, expected: String, found: String },
     #[error(
-        "the witness has accepted {found}, which is not in the ledger {path} (newest row: {newest}): this is an older copy, or \
-         another ledger took its place; move it away, and start the original, or a new one with `bernstream ledger init`"
+        "the witness has accepted {found}, which is not in the ledger {path} (newest row: {newest}): this is a copy or an older \
+         state of a ledger, or a copy of it was started and has taken its place. Start neither again before you know which one the \
+         witness follows: `bernstream ledger verify` succeeds with that one and fails with every other. Go on with that one, and \
+         move the others away"
     )]
     ForeignHead { path: PathBuf, found: String, newest: u64 },
     #[error("the operating system provides no randomness")]
@@ -49,6 +56,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether this ledger can never be used again, unless another one is found.
+    pub fn is_final(&self) -> bool {
+        use Error::{Damaged, ForeignHead, ForeignWitness, Missing};
+        matches!(self, Missing { .. } | Damaged { .. } | ForeignWitness { .. } | ForeignHead { .. })
+    }
+
     pub(super) fn disk(path: &Path, error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::StorageFull {
             return Error::Full { path: path.into() };
@@ -69,7 +82,8 @@ impl Error {
         match code {
             _ if extended == ffi::SQLITE_READONLY_DBMOVED => Error::Replaced { path: path.into() },
             ErrorCode::DiskFull => Error::Full { path: path.into() },
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Locked { path: path.into() },
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Error::Busy { path: path.into() },
+            _ if extended == ffi::SQLITE_READONLY_ROLLBACK => Error::Unfinished { path: path.into() },
             ErrorCode::ReadOnly
             | ErrorCode::SystemIoFailure
             | ErrorCode::CannotOpen
@@ -78,5 +92,24 @@ impl Error {
             | ErrorCode::NoLargeFileSupport => Error::Disk { path: path.into(), why: error.to_string() },
             _ => Error::damaged(path, error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_of_the_file_is_not_taken_for_a_worker() {
+        let error = |code| {
+            let failure = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            Error::sqlite(Path::new("ledger/ledger.sqlite"), failure)
+        };
+        for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED] {
+            let text = error(code).to_string();
+            assert!(text.contains("another program has read ledger/ledger.sqlite"), "{text}");
+            assert!(!text.contains("worker uses"), "{text}");
+        }
+        assert!(matches!(error(ffi::SQLITE_READONLY_ROLLBACK), Error::Unfinished { .. }));
     }
 }

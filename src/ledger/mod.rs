@@ -5,6 +5,8 @@
 //! before the commit nothing has left, and the noise is drawn again; after a crash behind it the same bytes are published.
 //! The [`witness`] decides which of several copies of a ledger may publish.
 //!
+//! Whoever only looks at a ledger holds no lock, and copies it in short transactions (`pages`), which the worker waits out.
+//!
 //! Opening a ledger takes no longer for a million rows than for a thousand (`replay`). A worker verifies what bears on its
 //! work; [`Ledger::verify_all`] also finds damage in old rows.
 //!
@@ -21,17 +23,22 @@ mod claim;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod instance;
 mod open;
 mod outbox;
+mod pages;
 mod read;
 mod replay;
+mod spent;
 mod states;
 mod store;
+mod verify;
 pub mod witness;
 
 pub use self::append::Closing;
 pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Message, Outcome, Row, State};
 pub use self::error::Error;
+pub use self::instance::Instance;
 pub use self::open::{Ledger, Params, exists, new_id};
 pub use self::outbox::Paid;
 pub use self::read::Stored;

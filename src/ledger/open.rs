@@ -8,8 +8,10 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::chain::{Digest, Genesis, Head, Row, random};
 use super::error::Error;
+use super::instance::{Instance, Waiting};
 use super::replay::{self, LedgerState};
 use super::store::{self, Entry};
+use super::verify;
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::source::Positions;
@@ -33,6 +35,9 @@ pub struct Ledger {
     pub(super) lock: Option<File>,
     pub(super) keep_published: Duration,
     pub(super) state: LedgerState,
+    /// Whose claims it makes; a read-only ledger makes none.
+    pub(super) instance: Option<Instance>,
+    pub(super) waiting: Option<Waiting>,
     /// A write has failed.
     pub(super) is_broken: bool,
 }
@@ -67,7 +72,7 @@ impl Ledger {
         let sequence = genesis.previous.map_or(0, |previous| previous.sequence.saturating_add(1));
         let row = Entry::new(&Digest::ZERO, sequence, &Row::Genesis(genesis))?;
         store::create(&params.path, |transaction| row.insert(transaction))?;
-        Ledger::load(params, Some(lock))
+        Ledger::load(params, lock)
     }
 
     /// Locks the ledger and verifies what a worker will act on: the blocks that can still be charged, the states of the noise,
@@ -82,33 +87,42 @@ impl Ledger {
             return Err(Error::Missing { path: params.path.clone() });
         }
         let lock = store::lock(&params.path)?;
-        Ledger::load(params, Some(lock))
+        Ledger::load(params, lock)
     }
 
-    /// The newest settings of a ledger, whoever holds its lock; nothing is locked, verified in full or changed.
+    /// The newest settings of a ledger, whoever holds its lock, and of whatever format; only what says them is verified.
     ///
     /// # Errors
     ///
-    /// [`Error::Missing`], [`Error::Newer`], or if the ledger is damaged, of an older format or cannot be read.
+    /// [`Error::Missing`], [`Error::Newer`], or if the ledger is damaged or cannot be read.
     pub fn newest_settings(params: &Params) -> Result<String, Error> {
-        if !exists(params) {
-            return Err(Error::Missing { path: params.path.clone() });
+        let connection = Ledger::look(params)?;
+        let file = store::file_in(&params.path);
+        match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
+            format if format > store::FORMAT => Err(Error::Newer { path: file, format }),
+            _ => replay::settings(&connection, &file),
         }
-        Ledger::load(params, None).map(|ledger| ledger.settings().to_owned())
     }
 
-    /// Verifies a whole ledger. If a worker holds its lock, it is opened read-only.
+    /// Verifies a whole ledger, also beside its worker, which is neither delayed nor kept from starting: the lock is not taken,
+    /// except for a moment to bring a ledger of an older format to this one.
+    ///
+    /// The rows that are written meanwhile are not part of the result.
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open); that a worker holds the lock is no error.
+    /// As for [`open`](Self::open).
     pub fn inspect(params: &Params) -> Result<Ledger, Error> {
-        let mut ledger = match Ledger::open(params) {
-            Err(Error::Locked { .. }) => Ledger::load(params, None)?,
-            other => other?,
-        };
-        ledger.verify_all()?;
-        Ok(ledger)
+        let file = store::file_in(&params.path);
+        let mut connection = Ledger::look(params)?;
+        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? == 1 {
+            drop((connection, Ledger::open(params)?));
+            connection = Ledger::look(params)?;
+        }
+        let state = verify::all(&mut connection, &file)?;
+        let keep_published = params.keep_published;
+        let (lock, instance, waiting, is_broken) = (None, None, None, false);
+        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, is_broken })
     }
 
     /// Verifies the whole ledger, from the first row.
@@ -118,7 +132,7 @@ impl Ledger {
     /// [`Error::Damaged`], and [`Error::Replaced`] if the file was changed since it was opened.
     pub fn verify_all(&mut self) -> Result<(), Error> {
         self.check_usable()?;
-        let state = replay::all(&mut self.connection, &self.file)?;
+        let state = verify::all(&mut self.connection, &self.file)?;
         // Without the lock a worker may append rows in the meantime.
         if self.lock.is_some() && state.head != self.state.head {
             return Err(Error::Replaced { path: self.file.clone() });
@@ -127,18 +141,33 @@ impl Ledger {
         Ok(())
     }
 
-    fn load(params: &Params, lock: Option<File>) -> Result<Ledger, Error> {
+    fn load(params: &Params, lock: File) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
-        let mut connection = store::connect(&file, lock.is_some())?;
+        let mut connection = store::connect(&file, true)?;
         if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? == 1 {
-            // Only the holder of the lock may migrate.
-            if lock.is_none() {
-                return Err(Error::Locked { path: params.path.clone() });
-            }
-            replay::migrate(&mut connection, &file)?;
+            verify::migrate(&mut connection, &file)?;
         }
         let state = replay::newest(&mut connection, &file)?;
-        Ok(Ledger { connection, file, lock, keep_published: params.keep_published, state, is_broken: false })
+        let keep_published = params.keep_published;
+        let (lock, instance, waiting, is_broken) = (Some(lock), Some(Instance::of(&params.path)?), None, false);
+        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, is_broken })
+    }
+
+    /// A connection that cannot write.
+    fn look(params: &Params) -> Result<Connection, Error> {
+        if !exists(params) {
+            return Err(Error::Missing { path: params.path.clone() });
+        }
+        let file = store::file_in(&params.path);
+        match store::connect(&file, false) {
+            // A crash has left a transaction in the middle, which only a writer can roll back.
+            Err(Error::Unfinished { .. }) => {
+                let lock = store::lock(&params.path)?;
+                drop((store::connect(&file, true)?, lock));
+                store::connect(&file, false)
+            }
+            other => other,
+        }
     }
 
     pub fn genesis(&self) -> &Genesis {
@@ -147,6 +176,11 @@ impl Ledger {
 
     pub fn head(&self) -> &Head {
         &self.state.head
+    }
+
+    /// Which of its copies this ledger is; `None` if it is read-only.
+    pub fn instance(&self) -> Option<Instance> {
+        self.instance
     }
 
     /// The number that the next row will have.

@@ -5,7 +5,6 @@ use rusqlite::{OptionalExtension, params};
 use super::chain::{Head, Message, Outcome, Row};
 use super::error::Error;
 use super::open::Ledger;
-use super::replay;
 use crate::clock::Timestamp;
 use crate::synopsis::Sealed;
 use crate::window::grid::Span;
@@ -127,7 +126,7 @@ impl Ledger {
         // The row was verified when the file was opened; the file may have been edited since.
         let edited = || Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed"));
         let (window, publish_at, message) = self.paid_for(sequence, place)?.ok_or_else(edited)?;
-        if !replay::is_message(&message, &key, &headers, Some(&bytes)) {
+        if !message.is(&key, &headers, Some(&bytes)) {
             return Err(edited());
         }
         let headers = serde_json::from_str(&headers).map_err(|_| edited())?;

@@ -5,8 +5,9 @@ use serde::Serialize;
 use super::chain::{Closed, Digest, Head, Row};
 use super::error::Error;
 use super::open::Ledger;
+use super::spent::read_spent;
 use super::store::Entry;
-use super::{replay, states};
+use super::{pages, states};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
@@ -29,7 +30,7 @@ impl Ledger {
         let newest =
             "SELECT block_start, block_end, price FROM spent ORDER BY block_start DESC, block_end DESC LIMIT ?1";
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let stored = replay::read_spent(&self.connection, newest, &[most]);
+        let stored = read_spent(&self.connection, newest, &[most]);
         let stored = stored.map_err(|error| Error::sqlite(&self.file, error))?.into_iter();
         let read = |(block, price): (Span, String)| {
             let price = serde_json::from_str(&price).map_err(|error| Error::damaged(&self.file, error.to_string()))?;
@@ -38,13 +39,14 @@ impl Ledger {
         stored.map(read).collect()
     }
 
-    /// Passes every row to `each`, in sequence.
+    /// Passes every row up to the head to `each`, in sequence. No transaction is open while `each` works.
     ///
     /// # Errors
     ///
     /// The first error of `each`, or if the ledger cannot be read or is damaged.
     pub fn each_row<E: From<Error>>(&self, mut each: impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
-        replay::each_entry(&self.connection, &self.file, i64::MIN, |entry| {
+        let last = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
+        pages::each_entry(&self.connection, &self.file, i64::MIN, last, |entry| {
             let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
             each(Stored { head: entry.head, salt: entry.salt(), row })
         })

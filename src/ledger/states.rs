@@ -8,7 +8,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::account::Account;
-use super::chain::{State, random};
+use super::chain::{Digest, State, random};
 use super::error::Error;
 
 /// A state to be written: salted, with what its row says about it.
@@ -37,19 +37,49 @@ impl Fresh {
     }
 }
 
+/// A state as it is stored.
+pub(super) struct StoredState {
+    slot: String,
+    sequence: i64,
+    salt: [u8; 32],
+    bytes: Vec<u8>,
+}
+
+impl StoredState {
+    /// Reads the columns `slot, sequence, salt, bytes`.
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(StoredState { slot: row.get(0)?, sequence: row.get(1)?, salt: row.get(2)?, bytes: row.get(3)? })
+    }
+
+    fn is(&self, written: u64, digest: Digest) -> bool {
+        let state = State::of(&self.slot, &self.salt, &self.bytes);
+        u64::try_from(self.sequence) == Ok(written) && state.digest == digest
+    }
+}
+
+/// Every state.
+///
+/// # Errors
+///
+/// If the ledger cannot be read.
+pub(super) fn all(connection: &Connection) -> rusqlite::Result<Vec<StoredState>> {
+    let all = "SELECT slot, sequence, salt, bytes FROM states ORDER BY slot";
+    connection.prepare(all)?.query_map([], StoredState::read)?.collect()
+}
+
 /// Checks that every slot has the state that its newest row wrote, and that there is no other.
 ///
 /// # Errors
 ///
-/// [`Error::Damaged`] if not, or if the ledger cannot be read.
-pub(super) fn check_states(connection: &Connection, file: &Path, account: &Account) -> Result<(), Error> {
-    for slot in account.states.keys() {
-        read(connection, file, account, slot)?;
+/// [`Error::Damaged`] if not.
+pub(super) fn check_states(stored: &[StoredState], file: &Path, account: &Account) -> Result<(), Error> {
+    for (slot, (written, digest)) in &account.states {
+        let found = stored.iter().find(|state| state.slot == *slot);
+        if !found.is_some_and(|state| state.is(*written, *digest)) {
+            return Err(other(file, slot, *written));
+        }
     }
-    let stored: i64 = connection
-        .query_row("SELECT count(*) FROM states", [], |row| row.get(0))
-        .map_err(|error| Error::sqlite(file, error))?;
-    if usize::try_from(stored) == Ok(account.states.len()) {
+    if stored.len() == account.states.len() {
         return Ok(());
     }
     Err(Error::damaged(file, "it holds a state of noise that no row wrote"))
@@ -59,7 +89,7 @@ pub(super) fn check_states(connection: &Connection, file: &Path, account: &Accou
 ///
 /// # Errors
 ///
-/// As for [`check_states`].
+/// As for [`check_states`], or if the ledger cannot be read.
 pub(super) fn read(
     connection: &Connection,
     file: &Path,
@@ -67,24 +97,14 @@ pub(super) fn read(
     slot: &str,
 ) -> Result<Option<Vec<u8>>, Error> {
     let Some((written, digest)) = account.states.get(slot) else { return Ok(None) };
-    let sqlite = |error| Error::sqlite(file, error);
-    let found = "SELECT sequence, salt, bytes FROM states WHERE slot = ?1";
-    let found = connection
-        .query_row(found, [slot], |row| {
-            let (sequence, salt, bytes): (i64, [u8; 32], Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok((sequence, salt, bytes))
-        })
-        .optional()
-        .map_err(sqlite)?;
-    match found {
-        Some((sequence, salt, bytes))
-            if u64::try_from(sequence) == Ok(*written) && State::of(slot, &salt, &bytes).digest == *digest =>
-        {
-            Ok(Some(bytes))
-        }
-        _ => Err(Error::damaged(
-            file,
-            format!("the state of the noise of {slot} is not the one that row {written} wrote"),
-        )),
+    let found = "SELECT slot, sequence, salt, bytes FROM states WHERE slot = ?1";
+    let found = connection.query_row(found, [slot], StoredState::read).optional();
+    match found.map_err(|error| Error::sqlite(file, error))? {
+        Some(state) if state.is(*written, *digest) => Ok(Some(state.bytes)),
+        _ => Err(other(file, slot, *written)),
     }
+}
+
+fn other(file: &Path, slot: &str, written: u64) -> Error {
+    Error::damaged(file, format!("the state of the noise of {slot} is not the one that row {written} wrote"))
 }

@@ -44,6 +44,9 @@ pub(super) const TABLES_OF_2: &str = "
     ) STRICT;
 ";
 
+/// How long a writer waits for those who read the file, and they for it. The commands of this program read for milliseconds.
+const READERS: Duration = Duration::from_secs(60);
+
 pub(super) fn file_in(folder: &Path) -> PathBuf {
     folder.join("ledger.sqlite")
 }
@@ -95,8 +98,7 @@ pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error>
     let access = if is_writer { OpenFlags::SQLITE_OPEN_READ_WRITE } else { OpenFlags::SQLITE_OPEN_READ_ONLY };
     let open = || {
         let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        // Whoever inspects the ledger of a running worker makes it wait, not fail.
-        connection.busy_timeout(Duration::from_secs(60))?;
+        connection.busy_timeout(READERS)?;
         connection.pragma_update(None, "synchronous", "EXTRA")?;
         let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
         Ok((connection, mode))

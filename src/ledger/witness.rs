@@ -9,6 +9,7 @@ pub mod kafka;
 use serde::{Deserialize, Serialize};
 
 use super::chain::Head;
+use super::instance::Instance;
 use crate::clock::Timestamp;
 
 /// One record of the witness: it claims all rows after `previous`, up to `head`.
@@ -20,6 +21,9 @@ pub struct Claim {
     pub head: Head,
     /// The end of the last charged block.
     pub last_block_end: Timestamp,
+    /// Who made it. Whether it is accepted does not depend on it; earlier versions did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<Instance>,
 }
 
 impl Claim {
@@ -76,13 +80,11 @@ pub enum Error {
     Unavailable { name: String, why: String },
     #[error("the witness {name} cannot be used: {why}")]
     Refused { name: String, why: String },
-    #[error(
-        "the witness {name} is missing; it is never created anew for an existing ledger: restore it, or run `bernstream ledger init`"
-    )]
+    #[error("the witness {name} is missing; it is never created anew for an existing ledger: restore it")]
     Missing { name: String },
     #[error(
         "the witness {name} has been changed: {what}; it must never be compacted, expired, edited or replaced. If it cannot be \
-         restored, use a new one and start a new ledger with `bernstream ledger init`"
+         restored, a new ledger needs a new one"
     )]
     Damaged { name: String, what: String },
     #[error("the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record")]
@@ -93,6 +95,11 @@ impl Error {
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
         matches!(self, Error::Unavailable { .. })
+    }
+
+    /// Whether no ledger can go on with this witness, unless it is restored.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Error::Missing { .. } | Error::Damaged { .. })
     }
 }
 
@@ -106,7 +113,12 @@ mod tests {
     }
 
     fn claim(previous: Option<u64>, sequence: u64) -> Claim {
-        Claim { previous: previous.map(head), head: head(sequence), last_block_end: Timestamp::from_micros(0) }
+        Claim {
+            previous: previous.map(head),
+            head: head(sequence),
+            last_block_end: Timestamp::from_micros(0),
+            maker: None,
+        }
     }
 
     fn newest(claims: &[Claim]) -> Option<u64> {
@@ -143,5 +155,13 @@ mod tests {
             assert_eq!(Claim::decode(claim.encode().as_bytes()), Some(claim));
         }
         assert_eq!(Claim::decode(b"{}"), None);
+        // As an earlier version wrote it, and as this one does.
+        let before = claim(None, 0).encode();
+        assert!(!before.contains("maker"));
+        let named = before
+            .replace('}', r#","maker":"00000000000000ff"}"#)
+            .replace(r#","maker":"00000000000000ff"},"l"#, r#"},"l"#);
+        let decoded = Claim::decode(named.as_bytes()).unwrap();
+        assert_eq!((decoded.encode(), decoded.maker.unwrap().to_string()), (named, "00000000000000ff".into()));
     }
 }

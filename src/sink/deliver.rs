@@ -17,6 +17,8 @@ pub struct Progress {
     pub published: usize,
     /// Rows were claimed; the next step shows whether the witness has accepted them.
     pub has_claimed: bool,
+    /// Rows are not claimed yet: for some seconds that is left to the instance of the ledger that made the last accepted claim.
+    pub is_waiting: bool,
     /// When the next accepted message is due.
     pub next_due: Option<Timestamp>,
 }
@@ -35,10 +37,11 @@ pub fn step(
     sink: &mut dyn Sink,
     now: Timestamp,
 ) -> Result<Progress, Error> {
-    let accepted = witness.read()?.map(|claim| claim.head);
-    ledger.recognise(&witness.identity()?, accepted.as_ref())?;
+    let newest = witness.read()?;
+    ledger.recognise(&witness.identity()?, newest.as_ref())?;
+    let accepted = newest.map(|claim| claim.head);
 
-    let mut progress = Progress { published: 0, has_claimed: false, next_due: None };
+    let mut progress = Progress { published: 0, has_claimed: false, is_waiting: false, next_due: None };
     if let Some(accepted) = &accepted {
         let mut published = Vec::new();
         let done = publish(ledger, accepted, sink, now, &mut published);
@@ -52,8 +55,11 @@ pub fn step(
     }
 
     if let Some(claim) = ledger.claim(accepted.as_ref())? {
-        witness.append(&claim)?;
-        progress.has_claimed = true;
+        progress.is_waiting = ledger.must_wait(newest.as_ref(), now);
+        if !progress.is_waiting {
+            witness.append(&claim)?;
+            progress.has_claimed = true;
+        }
     }
     Ok(progress)
 }

@@ -130,16 +130,17 @@ pub fn synopses(params: &Params) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Passes the path and the bytes of every synopsis to `each`.
+/// Passes the path and the bytes of each of these synopses to `each`; those that were removed since are left out.
 ///
 /// # Errors
 ///
-/// If the folder or a file cannot be read.
-pub fn each_synopsis(params: &Params, mut each: impl FnMut(String, Vec<u8>)) -> Result<(), Error> {
-    for path in synopses(params)? {
-        match fs::read(&path) {
+/// If a file cannot be read.
+pub fn each_synopsis(paths: &[PathBuf], mut each: impl FnMut(String, Vec<u8>)) -> Result<(), Error> {
+    for path in paths {
+        match fs::read(path) {
             Ok(bytes) => each(path.display().to_string(), bytes),
-            Err(error) => return Err(Error::File { path, why: error.to_string() }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::File { path: path.clone(), why: error.to_string() }),
         }
     }
     Ok(())

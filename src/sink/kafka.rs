@@ -54,12 +54,36 @@ impl Sink for KafkaSink {
     }
 }
 
-/// Passes the position and the content of every message to `each`.
+/// Where a partition of the topic begins and ends: offsets, without the end.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    partition: i32,
+    low: i64,
+    high: i64,
+}
+
+/// The partitions of the topic, and where each begins and ends now.
 ///
 /// # Errors
 ///
-/// If the topic cannot be read to its end.
-pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Result<(), Error> {
+/// If the topic cannot be reached.
+pub fn extent(params: &Params) -> Result<Vec<Extent>, kafka::Error> {
+    let failed = |error| params.broker.failed(&params.topic, &error);
+    let client = params.broker.consumer(&[]).map_err(failed)?;
+    let partitions = topic::partitions(&params.broker, &client, &params.topic)?.into_iter();
+    let extent = |partition| {
+        let (low, high) = client.fetch_watermarks(&params.topic, partition, REQUEST_TIMEOUT).map_err(failed)?;
+        Ok(Extent { partition, low, high })
+    };
+    partitions.map(extent).collect()
+}
+
+/// Passes the position and the content of every message of `extents` to `each`.
+///
+/// # Errors
+///
+/// If the topic cannot be read to where it ended.
+pub fn each_message(params: &Params, extents: &[Extent], mut each: impl FnMut(String, Sealed)) -> Result<(), Error> {
     let failed = |error| params.broker.failed(&params.topic, &error);
     let settings = [
         ("group.id", "bernstream-verify"),
@@ -69,13 +93,20 @@ pub fn each_message(params: &Params, mut each: impl FnMut(String, Sealed)) -> Re
         ("isolation.level", "read_uncommitted"),
     ];
     let client = params.broker.consumer(&settings).map_err(failed)?;
-    for partition in topic::partitions(&params.broker, &client, &params.topic)? {
+    for Extent { partition, high, .. } in extents.iter().filter(|extent| extent.low < extent.high) {
         let mut all = TopicPartitionList::new();
-        all.add_partition_offset(&params.topic, partition, Offset::Beginning).map_err(failed)?;
+        all.add_partition_offset(&params.topic, *partition, Offset::Beginning).map_err(failed)?;
         client.assign(&all).map_err(failed)?;
         loop {
             match client.poll(REQUEST_TIMEOUT) {
-                Some(Ok(message)) => each(format!("{partition}:{}", message.offset()), sealed(&message)),
+                // What came later is not asked for.
+                Some(Ok(message)) if message.offset() >= *high => break,
+                Some(Ok(message)) => {
+                    each(format!("{partition}:{}", message.offset()), sealed(&message));
+                    if message.offset() + 1 == *high {
+                        break;
+                    }
+                }
                 Some(Err(KafkaError::PartitionEOF(_))) => break,
                 Some(Err(error)) => return Err(failed(error).into()),
                 None => return Err(failed(KafkaError::MessageConsumption(RDKafkaErrorCode::OperationTimedOut)).into()),
@@ -102,13 +133,5 @@ fn sealed(message: &BorrowedMessage<'_>) -> Sealed {
 ///
 /// If the topic cannot be reached.
 pub fn is_untouched(params: &Params) -> Result<bool, kafka::Error> {
-    let failed = |error| params.broker.failed(&params.topic, &error);
-    let client = params.broker.consumer(&[]).map_err(failed)?;
-    for partition in topic::partitions(&params.broker, &client, &params.topic)? {
-        let watermarks = client.fetch_watermarks(&params.topic, partition, REQUEST_TIMEOUT).map_err(failed)?;
-        if watermarks != (0, 0) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(extent(params)?.iter().all(|extent| (extent.low, extent.high) == (0, 0)))
 }

@@ -1,6 +1,6 @@
 //! The kinds of output. Everything that differs between them is decided here, once for each question.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::check;
 use super::error::Error as SinkError;
@@ -27,6 +27,32 @@ pub enum Output {
 pub enum Location<'o> {
     Topic { broker: &'o Broker, topic: &'o str },
     Folder(&'o Path),
+}
+
+/// What was on an output at one time. A worker may publish more meanwhile.
+#[derive(Clone, Debug)]
+pub enum Extent<'o> {
+    Topic(&'o topic_sink::Params, Vec<topic_sink::Extent>),
+    Folder(Vec<PathBuf>),
+}
+
+impl Extent<'_> {
+    /// Passes everything that was on the output to `each`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read to its end.
+    pub fn each_published(&self, mut each: impl FnMut(Published)) -> Result<(), Error> {
+        match self {
+            Extent::Topic(sink, extents) => {
+                topic_sink::each_message(sink, extents, |place, sealed| each(Published::of_message(place, sealed)))?;
+            }
+            Extent::Folder(paths) => {
+                files::each_synopsis(paths, |place, bytes| each(Published::of_bytes(place, bytes)))?
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Why an output cannot be used.
@@ -129,21 +155,16 @@ impl Output {
         }
     }
 
-    /// Passes everything on the output to `each`.
+    /// What is on the output now.
     ///
     /// # Errors
     ///
-    /// If the output cannot be read to its end.
-    pub fn each_published(&self, mut each: impl FnMut(Published)) -> Result<(), Error> {
+    /// If the output cannot be reached.
+    pub fn extent(&self) -> Result<Extent<'_>, Error> {
         match self {
-            Output::Kafka { sink, .. } => {
-                topic_sink::each_message(sink, |place, sealed| each(Published::of_message(place, sealed)))?;
-            }
-            Output::Files(folder) => {
-                files::each_synopsis(folder, |place, bytes| each(Published::of_bytes(place, bytes)))?
-            }
+            Output::Kafka { sink, .. } => Ok(Extent::Topic(sink, topic_sink::extent(sink)?)),
+            Output::Files(folder) => Ok(Extent::Folder(files::synopses(folder)?)),
         }
-        Ok(())
     }
 
     /// Where published synopses can be read.

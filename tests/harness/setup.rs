@@ -57,6 +57,13 @@ impl Setup {
         Setup::with(servers, today.minus(windows * day), day, windows, true)
     }
 
+    /// Windows of a second: `past` that are over, and more than a test takes that come.
+    pub fn of_seconds(servers: &str, past: u32) -> Self {
+        let second = 1_000_000;
+        let origin = Timestamp::from_micros((Timestamp::now().micros() / second - i64::from(past)) * second);
+        Setup::with(servers, origin, Duration::from_secs(1), past + 3600, false)
+    }
+
     fn with(servers: &str, origin: Timestamp, length: Duration, windows: u32, is_live: bool) -> Self {
         let setup = Setup {
             servers: servers.to_owned(),

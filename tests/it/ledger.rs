@@ -251,7 +251,7 @@ fn an_edit_of_any_row_is_noticed() {
         let error = Ledger::inspect(&params(folder.path())).err();
         let error = error.unwrap_or_else(|| panic!("not noticed: {sql}"));
         assert!(matches!(error, Error::Damaged { .. }), "{sql}: {error}");
-        assert!(error.to_string().contains("ledger init"), "{error}");
+        assert!(error.is_final() && error.to_string().contains("do not repair it"), "{error}");
     }
 }
 
@@ -446,19 +446,72 @@ fn an_older_copy_that_is_restored_stops() {
 }
 
 #[test]
-fn a_copy_that_is_started_beside_the_worker_publishes_nothing() {
+fn a_copy_that_is_started_beside_the_worker_publishes_nothing_whoever_is_faster() {
+    for names_its_maker in [true, false] {
+        let (here, there, world) = (folder(), folder(), World::new());
+        let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), "0", None)).unwrap();
+        world.step(&mut ledger).unwrap();
+        if !names_its_maker {
+            // As an earlier version claimed.
+            world.topic.borrow_mut().log.iter_mut().for_each(|claim| claim.maker = None);
+        }
+        for file in fs::read_dir(here.path()).unwrap().map(|file| file.unwrap()) {
+            fs::copy(file.path(), there.path().join(file.file_name())).unwrap();
+        }
+        let mut copy = Ledger::open(&params(there.path())).unwrap();
+        ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
+        copy.pay(closing(&copy, &["EWR"], 1, 2)).unwrap();
+        let (mut winner, mut loser) = (ledger, copy);
+        // The copy is faster.
+        let progress = world.step(&mut loser).unwrap();
+        assert_eq!((progress.is_waiting, progress.has_claimed), (names_its_maker, !names_its_maker));
+        if !names_its_maker {
+            // Nobody knows which is the original: the first claim in the topic wins.
+            std::mem::swap(&mut winner, &mut loser);
+        } else {
+            assert!(world.step(&mut winner).unwrap().has_claimed);
+        }
+        let error = world.step(&mut loser).unwrap_err();
+        assert!(matches!(error, deliver::Error::Ledger(Error::ForeignHead { .. })), "{error}");
+        let text = error.to_string();
+        for words in [&winner.instance().unwrap().to_string(), "a copy or an older state", "a copy of it was started"] {
+            assert!(text.contains(words), "{text}");
+        }
+        assert_eq!(world.step(&mut winner).unwrap().published, 1);
+        assert_eq!(world.output.borrow().0.len(), 1);
+    }
+}
+
+#[test]
+fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_once() {
     let (here, there, world) = (folder(), folder(), World::new());
     let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), "0", None)).unwrap();
     world.step(&mut ledger).unwrap();
-    fs::copy(here.path().join("ledger.sqlite"), there.path().join("ledger.sqlite")).unwrap();
-    let mut copy = Ledger::open(&params(there.path())).unwrap();
+    let instance = ledger.instance();
+    drop(ledger);
+    let mut ledger = Ledger::open(&params(here.path())).unwrap();
+    assert_eq!(ledger.instance(), instance);
     ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
-    copy.pay(closing(&copy, &["EWR"], 1, 2)).unwrap();
-    // Both claim; the first claim in the topic wins.
-    world.step(&mut copy).unwrap();
-    assert!(matches!(world.step(&mut ledger), Err(deliver::Error::Ledger(Error::ForeignHead { .. }))));
-    assert_eq!(world.step(&mut copy).unwrap().published, 1);
-    assert_eq!(world.output.borrow().0.len(), 1);
+    assert!(world.step(&mut ledger).unwrap().has_claimed);
+    drop(ledger);
+    for file in fs::read_dir(here.path()).unwrap().map(|file| file.unwrap()) {
+        fs::copy(file.path(), there.path().join(file.file_name())).unwrap();
+    }
+    let mut ledger = Ledger::open(&params(there.path())).unwrap();
+    assert_ne!(ledger.instance(), instance);
+    ledger.pay(closing(&ledger, &["EWR"], 1, 2)).unwrap();
+    let step = |ledger: &mut Ledger, seconds: u64| {
+        let (mut witness, mut sink) = (MemoryWitness::new(&world.topic), MemorySink::new(&world.output));
+        step(ledger, &mut witness, &mut sink, at(1000).plus(Duration::from_secs(seconds))).unwrap()
+    };
+    for seconds in [0, 5, 9] {
+        assert!(step(&mut ledger, seconds).is_waiting);
+    }
+    // A clock that steps back begins the wait anew, and does not make it endless.
+    assert!(step(&mut ledger, 1).is_waiting && step(&mut ledger, 10).is_waiting);
+    assert!(step(&mut ledger, 11).has_claimed);
+    ledger.pay(closing(&ledger, &["EWR"], 1, 3)).unwrap();
+    assert!(step(&mut ledger, 12).has_claimed, "it has made the last accepted claim");
 }
 
 #[test]
@@ -650,8 +703,35 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     assert!(!is_fine && text.contains("2013-01-09"), "{text}");
     fs::remove_file(&other).unwrap();
 
+    // What cannot go on says how another one can, and `ledger init` is not it: it refuses for files that were released.
+    let advice = "another ledger.path and another output.files.path";
+    let says_how = |arguments: &[&str], words: &str| {
+        let (is_fine, text) = bernstream(folder.path(), arguments);
+        assert!(!is_fine && text.contains(words), "{text}");
+        assert!(text.contains(advice) && !text.contains("ledger init"), "{text}");
+    };
+    let file = folder.path().join("ledger/ledger.sqlite");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    says_how(&["run", "config.toml"], "is damaged");
+    says_how(&["ledger", "verify", "config.toml"], "is damaged");
+    fs::remove_file(&file).unwrap();
+    says_how(&["ledger", "verify", "config.toml"], "there is no ledger");
+    says_how(&["run", "config.toml"], "may have been published already");
+    says_how(&["ledger", "init", "config.toml"], "may have been published already");
+    fs::write(&file, &whole).unwrap();
+
     fs::remove_file(folder.path().join("out/witness")).unwrap();
-    assert!(!ledger("verify").0);
-    assert!(!ledger("republish").0);
-    assert!(!bernstream(folder.path(), &["run", "config.toml"]).0);
+    for arguments in [["ledger", "verify", "config.toml"].as_slice(), &["ledger", "republish", "config.toml"]] {
+        says_how(arguments, "is missing; it is never created anew");
+    }
+    says_how(&["run", "config.toml"], "is missing; it is never created anew");
+
+    // An output without a synopsis proves nothing.
+    fs::remove_dir_all(folder.path().join("out")).unwrap();
+    for _ in ["no folder", "an empty folder"] {
+        let (is_fine, text) = bernstream(folder.path(), &["ledger", "verify", "--output-only", "config.toml"]);
+        assert!(!is_fine && text.contains("so there is nothing to verify"), "{text}");
+        fs::create_dir_all(folder.path().join("out")).unwrap();
+    }
 }

@@ -5,6 +5,7 @@ use crate::cli::print::{report, section};
 use crate::ledger::Digest;
 use crate::ledger::audit::{Audit, Missing, Statement};
 use crate::sink::Output;
+use crate::sink::output::Location;
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Unit;
 use crate::window::grid::Span;
@@ -19,7 +20,7 @@ const SHOWN: usize = 10;
 /// If the output cannot be read, or if it contradicts itself or its guarantee.
 pub fn run(output: &Output) -> Result<(), Failure> {
     let (mut audit, mut unreadable) = (Audit::default(), Vec::new());
-    output.each_published(|found| match Synopsis::open(found.bytes()) {
+    output.extent()?.each_published(|found| match Synopsis::open(found.bytes()) {
         Ok(synopsis) => audit.add(&found.place, Digest::of(found.bytes()), synopsis.description()),
         Err(error) => unreadable.push(format!("{}: not a readable synopsis: {error}", found.place)),
     })?;
@@ -28,8 +29,15 @@ pub fn run(output: &Output) -> Result<(), Failure> {
     for statement in &findings.statements {
         say(&mut text, statement);
     }
-    if findings.statements.is_empty() {
-        text.push_str("the output has no synopsis\n");
+    if findings.statements.is_empty() && unreadable.is_empty() {
+        let (kind, name) = match output.location() {
+            Location::Topic { topic, .. } => ("topic", topic.to_owned()),
+            Location::Folder(path) => ("folder", path.display().to_string()),
+        };
+        return Err(Failure::Unavailable(format!(
+            "there is no synopsis in the {kind} {name}, so there is nothing to verify: nothing was published yet, everything \
+             was removed, or it is the wrong {kind}"
+        )));
     }
     report(text)?;
     unreadable.extend(findings.contradictions);

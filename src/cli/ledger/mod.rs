@@ -4,7 +4,7 @@ mod audit;
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -80,9 +80,9 @@ fn time_or_now(text: &str) -> Result<Timestamp, String> {
 /// If the configuration has a fault, if the ledger, its witness or the output is missing or damaged, or if one of them contradicts
 /// another.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    match &arguments.action {
-        Action::Init { configuration, from, backfill_until } => {
-            let settings = Settings::load(configuration)?;
+    let settings = Settings::load(arguments.action.configuration())?;
+    let done = match &arguments.action {
+        Action::Init { from, backfill_until, .. } => {
             let mode = match (*from, &settings.input) {
                 (Some(from), _) => StartMode::From { from, backfill_until: *backfill_until },
                 // Files are history: their windows are all over.
@@ -93,11 +93,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             };
             init(&settings, mode)
         }
-        Action::Show { configuration } => show(&Settings::load(configuration)?),
-        Action::Verify { configuration, output_only: true } => audit::run(&Settings::load(configuration)?.output),
-        Action::Verify { configuration, output_only: false } => verify(&Settings::load(configuration)?),
-        Action::Export { configuration } => export(&Settings::load(configuration)?),
-        Action::Republish { configuration, window } => republish(&Settings::load(configuration)?, *window),
+        Action::Show { .. } => show(&settings),
+        Action::Verify { output_only: true, .. } => audit::run(&settings.output),
+        Action::Verify { output_only: false, .. } => verify(&settings),
+        Action::Export { .. } => export(&settings),
+        Action::Republish { window, .. } => republish(&settings, *window),
+    };
+    done.map_err(|failure| failure.advised(&settings.output))
+}
+
+impl Action {
+    fn configuration(&self) -> &Path {
+        match self {
+            Action::Init { configuration, .. }
+            | Action::Show { configuration }
+            | Action::Verify { configuration, .. }
+            | Action::Export { configuration }
+            | Action::Republish { configuration, .. } => configuration,
+        }
     }
 }
 
@@ -140,9 +153,9 @@ fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> 
 
 /// The head of the witness, if this ledger may continue from it.
 fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> Result<Option<Head>, Failure> {
-    let accepted = witness.read()?.map(|claim| claim.head);
+    let accepted = witness.read()?;
     ledger.recognise(&witness.identity()?, accepted.as_ref())?;
-    Ok(accepted)
+    Ok(accepted.map(|claim| claim.head))
 }
 
 fn show(settings: &Settings) -> Result<(), Failure> {
@@ -218,17 +231,12 @@ fn meaning(total: Price) -> Vec<String> {
     }
 }
 
-/// Opening the ledger verifies all of it; the rest is a comparison with the output.
+/// What was on the output before the ledger is read must be in the ledger: the worker pays first.
 fn verify(settings: &Settings) -> Result<(), Failure> {
+    let published = settings.output.extent()?;
+    // This verifies all of the ledger; the rest is a comparison with the output.
     let ledger = Ledger::inspect(&settings.ledger)?;
-    let (mut rows, mut paid) = (0, PaidMessages::default());
-    ledger.each_row(|stored| {
-        rows += 1;
-        if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
-            paid.extend(messages);
-        }
-        Ok::<(), Failure>(())
-    })?;
+    let (rows, paid) = paid(&ledger)?;
     report(format_args!("ledger verified: {rows} rows, newest {}\n", ledger.head().digest))?;
     report(format_args!("it accounts for {}\n", promised(ledger.genesis())))?;
     let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
@@ -237,20 +245,24 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
     let (mut ours, mut others) = (BTreeSet::new(), 0);
     let mut unpaid = Vec::new();
     let genesis = ledger.genesis();
-    settings.output.each_published(|found| {
+    published.each_published(|found| {
         if paid.contains(&found) {
             ours.insert(ledger::Digest::of(found.bytes()));
         } else if genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger) {
             others += 1;
         } else {
-            unpaid.push(found.place);
+            unpaid.push(found);
         }
     })?;
     if !unpaid.is_empty() {
-        return Err(Failure::Ledger(format!(
-            "the output holds what this ledger never paid for: {}",
-            unpaid.join(", ")
-        )));
+        // Before anyone is accused, the ledger is read again.
+        let (_, paid) = self::paid(&Ledger::inspect(&settings.ledger)?)?;
+        unpaid.retain(|found| !paid.contains(found));
+    }
+    if !unpaid.is_empty() {
+        let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
+        let places = places.join(", ");
+        return Err(Failure::Ledger(format!("the output holds what this ledger never paid for: {places}")));
     }
     report(format_args!("every message on the output was paid for, byte for byte: {}\n", ours.len()))?;
     let missing = paid.missing(&ours);
@@ -264,6 +276,19 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
         report(format_args!("and {others} from earlier ledgers, which this ledger cannot verify\n"))?;
     }
     Ok(())
+}
+
+/// How many rows there are, and what they paid for.
+fn paid(ledger: &Ledger) -> Result<(u64, PaidMessages), Failure> {
+    let (mut rows, mut paid) = (0, PaidMessages::default());
+    ledger.each_row(|stored| {
+        rows += 1;
+        if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
+            paid.extend(messages);
+        }
+        Ok::<(), Failure>(())
+    })?;
+    Ok((rows, paid))
 }
 
 fn export(settings: &Settings) -> Result<(), Failure> {

@@ -1,0 +1,197 @@
+//! Verifying a whole ledger, page by page, also beside the worker that writes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+
+use super::chain::{Closed, Outcome, Row};
+use super::checkpoint::{self, Checkpoint};
+use super::error::Error;
+use super::pages::{self, Page, Rest, StoredMessage};
+use super::replay::{self, LedgerState, damaged};
+use super::spent::{price_as_json, read_spent, same_as_spent, set_spent};
+use super::states::check_states;
+use super::store::{self, Entry};
+use crate::mechanism::price::Price;
+use crate::window::grid::Span;
+
+/// How many blocks are read in one transaction.
+const BLOCKS: i64 = 4096;
+
+/// Verifies the chain, the order and price of every window, what every block has spent, every message, the states of the noise
+/// and every checkpoint, up to the row that is the newest when all others have been read.
+///
+/// # Errors
+///
+/// If the ledger cannot be read, or if anything in it is damaged.
+pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
+    let sqlite = |error| Error::sqlite(file, error);
+    replay::check_format(connection, file)?;
+    let mut checkpoints = checkpoint::sequences(connection).map_err(sqlite)?;
+    let mut walk = Walk::begin(connection, file)?;
+    let rest = loop {
+        let transaction = connection.transaction().map_err(sqlite)?;
+        let page = walk.page(&transaction).map_err(sqlite)?;
+        drop(transaction);
+        match page {
+            Page::Rows(rows) => {
+                for (entry, messages) in rows {
+                    walk.take(&entry, &messages)?;
+                    let at = entry.sequence().map_err(sqlite)?;
+                    if checkpoints.remove(&at) {
+                        check_checkpoint(connection, file, &walk.state)?;
+                    }
+                }
+            }
+            Page::End(rest) => break rest,
+        }
+    };
+    if let Some(at) = checkpoints.first() {
+        return Err(Error::damaged(file, format!("row {at}: there is a checkpoint of it, and no such row")));
+    }
+    walk.check_outbox(connection, &rest)?;
+    let account = &walk.state.account;
+    same_as_spent(file, rest.live, account.live.iter().map(|(block, price)| (*block, price_as_json(*price))))?;
+    check_states(&rest.states, file, account)?;
+    walk.check_closed_blocks(connection)?;
+    Ok(walk.state)
+}
+
+/// Migrates a ledger of format 1, all or nothing, after verifying all of it.
+///
+/// # Errors
+///
+/// If the ledger is damaged or cannot be written; it is then unchanged.
+pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Error> {
+    let sqlite = |error| Error::sqlite(file, error);
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
+    if let Some(what) = store::check_pages(&transaction).map_err(sqlite)? {
+        return Err(Error::damaged(file, what));
+    }
+    transaction.execute_batch("ALTER TABLE spent RENAME TO spent_1").map_err(sqlite)?;
+    transaction.execute_batch(store::TABLES_OF_2).map_err(sqlite)?;
+    let mut walk = Walk::begin(&transaction, file)?;
+    let rest = loop {
+        match walk.page(&transaction).map_err(sqlite)? {
+            Page::Rows(rows) => {
+                for (entry, messages) in rows {
+                    walk.take(&entry, &messages)?;
+                    if Checkpoint::is_due(entry.head.sequence) {
+                        walk.state.checkpoint(&walk.state.account, entry.head).insert(&transaction).map_err(sqlite)?;
+                    }
+                }
+            }
+            Page::End(rest) => break rest,
+        }
+    };
+    walk.check_outbox(&transaction, &rest)?;
+    // Format 1 stored prices as text, whatever the name of the column.
+    let old = "SELECT block_start, block_end, epsilon FROM spent_1";
+    let expected = walk.spent.iter().map(|(block, price)| (*block, price.to_string()));
+    same_as_spent(file, read_spent(&transaction, old, &[]).map_err(sqlite)?, expected)?;
+    set_spent(&transaction, walk.spent.into_iter()).map_err(sqlite)?;
+    transaction.execute_batch("DROP TABLE spent_1").map_err(sqlite)?;
+    transaction.pragma_update(None, "user_version", store::FORMAT).map_err(sqlite)?;
+    transaction.commit().map_err(sqlite)
+}
+
+/// The rows that were verified so far.
+struct Walk<'a> {
+    file: &'a Path,
+    state: LedgerState,
+    first: i64,
+    /// What every block has spent.
+    spent: BTreeMap<Span, Price>,
+    /// The messages that were not known to be published when their row was read, by row and place.
+    unpublished: BTreeSet<(i64, i64)>,
+}
+
+impl<'a> Walk<'a> {
+    fn begin(connection: &Connection, file: &'a Path) -> Result<Self, Error> {
+        let state = replay::first(connection, file)?;
+        let first = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
+        Ok(Walk { file, state, first, spent: BTreeMap::new(), unpublished: BTreeSet::new() })
+    }
+
+    fn last(&self) -> i64 {
+        i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX)
+    }
+
+    fn page(&self, connection: &Connection) -> rusqlite::Result<Page> {
+        pages::next(connection, self.last(), self.state.account.live_from)
+    }
+
+    /// Verifies the next row, and its messages.
+    fn take(&mut self, entry: &Entry, stored: &[StoredMessage]) -> Result<(), Error> {
+        let damaged = |what: &str| damaged(self.file, entry, what);
+        let (row, charged) = self.state.take(entry, |what| damaged(&what))?;
+        self.spent.extend(charged);
+        let messages = match &row {
+            Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) => messages.as_slice(),
+            _ => &[],
+        };
+        if stored.len() > messages.len() {
+            return Err(damaged("the outbox holds messages that it did not pay for"));
+        }
+        let sequence = entry.sequence().map_err(|error| Error::sqlite(self.file, error))?;
+        for (place, message) in (0..).zip(messages) {
+            let found = usize::try_from(place).ok().and_then(|place| stored.get(place));
+            let Some(found) = found.filter(|found| found.place == place && found.is_of(message)) else {
+                return Err(damaged(&format!("its message {place} was changed or is missing")));
+            };
+            if !found.is_published {
+                self.unpublished.insert((sequence, place));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that no message is without its row, and that the worker finds every message that is unpublished.
+    fn check_outbox(&self, connection: &Connection, rest: &Rest) -> Result<(), Error> {
+        let (first, last) = (self.first, self.last());
+        if rest.outbox.is_some_and(|(from, to)| from < first || to > last) {
+            return Err(Error::damaged(self.file, "the outbox holds messages that no row paid for"));
+        }
+        let is_unpublished = |&(sequence, place): &(i64, i64)| {
+            let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
+            let stored = connection.query_row(stored, params![sequence, place], |row| row.get::<_, bool>(0));
+            stored.optional().map_err(|error| Error::sqlite(self.file, error)).map(|stored| stored == Some(true))
+        };
+        let mut is_whole = rest.unpublished.is_subset(&self.unpublished);
+        // The others were published since their row was read.
+        for message in self.unpublished.difference(&rest.unpublished) {
+            is_whole = is_whole && !is_unpublished(message)?;
+        }
+        if is_whole {
+            return Ok(());
+        }
+        Err(Error::damaged(self.file, "the index of the unpublished messages is not that of the outbox"))
+    }
+
+    /// Compares what the closed blocks have spent; no row can change it.
+    fn check_closed_blocks(&self, connection: &Connection) -> Result<(), Error> {
+        let from = self.state.account.live_from;
+        let page = "SELECT block_start, block_end, price FROM spent WHERE (block_start, block_end) > (?1, ?2)
+                    ORDER BY block_start, block_end LIMIT ?3";
+        let (mut after, mut stored) = ((i64::MIN, i64::MIN), Vec::new());
+        loop {
+            let page = read_spent(connection, page, &[after.0, after.1, BLOCKS]);
+            let page = page.map_err(|error| Error::sqlite(self.file, error))?;
+            let Some((last, _)) = page.last() else { break };
+            after = (last.start.micros(), last.end.micros());
+            stored.extend(page.into_iter().filter(|(block, _)| block.end <= from));
+        }
+        let closed = self.spent.iter().filter(|(block, _)| block.end <= from);
+        same_as_spent(self.file, stored, closed.map(|(block, price)| (*block, price_as_json(*price))))
+    }
+}
+
+fn check_checkpoint(connection: &Connection, file: &Path, state: &LedgerState) -> Result<(), Error> {
+    let is_stored = state.checkpoint(&state.account, state.head).is_stored(connection);
+    if is_stored.map_err(|error| Error::sqlite(file, error))? {
+        return Ok(());
+    }
+    let at = state.head.sequence;
+    Err(Error::damaged(file, format!("row {at}: its checkpoint is not what the rows add up to")))
+}
