@@ -504,10 +504,10 @@ fn a_ledger_that_was_moved_goes_on_after_some_seconds_and_one_that_stayed_at_onc
         let (mut witness, mut sink) = (MemoryWitness::new(&world.topic), MemorySink::new(&world.output));
         step(ledger, &mut witness, &mut sink, at(1000).plus(Duration::from_secs(seconds))).unwrap()
     };
-    for seconds in [0, 5, 9] {
+    for seconds in [5, 9] {
         assert!(step(&mut ledger, seconds).is_waiting);
     }
-    // A clock that steps back begins the wait anew, and does not make it endless.
+    // Where the clock steps back the wait begins anew.
     assert!(step(&mut ledger, 1).is_waiting && step(&mut ledger, 10).is_waiting);
     assert!(step(&mut ledger, 11).has_claimed);
     ledger.pay(closing(&ledger, &["EWR"], 1, 3)).unwrap();
