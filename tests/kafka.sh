@@ -133,7 +133,8 @@ launch() {
     echo "127.0.0.1:$broker" > "$home/address"
     # Java takes minutes to start where many others want the processors.
     for _ in {1..3000}; do
-        running || { tail -5 "$home/log" >&2; die "the broker ended at once, see $home/log"; }
+        # Not `running`: for a moment the process still has the name of this script.
+        kill -0 $! 2>/dev/null || { tail -5 "$home/log" >&2; die "the broker ended at once, see $home/log"; }
         if open "$broker"; then address; return; fi
         sleep 0.1
     done

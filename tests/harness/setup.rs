@@ -64,6 +64,12 @@ impl Setup {
         Setup::with(servers, origin, Duration::from_secs(1), past + 3600, false)
     }
 
+    /// `windows` of a second, the first of which has begun: the worker is at work for as long, however fast it is.
+    pub fn seconds(servers: &str, windows: u32) -> Self {
+        let second = Timestamp::from_micros(Timestamp::now().micros() / 1_000_000 * 1_000_000);
+        Setup::with(servers, second, Duration::from_secs(1), windows, false)
+    }
+
     fn with(servers: &str, origin: Timestamp, length: Duration, windows: u32, is_live: bool) -> Self {
         let setup = Setup {
             servers: servers.to_owned(),
