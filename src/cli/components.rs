@@ -62,6 +62,12 @@ impl Components {
         };
         same_promise(settings, &ledger)?;
         take_over(settings, &mut ledger)?;
+        if ledger.has_published()? && settings.output.is_untouched()? {
+            warn!(
+                "the output is empty, but this ledger has published: the output was removed or created again, and the synopses in \
+                 it are gone; `bernstream ledger republish` sends those that the ledger still has (ledger.keep_published)"
+            );
+        }
         Ok(Components { source, ledger, witness, sink })
     }
 }

@@ -12,7 +12,7 @@ use rdkafka::metadata::Metadata;
 use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error::Error;
 use crate::kafka::error_context::ErrorContext;
-pub(crate) use crate::kafka::topic_id::id;
+pub(crate) use crate::kafka::topic_id::{id, id_and_partitions};
 
 /// A topic as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]

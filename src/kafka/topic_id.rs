@@ -1,4 +1,4 @@
-//! The id of a topic, which rdkafka does not expose.
+//! The id of a topic, which rdkafka does not expose, and how many partitions it has.
 
 use std::ffi::CString;
 
@@ -9,15 +9,29 @@ use rdkafka::error::KafkaError;
 use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error::Error;
 
-/// The id of a topic, by a DescribeTopics request of librdkafka.
+/// The id of a topic.
+///
+/// # Errors
+///
+/// If the topic does not exist, or the cluster does not answer or refuses.
+pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>, topic: &str) -> Result<String, Error> {
+    Ok(id_and_partitions(broker, client, topic)?.0)
+}
+
+/// The id of a topic and how many partitions it has, by one DescribeTopics request of librdkafka. A topic of a mock cluster
+/// counts as one partition.
 ///
 /// # Errors
 ///
 /// If the topic does not exist, or the cluster does not answer or refuses.
 #[allow(unsafe_code)]
-pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>, topic: &str) -> Result<String, Error> {
+pub(crate) fn id_and_partitions<C: rdkafka::ClientContext>(
+    broker: &Broker,
+    client: &Client<C>,
+    topic: &str,
+) -> Result<(String, usize), Error> {
     if broker.is_mock {
-        return Ok("mock".to_owned());
+        return Ok(("mock".to_owned(), 1));
     }
     let name = CString::new(topic).map_err(|_| broker.refused(topic, "the name contains a NUL byte"))?;
     let timeout = i32::try_from(REQUEST_TIMEOUT.as_millis()).unwrap_or(i32::MAX);
@@ -27,7 +41,7 @@ pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>,
     // `rd_kafka_event_DescribeTopics_result` gives null (handled) for any other kind of event. Results and strings
     // belong to the event: they are read, and copied, before it is freed. `found` has `count` valid elements, of which
     // the first is read only if there is one; a description's id and error pointers are valid as long as it is, and a
-    // null error is handled. An event that comes after the poll gave up is freed with the queue.
+    // null error is handled. Of its partitions only the number is read. An event that comes after the poll gave up is freed with the queue.
     unsafe {
         let handle = client.native_ptr();
         let queue = c::rd_kafka_queue_new(handle);
@@ -56,7 +70,11 @@ pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>,
                 let error = c::rd_kafka_TopicDescription_error(*found);
                 if error.is_null() {
                     let uuid = c::rd_kafka_TopicDescription_topic_id(*found);
-                    Ok((c::rd_kafka_Uuid_most_significant_bits(uuid), c::rd_kafka_Uuid_least_significant_bits(uuid)))
+                    let high = c::rd_kafka_Uuid_most_significant_bits(uuid);
+                    let low = c::rd_kafka_Uuid_least_significant_bits(uuid);
+                    let mut partitions = 0;
+                    c::rd_kafka_TopicDescription_partitions(*found, &mut partitions);
+                    Ok((format!("{high:016x}{low:016x}"), partitions))
                 } else {
                     Err(c::rd_kafka_error_code(error))
                 }
@@ -68,9 +86,6 @@ pub(crate) fn id<C: rdkafka::ClientContext>(broker: &Broker, client: &Client<C>,
         c::rd_kafka_AdminOptions_destroy(options);
         c::rd_kafka_TopicCollection_destroy(topics);
         c::rd_kafka_queue_destroy(queue);
-        match answer {
-            Ok((high, low)) => Ok(format!("{high:016x}{low:016x}")),
-            Err(code) => Err(broker.failed(topic, &KafkaError::AdminOp(code.into()))),
-        }
+        answer.map_err(|code| broker.failed(topic, &KafkaError::AdminOp(code.into())))
     }
 }

@@ -85,6 +85,16 @@ impl Ledger {
         Ok(count.unsigned_abs())
     }
 
+    /// Whether any message is known to be published.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn has_published(&self) -> Result<bool, Error> {
+        let any = "SELECT EXISTS (SELECT 1 FROM outbox WHERE published_at IS NOT NULL)";
+        self.connection.query_row(any, [], |row| row.get(0)).map_err(|e| Error::sqlite(&self.file, e))
+    }
+
     /// Records that all of `paid` is durable at the sink, and drops published bytes whose retention is over. Their digests
     /// stay.
     ///

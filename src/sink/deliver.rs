@@ -45,8 +45,10 @@ pub fn step(
     if let Some(accepted) = &accepted {
         let mut published = Vec::new();
         let done = publish(ledger, accepted, sink, now, &mut published);
-        // One transaction for all. After a crash before it, the same bytes are published again.
+        // One transaction for all. After a crash before it, the same bytes are published again: also if the place was replaced
+        // in the meantime, for then it is not known which of them are there.
         if !published.is_empty() {
+            sink.confirm()?;
             ledger.mark_published(&published, now)?;
         }
         done?;
@@ -75,6 +77,9 @@ fn publish(
     while published.len() < BATCH
         && let Some(paid) = ledger.deliverable(accepted, published.last(), now)?
     {
+        if published.is_empty() {
+            sink.confirm()?;
+        }
         sink.publish(&paid)?;
         published.push(paid);
     }

@@ -13,6 +13,17 @@ pub enum Error {
         "the output topic '{topic}' takes no message of {bytes} bytes: raise its max.message.bytes, then start again"
     )]
     TooLarge { topic: String, bytes: usize },
+    #[error(
+        "the output topic '{topic}' was deleted while the worker ran, and the synopses in it are gone. Create it again, then \
+         `bernstream ledger republish` sends those that the ledger still has, byte for byte, at no cost in privacy"
+    )]
+    Deleted { topic: String },
+    #[error(
+        "the output topic '{topic}' was deleted and created again while the worker ran, and the synopses in it are gone: \
+         `bernstream ledger republish` sends those that the ledger still has (ledger.keep_published), byte for byte, at no cost \
+         in privacy; a worker that is started again goes on with the next ones"
+    )]
+    Recreated { topic: String },
     #[error("a synopsis was not written to {path}: {why}")]
     File { path: PathBuf, why: String },
     #[error(
@@ -30,7 +41,11 @@ impl Error {
         match self {
             Error::Broker(error) => error.is_transient(),
             Error::File { .. } => true,
-            Error::TooLarge { .. } | Error::Different { .. } | Error::Header(_) => false,
+            Error::Deleted { .. }
+            | Error::Recreated { .. }
+            | Error::TooLarge { .. }
+            | Error::Different { .. }
+            | Error::Header(_) => false,
         }
     }
 }

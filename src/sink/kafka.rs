@@ -1,6 +1,6 @@
 //! Publishing to a Kafka topic.
 
-use rdkafka::consumer::Consumer;
+use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
@@ -8,10 +8,10 @@ use rdkafka::{Offset, TopicPartitionList};
 use super::error::Error;
 use super::publish::Sink;
 use crate::kafka;
-use crate::kafka::Broker;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic;
+use crate::kafka::{Broker, ErrorContext};
 use crate::ledger::Paid;
 use crate::synopsis::Sealed;
 
@@ -25,6 +25,9 @@ pub struct Params {
 pub struct KafkaSink {
     params: Params,
     producer: Producer,
+    /// The id of the topic when it was opened.
+    id: String,
+    inspector: BaseConsumer<ErrorContext>,
 }
 
 impl KafkaSink {
@@ -34,9 +37,11 @@ impl KafkaSink {
     ///
     /// If the topic is missing or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        topic::describe(&params.broker, &params.topic)?;
+        let inspector = params.broker.consumer(&[]).map_err(|error| params.broker.failed(&params.topic, &error))?;
+        topic::partitions(&params.broker, &inspector, &params.topic)?;
+        let id = topic::id(&params.broker, inspector.client(), &params.topic)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
-        Ok(KafkaSink { params: params.clone(), producer })
+        Ok(KafkaSink { params: params.clone(), producer, id, inspector })
     }
 }
 
@@ -51,6 +56,16 @@ impl Sink for KafkaSink {
             }
             _ => self.params.broker.failed(&self.params.topic, &error).into(),
         })
+    }
+
+    fn confirm(&mut self) -> Result<(), Error> {
+        let Params { broker, topic } = &self.params;
+        match topic::id(broker, self.inspector.client(), topic) {
+            Ok(id) if id == self.id => Ok(()),
+            Ok(_) => Err(Error::Recreated { topic: topic.clone() }),
+            Err(kafka::Error::NoTopic { .. }) => Err(Error::Deleted { topic: topic.clone() }),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -70,6 +70,14 @@ impl Setup {
         Setup::with(servers, second, Duration::from_secs(1), windows, false)
     }
 
+    /// Windows of a second that come; its ledger and topics are there.
+    pub fn ticking(servers: &str) -> Self {
+        let setup = Setup::of_seconds(servers, 0);
+        let made = setup.ledger_command(&["init"]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        setup
+    }
+
     fn with(servers: &str, origin: Timestamp, length: Duration, windows: u32, is_live: bool) -> Self {
         let setup = Setup {
             servers: servers.to_owned(),

@@ -1,0 +1,115 @@
+//! What operators do to the topics of a worker that is running.
+
+use std::collections::BTreeSet;
+
+use bernstream::kafka::topic;
+use bernstream::ledger::witness::kafka::SETTINGS;
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::error::KafkaResult;
+
+use crate::harness::kafka;
+use crate::harness::running::Running;
+use crate::harness::setup::Setup;
+
+fn administer<T>(
+    setup: &Setup,
+    change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
+) {
+    let admin = kafka::at(&setup.servers).client_config().expect("settings").create().expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(change(&admin, &AdminOptions::new())).expect("it is done");
+}
+
+/// Replaces all settings of a topic.
+fn set(setup: &Setup, topic: &str, settings: &[(&str, &str)]) {
+    administer(setup, async |admin, options| {
+        let new = AlterConfig::new(ResourceSpecifier::Topic(topic));
+        let new = settings.iter().fold(new, |new, (key, value)| new.set(key, value));
+        admin.alter_configs(&[new], options).await
+    });
+}
+
+fn ticking() -> Option<(Setup, Running)> {
+    let setup = Setup::ticking(&kafka::broker()?);
+    let worker = Running::start(&setup);
+    worker.wait_metric(&setup, "synopses_published_total", 4.0);
+    Some((setup, worker))
+}
+
+#[test]
+fn an_output_that_is_created_again_ends_the_worker_and_what_it_held_is_published_again() {
+    let Some((setup, mut worker)) = ticking() else { return };
+    let before: BTreeSet<Vec<u8>> = setup.published().into_iter().map(|published| published.payload).collect();
+    administer(&setup, async |admin, options| admin.delete_topics(&[&setup.output], options).await);
+    setup.wait_for("a new topic", || topic::create(&kafka::at(&setup.servers), &setup.output, 1, 1, &[]).ok());
+    let status = worker.end(&setup);
+    let log = setup.read_log();
+    assert_eq!(status.code(), Some(69), "{log}");
+    let last = log.lines().last().expect("a line").to_owned();
+    assert!(last.contains(&format!("the output topic '{}' was deleted", setup.output)), "{log}");
+    assert!(last.contains("`bernstream ledger republish`") && !log.contains("does not answer"), "{log}");
+
+    let sent = setup.ledger_command(&["republish"]);
+    assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
+    let after: BTreeSet<Vec<u8>> = setup.published().into_iter().map(|published| published.payload).collect();
+    assert!(before.is_subset(&after) && before.len() >= 4, "{} of {}", after.len(), before.len());
+    let worker = Running::start(&setup);
+    worker.wait_metric(&setup, "synopses_published_total", 4.0);
+    worker.terminate();
+    let verified = setup.ledger_command(&["verify"]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+}
+
+#[test]
+fn an_output_that_is_deleted_is_said_to_be_missing_and_an_empty_one_is_told_at_the_start() {
+    let Some((setup, mut worker)) = ticking() else { return };
+    administer(&setup, async |admin, options| admin.delete_topics(&[&setup.output], options).await);
+    let status = worker.end(&setup);
+    let log = setup.read_log();
+    assert_eq!(status.code(), Some(69), "{log}");
+    assert!(log.lines().last().expect("a line").contains("was deleted while the worker ran"), "{log}");
+    assert!(!log.contains("does not answer"), "{log}");
+    setup.wait_for("a new topic", || topic::create(&kafka::at(&setup.servers), &setup.output, 1, 1, &[]).ok());
+    let worker = Running::start(&setup);
+    setup.wait_log("the output is empty, but this ledger has published");
+    worker.wait_metric(&setup, "synopses_published_total", 2.0);
+}
+
+#[test]
+fn settings_that_change_are_told_once_and_a_witness_that_may_lose_records_ends_the_worker() {
+    let Some((setup, mut worker)) = ticking() else { return };
+    let input = [
+        ("message.timestamp.type", "LogAppendTime"),
+        ("retention.ms", "-1"),
+        ("unclean.leader.election.enable", "true"),
+    ];
+    set(&setup, &setup.input, &input);
+    let words = format!("the input topic '{}' has unclean.leader.election.enable = true, which was false", setup.input);
+    setup.wait_log(&words);
+    assert_eq!(worker.get("/readyz").0, 200, "the promise does not rest on it");
+    let mut witness = [SETTINGS.as_slice(), &[("min.insync.replicas", "1")]].concat();
+    witness[3].1 = "true";
+    set(&setup, &setup.witness, &witness);
+    let status = worker.end(&setup);
+    let log = setup.read_log();
+    assert_eq!(status.code(), Some(74), "{log}");
+    assert!(log.contains("unclean.leader.election.enable = true, but needs false"), "{log}");
+    assert_eq!(log.matches(&words).count(), 1, "{log}");
+    let mut again = Running::start(&setup);
+    assert_eq!(again.end(&setup).code(), Some(74), "as at the start");
+}
+
+#[test]
+fn a_second_partition_of_the_witness_ends_the_worker_at_once() {
+    let Some((setup, mut worker)) = ticking() else { return };
+    administer(&setup, async |admin, options| {
+        admin.create_partitions(&[NewPartitions::new(&setup.witness, 2)], options).await
+    });
+    let started = std::time::Instant::now();
+    assert_eq!(worker.end(&setup).code(), Some(74), "{}", setup.read_log());
+    assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
+    let log = setup.read_log();
+    let last = log.lines().last().expect("a line");
+    assert!(last.contains("has 2 partitions") && last.contains("the only way out is a new witness topic"), "{log}");
+}
