@@ -3,10 +3,12 @@
 //! It has two loops, so that publishing never holds up reading: [`Reading`] turns input into closed windows, [`Releasing`]
 //! turns closed windows into published synopses. Closed windows pass from one to the other one at a time, in order.
 
+mod asked;
 mod catch_up;
 mod draw;
 mod error;
 mod health;
+mod outage;
 mod plan;
 mod price_schedule;
 mod pricing;
@@ -31,7 +33,9 @@ pub use self::publication::Publication;
 pub use self::series::NoiseSeries;
 pub use self::stop::Stop;
 
+use self::asked::Asked;
 use self::catch_up::CatchUp;
+use self::outage::Outage;
 use self::reports::{LedgerStatus, Outcome, PendingReports};
 use self::stop::StopGuard;
 use crate::accountant::Charged;
@@ -98,6 +102,7 @@ impl Worker<'_> {
             recorded: ledger.ends().clone(),
             must_rewind: true,
             is_stuck: false,
+            outage: Outage::default(),
             metrics: metrics.clone(),
             health,
         };
@@ -105,9 +110,10 @@ impl Worker<'_> {
             plan,
             first,
             ledger,
-            witness: self.witness,
-            sink: self.sink,
+            witness: Asked { inner: self.witness, health },
+            sink: Asked { inner: self.sink, health },
             generators: self.generators,
+            outage: Outage::default(),
             reports: PendingReports::default(),
             catch_up: CatchUp::new(next.start),
             is_waiting: false,
@@ -148,6 +154,7 @@ struct Reading<'a> {
     must_rewind: bool,
     /// A broken message blocks its partition: the other partitions are still read, but no window can close.
     is_stuck: bool,
+    outage: Outage,
     metrics: Metrics,
     health: &'a Health,
 }
@@ -165,7 +172,8 @@ impl Reading<'_> {
                     }
                 }
                 Err(error) if error.is_transient() => {
-                    if self.health.reading.swap(false, Relaxed) {
+                    self.health.reading.store(false, Relaxed);
+                    if self.outage.fails() {
                         warn!("cannot read the input: {error}; trying again");
                     }
                     stop.wait(RETRY);
@@ -197,12 +205,7 @@ impl Reading<'_> {
                 self.count(&counts, batch.message_time);
                 self.is_reading();
             }
-            Event::Idle if self.source.is_connected() => self.is_reading(),
-            Event::Idle => {
-                if self.health.reading.swap(false, Relaxed) {
-                    warn!("the brokers of the input cannot be reached; waiting for them");
-                }
-            }
+            Event::Idle => self.is_reading(),
             Event::Skipped { why } => warn!("{why}; it is skipped"),
             Event::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
@@ -225,9 +228,18 @@ impl Reading<'_> {
         Closed { window, ends, publish_at }
     }
 
-    fn is_reading(&self) {
-        if !self.is_stuck && !self.health.reading.swap(true, Relaxed) {
-            info!("reading the input");
+    fn is_reading(&mut self) {
+        // One broker of several may go on sending while another cannot be reached.
+        if !self.source.is_connected() {
+            self.health.reading.store(false, Relaxed);
+            if self.outage.fails() {
+                warn!("the brokers of the input cannot be reached; waiting for them");
+            }
+        } else if !self.is_stuck {
+            self.health.reading.store(true, Relaxed);
+            if self.outage.works(Instant::now()) {
+                info!("reading the input");
+            }
         }
     }
 
@@ -247,9 +259,10 @@ struct Releasing<'a> {
     /// No release covers an earlier window.
     first: Timestamp,
     ledger: Ledger,
-    witness: Box<dyn Witness + Send + 'a>,
-    sink: Box<dyn Sink + Send + 'a>,
+    witness: Asked<'a, dyn Witness + Send + 'a>,
+    sink: Asked<'a, dyn Sink + Send + 'a>,
     generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
+    outage: Outage,
     reports: PendingReports,
     catch_up: CatchUp,
     metrics: Metrics,
@@ -290,7 +303,7 @@ impl Releasing<'_> {
             if Instant::now() < next_step {
                 continue;
             }
-            match deliver::step(&mut self.ledger, &mut *self.witness, &mut *self.sink, Timestamp::now()) {
+            match deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, Timestamp::now()) {
                 Ok(progress) => {
                     self.delivered(&progress);
                     let is_claimed = !progress.has_claimed && !progress.is_waiting;
@@ -300,7 +313,8 @@ impl Releasing<'_> {
                     next_step = Instant::now() + self.pause(&progress);
                 }
                 Err(error) if error.is_transient() => {
-                    if self.health.publishing.swap(false, Relaxed) {
+                    self.health.publishing.store(false, Relaxed);
+                    if self.outage.fails() {
                         warn!("cannot publish now: {error}; trying again with the same bytes");
                     }
                     next_step = Instant::now() + RETRY;
@@ -331,7 +345,8 @@ impl Releasing<'_> {
     }
 
     fn delivered(&mut self, progress: &Progress) {
-        if !self.health.witnessed.swap(true, Relaxed) {
+        let is_first = !self.health.witnessed.swap(true, Relaxed);
+        if is_first {
             info!("the witness agrees with the ledger");
         }
         if progress.is_waiting && !self.is_waiting {
@@ -342,6 +357,11 @@ impl Releasing<'_> {
         }
         self.is_waiting = progress.is_waiting;
         self.health.publishing.store(true, Relaxed);
+        let (now, has_published) = (Timestamp::now(), progress.published > 0);
+        self.health.delivered(has_published, progress.next_due, progress.has_claimed, now);
+        if self.outage.works(Instant::now()) && !is_first {
+            info!("publishing what is due again");
+        }
         self.metrics.published.inc_by(progress.published as u64);
     }
 
@@ -386,6 +406,7 @@ impl Releasing<'_> {
         }
         let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
         self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states })?;
+        self.health.owe(publish_at, Timestamp::now());
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }

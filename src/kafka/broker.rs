@@ -15,6 +15,9 @@ use crate::kafka::security::Security;
 /// How long a broker may take to answer one request.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a new connection may take, with TLS and SASL.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// The timeout of the first attempt of a request; the reasons for a failed connection are read after each attempt.
 const FIRST_ATTEMPT: Duration = Duration::from_secs(1);
 
@@ -87,6 +90,10 @@ impl Broker {
             .set("allow.auto.create.topics", "false")
             // With the default, a client notices only after 10 s that a broker is back.
             .set("reconnect.backoff.max.ms", "1000")
+            // With the defaults, a request that the network has swallowed is waited for a minute, and a connection half of one,
+            // even if the broker is back since long.
+            .set("socket.timeout.ms", REQUEST_TIMEOUT.as_millis().to_string())
+            .set("socket.connection.setup.timeout.ms", CONNECTION_TIMEOUT.as_millis().to_string())
             // Level of the log line for a connection that the broker closes, as it does for the wrong protocol.
             .set_log_level(RDKafkaLogLevel::Info);
         self.security.set(&mut config).map_err(KafkaError::ClientCreation)?;

@@ -9,6 +9,9 @@ use crate::metrics::Metrics;
 /// A loop without a heartbeat for this long, plus the time that a window can take, hangs. Publishing waits less for a
 /// broker.
 const HANGS_AFTER: Duration = Duration::from_secs(180);
+/// A request without an answer for this long, and a window that was paid for and is not published for this long after it was
+/// due, plus the time that a window can take, make a worker unready.
+const OVERDUE: Duration = Duration::from_secs(10);
 /// Multiplications per second of a slow machine.
 const SLOW: u64 = 100_000_000;
 
@@ -19,7 +22,7 @@ pub struct Health {
     pub reading: AtomicBool,
     /// The witness was read and agrees with the ledger.
     pub witnessed: AtomicBool,
-    /// Everything due has been published.
+    /// The last attempt to publish what is due has not failed.
     pub publishing: AtomicBool,
     /// The newest window was withheld: the budget of its block is spent.
     pub spent: AtomicBool,
@@ -27,6 +30,10 @@ pub struct Health {
     last_release: AtomicI64,
     /// Seconds that a window can take to compute.
     allowed: AtomicU64,
+    /// When the request to witness or output began that has no answer yet; 0 without one.
+    asked: AtomicI64,
+    /// Since when there is something paid for to publish; 0 if there is nothing. Later than now if it is not due yet.
+    owed: AtomicI64,
 }
 
 /// The two loops of a worker.
@@ -61,14 +68,53 @@ impl Health {
         })
     }
 
+    /// A request to witness or output begins.
+    pub(super) fn ask(&self) {
+        self.asked.store(Timestamp::now().micros(), Ordering::Relaxed);
+    }
+
+    /// It was answered, or has failed.
+    pub(super) fn rest(&self) {
+        self.asked.store(0, Ordering::Relaxed);
+    }
+
+    /// A window was paid for that is due at `due`. Withheld windows are not due.
+    pub(super) fn owe(&self, due: Timestamp, now: Timestamp) {
+        // Windows are due in order, so that an earlier one stays.
+        let _ = self.owed.compare_exchange(0, due.max(now).micros(), Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// A step of delivery has published or not; what is next is due at `next`, or it waits for the witness to accept it.
+    pub(super) fn delivered(&self, has_published: bool, next: Option<Timestamp>, has_claimed: bool, now: Timestamp) {
+        let owed = self.owed.load(Ordering::Relaxed);
+        let owed = match next {
+            Some(due) if owed == 0 || has_published => due.max(now).micros(),
+            None if !has_claimed => 0,
+            // Every synopsis that is published is progress.
+            _ if owed != 0 && has_published => now.micros(),
+            _ => owed,
+        };
+        self.owed.store(owed, Ordering::Relaxed);
+    }
+
+    /// Whether an answer, or the publication of a window that was paid for, has been due for too long.
+    fn is_overdue(&self, now: Timestamp) -> bool {
+        let patience = OVERDUE.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
+        let is_over = |since: &AtomicI64, patience| {
+            let since = since.load(Ordering::Relaxed);
+            since != 0 && now.since(Timestamp::from_micros(since)) > patience
+        };
+        is_over(&self.asked, OVERDUE) || is_over(&self.owed, patience)
+    }
+
     /// What must work: its name in the metrics, what it does in words, and whether it works.
     fn parts(&self) -> [(&'static str, &'static str, bool); 3] {
+        let works = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         [
-            ("input", "reading the input", &self.reading),
-            ("witness", "agreeing with the witness", &self.witnessed),
-            ("output", "publishing what is due", &self.publishing),
+            ("input", "reading the input", works(&self.reading)),
+            ("witness", "agreeing with the witness", works(&self.witnessed)),
+            ("output", "publishing what is due", works(&self.publishing) && !self.is_overdue(Timestamp::now())),
         ]
-        .map(|(name, what, flag)| (name, what, flag.load(Ordering::Relaxed)))
     }
 
     /// What the worker still waits for, in words.
@@ -104,5 +150,37 @@ mod tests {
         assert!(health.is_alive());
         health.last_release.store(ago(1200).micros(), Ordering::Relaxed);
         assert!(!health.is_alive());
+    }
+    #[test]
+    fn what_was_paid_for_and_is_due_is_published_or_the_worker_is_not_ready() {
+        let health = Health::default();
+        let start = Timestamp::from_micros(1_000_000_000);
+        let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
+        assert!(!health.is_overdue(at(1000)), "nothing is due");
+        health.owe(at(5), at(0));
+        health.owe(at(65), at(1));
+        assert!(!health.is_overdue(at(15)) && health.is_overdue(at(16)));
+        // Every published synopsis is progress, and a step that publishes nothing is none.
+        health.delivered(true, Some(at(6)), false, at(16));
+        assert!(!health.is_overdue(at(26)));
+        health.delivered(false, Some(at(6)), true, at(26));
+        assert!(health.is_overdue(at(27)));
+        health.delivered(false, None, false, at(27));
+        assert!(!health.is_overdue(at(1000)), "everything is published");
+        // What is withheld has no synopses: a claim for it is not due.
+        health.delivered(false, None, true, at(1000));
+        assert!(!health.is_overdue(at(2000)));
+        health.delivered(false, Some(at(3000)), false, at(2000));
+        assert!(!health.is_overdue(at(3010)) && health.is_overdue(at(3011)));
+    }
+
+    #[test]
+    fn a_request_that_hangs_is_seen_before_it_fails() {
+        let health = Health::default();
+        health.ask();
+        let now = Timestamp::now();
+        assert!(!health.is_overdue(now) && health.is_overdue(now.plus(Duration::from_secs(11))));
+        health.rest();
+        assert!(!health.is_overdue(now.plus(Duration::from_secs(11))));
     }
 }
