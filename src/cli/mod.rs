@@ -25,6 +25,7 @@ pub mod runtime;
 pub mod sample;
 mod settings;
 mod shell;
+mod watch;
 
 use std::process::ExitCode;
 

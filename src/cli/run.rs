@@ -15,6 +15,7 @@ use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
+use crate::cli::watch::Watch;
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
@@ -126,7 +127,11 @@ pub fn work(
         health: &health,
         stop: stop.clone(),
     };
+    let watch = Watch::start(settings, stop)?;
     worker.run().map_err(Failure::from)?;
+    if let Some(failure) = watch.failure() {
+        return Err(failure);
+    }
     info!(
         "{}",
         if stop.asked() { "stopped" } else { "done: every window is closed, and everything paid for is published" }

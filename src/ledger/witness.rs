@@ -87,6 +87,12 @@ pub enum Error {
          restored, a new ledger needs a new one"
     )]
     Damaged { name: String, what: String },
+    #[error(
+        "the witness topic {name} has {partitions} partitions, and only in one do claims have one order. Kafka removes no \
+         partition, and a ledger keeps its witness, so the only way out is a new witness topic (`witness` in [output.kafka]) \
+         with a new ledger in another folder (ledger.path): `bernstream ledger init` creates both, from the next block on"
+    )]
+    Partitions { name: String, partitions: usize },
     #[error("the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record")]
     Setting { name: String, setting: String, found: String, needed: String },
 }

@@ -28,6 +28,7 @@ mod ledger_of_years;
 mod looking;
 mod monitoring;
 mod neighbours;
+mod outage;
 mod policies;
 mod probes;
 mod produce;
@@ -38,4 +39,5 @@ mod source;
 mod telemetry;
 #[cfg(feature = "tls")]
 mod tls;
+mod topics;
 mod witness;

@@ -5,9 +5,10 @@ use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::{Claim, Error, Witness, fold};
+use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record};
-use crate::kafka::{self, topic};
+use crate::kafka::topic::{self, Topic};
 use crate::kafka::{Broker, ErrorContext};
 
 const PARTITION: i32 = 0;
@@ -45,7 +46,8 @@ impl KafkaWitness {
     ///
     /// If the topic is missing, cannot be a witness, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        check(params)?;
+        let topic = topic::describe(&params.broker, &params.topic).map_err(|error| explain_source(params, error))?;
+        check(params, &topic)?;
         let failed = |error| explain(params, &error);
         let settings = [
             ("group.id", "bernstream-witness"),
@@ -108,8 +110,11 @@ impl Witness for KafkaWitness {
     }
 
     fn identity(&mut self) -> Result<String, Error> {
-        let id = topic::id(&self.params.broker, self.consumer.client(), &self.params.topic);
-        id.map_err(|error| explain_source(&self.params, error))
+        let Params { broker, topic, .. } = &self.params;
+        let found = topic::id_and_partitions(broker, self.consumer.client(), topic);
+        let (id, partitions) = found.map_err(|error| explain_source(&self.params, error))?;
+        one_partition(&self.params, partitions)?;
+        Ok(id)
     }
 
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
@@ -119,15 +124,23 @@ impl Witness for KafkaWitness {
     }
 }
 
+fn one_partition(params: &Params, partitions: usize) -> Result<(), Error> {
+    match partitions {
+        1 => Ok(()),
+        partitions => Err(Error::Partitions { name: params.topic.clone(), partitions }),
+    }
+}
+
 /// Checks that the topic can be a witness.
-fn check(params: &Params) -> Result<(), Error> {
-    let topic = topic::describe(&params.broker, &params.topic).map_err(|error| explain_source(params, error))?;
+///
+/// # Errors
+///
+/// If it has not the one partition or not the settings of a witness.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
     let wrong = |setting: &str, found: String, needed: String| {
         Err(Error::Setting { name: params.topic.clone(), setting: setting.into(), found, needed })
     };
-    if topic.partitions != [PARTITION] {
-        return wrong("partitions", topic.partitions.len().to_string(), "1".into());
-    }
+    one_partition(params, topic.partitions.len())?;
     if params.broker.is_mock {
         return Ok(());
     }

@@ -16,6 +16,7 @@ pub use self::params::{Lost, OnBadMessage, Params};
 use self::partition_consumer::{Partition, PartitionConsumer};
 use self::topic_inspector::TopicInspector;
 use crate::clock::Timestamp;
+use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
 use crate::source::{Columns, Error, Event, Positions, Source};
 
@@ -39,14 +40,8 @@ impl Kafka {
     /// If the topic does not exist, is compacted, has untrusted timestamps, or the cluster does not answer or refuses.
     pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
         let topic = topic::describe(&params.broker, &params.topic)?;
-        let setting = |name| topic.settings.get(name).map_or("", String::as_str);
-        let stamped_by_broker = setting("message.timestamp.type") == "LogAppendTime";
-        if !stamped_by_broker && !params.trust_producer_time {
-            return Err(Error::ProducerTime { topic: params.topic });
-        }
-        if setting("cleanup.policy").contains("compact") {
-            return Err(Error::Compacted { topic: params.topic });
-        }
+        check(&params, &topic)?;
+        let stamped_by_broker = is_stamped_by_broker(&topic);
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
         let tracker = EndOffsetTracker::start(inspector, &topic, params.clock_slack, stamped_by_broker, clock)?;
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
@@ -90,6 +85,25 @@ impl Kafka {
     fn recreated(&self, why: String) -> Error {
         Error::Recreated { topic: self.params.topic.clone(), why }
     }
+}
+
+fn is_stamped_by_broker(topic: &Topic) -> bool {
+    setting(topic, "message.timestamp.type") == "LogAppendTime"
+}
+
+/// Checks that the topic can be an input.
+///
+/// # Errors
+///
+/// If it is compacted, or its timestamps are not trusted.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    if !is_stamped_by_broker(topic) && !params.trust_producer_time {
+        return Err(Error::ProducerTime { topic: params.topic.clone() });
+    }
+    if setting(topic, "cleanup.policy").contains("compact") {
+        return Err(Error::Compacted { topic: params.topic.clone() });
+    }
+    Ok(())
 }
 
 impl Source for Kafka {

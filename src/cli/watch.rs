@@ -1,0 +1,223 @@
+//! Looks again and again at the topics of a running worker. What a worker refuses at its start ends it later too; other changes
+//! are told, each once.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tracing::warn;
+
+use crate::cli::failure::Failure;
+use crate::config::{Input, Settings};
+use crate::kafka::check::setting;
+use crate::kafka::topic::{self, Topic};
+use crate::kafka::{Broker, Error};
+use crate::ledger::witness;
+use crate::pipeline::Stop;
+use crate::sink::{self, Output};
+use crate::source;
+
+/// How often the topics are looked at.
+const INTERVAL: Duration = Duration::from_secs(15);
+/// The settings whose changes are told.
+const SETTINGS: [&str; 7] = [
+    "cleanup.policy",
+    "max.message.bytes",
+    "message.timestamp.type",
+    "min.insync.replicas",
+    "retention.bytes",
+    "retention.ms",
+    "unclean.leader.election.enable",
+];
+
+/// Why the worker had to end, if it had to.
+#[derive(Clone, Debug, Default)]
+pub struct Watch(Arc<Mutex<Option<Failure>>>);
+
+impl Watch {
+    /// Starts a thread that looks at the topics of `settings` until `stop` is asked for. It asks for it where the worker must end.
+    ///
+    /// # Errors
+    ///
+    /// If the thread cannot be started.
+    pub fn start(settings: &Settings, stop: &Stop) -> Result<Self, Failure> {
+        let (watch, stop) = (Watch::default(), stop.clone());
+        let (found, mut topics) = (watch.clone(), topics(settings));
+        let follow = move || {
+            while !topics.is_empty() && !stop.asked() {
+                if let Some(failure) = topics.iter_mut().find_map(|topic| topic.look().err()) {
+                    *found.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                    stop.ask();
+                }
+                stop.wait(INTERVAL);
+            }
+        };
+        // It may be waiting for an answer when the worker ends, so it is not joined.
+        thread::Builder::new()
+            .name("topics".to_owned())
+            .spawn(follow)
+            .map_err(|error| Failure::Other(format!("no thread can be started: {error}")))?;
+        Ok(watch)
+    }
+
+    /// Why the worker had to end, if it had to.
+    pub fn failure(&self) -> Option<Failure> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A topic of the worker.
+struct Watched {
+    role: &'static str,
+    broker: Broker,
+    name: String,
+    /// What a worker refuses at its start.
+    check: Box<dyn Fn(&Topic) -> Result<(), Failure> + Send>,
+    /// Why a worker ends whose topic is gone, and where it was created again.
+    gone: Box<dyn Fn(Gone) -> Failure + Send>,
+    is_missing: bool,
+    last: Option<Topic>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gone {
+    Deleted,
+    Recreated,
+}
+
+/// The topics of a worker; none for a mock cluster, which has no settings.
+fn topics(settings: &Settings) -> Vec<Watched> {
+    let mut topics = Vec::new();
+    if let Input::Kafka(input) = &settings.input {
+        let params = input.clone();
+        let topic = input.topic.clone();
+        topics.push(Watched {
+            role: "input",
+            broker: input.broker.clone(),
+            name: input.topic.clone(),
+            check: Box::new(move |topic| Ok(source::kafka::check(&params, topic)?)),
+            gone: Box::new(move |gone| {
+                let why = match gone {
+                    Gone::Deleted => "it is not there any more",
+                    Gone::Recreated => "it has another id",
+                };
+                source::Error::Recreated { topic: topic.clone(), why: why.to_owned() }.into()
+            }),
+            is_missing: false,
+            last: None,
+        });
+    }
+    if let Output::Kafka { sink, witness } = &settings.output {
+        let topic = sink.topic.clone();
+        topics.push(Watched {
+            role: "output",
+            broker: sink.broker.clone(),
+            name: sink.topic.clone(),
+            check: Box::new(|_| Ok(())),
+            gone: Box::new(move |gone| match gone {
+                Gone::Deleted => sink::Error::Deleted { topic: topic.clone() }.into(),
+                Gone::Recreated => sink::Error::Recreated { topic: topic.clone() }.into(),
+            }),
+            is_missing: false,
+            last: None,
+        });
+        let (params, name) = (witness.clone(), witness.topic.clone());
+        topics.push(Watched {
+            role: "witness",
+            broker: witness.broker.clone(),
+            name: witness.topic.clone(),
+            check: Box::new(move |topic| Ok(witness::kafka::check(&params, topic)?)),
+            gone: Box::new(move |_| witness::Error::Missing { name: name.clone() }.into()),
+            is_missing: false,
+            last: None,
+        });
+    }
+    topics.retain(|topic| !topic.broker.is_mock);
+    topics
+}
+
+impl Watched {
+    /// # Errors
+    ///
+    /// If the worker must end. A cluster that does not answer is told elsewhere.
+    fn look(&mut self) -> Result<(), Failure> {
+        let topic = match topic::describe(&self.broker, &self.name) {
+            Ok(topic) => topic,
+            // Brokers that have just started may not know all topics yet: only the second time it counts.
+            Err(Error::NoTopic { .. }) if self.is_missing => return Err((self.gone)(Gone::Deleted)),
+            Err(error) => {
+                self.is_missing = matches!(error, Error::NoTopic { .. });
+                return Ok(());
+            }
+        };
+        self.is_missing = false;
+        if self.last.as_ref().is_some_and(|last| last.id != topic.id) {
+            return Err((self.gone)(Gone::Recreated));
+        }
+        (self.check)(&topic)?;
+        for change in changes(self.role, &self.name, self.last.as_ref(), &topic) {
+            warn!("{change}");
+        }
+        self.last = Some(topic);
+        Ok(())
+    }
+}
+
+/// What is told of `topic`: every change, and at first what endangers records.
+fn changes(role: &str, name: &str, last: Option<&Topic>, topic: &Topic) -> Vec<String> {
+    let values = |topic: &Topic| {
+        let mut values: BTreeMap<&str, String> =
+            SETTINGS.into_iter().map(|key| (key, setting(topic, key).to_owned())).collect();
+        values.insert("partitions", topic.partitions.len().to_string());
+        values
+    };
+    let (now, before) = (values(topic), last.map(values));
+    let told = now.into_iter().filter_map(|(key, value)| {
+        let what = format!("the {role} topic '{name}' has {key} = {value}");
+        let danger = if is_unclean(key, &value) { UNCLEAN } else { "" };
+        match before.as_ref().and_then(|before| before.get(key)) {
+            Some(before) if *before != value => Some(format!("{what}, which was {before}{danger}")),
+            None if !danger.is_empty() => Some(format!("{what}{danger}")),
+            _ => None,
+        }
+    });
+    told.collect()
+}
+
+const UNCLEAN: &str = ": a broker that lags can become leader, and what it lacks is lost without a word";
+
+fn is_unclean(key: &str, value: &str) -> bool {
+    key == "unclean.leader.election.enable" && value == "true"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic(partitions: i32, settings: &[(&str, &str)]) -> Topic {
+        Topic {
+            id: "one".to_owned(),
+            partitions: (0..partitions).collect(),
+            settings: settings.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
+        }
+    }
+
+    #[test]
+    fn a_change_is_told_once() {
+        let sound = topic(2, &[("retention.ms", "-1"), ("unclean.leader.election.enable", "false")]);
+        let unclean = topic(3, &[("retention.ms", "-1"), ("unclean.leader.election.enable", "true")]);
+        let told = |last, now| changes("input", "in", last, now);
+        assert!(told(None, &sound).is_empty() && told(Some(&sound), &sound).is_empty());
+        let lines = told(Some(&sound), &unclean);
+        assert_eq!(
+            lines,
+            [
+                "the input topic 'in' has partitions = 3, which was 2".to_owned(),
+                format!("the input topic 'in' has unclean.leader.election.enable = true, which was false{UNCLEAN}"),
+            ]
+        );
+        assert!(told(Some(&unclean), &unclean).is_empty());
+        assert_eq!(told(None, &unclean).len(), 1, "what endangers records is told at the start too");
+    }
+}
