@@ -67,13 +67,15 @@ impl Watch {
     }
 }
 
+/// What a worker refuses at its start.
+type Condition = Box<dyn Fn(&Topic) -> Result<(), Failure> + Send>;
+
 /// A topic of the worker.
 struct Watched {
     role: &'static str,
     broker: Broker,
     name: String,
-    /// What a worker refuses at its start.
-    check: Box<dyn Fn(&Topic) -> Result<(), Failure> + Send>,
+    check: Condition,
     /// Why a worker ends whose topic is gone, and where it was created again.
     gone: Box<dyn Fn(Gone) -> Failure + Send>,
     is_missing: bool,

@@ -495,7 +495,7 @@ fn a_witness_topic_that_could_lose_a_record_is_refused() {
     assert!(matches!(&error, witness::Error::Setting { setting, .. } if setting == "min.insync.replicas"), "{error}");
     witness_topic.topic = kafka::fresh_topic(&servers, "witness", 2, &good);
     let error = KafkaWitness::open(&witness_topic).err().unwrap();
-    assert!(matches!(&error, witness::Error::Setting { setting, .. } if setting == "partitions"), "{error}");
+    assert!(matches!(&error, witness::Error::Partitions { partitions: 2, .. }), "{error}");
 }
 
 fn administer<T>(
