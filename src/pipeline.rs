@@ -358,7 +358,7 @@ impl Releasing<'_> {
         self.is_waiting = progress.is_waiting;
         self.health.publishing.store(true, Relaxed);
         let (now, has_published) = (Timestamp::now(), progress.published > 0);
-        self.health.delivered(has_published, progress.next_due, progress.has_claimed, now);
+        self.health.delivered(has_published, progress.next_due, progress.has_claimed || progress.is_waiting, now);
         if self.outage.works(Instant::now()) && !is_first {
             info!("publishing what is due again");
         }

@@ -84,12 +84,12 @@ impl Health {
         let _ = self.owed.compare_exchange(0, due.max(now).micros(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// A step of delivery has published or not; what is next is due at `next`, or it waits for the witness to accept it.
-    pub(super) fn delivered(&self, has_published: bool, next: Option<Timestamp>, has_claimed: bool, now: Timestamp) {
+    /// A step of delivery has published or not; what is next is due at `next`, or rows still wait for the witness to accept them.
+    pub(super) fn delivered(&self, has_published: bool, next: Option<Timestamp>, is_unaccepted: bool, now: Timestamp) {
         let owed = self.owed.load(Ordering::Relaxed);
         let owed = match next {
             Some(due) if owed == 0 || has_published => due.max(now).micros(),
-            None if !has_claimed => 0,
+            None if !is_unaccepted => 0,
             // Every synopsis that is published is progress.
             _ if owed != 0 && has_published => now.micros(),
             _ => owed,
