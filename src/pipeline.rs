@@ -13,6 +13,7 @@ mod plan;
 mod price_schedule;
 mod pricing;
 mod publication;
+mod repeated;
 mod reports;
 mod schedule;
 mod series;
@@ -36,6 +37,7 @@ pub use self::stop::Stop;
 use self::asked::Asked;
 use self::catch_up::CatchUp;
 use self::outage::Outage;
+use self::repeated::Repeated;
 use self::reports::{LedgerStatus, Outcome, PendingReports};
 use self::stop::StopGuard;
 use crate::accountant::Charged;
@@ -47,7 +49,7 @@ use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
-use crate::source::{self, Event, Positions, Source};
+use crate::source::{self, Batch, Event, Positions, Source};
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::{self, Charge, Description, Entry};
 use crate::window::grid::Span;
@@ -103,6 +105,8 @@ impl Worker<'_> {
             must_rewind: true,
             is_stuck: false,
             outage: Outage::default(),
+            behind: Repeated::default(),
+            skipped: Repeated::default(),
             metrics: metrics.clone(),
             health,
         };
@@ -155,6 +159,10 @@ struct Reading<'a> {
     /// A broken message blocks its partition: the other partitions are still read, but no window can close.
     is_stuck: bool,
     outage: Outage,
+    /// Records that turned up behind the end of their window.
+    behind: Repeated,
+    /// Broken messages that were skipped.
+    skipped: Repeated,
     metrics: Metrics,
     health: &'a Health,
 }
@@ -202,11 +210,20 @@ impl Reading<'_> {
         match self.source.next(ends.as_ref(), POLL)? {
             Event::Batch(batch) => {
                 let counts = self.windows.absorb(&batch);
-                self.count(&counts, batch.message_time);
+                self.count(counts, &batch);
                 self.is_reading();
             }
             Event::Idle => self.is_reading(),
-            Event::Skipped { why } => warn!("{why}; it is skipped"),
+            Event::Skipped { why } => {
+                self.skipped.add(1);
+                match self.skipped.due() {
+                    Some(1) => warn!("{why}; it is skipped"),
+                    Some(count) => {
+                        warn!("{count} broken messages were skipped since the last that was told; now: {why}")
+                    }
+                    None => {}
+                }
+            }
             Event::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 self.must_rewind = true;
@@ -243,10 +260,22 @@ impl Reading<'_> {
         }
     }
 
-    fn count(&self, counts: &RecordCounts, message_time: Option<Timestamp>) {
+    fn count(&mut self, mut counts: RecordCounts, batch: &Batch) {
+        // How many there are shows something of the records: not at the default level, and in no log.
         let Some(operator) = &self.metrics.operator else { return };
+        let is_new = self.recorded.0.get(&batch.partition).is_none_or(|end| batch.offset >= *end);
+        if counts.closed > 0 && is_new {
+            counts.set_behind(self.windows.behind(batch));
+            self.behind.add(counts.behind);
+        }
+        if let Some(count) = self.behind.due() {
+            warn!(
+                "{count} records turned up behind the end of their window, although they were stamped before its cutoff, and are \
+                 in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"
+            );
+        }
         operator.batches.inc();
-        operator.read_until.set(message_time);
+        operator.read_until.set(batch.message_time);
         for (fate, count) in counts.by_name() {
             operator.records.with_label_values(&[fate]).inc_by(count);
         }

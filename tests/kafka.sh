@@ -96,6 +96,9 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 min.insync.replicas=1
+# One broker has no replicas that lag; the tests' slack is longer than this.
+replica.fetch.wait.max.ms=50
+replica.lag.time.max.ms=50
 num.network.threads=2
 num.io.threads=2
 P

@@ -12,6 +12,7 @@ use crate::clock::micros;
 use crate::config::{Input, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
 use crate::kafka::topic::Topic;
+use crate::kafka::{broker_clock, replica_lag};
 use crate::source;
 use crate::source::files::Files;
 
@@ -89,7 +90,7 @@ fn schedule(settings: &Settings) -> Vec<String> {
     };
     let mut lines = vec![format!("windows of {} from {origin} {until}", span(rules.grid.length()))];
     match &settings.input {
-        Input::Kafka(_) => {
+        Input::Kafka(kafka) => {
             lines.push(format!(
                 "a window takes records up to its cutoff, {} after its end, by the message timestamp",
                 span(rules.allowed_lateness)
@@ -98,6 +99,14 @@ fn schedule(settings: &Settings) -> Vec<String> {
                 "a record's event time may be up to {} ahead of its message timestamp",
                 span(rules.max_future_skew)
             ));
+            let slack = span(kafka.clock_slack);
+            lines.push(match kafka.trust_producer_time {
+                true => format!("it closes {slack} after its cutoff, by the worker's clock"),
+                false => format!(
+                    "it closes {slack} after its cutoff, by the brokers' clock: their clocks and the lag of their replicas are \
+                     assumed to differ by less, together"
+                ),
+            });
             lines.push(format!("it is published {} after its cutoff", span(settings.publish_delay)));
         }
         Input::Files(_) => lines
@@ -207,6 +216,13 @@ fn online(settings: &Settings) -> Vec<Check> {
         if !answers && settings.output.broker() == Some(&kafka.broker) {
             return checks;
         }
+        if answers && !kafka.broker.is_mock {
+            checks.push(lag_check(kafka, replica_lag::longest(&kafka.broker, &kafka.topic).ok().flatten()));
+        }
+        if answers && !kafka.trust_producer_time {
+            let origin = "`bernstream ledger init` creates it, and a worker that may";
+            check_topic(&mut checks, &kafka.broker, &kafka.clock, origin, |topic| clock_checks(&kafka.clock, topic));
+        }
     }
     let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
     checks.extend(settings.output.checks(bytes));
@@ -225,6 +241,33 @@ fn input_checks(kafka: &source::kafka::Params, topic: &Topic) -> Vec<Check> {
         format!("message.timestamp.type is {kind}"),
         "set it to LogAppendTime before records are written, or trust_producer_time = true",
     )]
+}
+
+/// Whether a record can turn up after its window has closed, because a replica may lag by `lag`.
+fn lag_check(kafka: &source::kafka::Params, lag: Option<Duration>) -> Check {
+    let setting = replica_lag::SETTING;
+    let slack = crate::clock::show(kafka.clock_slack);
+    let Some(lag) = lag else {
+        return Check::passed(format!("the brokers do not tell {setting}; clock_slack, {slack}, must be longer"));
+    };
+    let longest = crate::clock::show(lag);
+    Check::new(
+        format!("input.kafka.clock_slack is longer than {setting} of the brokers, {longest}"),
+        kafka.clock_slack > lag,
+        format!(
+            "it is {slack}: a record that is stamped before a cutoff can turn up when its window has closed, and is lost"
+        ),
+        format!("raise clock_slack above {longest} (and windows.publish_delay above it), or lower {setting}"),
+    )
+}
+
+fn clock_checks(name: &str, topic: &Topic) -> Vec<Check> {
+    let is = |(key, value): (&str, &str)| {
+        let found = setting(topic, key);
+        let (what, why) = (format!("{name} has {key} = {value}"), format!("it is {found}"));
+        Check::new(what, found == value, why, format!("set {key}={value}, or name another topic as input.kafka.clock"))
+    };
+    broker_clock::SETTINGS.map(is).to_vec()
 }
 
 #[cfg(test)]
@@ -306,6 +349,17 @@ mod tests {
 
     fn faults(checks: &[Check]) -> usize {
         checks.iter().filter(|check| check.fault.is_some()).count()
+    }
+
+    #[test]
+    fn the_slack_must_be_longer_than_a_replica_may_lag() {
+        let settings = settings(FLIGHTS);
+        let Input::Kafka(kafka) = settings.input else { panic!() };
+        assert_eq!(kafka.clock_slack, Duration::from_secs(10));
+        for (millis, expected) in [(9_999, 0), (10_000, 1), (30_000, 1)] {
+            assert_eq!(faults(&[lag_check(&kafka, Some(Duration::from_millis(millis)))]), expected, "{millis}");
+        }
+        assert_eq!(faults(&[lag_check(&kafka, None)]), 0);
     }
 
     #[test]

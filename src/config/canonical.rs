@@ -20,7 +20,8 @@ use crate::window::{Axis, Label, Outside};
 
 /// Canonical JSON: keys sorted, no spaces, durations in microseconds, prices in decimal.
 ///
-/// `ledger` holds what a ledger is bound to forever (a change needs a new ledger); the rest may change from a future window on.
+/// `ledger` holds what a ledger is bound to forever (a change needs a new ledger, but for a slack that grows); the rest may change
+/// from a future window on.
 /// Messages that the operator gave up (`skip`, `lost`) are absent: they are events of the input, not rules.
 pub fn json(settings: &Settings) -> String {
     let Settings { pipeline, input, columns, windows, blocks, privacy, releases, .. } = settings;

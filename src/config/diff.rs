@@ -31,11 +31,24 @@ const NAMES: [(&str, &str); 19] = [
 /// Durations, in microseconds.
 const SPANS: [&str; 7] = ["length", "grace", "ahead", "publish_delay", "clock_slack", "per", "blocks"];
 
+/// The slack, in what a ledger is bound to.
+const SLACK: &str = "/input/clock_slack";
+
 /// The differences in what a ledger is bound to forever.
+///
+/// The slack may grow: later windows then wait longer for records that their cutoff lets in, and miss fewer of them.
 pub fn of_ledger(ledger: &str, file: &str) -> Vec<String> {
     let read = |text| serde_json::from_str(text).map_or(Value::Null, |settings: Value| settings["ledger"].clone());
+    let (mut ledger, file): (Value, Value) = (read(ledger), read(file));
+    let slack = |settings: &Value| settings.pointer(SLACK).and_then(Value::as_u64);
+    if let (Some(had), Some(has)) = (slack(&ledger), slack(&file))
+        && has > had
+        && let Some(slack) = ledger.pointer_mut(SLACK)
+    {
+        *slack = has.into();
+    }
     let mut found = Vec::new();
-    compare("ledger", &read(ledger), &read(file), &mut found);
+    compare("ledger", &ledger, &file, &mut found);
     found
 }
 
@@ -156,6 +169,18 @@ mod tests {
             "release \"other\": not in the ledger, new in the file",
         ];
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn the_slack_of_a_ledger_may_grow_and_not_shrink() {
+        let [short, long] = ["10s", "45s"].map(|slack| {
+            let text = FLIGHTS.replace("clock_slack = \"10s\"", &format!("clock_slack = \"{slack}\""));
+            Settings::parse(&text, "test").unwrap().normalised
+        });
+        assert!(of_ledger(&short, &long).is_empty() && of_ledger(&short, &short).is_empty());
+        assert_eq!(of_ledger(&long, &short), ["input.kafka.clock_slack: 45s in the ledger, 10s in the file"]);
+        // It is a change all the same, which the ledger records.
+        assert_eq!(differences(&short, &long), ["input.kafka.clock_slack: 10s in the ledger, 45s in the file"]);
     }
 
     #[test]

@@ -16,6 +16,12 @@ pub enum Error {
     Refused { topic: String, servers: String, why: String },
 
     #[error(
+        "topic '{topic}' cannot tell the brokers' time: it has {found} and needs {needed}; set it, or name another topic as \
+         input.kafka.clock"
+    )]
+    NoClock { topic: String, found: String, needed: String },
+
+    #[error(
         "there is no topic '{topic}' at {servers}: create an input topic with message.timestamp.type=LogAppendTime, as \
          `bernstream produce --create` does; `bernstream ledger init` creates the output and witness topics"
     )]

@@ -4,11 +4,13 @@
 //! Sources, sinks and witnesses stay in their own rooms and use this one.
 
 pub mod broker;
+pub mod broker_clock;
 pub mod check;
 mod connection_failure;
 pub mod error;
 pub mod error_context;
 pub mod producer;
+pub mod replica_lag;
 pub mod security;
 pub mod topic;
 mod topic_id;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::{DeliveryResult, Header, OwnedHeaders};
+use rdkafka::message::{BorrowedMessage, DeliveryResult, Header, Message, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, ProducerContext, ThreadedProducer};
 
+use crate::clock::Timestamp;
 use crate::kafka::broker::Broker;
 use crate::kafka::error_context::ErrorContext;
 
@@ -46,6 +47,15 @@ impl Producer {
     ///
     /// If the delivery failed, or its outcome is unknown: the record may still be written later.
     pub fn send(&mut self, record: Record<'_>) -> Result<(), KafkaError> {
+        self.send_for_time(record).map(drop)
+    }
+
+    /// The same; gives the append time, if the topic has it and the broker tells it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Producer::send`].
+    pub fn send_for_time(&mut self, record: Record<'_>) -> Result<Option<Timestamp>, KafkaError> {
         let client = match self.client.take() {
             Some(client) => client,
             None => self.connect()?,
@@ -62,13 +72,13 @@ impl Producer {
             message = message.headers(headers);
         }
         client.send(message).map_err(|(error, _)| error)?;
-        match outcome.recv_timeout(DELIVERY_TIMEOUT + Duration::from_secs(5)) {
+        let time = match outcome.recv_timeout(DELIVERY_TIMEOUT + Duration::from_secs(5)) {
             Ok(outcome) => outcome?,
             Err(_) => return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut)),
-        }
+        };
         // A client is kept only without a failure: a new one has an empty queue and no fatal error.
         self.client = Some(client);
-        Ok(())
+        Ok(time)
     }
 
     fn connect(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
@@ -96,11 +106,19 @@ impl ClientContext for Reports {
 }
 
 impl ProducerContext for Reports {
-    type DeliveryOpaque = Box<SyncSender<Result<(), KafkaError>>>;
+    type DeliveryOpaque = Box<SyncSender<Result<Option<Timestamp>, KafkaError>>>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Self::DeliveryOpaque) {
-        let outcome = result.as_ref().map(drop).map_err(|(error, _)| error.clone());
+        let outcome = result.as_ref().map(append_time).map_err(|(error, _)| error.clone());
         // After a timeout nothing receives the report.
         let _ = report.try_send(outcome);
+    }
+}
+
+/// A topic without append times, and a broker that does not tell them, leave the time of sending.
+fn append_time(message: &BorrowedMessage<'_>) -> Option<Timestamp> {
+    match message.timestamp() {
+        rdkafka::Timestamp::LogAppendTime(millis) => Some(Timestamp::from_micros(millis.saturating_mul(1000))),
+        rdkafka::Timestamp::CreateTime(_) | rdkafka::Timestamp::NotAvailable => None,
     }
 }

@@ -88,7 +88,7 @@ pub fn create(
 }
 
 /// Metadata by a client without an assignment.
-fn metadata(
+pub(super) fn metadata(
     broker: &Broker,
     client: &BaseConsumer<ErrorContext>,
     topic: &str,
@@ -105,6 +105,20 @@ fn metadata(
 /// If the topic does not exist, or the cluster does not answer or refuses.
 pub(crate) fn partitions(broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> Result<Vec<i32>, Error> {
     partitions_within(broker, client, topic, REQUEST_TIMEOUT)
+}
+
+/// How many replicas each partition of a topic has; the most, where they differ.
+///
+/// # Errors
+///
+/// If the topic does not exist, or the cluster does not answer or refuses.
+pub fn replicas(broker: &Broker, topic: &str) -> Result<i32, Error> {
+    let client = broker.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+    let metadata = metadata(broker, &client, topic, REQUEST_TIMEOUT)?;
+    numbers(broker, topic, &metadata)?;
+    let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+    let most = partitions.map(|partition| partition.replicas().len()).max().unwrap_or(1);
+    Ok(i32::try_from(most).unwrap_or(i32::MAX))
 }
 
 /// The same with another timeout.
@@ -161,7 +175,7 @@ fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, String>, Er
 }
 
 /// Waits for one administration request.
-fn administer<T>(
+pub(super) fn administer<T>(
     broker: &Broker,
     topic: &str,
     request: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, AdminOptions) -> Result<T, KafkaError>,

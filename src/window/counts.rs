@@ -18,6 +18,8 @@ pub struct RecordCounts {
     pub taken: u64,
     /// For a window that is closed already, or before the first or after the last.
     pub closed: u64,
+    /// Sent before the cutoff of a window that had closed without them: they turned up behind its end.
+    pub behind: u64,
     /// The message came at or after the window's cutoff.
     pub late: u64,
     /// Event time too far ahead of the message timestamp.
@@ -44,11 +46,18 @@ impl RecordCounts {
         *count += 1;
     }
 
+    /// Names so many of the records of closed windows as behind their ends.
+    pub fn set_behind(&mut self, count: u64) {
+        self.behind = count.min(self.closed);
+        self.closed -= self.behind;
+    }
+
     /// Every count with its name in the metrics.
-    pub fn by_name(&self) -> [(&'static str, u64); 7] {
+    pub fn by_name(&self) -> [(&'static str, u64); 8] {
         [
             ("taken", self.taken),
             ("closed", self.closed),
+            ("behind", self.behind),
             ("late", self.late),
             ("ahead", self.ahead),
             ("unknown_key", self.unknown_key),

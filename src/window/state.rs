@@ -183,6 +183,25 @@ impl Windows {
         counts
     }
 
+    /// How many rows of `batch`, which lies behind the ends of all closed windows, were sent before the cutoff of a closed one:
+    /// it would have taken them if they had turned up in time.
+    pub fn behind(&self, batch: &Batch) -> u64 {
+        let Some(message) = batch.message_time else { return 0 };
+        let next = self.next.start;
+        let router = RecordRouter {
+            rules: &self.rules,
+            keys: self.keys.as_deref(),
+            backfill_until: self.backfill_until,
+            oldest: self.first,
+            closed: next..next,
+            message: Some(message),
+            latest: message.plus(self.rules.max_future_skew),
+        };
+        let mut at = router.destination(next);
+        let is_behind = |row: &usize| router.assign(batch, *row, &mut at).is_ok_and(|found| found.time < next);
+        (0..batch.times.len()).filter(is_behind).count() as u64
+    }
+
     /// Closes the next window and moves on to the one after it.
     pub fn close(&mut self) -> Window {
         let span = self.next;

@@ -78,6 +78,11 @@ impl Setup {
         setup
     }
 
+    /// `windows` of a second from `origin` on, a whole second. The worker ends after them.
+    pub fn quick(servers: &str, origin: Timestamp, windows: u32) -> Self {
+        Setup::with(servers, origin, Duration::from_secs(1), windows, false)
+    }
+
     fn with(servers: &str, origin: Timestamp, length: Duration, windows: u32, is_live: bool) -> Self {
         let setup = Setup {
             servers: servers.to_owned(),

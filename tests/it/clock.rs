@@ -1,5 +1,10 @@
-//! A clock that jumps: it can make a window late or cut short what was read for it, and nothing else.
+//! A clock that jumps, of the worker: it can make a window late, and nothing else.
 
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -11,9 +16,11 @@ use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::{Detail, Metrics};
 use bernstream::pipeline::{Health, Stop, Worker};
 use bernstream::source::kafka::Kafka;
+use bernstream::synopsis::Synopsis;
+use rdkafka::producer::{BaseRecord, Producer};
 
-use crate::harness::kafka;
-use crate::harness::setup::Setup;
+use crate::harness::setup::{Row, Setup, message};
+use crate::harness::{PATIENCE, in_time, kafka};
 
 /// How far the worker's clock is from the true one, in microseconds.
 static OFF: AtomicI64 = AtomicI64::new(0);
@@ -61,4 +68,118 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
         worked.expect("it works to the end of the grid");
     });
     setup.assert_whole();
+}
+
+/// The wall clock of a worker that a test moves while it runs: a library that is preloaded.
+struct Shim {
+    library: PathBuf,
+    shift: PathBuf,
+}
+
+impl Shim {
+    fn new(folder: &Path) -> Self {
+        let (library, shift) = (folder.join("clock.so"), folder.join("shift"));
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/clock.c");
+        let made = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
+        assert!(made.expect("a C compiler").success());
+        let shim = Shim { library, shift };
+        shim.move_to(0);
+        shim
+    }
+
+    fn move_to(&self, seconds: i64) {
+        // In place: the worker has mapped the file.
+        let file = fs::File::options().create(true).truncate(false).write(true).open(&self.shift).expect("a file");
+        file.write_all_at(&(seconds * 1_000_000).to_ne_bytes(), 0).expect("it is written");
+    }
+
+    fn start(&self, setup: &Setup) -> Child {
+        let log = fs::File::options().create(true).append(true).open(setup.log()).expect("a log");
+        let mut worker = setup.bernstream(&["run"]);
+        worker.arg(setup.configuration()).env("LD_PRELOAD", &self.library).env("BERNSTREAM_TEST_CLOCK", &self.shift);
+        worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("the worker starts")
+    }
+}
+
+/// Records that are sent as they happen, counted by their window.
+fn send_live(setup: &Setup, windows: u32) -> BTreeMap<Timestamp, f64> {
+    let producer = setup.producer(&[("linger.ms", "0")]);
+    let (origin, end) = (setup.origin, setup.start_of(windows));
+    let mut sent: BTreeMap<Timestamp, f64> = (0..windows).map(|window| (setup.start_of(window), 0.0)).collect();
+    while Timestamp::now() < origin {
+        thread::sleep(Duration::from_millis(5));
+    }
+    loop {
+        let now = Timestamp::now();
+        if now >= end {
+            break;
+        }
+        let payload = message(&vec![Row { micros: now.micros(), key: "a", value: 50.0 }; 5]);
+        producer
+            .send(BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload))
+            .map_err(|(e, _)| e)
+            .unwrap();
+        *sent.range_mut(..=now).next_back().expect("a window").1 += 5.0;
+        thread::sleep(Duration::from_millis(10));
+    }
+    producer.flush(PATIENCE).expect("the broker takes it");
+    sent
+}
+
+/// About how many records of key `a` each window has, by what was published.
+fn counted(setup: &Setup) -> BTreeMap<Timestamp, f64> {
+    let synopses = setup.published().into_iter().map(|p| Synopsis::open(&p.payload).expect("a synopsis"));
+    let of_a = synopses.filter(|synopsis| synopsis.description().key.as_deref() == Some("a"));
+    let mass = |synopsis: Synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0;
+    of_a.map(|synopsis| (synopsis.description().window.start, mass(synopsis))).collect()
+}
+
+#[test]
+fn a_clock_that_is_20_s_ahead_for_5_s_loses_no_record_unless_producers_are_trusted() {
+    let Some(servers) = kafka::broker() else { return };
+    let run = |is_trusting: bool, wait: Duration| {
+        let origin = Timestamp::from_micros(Timestamp::now().plus(wait).micros() / 1_000_000 * 1_000_000);
+        let setup = Setup::quick(&servers, origin, 14);
+        setup.edit("epsilon = 1.0", "epsilon = 1000.0");
+        if is_trusting {
+            setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
+        }
+        let made = setup.ledger_command(&["init", "--from", &origin.to_string()]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let shim = Shim::new(setup.folder.path());
+        let mut worker = shim.start(&setup);
+        setup.wait_log("reading the input");
+        if Timestamp::now() > origin {
+            let _ = worker.kill();
+            let _ = worker.wait();
+            return None;
+        }
+        let sent = thread::scope(|scope| {
+            let sending = scope.spawn(|| send_live(&setup, 14));
+            thread::sleep(setup.start_of(4).since(Timestamp::now()));
+            shim.move_to(20);
+            thread::sleep(Duration::from_secs(5));
+            shim.move_to(0);
+            sending.join().expect("it sends")
+        });
+        assert!(setup.wait_for("the end", || worker.try_wait().expect("asked")).success(), "{}", setup.read_log());
+        setup.assert_whole();
+        Some((sent, counted(&setup), setup.read_log()))
+    };
+    in_time(|wait| {
+        let both = thread::scope(|scope| {
+            [false, true].map(|is_trusting| scope.spawn(move || run(is_trusting, wait))).map(|one| one.join().unwrap())
+        });
+        let [Some((sent, found, log)), Some((sent_anyway, found_anyway, _))] = both else { return false };
+        for (window, sent) in &sent {
+            let found = found[window];
+            assert!(*sent > 0.0 && (found - sent).abs() < 0.02 * sent, "{window}: {sent} sent, {found} found: {log}");
+        }
+        assert!(log.contains("ahead of the brokers'") && log.contains("agrees with the brokers' again"), "{log}");
+        // The test can fail: nothing but the worker's clock counts where producers are trusted.
+        let [sent, found] = [&sent_anyway, &found_anyway].map(|windows| windows.values().sum::<f64>());
+        println!("where producers are trusted: {sent} sent, {found:.0} found");
+        assert!(found < 0.8 * sent, "{sent} sent, {found} found");
+        true
+    });
 }

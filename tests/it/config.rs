@@ -390,6 +390,19 @@ fn each_rule_has_its_message() {
         (FLIGHTS, "witness = \"flights-witness\"", "witness = \"flights\"", "output.kafka.witness: is the input topic"),
         (
             FLIGHTS,
+            "topic = \"flights-synopses\"",
+            "topic = \"flights-clock\"",
+            "output.kafka.topic: is the topic of input.kafka.clock",
+        ),
+        (FLIGHTS, "clock_slack", "clock = \"flights\"\nclock_slack", "input.kafka.clock: is the input topic"),
+        (
+            FLIGHTS,
+            "clock_slack",
+            "trust_producer_time = true\nclock = \"c\"\nclock_slack",
+            "input.kafka.clock: is not used where producers are trusted",
+        ),
+        (
+            FLIGHTS,
             "witness = \"flights-witness\"",
             "witness = \"flights-synopses\"",
             "output.kafka.witness: is the output topic",

@@ -14,7 +14,7 @@ use bernstream::clock::Timestamp;
 use bernstream::kafka::topic;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Description;
-use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
+use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::error::KafkaResult;
 use rdkafka::producer::{BaseRecord, Producer};
@@ -460,6 +460,81 @@ fn what_is_promised_stays_that_of_the_ledger_and_the_rest_may_change() {
     setup.edit(other, one);
     setup.edit("brokers = \"127.0.0.1", "brokers = \"localhost");
     setup.edit("bandwidths = [10]", "bandwidths = [11]");
+    setup.edit("clock_slack = \"200ms\"", "clock_slack = \"100ms\"");
+    Running::start(&setup).refuses(&setup, &["input.kafka.clock_slack: 200ms in the ledger, 100ms in the file"]);
+    // A slack that grows is a change like others.
+    setup.edit("clock_slack = \"100ms\"", "clock_slack = \"250ms\"");
     assert_ends(&setup);
-    assert!(setup.read_log().contains("the settings have changed"), "{}", setup.read_log());
+    let log = setup.read_log();
+    assert!(log.contains("the settings have changed"), "{log}");
+    assert!(log.contains("input.kafka.clock_slack: 200ms in the ledger, 250ms in the file"), "{log}");
+    let exported = setup.ledger_command(&["export"]);
+    assert!(String::from_utf8_lossy(&exported.stdout).contains(r#"\"clock_slack\":250000"#), "a row says so");
+    let again = setup.ledger_command(&["verify"]);
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+}
+
+#[test]
+fn a_slack_that_replicas_may_exceed_is_a_fault_of_check_and_a_warning_of_the_worker() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::new(&servers, 1);
+    setup.begin(Duration::ZERO);
+    let check = || {
+        let checked = setup.bernstream(&["check"]).arg(setup.configuration()).output().expect("it runs");
+        (checked.status.code(), String::from_utf8_lossy(&checked.stdout).into_owned())
+    };
+    let (code, said) = check();
+    let setting = "input.kafka.clock_slack is longer than replica.lag.time.max.ms of the brokers, 50ms";
+    assert!(code == Some(0) && said.contains(&format!("ok     {setting}")), "{said}");
+    assert!(said.contains("-clock has message.timestamp.type = LogAppendTime"), "{said}");
+    setup.edit("clock_slack = \"200ms\"", "clock_slack = \"50ms\"");
+    let (code, said) = check();
+    assert!(code == Some(78) && said.contains(&format!("fault  {setting}: it is 50ms")), "{said}");
+    assert!(said.contains("raise clock_slack above 50ms"), "{said}");
+    let other = Setup::new(&servers, 1);
+    other.edit("clock_slack = \"200ms\"", "clock_slack = \"50ms\"");
+    other.begin(Duration::ZERO);
+    assert_ends(&other);
+    let words = "clock_slack, 50ms, is not above replica.lag.time.max.ms of the brokers, 50ms";
+    assert!(other.read_log().contains(words), "{}", other.read_log());
+}
+
+/// Three records that are stamped before the cutoff of a window of the past, sent when it has closed.
+fn turn_up_late(servers: &str, detail: &str) -> (String, String, Description) {
+    let setup = Setup::live(servers, today(), 2);
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input)).set("message.timestamp.type", "CreateTime");
+    administer(&setup, async |admin, options| admin.alter_configs([&setting], options).await);
+    setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
+    setup.edit("[ledger]", &format!("[serve]\ndetail = \"{detail}\"\nlisten = \"127.0.0.1:0\"\n\n[ledger]"));
+    setup.send(&crowd(&setup, 100));
+    let before = Timestamp::now().minus(Duration::from_secs(1)).micros() / 1000;
+    setup.begin(Duration::ZERO);
+    let worker = Running::start(&setup);
+    worker.wait_metric(&setup, "windows_released_total", 2.0);
+    let producer = setup.producer(&[]);
+    let payload = message(&crowd(&setup, 3));
+    let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload).timestamp(before);
+    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    producer.flush(PATIENCE).expect("the broker takes it");
+    if detail == "operator" {
+        let behind = || {
+            worker.get("/metrics").1.lines().any(|l| l.contains("fate=\"behind\"") && l.ends_with(" 3")).then_some(())
+        };
+        setup.wait_for("the count", behind);
+    } else {
+        thread::sleep(Duration::from_secs(2));
+    }
+    worker.wait_metric(&setup, "synopses_published_total", 4.0);
+    (worker.get("/metrics").1, setup.read_log(), described(&setup))
+}
+
+#[test]
+fn a_record_behind_the_end_of_its_window_is_counted_for_operators_only() {
+    let Some(servers) = kafka::broker() else { return };
+    let words = "3 records turned up behind the end of their window";
+    let (_, log, said) = turn_up_late(&servers, "operator");
+    assert!(log.contains(words), "{log}");
+    assert!(!said.incomplete, "{said:?}");
+    let (metrics, log, said) = turn_up_late(&servers, "safe");
+    assert!(!log.contains("turned up") && !metrics.contains("behind") && !said.incomplete, "{log}{metrics}{said:?}");
 }

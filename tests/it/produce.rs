@@ -37,6 +37,7 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
     let params = Params {
         broker: kafka::at(&servers),
         topic: name.clone(),
+        clock: kafka::fresh_name("clock"),
         clock_slack: Duration::ZERO,
         trust_producer_time: false,
         on_bad_message: OnBadMessage::Stop,

@@ -8,3 +8,4 @@ until topic --topic waiting-times --config message.timestamp.type=LogAppendTime;
 topic --topic waiting-times-synopses --config retention.ms=-1
 topic --topic waiting-times-witness --config cleanup.policy=delete --config retention.ms=-1 --config retention.bytes=-1 \
     --config unclean.leader.election.enable=false --config min.insync.replicas=1
+topic --topic waiting-times-clock --config message.timestamp.type=LogAppendTime --config cleanup.policy=delete --config retention.ms=3600000

@@ -13,6 +13,7 @@ use crate::cli::failure::Failure;
 use crate::cli::print::{line, print, report, section, unprinted};
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings, canonical, guarantee};
+use crate::kafka::broker_clock;
 use crate::ledger::bootstrap::StartMode;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closed, Genesis, Head, Ledger, Outcome, Paid, Row};
@@ -30,7 +31,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Create the ledger, and the output and witness topics if they are missing.
+    /// Create the ledger, and the output, witness and clock topics if they are missing.
     Init {
         /// The configuration.
         configuration: PathBuf,
@@ -121,6 +122,12 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     // Before anything is created: a ledger needs an existing input.
     input_id(settings)?;
     let mut created = Vec::new();
+    if let Input::Kafka(kafka) = &settings.input
+        && !kafka.trust_producer_time
+        && broker_clock::create_missing(&kafka.broker, &kafka.clock, &kafka.topic)?
+    {
+        created.push(format!("clock topic {}", kafka.clock));
+    }
     let done = settings.output.create_missing(&mut created);
     created.iter().try_for_each(|what| line(format_args!("created the {what}")))?;
     done?;

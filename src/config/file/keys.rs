@@ -37,7 +37,11 @@ const BEFORE: &[Key] = &[
     ("input.kafka.sasl.username", r#"a name such as "bernstream""#),
     ("input.kafka.sasl.password_file", "the path of a file that holds the password in quotes"),
     ("input.kafka.topic", r#"the name of a topic, such as "flights""#),
-    ("input.kafka.clock_slack", r#"a duration such as "10s", more than the brokers' clocks and replicas lag"#),
+    ("input.kafka.clock", r#"the name of a small topic that tells the brokers' time, such as "flights-clock""#),
+    (
+        "input.kafka.clock_slack",
+        r#"a duration such as "45s", more than replica.lag.time.max.ms of the brokers and what their clocks differ"#,
+    ),
     ("input.kafka.trust_producer_time", "true or false"),
     ("input.kafka.on_bad_message", r#""stop" or "skip""#),
     ("input.kafka.skip", "a list such as [{ partition = 0, offset = 17 }]"),

@@ -46,6 +46,7 @@ pub struct InputKafka {
     pub tls: Field<Tls>,
     pub sasl: Field<Sasl>,
     pub topic: Field<String>,
+    pub clock: Field<String>,
     pub clock_slack: Field<String>,
     pub trust_producer_time: Field<bool>,
     pub on_bad_message: Field<OnBadMessage>,

@@ -60,6 +60,18 @@ fn input_kafka(document: &mut Document<'_>, table: Spanned<file::InputKafka>) ->
     let servers = document.required(&place, "brokers", written.brokers, values::words);
     let security = security::security(document, written.tls, written.sasl, &Security::default());
     let topic = document.required(&place, "topic", written.topic, values::name);
+    let trust_producer_time = written.trust_producer_time.is_some_and(Spanned::into_inner);
+    let clock_place = written.clock.as_ref().map(Spanned::span);
+    let clock = document.optional(written.clock, values::name);
+    if let Some(place) = &clock_place
+        && trust_producer_time
+    {
+        document.fault(
+            place.clone(),
+            "is not used where producers are trusted",
+            "remove it: only the worker's own clock says when a window closes then",
+        );
+    }
     let slack = document.required(&place, "clock_slack", written.clock_slack, values::positive_duration);
     let mut skip = Vec::new();
     for element in written.skip.map_or(Vec::new(), Spanned::into_inner) {
@@ -72,11 +84,21 @@ fn input_kafka(document: &mut Document<'_>, table: Spanned<file::InputKafka>) ->
     for element in written.lost.map_or(Vec::new(), Spanned::into_inner) {
         lost.push(interval(document, element));
     }
+    let topic = topic?.into_inner();
+    let clock = clock?.map_or_else(|| format!("{topic}-clock"), Spanned::into_inner);
+    if clock == topic {
+        return Err(document.fault(
+            clock_place.unwrap_or(place),
+            "is the input topic",
+            "the clock is a small topic of its own, which the worker writes to",
+        ));
+    }
     Ok(source::kafka::Params {
         broker: Broker::new(servers?.into_inner(), security?),
-        topic: topic?.into_inner(),
+        topic,
+        clock,
         clock_slack: slack?.into_inner(),
-        trust_producer_time: written.trust_producer_time.is_some_and(Spanned::into_inner),
+        trust_producer_time,
         on_bad_message: match written.on_bad_message.map(Spanned::into_inner) {
             Some(file::OnBadMessage::Skip) => OnBadMessage::Skip,
             Some(file::OnBadMessage::Stop) | None => OnBadMessage::Stop,

@@ -38,6 +38,9 @@ pub fn reads_no_output(document: &mut Document<'_>, input: &InputSettings, outpu
                 if is_same(broker, &from.broker) && *topic == from.topic {
                     document.fault(place.clone(), "is the input topic", "choose another topic");
                 }
+                if is_same(broker, &from.broker) && *topic == from.clock && !from.trust_producer_time {
+                    document.fault(place.clone(), "is the topic of input.kafka.clock", "choose another topic");
+                }
             }
         }
         (Input::Files(from), Output::Files(to)) if from.path == to.path => {

@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tracing::warn;
+
+use super::cutoff_clock::CutoffClock;
 use super::topic_inspector::TopicInspector;
-use crate::clock::Timestamp;
-use crate::kafka;
+use crate::clock::{self, Timestamp};
 use crate::kafka::topic::Topic;
+use crate::kafka::{self, replica_lag};
 use crate::source::{Error, Positions};
 
 /// How often the id and the partitions of the topic are checked between cutoffs.
@@ -39,7 +42,7 @@ struct State {
 pub(super) struct EndOffsetTracker(Arc<(Mutex<State>, Condvar)>);
 
 impl EndOffsetTracker {
-    /// Starts the thread. End offsets are taken `slack` after their cutoff by `clock`.
+    /// Starts the thread. End offsets are taken once `clock` is `slack` past their cutoff.
     ///
     /// # Errors
     ///
@@ -49,7 +52,7 @@ impl EndOffsetTracker {
         topic: &Topic,
         slack: Duration,
         stamped_by_broker: bool,
-        clock: fn() -> Timestamp,
+        clock: CutoffClock,
     ) -> Result<Self, Error> {
         let (servers, id) = (inspector.broker.servers.clone(), topic.id.clone());
         let shared = Arc::new((Mutex::new(State { connected: true, ..State::default() }), Condvar::new()));
@@ -125,11 +128,12 @@ struct TrackerThread {
     id: String,
     slack: Duration,
     stamped_by_broker: bool,
-    clock: fn() -> Timestamp,
+    clock: CutoffClock,
 }
 
 impl TrackerThread {
-    fn run(self) {
+    fn run(mut self) {
+        self.warn_of_lag();
         let mut pause = CHECK_INTERVAL;
         while let Some(due) = self.wait(pause) {
             match self.check(&due) {
@@ -149,6 +153,22 @@ impl TrackerThread {
         }
     }
 
+    /// Tells if a record that is stamped before a cutoff can turn up when its window has closed.
+    fn warn_of_lag(&self) {
+        let TopicInspector { broker, topic, .. } = &self.inspector;
+        // Without an answer `bernstream check` says what to look at.
+        if let Ok(Some(lag)) = replica_lag::longest(broker, topic)
+            && self.slack <= lag
+        {
+            let [slack, lag] = [self.slack, lag].map(clock::show);
+            warn!(
+                "clock_slack, {slack}, is not above {} of the brokers, {lag}: records that are stamped before a cutoff can turn up \
+                 when their window has closed, and are then lost",
+                replica_lag::SETTING
+            );
+        }
+    }
+
     /// Waits for `pause`, or until a cutoff is due. Returns the due cutoffs, or `None` when the thread must end.
     fn wait(&self, pause: Duration) -> Option<Vec<Timestamp>> {
         let started = Instant::now();
@@ -157,7 +177,7 @@ impl TrackerThread {
             if state.stop {
                 return None;
             }
-            let now = (self.clock)();
+            let now = self.clock.now();
             // Measured by a monotonic clock: a wall clock that was briefly ahead must not prolong the pause.
             let mut rest = pause.saturating_sub(started.elapsed());
             // After a failure the pause is kept even if a cutoff is due.
@@ -172,19 +192,22 @@ impl TrackerThread {
         }
     }
 
-    fn check(&self, due: &[Timestamp]) -> Result<Checked, Error> {
+    fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
         let partitions = self.inspector.partitions(&self.id)?;
-        let ends =
-            due.iter().map(|cutoff| Ok((*cutoff, self.ends(*cutoff, &partitions)?))).collect::<Result<_, Error>>()?;
-        Ok(Checked { partitions, ends })
+        let reached = self.clock.reached(due.last().map(|cutoff| cutoff.plus(self.slack)))?;
+        let passed = due.iter().filter(|cutoff| cutoff.plus(self.slack) <= reached);
+        let ends = passed.map(|cutoff| Ok((*cutoff, self.ends(*cutoff, reached, &partitions)?)));
+        Ok(Checked { ends: ends.collect::<Result<_, Error>>()?, partitions })
     }
 
-    fn ends(&self, cutoff: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
+    /// The end offsets at `cutoff`, where the clock has reached `reached`.
+    fn ends(&self, cutoff: Timestamp, reached: Timestamp, partitions: &[i32]) -> Result<Positions, Error> {
         let time = cutoff.plus(self.slack);
         let mut found = BTreeMap::new();
         // The worker was stopped. High watermarks would also be correct, but every window would stay open until they are reached.
-        if self.stamped_by_broker && (self.clock)().since(time) > LATE {
-            found = self.inspector.first_since(time, partitions)?;
+        if self.stamped_by_broker && reached.since(time) > LATE {
+            // A message that a fast clock stamped is before others that were sent before the cutoff: not if it is that late.
+            found = self.inspector.first_since(time.plus(self.slack), partitions)?;
         }
         let end = |partition: &i32| match found.get(partition) {
             Some(Some(offset)) => Ok((*partition, *offset)),

@@ -3,6 +3,7 @@
 //! Partitions are assigned manually and no offset is committed: where to start follows from the ledger. Offsets only decide how
 //! far to read; which window a record belongs to depends on the record alone.
 
+mod cutoff_clock;
 mod end_offset_tracker;
 mod params;
 mod partition_consumer;
@@ -11,12 +12,14 @@ mod topic_inspector;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use self::cutoff_clock::{Brokers, CutoffClock};
 use self::end_offset_tracker::EndOffsetTracker;
 pub use self::params::{Lost, OnBadMessage, Params};
 use self::partition_consumer::{Partition, PartitionConsumer};
 use self::topic_inspector::TopicInspector;
 use crate::clock::Timestamp;
 use crate::kafka::check::setting;
+use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
 use crate::kafka::topic::{self, Topic};
 use crate::source::{Columns, Error, Event, Positions, Source};
 
@@ -27,6 +30,8 @@ pub struct Kafka {
     topic: Topic,
     stamped_by_broker: bool,
     clock: fn() -> Timestamp,
+    /// What the brokers' clock said when the topic was opened, unless producers are trusted.
+    opened: Option<BrokerTime>,
     inspector: TopicInspector,
     tracker: EndOffsetTracker,
     consumer: Option<PartitionConsumer>,
@@ -37,15 +42,25 @@ impl Kafka {
     ///
     /// # Errors
     ///
-    /// If the topic does not exist, is compacted, has untrusted timestamps, or the cluster does not answer or refuses.
+    /// If the topic does not exist, is compacted, has untrusted timestamps, if the clock topic is not one, or if the cluster does
+    /// not answer or refuses.
     pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(&params, &topic)?;
         let stamped_by_broker = is_stamped_by_broker(&topic);
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
-        let tracker = EndOffsetTracker::start(inspector, &topic, params.clock_slack, stamped_by_broker, clock)?;
+        let (cutoffs, opened) = match params.trust_producer_time {
+            true => (CutoffClock::Worker(clock), None),
+            false => {
+                let brokers = BrokerClock::open(&params.broker, &params.clock, &params.topic)?;
+                let brokers = Brokers::new(brokers, clock)?;
+                let opened = brokers.last();
+                (CutoffClock::Brokers(brokers), Some(opened))
+            }
+        };
+        let tracker = EndOffsetTracker::start(inspector, &topic, params.clock_slack, stamped_by_broker, cutoffs)?;
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
-        Ok(Kafka { params, columns, topic, stamped_by_broker, clock, inspector, tracker, consumer: None })
+        Ok(Kafka { params, columns, topic, stamped_by_broker, clock, opened, inspector, tracker, consumer: None })
     }
 
     /// The topic as it was when opened.
@@ -61,8 +76,10 @@ impl Kafka {
         since: Timestamp,
         first: Option<i64>,
     ) -> Result<i64, Error> {
-        // With broker timestamps, no message that exists or existed can be later than the clock of the broker.
-        let is_ahead = self.stamped_by_broker && since > (self.clock)().plus(self.params.clock_slack);
+        // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
+        // behind, or stood still, must not excuse a message that is gone.
+        let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
+        let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
         // If a message before `since` still exists, nothing from `since` on was deleted.
         let is_complete = match first {
             Some(first) => first > low,

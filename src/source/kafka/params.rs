@@ -10,7 +10,10 @@ use crate::kafka::Broker;
 pub struct Params {
     pub broker: Broker,
     pub topic: String,
-    /// How long after a cutoff the end offsets are taken: longer than broker clocks differ and replication lags.
+    /// A small topic of the same cluster that tells the brokers' time; not used where producers are trusted.
+    pub clock: String,
+    /// How long after a cutoff, by the brokers' clock, the end offsets are taken: longer than replication lags and the brokers'
+    /// clocks differ, together.
     pub clock_slack: Duration,
     /// Accept topics with `CreateTime`: producers then decide which window a record belongs to.
     pub trust_producer_time: bool,

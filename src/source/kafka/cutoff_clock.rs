@@ -1,0 +1,111 @@
+//! The clock that says whether a cutoff has passed: the brokers', which stamps the records, whatever the worker's clock says.
+
+use std::time::Duration;
+
+use tracing::{info, warn};
+
+use crate::clock::{self, Timestamp};
+use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
+use crate::source::Error;
+
+/// A worker's clock that is further than this from the brokers' is told, and one that moves further has been set.
+const TOLERANCE: Duration = Duration::from_secs(1);
+
+/// Says whether a cutoff has passed.
+pub(super) enum CutoffClock {
+    Brokers(Brokers),
+    /// Producers stamp their records: no clock of the brokers says whether more will come.
+    Worker(fn() -> Timestamp),
+}
+
+/// The brokers' clock. It is asked at each cutoff, and when the worker's clock was set; in between this machine's monotonic
+/// clock goes on from the last answer.
+pub(super) struct Brokers {
+    clock: BrokerClock,
+    worker: fn() -> Timestamp,
+    last: BrokerTime,
+    /// How far the worker's clock was ahead of the last answer, in microseconds.
+    ahead: i64,
+    is_told: bool,
+}
+
+impl Brokers {
+    /// Asks once.
+    ///
+    /// # Errors
+    ///
+    /// If the brokers do not tell their time.
+    pub fn new(mut clock: BrokerClock, worker: fn() -> Timestamp) -> Result<Self, Error> {
+        let before = worker();
+        let last = clock.ask()?;
+        let mut brokers = Brokers { clock, worker, last, ahead: 0, is_told: false };
+        brokers.compare(before);
+        Ok(brokers)
+    }
+
+    /// The last answer.
+    pub fn last(&self) -> BrokerTime {
+        self.last
+    }
+
+    fn ask(&mut self) -> Result<(), Error> {
+        let before = (self.worker)();
+        self.last = self.clock.ask()?;
+        self.compare(before);
+        Ok(())
+    }
+
+    /// Tells if the worker's clock, which showed `before` when the brokers were asked, disagrees with theirs, and if no more.
+    fn compare(&mut self, before: Timestamp) {
+        let (stamp, after) = (self.last.stamp, (self.worker)());
+        self.ahead = after.micros().saturating_sub(stamp.micros());
+        // The record was stamped between the two.
+        let (ahead, behind) = (before.since(stamp), stamp.since(after));
+        let off = ahead.max(behind);
+        if off <= TOLERANCE {
+            if std::mem::take(&mut self.is_told) {
+                info!("the clock of this machine agrees with the brokers' again");
+            }
+        } else if !std::mem::replace(&mut self.is_told, true) {
+            let which = if ahead > behind { "ahead of" } else { "behind" };
+            let off = clock::show(Duration::from_millis(u64::try_from(off.as_millis()).unwrap_or(u64::MAX)));
+            warn!(
+                "the clock of this machine is {off} {which} the brokers'; windows close by theirs. Synchronise it: synopses are \
+                 published by this one"
+            );
+        }
+    }
+
+    /// Whether the worker's clock has moved otherwise than time does since the last answer.
+    fn has_stepped(&self) -> bool {
+        let ahead = (self.worker)().micros().saturating_sub(self.last.now().micros());
+        ahead.saturating_sub(self.ahead).unsigned_abs() > TOLERANCE.as_micros().try_into().unwrap_or(u64::MAX)
+    }
+}
+
+impl CutoffClock {
+    /// About now.
+    pub fn now(&self) -> Timestamp {
+        match self {
+            CutoffClock::Brokers(brokers) => brokers.last.now(),
+            CutoffClock::Worker(clock) => clock(),
+        }
+    }
+
+    /// A time that has certainly been reached. Asks the brokers if `wanted` is not known to be, or if a clock was set.
+    ///
+    /// # Errors
+    ///
+    /// If the brokers do not tell their time.
+    pub fn reached(&mut self, wanted: Option<Timestamp>) -> Result<Timestamp, Error> {
+        match self {
+            CutoffClock::Brokers(brokers) => {
+                if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.has_stepped() {
+                    brokers.ask()?;
+                }
+                Ok(brokers.last.stamp)
+            }
+            CutoffClock::Worker(clock) => Ok(clock()),
+        }
+    }
+}
