@@ -214,16 +214,7 @@ impl Reading<'_> {
                 self.is_reading();
             }
             Event::Idle => self.is_reading(),
-            Event::Skipped { why } => {
-                self.skipped.add(1);
-                match self.skipped.due() {
-                    Some(1) => warn!("{why}; it is skipped"),
-                    Some(count) => {
-                        warn!("{count} broken messages were skipped since the last that was told; now: {why}")
-                    }
-                    None => {}
-                }
-            }
+            Event::Skipped { why } => self.skipped.add(1, why),
             Event::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 self.must_rewind = true;
@@ -235,7 +226,23 @@ impl Reading<'_> {
                 }
             }
         }
+        self.tell();
         Ok(None)
+    }
+
+    /// Tells what can happen any number of times, now and then.
+    fn tell(&mut self) {
+        match self.skipped.due() {
+            Some((1, why)) => warn!("{why}; it is skipped"),
+            Some((count, why)) => warn!("{count} more broken messages were skipped; the last: {why}"),
+            None => {}
+        }
+        if let Some((count, _)) = self.behind.due() {
+            warn!(
+                "{count} records turned up behind the end of their window, although they were stamped before its cutoff, and are \
+                 in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"
+            );
+        }
     }
 
     fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Closed {
@@ -266,13 +273,7 @@ impl Reading<'_> {
         let is_new = self.recorded.0.get(&batch.partition).is_none_or(|end| batch.offset >= *end);
         if counts.closed > 0 && is_new {
             counts.set_behind(self.windows.behind(batch));
-            self.behind.add(counts.behind);
-        }
-        if let Some(count) = self.behind.due() {
-            warn!(
-                "{count} records turned up behind the end of their window, although they were stamped before its cutoff, and are \
-                 in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"
-            );
+            self.behind.add(counts.behind, String::new());
         }
         operator.batches.inc();
         operator.read_until.set(batch.message_time);

@@ -7,7 +7,8 @@
 #                            SCRAM-SHA-512 or PLAIN, user bernstream
 #   tests/kafka.sh stop      stops it and deletes its data
 #   tests/kafka.sh crash     kills it and keeps its data
-#   tests/kafka.sh restart   starts it again on the same port, with the data that crash has kept
+#   tests/kafka.sh halt      stops it and keeps its data
+#   tests/kafka.sh restart   starts it again on the same port, with the data that was kept
 #
 # A broker of one's own, to be crashed: BERNSTREAM_KAFKA_HOME names another folder for it.
 #
@@ -151,6 +152,12 @@ crash() {
     while running; do sleep 0.05; done
 }
 
+halt() {
+    running || die "no broker is running"
+    kill "$(cat "$home/pid")"
+    while running; do sleep 0.05; done
+}
+
 restart() {
     running && die "the broker is running"
     launch "$(sed 's/.*://' "$home/address")"
@@ -183,6 +190,6 @@ secure() {
 }
 
 case ${1:-} in
-    start | stop | crash | restart | address | secure) "$1" ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    start | stop | crash | halt | restart | address | secure) "$1" ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -14,7 +14,7 @@ use arrow_select::concat::concat;
 
 use crate::clock::Timestamp;
 use crate::source::batch::{Batch, Columns, Text};
-use crate::source::broken::{Broken, arrow};
+use crate::source::broken::{Broken, arrow, names};
 
 /// Limit of a dictionary or view column after expansion: a few bytes of keys could expand into gigabytes.
 const MAX_EXPANDED: usize = 64 << 20;
@@ -80,8 +80,8 @@ pub(crate) fn needed(schema: &Schema, columns: &Columns) -> Result<Vec<usize>, B
     for (name, role) in named.into_iter().flatten().chain(unit).chain(values) {
         let mut found = schema.fields().iter().enumerate().filter(|(_, field)| field.name() == name);
         let Some((index, field)) = found.next() else {
-            let known: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            return Err(Broken::new(format_args!("it has no column '{name}', only {}", known.join(", "))));
+            let known = names(schema.fields().iter().map(|field| field.name().as_str()));
+            return Err(Broken::new(format_args!("it has no column '{name}', only {known}")));
         };
         if found.next().is_some() {
             return Err(Broken::new(format_args!("it has two columns '{name}'")));

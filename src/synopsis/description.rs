@@ -69,7 +69,7 @@ pub struct Description {
     pub reading: Option<Recommended>,
     /// What the guarantee does not cover, in words.
     pub not_protected: Vec<String>,
-    /// The operator has accepted that input was deleted before it was read: records may be missing.
+    /// The operator has accepted that input was deleted before it was read, or cannot be read: records may be missing.
     #[serde(default)]
     pub incomplete: bool,
     pub digests: Digests,

@@ -3,11 +3,14 @@
 //! `#[path = "support/kafka.rs"] mod kafka;` in a test, and `let Some(broker) = kafka::broker() else { return };`.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bernstream::kafka::Broker;
 use bernstream::kafka::topic::create;
+use tempfile::TempDir;
 
 /// `bootstrap.servers` of the broker to test against, from `BERNSTREAM_TEST_KAFKA`; without one the test is skipped.
 pub fn broker() -> Option<String> {
@@ -44,4 +47,47 @@ pub fn fresh_topic(servers: &str, stem: &str, partitions: i32, settings: &[(&str
 /// A new topic as the operator wants its input: stamped by the broker, never expired.
 pub fn fresh_input(servers: &str, partitions: i32) -> String {
     fresh_topic(servers, "input", partitions, &[("message.timestamp.type", "LogAppendTime")])
+}
+
+/// A broker that a test may stop; it ends with the test.
+pub struct Own {
+    home: TempDir,
+    /// `bootstrap.servers`, the same after each restart.
+    pub servers: String,
+}
+
+impl Own {
+    pub fn start() -> Self {
+        let home = tempfile::tempdir().expect("a folder");
+        let servers = ask(home.path(), "start");
+        Own { home, servers }
+    }
+
+    /// Another action of `tests/kafka.sh`.
+    pub fn ask(&self, action: &str) -> String {
+        ask(self.home.path(), action)
+    }
+
+    /// Where its topics are.
+    pub fn data(&self) -> PathBuf {
+        self.home.path().join("data")
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = script(self.home.path(), "stop").output();
+    }
+}
+
+fn script(home: &Path, action: &str) -> Command {
+    let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kafka.sh"));
+    script.arg(action).env("BERNSTREAM_KAFKA_HOME", home);
+    script
+}
+
+fn ask(home: &Path, action: &str) -> String {
+    let done = script(home, action).output().expect("the script runs");
+    assert!(done.status.success(), "{action}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }

@@ -1,44 +1,22 @@
 //! A broker that is down at the start and in the middle, and comes back: the worker waits, says so, and loses nothing.
 
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::time::Duration;
 
-use tempfile::TempDir;
-
-use crate::harness::kafka;
+use crate::harness::kafka::{self, Own};
 use crate::harness::running::Running;
 use crate::harness::setup::Setup;
-
-/// A broker that this test may crash.
-struct Own(TempDir);
-
-impl Own {
-    fn ask(&self, action: &str) -> String {
-        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kafka.sh"));
-        let done = script.arg(action).env("BERNSTREAM_KAFKA_HOME", self.0.path()).output().expect("the script runs");
-        assert!(done.status.success(), "{action}: {}", String::from_utf8_lossy(&done.stderr));
-        String::from_utf8_lossy(&done.stdout).trim().to_owned()
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kafka.sh"));
-        let _ = script.arg("stop").env("BERNSTREAM_KAFKA_HOME", self.0.path()).output();
-    }
-}
 
 #[test]
 fn a_broker_that_is_down_is_waited_for_at_the_start_and_in_the_middle_and_nothing_is_lost() {
     if kafka::broker().is_none() {
         return;
     }
-    let own = Own(tempfile::tempdir().expect("a folder"));
-    let servers = own.ask("start");
-    is_down_at_the_start(&own, &servers);
+    let own = Own::start();
+    is_down_at_the_start(&own, &own.servers);
     // The broker must go before the worker is done: with more windows until it does.
     assert!(
-        [30, 300].into_iter().any(|windows| goes_in_the_middle(&own, &servers, windows)),
+        [30, 300].into_iter().any(|windows| goes_in_the_middle(&own, &own.servers, windows)),
         "the worker is done first"
     );
 }

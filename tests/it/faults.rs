@@ -189,6 +189,44 @@ fn broken_messages_are_skipped_at_once_where_the_configuration_says_so() {
     assert!(said.not_protected.iter().any(|line| line.contains("messages that cannot be read")), "{said:?}");
 }
 
+/// A message of one row and 5,000 columns, none of them needed, with names that would clear a terminal.
+fn wide() -> Vec<u8> {
+    let names: Vec<String> = (0..5000).map(|column| format!("\u{1b}[2J{column}")).collect();
+    let value: ArrayRef = Arc::new(Float64Array::from(vec![0.5]));
+    let columns = names.iter().map(|name| (name.as_str(), value.clone()));
+    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
+    writer.write(&batch).expect("it is written");
+    writer.into_inner().expect("it ends")
+}
+
+#[test]
+fn what_producers_write_fills_no_log() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::new(&servers, 2);
+    setup.edit("clock_slack", "on_bad_message = \"skip\"\nclock_slack");
+    let producer = setup.producer(&[("message.max.bytes", "5000000")]);
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input)).set("max.message.bytes", "5000000");
+    administer(&setup, async |admin, options| admin.alter_configs([&setting], options).await);
+    let wide = wide();
+    for number in 0..2000 {
+        let payload: &[u8] = if number % 500 == 0 { &wide } else { b"not Arrow" };
+        let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(payload);
+        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    }
+    producer.flush(PATIENCE).expect("the broker takes it");
+    send_to(&setup, 0, &message(&crowd(&setup, 2000)));
+    setup.begin(Duration::ZERO);
+    assert_ends(&setup);
+    assert_counted(&setup, 2000.0);
+    let log = setup.read_log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains("broken")).collect();
+    assert!((1..=20).contains(&told.len()), "{} lines: {told:?}", told.len());
+    assert!(told[0].contains("it has no column 'time', only") && told[0].contains("and 4994 more"), "{}", told[0]);
+    assert!(told.iter().all(|line| line.len() < 1500 && !line.contains('\u{1b}')), "{told:?}");
+    assert!(told[0].contains(r"\\u{1b}[2J0, "), "escaped: {}", told[0]);
+}
+
 #[test]
 fn an_open_transaction_is_waited_for_and_aborted_records_do_not_count() {
     let Some(servers) = kafka::broker() else { return };

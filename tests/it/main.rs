@@ -40,4 +40,5 @@ mod telemetry;
 #[cfg(feature = "tls")]
 mod tls;
 mod topics;
+mod unreadable;
 mod witness;

@@ -42,7 +42,10 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
             );
         }
         if !kafka.lost.is_empty() {
-            lines.push("input that was deleted before it was read: it is missing from its windows".to_owned());
+            lines.push(
+                "input that was deleted before it was read, or that cannot be read: it is missing from its windows"
+                    .to_owned(),
+            );
         }
     }
     if settings.detail == Detail::Operator {

@@ -8,14 +8,17 @@ mod end_offset_tracker;
 mod params;
 mod partition_consumer;
 mod topic_inspector;
+mod unreadable;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rdkafka::error::KafkaError;
+
 use self::cutoff_clock::{Brokers, CutoffClock};
 use self::end_offset_tracker::EndOffsetTracker;
 pub use self::params::{Lost, OnBadMessage, Params};
-use self::partition_consumer::{Partition, PartitionConsumer};
+use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::topic_inspector::TopicInspector;
 use crate::clock::Timestamp;
 use crate::kafka::check::setting;
@@ -85,18 +88,25 @@ impl Kafka {
             Some(first) => first > low,
             None => low < high || is_ahead,
         };
-        let from = self.accepted(partition);
+        let from = self.params.lost_until(partition, 0).unwrap_or(0);
         if low == 0 || is_complete || low <= from {
             return Ok(first.unwrap_or(low).max(low));
         }
         Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low })
     }
 
-    /// The offset up to which the operator accepted every loss.
-    fn accepted(&self, partition: i32) -> i64 {
-        let mut lost: Vec<_> = self.params.lost.iter().filter(|lost| lost.partition == partition).collect();
-        lost.sort_unstable_by_key(|lost| lost.from);
-        lost.iter().fold(0, |to, lost| if lost.from <= to { to.max(lost.to) } else { to })
+    /// Finds which partition has the batch that the client failed on, and stops reading it there.
+    fn unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
+        let Some(consumer) = &mut self.consumer else { return Ok(Event::Idle) };
+        match unreadable::find(&self.params, &self.inspector, &consumer.next_offsets())? {
+            Some(found) => {
+                let why = found.explain(&self.params.topic);
+                consumer.stop(found.partition, found.from, why.clone());
+                Ok(Event::Stuck { why })
+            }
+            // A connection corrupted it.
+            None => Ok(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", self.params.topic) }),
+        }
     }
 
     fn recreated(&self, why: String) -> Error {
@@ -156,7 +166,10 @@ impl Source for Kafka {
             return Ok(Event::Reset { why });
         }
         match &mut self.consumer {
-            Some(consumer) => consumer.next(&self.params, &self.columns, until, timeout),
+            Some(consumer) => match consumer.next(&self.params, &self.columns, until, timeout)? {
+                Found::Event(event) => Ok(event),
+                Found::Unreadable(error) => self.unreadable(&error),
+            },
             None => Ok(Event::Reset { why: "reading has not started".to_owned() }),
         }
     }

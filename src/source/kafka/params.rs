@@ -20,8 +20,19 @@ pub struct Params {
     pub on_bad_message: OnBadMessage,
     /// Broken messages that the operator chose to skip: (partition, offset).
     pub skip: BTreeSet<(i32, i64)>,
-    /// Input that the broker deleted unread, and whose loss the operator accepted.
+    /// Input that was deleted unread or cannot be read, and whose loss the operator accepted. It is passed even if it is there.
     pub lost: Vec<Lost>,
+}
+
+impl Params {
+    /// Up to where everything from `at` on is given up as lost; `None` if `at` is not.
+    pub fn lost_until(&self, partition: i32, at: i64) -> Option<i64> {
+        let mut to = at;
+        while let Some(lost) = self.lost.iter().find(|l| l.partition == partition && l.from <= to && to < l.to) {
+            to = lost.to;
+        }
+        (to > at).then_some(to)
+    }
 }
 
 /// What to do with a message that cannot be decoded.

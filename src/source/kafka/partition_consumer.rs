@@ -11,8 +11,37 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use super::params::{OnBadMessage, Params};
 use crate::clock::Timestamp;
 use crate::kafka::ErrorContext;
+use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::source::decode::decode;
 use crate::source::{Columns, Error, Event, Positions};
+
+/// The settings of every client that reads the input.
+///
+/// The sizes bound what is fetched at once, compressed, and what waits to be decoded. `receive.message.max.bytes` also bounds what
+/// a batch may unfold to under zstd; librdkafka has no bound for the other codecs, nor for all batches of a fetch together.
+pub(super) const SETTINGS: [(&str, &str); 12] = [
+    // librdkafka needs a group id even for assigned partitions; it neither joins nor commits.
+    ("group.id", "bernstream"),
+    ("enable.auto.commit", "false"),
+    ("enable.auto.offset.store", "false"),
+    ("auto.offset.reset", "error"),
+    ("isolation.level", "read_committed"),
+    ("check.crcs", "true"),
+    ("fetch.wait.max.ms", "100"),
+    // By default a full queue delays the next fetch by a second.
+    ("fetch.queue.backoff.ms", "10"),
+    ("max.partition.fetch.bytes", "1048576"),
+    ("fetch.max.bytes", "16777216"),
+    ("queued.max.messages.kbytes", "65536"),
+    ("receive.message.max.bytes", "100000000"),
+];
+
+/// What came of reading.
+pub(super) enum Found {
+    Event(Event),
+    /// One of the partitions has a batch that the client cannot unpack; which one it does not say.
+    Unreadable(KafkaError),
+}
 
 /// A consumer of all partitions, each from its start offset.
 pub(super) struct PartitionConsumer {
@@ -37,19 +66,7 @@ impl PartitionConsumer {
     /// If the client cannot be created.
     pub fn start(params: &Params, partitions: BTreeMap<i32, Partition>) -> Result<Self, Error> {
         let failed = |e| params.broker.failed(&params.topic, &e);
-        let settings = [
-            // librdkafka needs a group id even for assigned partitions; it neither joins nor commits.
-            ("group.id", "bernstream"),
-            ("enable.auto.commit", "false"),
-            ("enable.auto.offset.store", "false"),
-            ("auto.offset.reset", "error"),
-            ("isolation.level", "read_committed"),
-            ("check.crcs", "true"),
-            ("fetch.wait.max.ms", "100"),
-            // By default a full queue delays the next fetch by a second.
-            ("fetch.queue.backoff.ms", "10"),
-        ];
-        let consumer = params.broker.consumer(&settings).map_err(failed)?;
+        let consumer = params.broker.consumer(&SETTINGS).map_err(failed)?;
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for (number, partition) in &partitions {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;
@@ -67,10 +84,11 @@ impl PartitionConsumer {
         columns: &Columns,
         until: Option<&Positions>,
         timeout: Duration,
-    ) -> Result<Event, Error> {
+    ) -> Result<Found, Error> {
         self.pause_and_resume(&params.topic, until).map_err(|e| params.broker.failed(&params.topic, &e))?;
         let deadline = Instant::now() + timeout;
         loop {
+            self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
             let PartitionConsumer { consumer, partitions, is_idle } = self;
             let polled = consumer.poll(deadline.saturating_duration_since(Instant::now()));
             *is_idle = polled.is_none();
@@ -80,6 +98,7 @@ impl PartitionConsumer {
                     Some(partition) => partition.take(&message, params, columns)?,
                     None => None,
                 },
+                Some(Err(error)) if is_unreadable(&error) => return Ok(Found::Unreadable(error)),
                 Some(Err(error)) => interpret(&error, params)?,
             };
             match event {
@@ -88,10 +107,38 @@ impl PartitionConsumer {
                         self.pause_and_resume(&params.topic, until)
                             .map_err(|e| params.broker.failed(&params.topic, &e))?;
                     }
-                    return Ok(event);
+                    return Ok(Found::Event(event));
                 }
                 None => continue,
             }
+        }
+    }
+
+    /// Seeks past what the configuration gives up as lost, where a partition has come to it.
+    fn pass_lost(&mut self, params: &Params) -> Result<(), KafkaError> {
+        for (number, partition) in &mut self.partitions {
+            let Some(to) = params.lost_until(*number, partition.next) else { continue };
+            // Nothing can be read from behind the end.
+            let end = self.consumer.fetch_watermarks(&params.topic, *number, REQUEST_TIMEOUT)?.1;
+            let to = to.min(end);
+            if to > partition.next {
+                self.consumer.seek(&params.topic, *number, Offset::Offset(to), REQUEST_TIMEOUT)?;
+                partition.next = to;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the partitions go on that are being read.
+    pub fn next_offsets(&self) -> BTreeMap<i32, i64> {
+        let reading = self.partitions.iter().filter(|(_, partition)| !partition.is_paused);
+        reading.map(|(number, partition)| (*number, partition.next)).collect()
+    }
+
+    /// Stops reading a partition at `offset`, for good.
+    pub fn stop(&mut self, partition: i32, offset: i64, why: String) {
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.stuck = Some((offset, why));
         }
     }
 
@@ -202,6 +249,17 @@ impl Partition {
     }
 }
 
+/// Whether `error` means that a batch was fetched and cannot be unpacked.
+pub(super) fn is_unreadable(error: &KafkaError) -> bool {
+    use RDKafkaErrorCode::{BadCompression, BadMessage, InvalidMessage, InvalidMessageSize, NotImplemented};
+    matches!(
+        error,
+        KafkaError::MessageConsumption(
+            BadCompression | BadMessage | InvalidMessage | InvalidMessageSize | NotImplemented
+        )
+    )
+}
+
 /// Interprets an error of the client: most are temporary, some mean that messages were missed.
 fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error> {
     let code = match error {
@@ -212,12 +270,7 @@ fn interpret(error: &KafkaError, params: &Params) -> Result<Option<Event>, Error
         _ => return Ok(None),
     };
     match code {
-        RDKafkaErrorCode::AutoOffsetReset
-        | RDKafkaErrorCode::OffsetOutOfRange
-        | RDKafkaErrorCode::LogTruncation
-        | RDKafkaErrorCode::InvalidMessage
-        | RDKafkaErrorCode::BadMessage
-        | RDKafkaErrorCode::BadCompression => {
+        RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange | RDKafkaErrorCode::LogTruncation => {
             Ok(Some(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", params.topic) }))
         }
         RDKafkaErrorCode::TopicAuthorizationFailed => Err(params.broker.failed(&params.topic, error).into()),

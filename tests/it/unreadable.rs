@@ -1,0 +1,119 @@
+//! Batches that no client can unpack: the worker stops there, says where, and goes on once they are given up as lost.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use bernstream::synopsis::Synopsis;
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+
+use crate::harness::kafka::{self, Own};
+use crate::harness::running::Running;
+use crate::harness::setup::{Row, Setup, message};
+use crate::harness::{PATIENCE, wait_for};
+
+/// `count` records of key `a` in the middle of the first window and of the domain.
+fn crowd(setup: &Setup, count: usize) -> Vec<u8> {
+    let micros = setup.origin.plus(Duration::from_secs(30)).micros();
+    message(&vec![Row { micros, key: "a", value: 50.0 }; count])
+}
+
+/// Sends these messages to partition 0, in one batch if they are small.
+fn send(setup: &Setup, producer: &ThreadedProducer<DefaultProducerContext>, payloads: &[&[u8]]) {
+    for payload in payloads {
+        let record = BaseRecord::<(), _>::to(&setup.input).partition(0).payload(*payload);
+        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    }
+    producer.flush(PATIENCE).expect("the broker takes it");
+}
+
+/// The worker stops at offsets `from` to `last` of partition 0, unready and alive, and says so once; then it goes on without.
+fn stops_there_and_goes_on(setup: &Setup, from: i64, last: i64, expected: f64) {
+    let mut worker = Running::start(setup);
+    let words =
+        format!("the batch at offsets {from} to {last} of partition 0 of topic '{}' cannot be read", setup.input);
+    setup.wait_log(&words);
+    let remedy = format!("add {{ partition = 0, from = {from}, to = {} }} to 'lost'", last + 1);
+    assert!(setup.read_log().contains(&remedy), "{}", setup.read_log());
+    // It does not fetch the batch over and over, and stays as it is.
+    std::thread::sleep(Duration::from_secs(3));
+    let ready = worker.get("/readyz");
+    assert!(ready.0 == 503 && ready.1.contains("reading the input"), "{ready:?}");
+    assert_eq!(worker.get("/healthz").0, 200);
+    assert_eq!(worker.metric("windows_released_total"), Some(0.0));
+    let (_, metrics) = worker.get("/metrics");
+    assert!(!metrics.contains("batch") && !metrics.contains("offset"), "{metrics}");
+    let log = setup.read_log();
+    assert_eq!(log.matches("cannot be read").count(), 1, "{log}");
+    assert!(log.matches("reading again").count() <= 3, "{log}");
+    worker.terminate();
+    assert!(worker.end(setup).success(), "{}", setup.read_log());
+    setup.edit("clock_slack", &format!("lost = [{{ partition = 0, from = {from}, to = {} }}]\nclock_slack", last + 1));
+    let mut worker = Running::start(setup);
+    assert!(worker.end(setup).success(), "{}", setup.read_log());
+    setup.assert_whole();
+    let synopses: Vec<_> = setup.published().iter().map(|p| Synopsis::open(&p.payload).expect("a synopsis")).collect();
+    let found: f64 = synopses.iter().map(|synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0).sum();
+    assert!((found - expected).abs() < 0.05 * expected, "{expected} records can be read, {found} were counted");
+    assert!(synopses.iter().all(|synopsis| synopsis.description().incomplete), "the configuration says so");
+}
+
+#[test]
+fn a_batch_that_unfolds_beyond_all_bounds_stops_its_partition_until_it_is_given_up() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::new(&servers, 2);
+    let plain = setup.producer(&[]);
+    send(&setup, &plain, &[&crowd(&setup, 1500)]);
+    let zeros = vec![0; 130_000_000];
+    let bomb = setup.producer(&[("compression.type", "zstd"), ("message.max.bytes", "200000000")]);
+    send(&setup, &bomb, &[&zeros]);
+    send(&setup, &plain, &[&crowd(&setup, 1500)]);
+    setup.begin(Duration::ZERO);
+    stops_there_and_goes_on(&setup, 1, 1, 3000.0);
+}
+
+/// The offset of the first record of each batch of a segment, that of its last, and where it lies in the file.
+fn batches(segment: &[u8]) -> Vec<(i64, i64, usize)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while segment.len() > at + 61 {
+        let number = |from: usize, bytes: usize| {
+            segment[at + from..at + from + bytes].iter().fold(0_i64, |sum, byte| sum << 8 | i64::from(*byte))
+        };
+        let (base, length) = (number(0, 8), number(8, 4));
+        if length == 0 {
+            break;
+        }
+        found.push((base, base + number(23, 4), at));
+        at += 12 + usize::try_from(length).expect("a length");
+    }
+    found
+}
+
+#[test]
+fn a_corrupt_byte_in_a_segment_stops_its_partition_until_its_batch_is_given_up() {
+    if kafka::broker().is_none() {
+        return;
+    }
+    let own = Own::start();
+    let setup = Setup::new(&own.servers, 2);
+    let producer = setup.producer(&[("linger.ms", "500")]);
+    send(&setup, &producer, &[&crowd(&setup, 1500)]);
+    let five = [100; 5].map(|count| crowd(&setup, count));
+    send(&setup, &producer, &five.each_ref().map(Vec::as_slice));
+    send(&setup, &producer, &[&crowd(&setup, 1500)]);
+    setup.begin(Duration::ZERO);
+    own.ask("halt");
+    let path = own.data().join(format!("{}-0/00000000000000000000.log", setup.input));
+    let segment = fs::read(&path).expect("the segment");
+    let [_, (first, last, at), ..] = batches(&segment)[..] else { panic!("three batches") };
+    assert_eq!((first, last), (1, 5), "five messages in one batch");
+    let place = at + 200;
+    let file = fs::File::options().write(true).open(&path).expect("the segment");
+    file.write_all_at(&[segment[place] ^ 0x10], place as u64).expect("it is written");
+    own.ask("restart");
+    wait_for("the broker", String::new, || {
+        bernstream::kafka::topic::describe(&kafka::at(&own.servers), &setup.input).ok()
+    });
+    stops_there_and_goes_on(&setup, first, last, 3000.0);
+}
