@@ -206,7 +206,8 @@ fn what_producers_write_fills_no_log() {
     let setup = Setup::new(&servers, 2);
     setup.edit("clock_slack", "on_bad_message = \"skip\"\nclock_slack");
     let producer = setup.producer(&[("message.max.bytes", "5000000")]);
-    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input)).set("max.message.bytes", "5000000");
+    let setting = AlterConfig::new(ResourceSpecifier::Topic(&setup.input));
+    let setting = setting.set("message.timestamp.type", "LogAppendTime").set("max.message.bytes", "5000000");
     administer(&setup, async |admin, options| admin.alter_configs([&setting], options).await);
     let wide = wide();
     for number in 0..2000 {

@@ -97,7 +97,8 @@ fn a_corrupt_byte_in_a_segment_stops_its_partition_until_its_batch_is_given_up()
     }
     let own = Own::start();
     let setup = Setup::new(&own.servers, 2);
-    let producer = setup.producer(&[("linger.ms", "500")]);
+    // gzip has a checksum of its own.
+    let producer = setup.producer(&[("linger.ms", "500"), ("compression.type", "gzip")]);
     send(&setup, &producer, &[&crowd(&setup, 1500)]);
     let five = [100; 5].map(|count| crowd(&setup, count));
     send(&setup, &producer, &five.each_ref().map(Vec::as_slice));
