@@ -276,6 +276,21 @@ fn a_topic_stamped_by_producers_is_refused_unless_they_are_trusted() {
 }
 
 #[test]
+fn a_clock_topic_without_append_times_is_refused_and_a_missing_one_is_made() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = kafka::fresh_input(&servers, 1);
+    let clock = kafka::fresh_topic(&servers, "clock", 1, &[("message.timestamp.type", "CreateTime")]);
+    let wrong = Params { clock, ..params(&servers, &topic) };
+    let error = Kafka::open(wrong, columns(), Timestamp::now).err().unwrap();
+    let words = "cannot tell the brokers' time: it has message.timestamp.type=CreateTime";
+    assert!(!error.is_transient() && error.to_string().contains(words), "{error}");
+    let missing = params(&servers, &topic);
+    Kafka::open(missing.clone(), columns(), Timestamp::now).unwrap();
+    let made = topic::describe(&kafka::at(&servers), &missing.clock).unwrap();
+    assert_eq!((made.partitions.len(), made.settings["message.timestamp.type"].as_str()), (1, "LogAppendTime"));
+}
+
+#[test]
 fn a_compacted_topic_is_refused() {
     let Some(servers) = kafka::broker() else { return };
     let settings = [("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "compact")];
