@@ -21,8 +21,8 @@ pub use self::params::{Lost, OnBadMessage, Params};
 use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::topic_inspector::TopicInspector;
 use crate::clock::Timestamp;
-use crate::kafka::check::setting;
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
+use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
 use crate::source::{Columns, Error, Event, Positions, Source};
 
