@@ -114,7 +114,7 @@ fn send_live(setup: &Setup, windows: u32) -> BTreeMap<Timestamp, f64> {
         if now >= end {
             break;
         }
-        let payload = message(&vec![Row { micros: now.micros(), key: "a", value: 50.0 }; 5]);
+        let payload = message(&[Row { micros: now.micros(), key: "a", value: 50.0 }; 5]);
         producer
             .send(BaseRecord::<(), _>::to(&setup.input).partition(0).payload(&payload))
             .map_err(|(e, _)| e)

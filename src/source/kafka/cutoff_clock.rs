@@ -12,6 +12,7 @@ use crate::source::Error;
 const TOLERANCE: Duration = Duration::from_secs(1);
 
 /// Says whether a cutoff has passed.
+#[expect(clippy::large_enum_variant, reason = "there is one in a worker")]
 pub(super) enum CutoffClock {
     Brokers(Brokers),
     /// Producers stamp their records: no clock of the brokers says whether more will come.
