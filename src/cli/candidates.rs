@@ -10,71 +10,47 @@ use crate::synopsis::description::{Basis, Recommended, Target};
 use crate::synopsis::predict::{self, Expected};
 use crate::synopsis::rough::Kind;
 
-/// Candidates that are worse than the best by more than this are counted, not shown.
-const MOST_TIMES: f64 = 5.0;
-
-/// The candidates: the best of each kind of noise, and for a lattice the best order of each degree.
+/// The best candidate of each kind of noise, which of them is selected and why, and what its total error stays within.
 pub fn list(table: &Selection, release: &Release) -> Vec<String> {
-    let (is_private, quantity) = (release.private_order.is_some(), &release.function.quantity);
+    let quantity = &release.function.quantity;
     let mut lines = vec![
-        format!("expected largest errors ({quantity}) {}", assumed(table)),
-        format!(
-            "  {:<17} {:<20} {:<8} {:<10} {:<14} {:<10} spread",
-            "noise", "on", "values", "noise", "approximation", "both"
-        ),
+        format!("the best of each kind of noise, with its expected largest error ({quantity}):"),
+        format!("  {:<18} {:<24} {:<8} {:<10} roughest", "noise", "on", "values", "ordinary"),
     ];
-    if release.is_sum_of_panes() {
-        lines.push("for a single window: the noise of its running sums is larger, see below".to_owned());
-    }
-    let best = best_of_each(&table.candidates);
-    let shown = |candidate: &&Candidate| candidate.expected.spread <= MOST_TIMES * table.best.expected.spread;
+    let mut best = best_of_each(&table.candidates);
     let is_taken = |candidate: &Candidate| candidate.choice() == table.taken.choice();
-    let kept = (!best.iter().filter(shown).any(is_taken)).then_some(&table.taken);
-    lines.extend(best.iter().filter(shown).chain(kept).map(|candidate| {
+    if !best.iter().any(is_taken) {
+        best.push(table.taken);
+    }
+    best.sort_by(|a, b| a.expected.spread.total_cmp(&b.expected.spread));
+    lines.extend(best.iter().map(|candidate| {
         let mark = if is_taken(candidate) { "*" } else { " " };
         let Candidate { noise, on, order, values, expected } = candidate;
         let on = match on {
             Coordinates::Lattice { degree } => format!("degree {degree}, order {order}"),
             Coordinates::Points { most } => format!("{most} points"),
-            Coordinates::Cells(grid) => {
-                let steps = grid.steps().iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
-                format!("{steps} {} cells", grid.spline)
-            }
-            Coordinates::Tensor(counts) => format!("{:?} points", counts.along()),
+            Coordinates::Cells(grid) => format!("{} {} cells", times(grid.steps()), grid.spline),
+            Coordinates::Tensor(counts) => format!("{} points", times(counts.along())),
         };
-        let Expected { noise: drawn, approximation, error, spread } = *expected;
-        let [drawn, approximation, error, spread] = [drawn, approximation, error, spread].map(three_digits);
-        format!("{mark} {noise:<17} {on:<20} {values:<8} {drawn:<10} {approximation:<14} {error:<10} {spread}")
+        let [ordinary, roughest] = [expected.spread, expected.error].map(three_digits);
+        format!("{mark} {:<18} {on:<24} {values:<8} {ordinary:<10} {roughest}", noise.to_string())
     }));
-    lines.push(
-        "in the last column half of the records lie in a cluster as wide as the kernel, or labels vary less; what is selected has \
-         the smallest error there"
-            .to_owned(),
-    );
-    let left_out = best.iter().filter(|candidate| !shown(candidate)).count();
-    if left_out > 0 {
-        lines.push(format!("  and {left_out} with more than {MOST_TIMES} times the error of the best"));
-    }
-    if matches!(release.function.about, Target::Sum(_)) {
-        lines.push(
-            "the shape of an expression is unknown: it is assumed to be a bump a quarter of the domain wide; the error of a finer \
-             one is far larger, so choose its degree and order yourself"
-                .to_owned(),
-        );
-    }
-    let own = if is_private { "; each window chooses its own order" } else { "" };
-    lines.push(match settings::kept(release) {
-        Some(kept) => format!("* is in use: {kept}"),
-        None => format!("* is selected; to fix this choice, write {}{own}", table.taken.written(&release.axes)),
-    });
+    let (ordinary, roughest) = assumed(table);
+    lines.push(format!("ordinary: {ordinary}; roughest: {roughest}"));
+    lines.extend(reason(table, release, &best));
+    lines.extend(total(table, release));
     lines
 }
 
-/// Of each noise and coordinates the best order.
+fn times(steps: &[u32]) -> String {
+    steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ")
+}
+
+/// Of each kind of noise the best.
 fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
     let mut best: Vec<Candidate> = Vec::new();
     for candidate in candidates {
-        match best.iter_mut().find(|other| (other.noise, other.on) == (candidate.noise, candidate.on)) {
+        match best.iter_mut().find(|other| other.noise == candidate.noise) {
             None => best.push(*candidate),
             Some(other) if candidate.expected.spread < other.expected.spread => *other = *candidate,
             Some(_) => {}
@@ -83,18 +59,75 @@ fn best_of_each(candidates: &[Candidate]) -> Vec<Candidate> {
     best
 }
 
-/// What the errors are predicted for.
-fn assumed(table: &Selection) -> String {
+/// What is selected and why; `best` is ordered.
+fn reason(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<String> {
+    if let Some(kept) = settings::kept(release) {
+        return vec![format!("* is in use: {kept}")];
+    }
+    let own = if release.private_order.is_some() { "; each window chooses its own order" } else { "" };
+    let ahead = match best {
+        [_, second, ..] => {
+            let times = three_digits(second.expected.spread / table.taken.expected.spread);
+            format!(", where the best of {:?} noise has {times} times as much", second.noise.to_string())
+        }
+        _ => String::new(),
+    };
+    vec![
+        format!("* is selected: the smallest error of ordinary functions{ahead}"),
+        format!("to fix this choice, write {}{own}", table.taken.written(&release.axes)),
+    ]
+}
+
+/// The errors of what is in use.
+fn total(table: &Selection, release: &Release) -> Vec<String> {
+    let Expected { noise, approximation, within, .. } = table.taken.expected;
+    let [noise, form, within] = [noise, approximation, within].map(three_digits);
+    let quantity = &release.function.quantity;
+    // Of cells it is that of the worst place in a cell.
+    let at_most = if matches!(table.taken.on, Coordinates::Cells(_)) { "at most " } else { "" };
+    let mut lines = vec![format!(
+        "total error, of noise and form: within {within} {quantity} everywhere in at least 9 of 10 windows, even of the roughest functions, \
+         where the noise alone is off by {noise} in the mean and the form alone by {at_most}{form}"
+    )];
+    if matches!(table.rough.as_ref().map(|rough| rough.is), Some(Kind::Bounded(_))) {
+        lines.push(
+            "these errors are bounds: what is fitted to records is smoother than the functions that they are predicted for".to_owned(),
+        );
+    }
+    if release.is_sum_of_panes() {
+        lines.push("all this is of a single window: the noise of its running sums is larger, see below".to_owned());
+    }
+    if matches!(release.function.about, Target::Sum(_)) {
+        lines.push(
+            "the shape of an expression is unknown: it is assumed to be a bump a quarter of the domain wide; the error of a finer \
+             one is far larger, so choose its degree and order yourself"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// What the errors are predicted for: ordinary functions, and the roughest.
+fn assumed(table: &Selection) -> (String, String) {
     let records = table.expected_records;
     match table.rough.as_ref().map(|rough| rough.is) {
-        Some(Kind::Bounded(_)) => format!(
-            "of functions as rough as the kernel allows, for {records} records a window and key: means over the worst eighth"
+        Some(Kind::Bounded(_)) => (
+            "sums of kernels of either sign, wider by the root of 2".to_owned(),
+            "sums of kernels of either sign, up to the bounds of the label; the mean over the worst eighth".to_owned(),
         ),
-        Some(Kind::Heap(_)) | None => {
+        Some(Kind::Alternating { .. }) => (
             format!(
-                "if all {records} records of a window and key are in one place: means over the worst eighth of places"
-            )
-        }
+                "{records} evenly spaced records a window and key, whose labels change from bound to bound every 4 to 12 bandwidths"
+            ),
+            "the same, every 2 to 6 bandwidths; the mean over the worst eighth".to_owned(),
+        ),
+        Some(Kind::Heap(_) | Kind::Cluster(_)) | None => (
+            format!(
+                "a part of the {records} records of a window and key, from half to all, in a cluster as wide as the kernel, the others \
+                 anywhere"
+            ),
+            "all of them in one place; the mean over the worst eighth of places".to_owned(),
+        ),
     }
 }
 

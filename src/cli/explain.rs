@@ -20,7 +20,8 @@ use crate::synopsis::description::{Definition, Density, Smoothing, Target};
 use crate::synopsis::{bernstein, cell_error, predict};
 use crate::targets::marginals::BINS;
 use crate::targets::whitened::Points;
-use crate::targets::{self, Basis, Sensitivity, Shape};
+use crate::targets::{self, Adjacency, Basis, Sensitivity, Shape};
+use crate::window::histogram::Spline;
 
 /// The most synopses of a running sum that are examined one by one.
 const MOST_STEPS: u64 = 100_000;
@@ -64,7 +65,8 @@ fn of_release(settings: &Settings, release: &Release) -> Result<String, Failure>
         section(&mut text, "Release", std::slice::from_ref(&release.name));
     }
     section(&mut text, "Function", std::slice::from_ref(&release.function.meaning));
-    section(&mut text, "Lattice", &[plan.lattice()]);
+    let (heading, form) = plan.form();
+    section(&mut text, heading, &[form]);
     if let Some(table) = &release.auto {
         section(&mut text, "Choice of noise and size", &candidates::list(table, release));
         let readings = candidates::readings(table, settings, release, &plan.band)?;
@@ -104,6 +106,8 @@ struct Plan<'s> {
     sensitivity: Sensitivity,
     /// The most that one unit changes one value, in grid units.
     sup: f64,
+    /// The most that one record adds to one value, in grid units.
+    a_record: f64,
     band: Band,
     /// The noise of a running sum. The noise at a price is then that of its first synopsis.
     series: Option<Series>,
@@ -116,27 +120,48 @@ impl<'s> Plan<'s> {
         let contributions = settings.privacy.unit.contributions();
         let sensitivity = release.noise.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
         let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
+        let a_record = float(target.sup_sensitivity(Adjacency::AddRemove, 1).map_err(unbounded)?);
         let band = Band::simulate(&release.shape(), release.noise.law(), release.order);
         let series = settings.series(release).map_err(|e| Failure::Configuration(e.to_string()))?;
-        Ok(Plan { settings, release, sensitivity, sup, band, series })
+        Ok(Plan { settings, release, sensitivity, sup, a_record, band, series })
     }
 
-    fn lattice(&self) -> String {
+    /// What the noise is added to: its name, and how much of it there is.
+    fn form(&self) -> (&'static str, String) {
         let Shape { dimensions, degree, basis } = self.release.shape();
         let count = self.release.shape().values();
         match basis {
-            Basis::Bernstein => format!(
-                "degree {degree}, dimensions {dimensions}: {count} points; Bernstein operator of order {}",
-                self.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
-            ),
-            Basis::Affine => format!("an affine function of {dimensions} columns: {count} coefficients"),
+            Basis::Bernstein => {
+                let orders = self.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+                (
+                    "Lattice",
+                    format!(
+                        "degree {degree}, dimensions {dimensions}: {count} points; Bernstein operator of order {orders}"
+                    ),
+                )
+            }
+            Basis::Affine => {
+                ("Coefficients", format!("an affine function of {dimensions} columns: {count} coefficients"))
+            }
             Basis::Cells(basis) => {
                 let steps = basis.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
-                format!("{count} counts of cells: {steps} steps, each record shared by a {} spline", basis.spline)
+                let beyond = if count > basis.steps.iter().map(|m| *m as usize).product() {
+                    ", and those that reach beyond the domain"
+                } else {
+                    ""
+                };
+                let shared = match basis.spline {
+                    Spline::Box => "each record counts in its own cell",
+                    Spline::Linear => "each record is shared by the nearest cells, in proportion to how near they are",
+                    Spline::Quadratic => "each record is shared by the nearest cells, by a quadratic spline",
+                };
+                ("Cells", format!("{count} counts, of {steps} cells of the domain{beyond}; {shared}"))
             }
-            Basis::Kernel(_) => format!("kernel functions at {count} points, dimensions {dimensions}"),
+            Basis::Kernel(_) => {
+                ("Kernel points", format!("kernel functions at {count} points, dimensions {dimensions}"))
+            }
             Basis::Cosine { frequencies } => {
-                format!("{count} cosine moments: {frequencies} frequencies, dimensions {dimensions}")
+                ("Moments", format!("{count} cosine moments: {frequencies} frequencies, dimensions {dimensions}"))
             }
         }
     }
@@ -155,6 +180,15 @@ impl<'s> Plan<'s> {
             ),
             _ => String::new(),
         };
+        if matches!(self.release.shape().basis, Basis::Cells(_)) {
+            let together = together.replace("all values", "the counts of all cells");
+            let records = three_digits(units / self.a_record);
+            let peak = three_digits(self.in_natural_units(self.a_record));
+            return vec![
+                format!("a unit changes {together} by at most {records} records{how_often}"),
+                format!("the kernel of one record in a cell is {peak} {} high", self.release.function.quantity),
+            ];
+        }
         let mut lines = vec![
             format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
             format!(

@@ -1,8 +1,8 @@
 //! The errors to expect of noise on cells, before there are records. Everything here is public.
 //!
 //! The noise is a sum of many independent draws at every place, so its largest size over the domain is close to that of a Gaussian
-//! process with the same deviation at places that hardly know of each other. The form is off by what the grid does to one record at
-//! worst, times the records that are there.
+//! process with the same deviation and the same slopes, whose law is known where it is large (Adler and Taylor, Random Fields and
+//! Geometry, 2007). The form is off by what the grid does to one record at worst, times the records that are there.
 
 use crate::mechanism::NoiseDistribution;
 use crate::synopsis::eigen::symmetric;
@@ -10,14 +10,21 @@ use crate::synopsis::predict::Expected;
 use crate::targets::CellBasis;
 use crate::window::histogram::Spline;
 
-/// The mean of the largest of `N` sizes is near what one of them exceeds with probability `AT_THE_MEAN / N`.
-const AT_THE_MEAN: f64 = 0.52;
+/// How many places where the noise is largest are expected above its mean sup, `exp(-gamma)` for the law of extremes; and above what 19
+/// of 20 sups stay below, `-ln 0.95`.
+const ABOVE_THE_MEAN: f64 = 0.561;
+const ABOVE_MOST: f64 = 0.0513;
+/// The normal quantile that 19 of 20 values stay within, either sign.
+const AT_ONE_PLACE: f64 = 1.96;
 
 /// The two terms of the error, each a largest one over the domain.
 #[derive(Clone, Copy, Debug)]
 pub struct CellError {
     /// The mean of the noise's.
     pub noise: f64,
+    /// What 19 of 20 of the noise's stay within, and what the noise at one place does.
+    within: f64,
+    pointwise: f64,
     /// Of the form, were all records where it does its worst to them: by about so much any data is off at most.
     pub form_at_most: f64,
     spline: Spline,
@@ -31,8 +38,11 @@ impl CellError {
         // The kernel that is asked for is lower than the one that reads the cells.
         let lower = |step: f64| (1.0 - basis.spline.variance() * step * step).max(0.0).sqrt();
         let lower: f64 = steps_in_widths(basis).into_iter().map(lower).product();
+        let noise = CellNoise::new(basis, law);
         CellError {
-            noise: scale * noise(basis, law),
+            noise: scale * noise.exceeded_by(ABOVE_THE_MEAN),
+            within: scale * noise.exceeded_by(ABOVE_MOST),
+            pointwise: scale * AT_ONE_PLACE * noise.deviation,
             form_at_most: records * a_record * lower * of_a_record,
             spline: basis.spline,
         }
@@ -56,38 +66,79 @@ impl CellError {
     pub fn told(&self) -> Expected {
         let approximation = self.form_at_most;
         let error = self.noise.hypot(approximation);
-        Expected { noise: self.noise, approximation, error, spread: self.of_choice() }
+        // Where the form is off the noise is that of a few places, elsewhere it is alone.
+        let within = self.within.max(approximation + self.pointwise);
+        Expected { noise: self.noise, approximation, error, within, spread: self.of_choice() }
     }
 }
 
-/// The mean of the largest size of `sum_j z_j K(y - p_j)` over the cube, `z` noise of scale 1.
-///
-/// With `V` the largest variance of the sum and `k` its excess kurtosis there, it is about the value that one of
-/// `N = prod (1 + T / 2 s)` independent places exceeds, `s` the width of the kernel on an axis and `T` the part of the axis that is
-/// as noisy as its noisiest place; the normal quantile is corrected for `k` to first order (Cornish and Fisher).
+/// The mean of the largest size of the noise over the cube, of scale 1.
 pub fn noise(basis: &CellBasis, law: NoiseDistribution) -> f64 {
-    let axes = basis.nodes();
-    let of_axis = |(axis, nodes): (usize, &Vec<f64>)| {
-        let precision = basis.precision.get(axis).and_then(|row| row.get(axis)).copied().unwrap_or(1.0);
-        Along::new(nodes, basis.steps.get(axis).copied().unwrap_or(1), precision.powf(-0.5))
-    };
-    let along: Vec<Along> = axes.iter().enumerate().map(of_axis).collect();
-    let places: f64 = along.iter().map(|axis| 1.0 + 0.5 * axis.as_noisy / axis.width).product();
-    let (variance, kurtosis) = if basis.is_diagonal() {
-        along.iter().fold((1.0, 1.0), |(variance, kurtosis), a| (variance * a.variance, kurtosis * a.kurtosis))
-    } else {
-        // Where the axes are correlated the sum of squares is no product.
-        let middle: Vec<f64> = axes.iter().filter_map(|nodes| nodes.get(nodes.len() / 2).copied()).collect();
-        let squares: Vec<f64> = basis.at(&middle).iter().map(|a| a * a).collect();
-        let variance = squares.iter().sum::<f64>();
-        (variance, squares.iter().map(|square| square * square).sum::<f64>() / variance.powi(2))
-    };
-    let z = upper_quantile(AT_THE_MEAN / 2.0 / places);
-    let (unit, excess) = match law {
-        NoiseDistribution::DiscreteLaplace => (2.0, 3.0 * kurtosis),
-        _ => (1.0, 0.0),
-    };
-    (unit * variance).sqrt() * (z + excess / 24.0 * (z.powi(3) - 3.0 * z))
+    CellNoise::new(basis, law).exceeded_by(ABOVE_THE_MEAN)
+}
+
+/// The noise `sum_j z_j K(y - p_j)` over the cube, `z` noise of scale 1.
+struct CellNoise {
+    /// The largest, over the places.
+    deviation: f64,
+    /// Its excess kurtosis there.
+    excess: f64,
+    /// The lengths of the axes, in units in which the slopes of the noise along each deviate as much as the noise itself.
+    lengths: Vec<f64>,
+}
+
+impl CellNoise {
+    fn new(basis: &CellBasis, law: NoiseDistribution) -> Self {
+        let axes = basis.nodes();
+        let of_axis = |(axis, nodes): (usize, &Vec<f64>)| {
+            let precision = basis.precision.get(axis).and_then(|row| row.get(axis)).copied().unwrap_or(1.0);
+            Along::new(nodes, basis.steps.get(axis).copied().unwrap_or(1), precision.powf(-0.5))
+        };
+        let along: Vec<Along> = axes.iter().enumerate().map(of_axis).collect();
+        let (variance, kurtosis) = if basis.is_diagonal() {
+            along.iter().fold((1.0, 1.0), |(variance, kurtosis), a| (variance * a.variance, kurtosis * a.kurtosis))
+        } else {
+            // Where the axes are correlated the sum of squares is no product.
+            let middle: Vec<f64> = axes.iter().filter_map(|nodes| nodes.get(nodes.len() / 2).copied()).collect();
+            let squares: Vec<f64> = basis.at(&middle).iter().map(|a| a * a).collect();
+            let variance = squares.iter().sum::<f64>();
+            (variance, squares.iter().map(|square| square * square).sum::<f64>() / variance.powi(2))
+        };
+        let (unit, excess) = match law {
+            NoiseDistribution::DiscreteLaplace => (2.0, 3.0 * kurtosis),
+            _ => (1.0, 0.0),
+        };
+        let length = |a: &Along| a.as_noisy / (a.width * std::f64::consts::SQRT_2);
+        CellNoise { deviation: (unit * variance).sqrt(), excess, lengths: along.iter().map(length).collect() }
+    }
+
+    /// What so many places of either sign exceed where the noise is largest. That of the Gaussian process is found by bisection;
+    /// it is corrected for the kurtosis to first order (Cornish and Fisher).
+    fn exceeded_by(&self, count: f64) -> f64 {
+        let (mut low, mut high) = (0.0, 40.0);
+        for _ in 0..60 {
+            let middle = (low + high) / 2.0;
+            if self.peaks_above(middle) > count { low = middle } else { high = middle }
+        }
+        self.deviation * (high + self.excess / 24.0 * (high.powi(3) - 3.0 * high))
+    }
+
+    /// The expected Euler characteristic of where a Gaussian process with these lengths exceeds `z`, of either sign.
+    fn peaks_above(&self, z: f64) -> f64 {
+        use std::f64::consts::{FRAC_1_SQRT_2, TAU};
+        let [first, second, third] = self.volumes();
+        let density = (-z * z / 2.0).exp();
+        libm::erfc(z * FRAC_1_SQRT_2)
+            + 2.0 * density * (first / TAU + second * z / TAU.powf(1.5) + third * (z * z - 1.0).max(0.0) / TAU.powi(2))
+    }
+
+    /// The intrinsic volumes of the box: the sums of its lengths, of the products of two, and of three.
+    fn volumes(&self) -> [f64; 3] {
+        let longer = |[first, second, third]: [f64; 3], length: &f64| {
+            [first + length, second + first * length, third + second * length]
+        };
+        self.lengths.iter().fold([0.0; 3], longer)
+    }
 }
 
 /// The noise along one axis, of scale 1 and variance 1.
@@ -169,13 +220,6 @@ fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
     let places = (0..=12).map(|i| f64::from(i) / 24.0);
     let along = |f: f64| (-60..=60).map(move |i| (f, f64::from(i) / 16.0));
     places.flat_map(along).map(|(f, y)| error(f, y)).fold(0.0, f64::max)
-}
-
-/// What a standard normal variable exceeds with this probability, at most 1/2 (Abramowitz and Stegun 26.2.23; off by less than 5e-4).
-fn upper_quantile(probability: f64) -> f64 {
-    let t = (-2.0 * probability.min(0.5).ln()).sqrt();
-    t - (2.515_517 + 0.802_853 * t + 0.010_328 * t * t)
-        / (1.0 + 1.432_788 * t + 0.189_269 * t * t + 0.001_308 * t.powi(3))
 }
 
 /// The steps of each axis to try: cells of equal size in widths of the kernel, from a tenth of one to where the spline has a third of

@@ -163,6 +163,24 @@ impl PointKernel {
         }
     }
 
+    /// The Gaussian that stands for it where it smooths much at once: the standard deviation along each axis, whatever the other
+    /// coordinates are, and its integral in units of its peak. The deviations of a slanted one forget the slant.
+    pub fn smoothing(&self, axes: usize) -> (Vec<f64>, f64) {
+        let density = std::f64::consts::TAU.powf(axes as f64 / 2.0);
+        match self {
+            PointKernel::Gaussian { precision } if let Some(form) = Form::new(precision) => {
+                let covariance = form.inverse();
+                let deviations = (0..axes).map(|axis| covariance[axis][axis].sqrt()).collect();
+                (deviations, density / form.determinant().sqrt())
+            }
+            _ => {
+                let widths: Vec<f64> = (0..axes).map(|axis| self.width(axis)).collect();
+                let volume = widths.iter().product::<f64>();
+                (widths, density * volume)
+            }
+        }
+    }
+
     /// How wide it is along an axis where the other coordinates stay; a kernel with a corner counts as a quarter of its width.
     pub fn width(&self, axis: usize) -> f64 {
         match self {

@@ -31,6 +31,7 @@ mod papers_machine;
 mod papers_noise;
 mod papers_regression;
 mod planner;
+mod planner_cases;
 mod pld;
 mod priestley_chao;
 mod query;

@@ -1,254 +1,12 @@
 //! `"auto"`: what is predicted is what is found, and what is taken is nearly the best.
 
 use crate::harness::plan::plan;
-use bernstream::config::{Candidate, Coordinates, Settings};
-use bernstream::mechanism::Mechanism;
+use crate::planner_cases::{Case, Kind, LAWS, Law, density, found, mechanism, sup};
+use bernstream::config::{Candidate, Coordinates};
 use bernstream::mechanism::noise::Generator;
-use bernstream::synopsis::bernstein::{Operator, basis, evaluate};
 use bernstream::synopsis::{By, Synopsis, predict};
-use bernstream::targets::Basis;
-use rand::rngs::ChaCha12Rng;
-use rand::{RngExt, SeedableRng};
-use rand_distr::StandardNormal;
 
-const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
 const ORDERS: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
-
-/// What is released.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    Density,
-    /// Of two axes, correlated by 0.8.
-    Covariance,
-    Regression,
-    Machine,
-}
-
-/// How the records lie.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Law {
-    /// All in one place, or all labels alternating: as rough as the prediction assumes.
-    Rough,
-    Heaped,
-    Cluster,
-    /// Half in a cluster as wide as the kernel, half anywhere: what a choice is made for.
-    Ordinary,
-    Border,
-    Mixture,
-    Uniform,
-}
-
-const LAWS: [Law; 6] = [Law::Rough, Law::Heaped, Law::Cluster, Law::Border, Law::Mixture, Law::Uniform];
-
-/// One release: axes of width 210, the bandwidth of each, records, price.
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    kind: Kind,
-    axes: usize,
-    bandwidth: f64,
-    records: u64,
-    price: &'static str,
-}
-
-/// A record: its place in the unit cube, and its label in [-1, 1].
-type Row = (Vec<f64>, f64);
-
-impl Case {
-    /// With these lines for noise and size.
-    fn settings(&self, size: &str) -> Settings {
-        let axes: Vec<String> = (0..self.axes)
-            .map(|i| format!("{{ column = \"x{i}\", min = -30, max = 180, outside = \"clamp\" }}"))
-            .collect();
-        let b = self.bandwidth;
-        let label = "label = { column = \"y\", min = -1, max = 1, outside = \"clamp\" }\n";
-        let (label, function) = match self.kind {
-            Kind::Density => ("", format!("[release.density]\nbandwidths = {:?}", vec![b; self.axes])),
-            Kind::Covariance => {
-                ("", format!("[release.density]\ncovariance = [[{0}, {1}], [{1}, {0}]]", b * b, 0.8 * b * b))
-            }
-            Kind::Regression => {
-                let gap = 210.0 / self.records as f64;
-                (label, format!("[release.regression]\nbandwidth = {b}\ngap = {gap}\nmax_records = {}", self.records))
-            }
-            Kind::Machine => {
-                let kernel = format!("kernel = {{ gaussian = {{ bandwidth = {} }} }}", b / 210.0);
-                (label, format!("[release.machine]\nloss = \"huber\"\n{kernel}\nc = 2\nmax_records = {}", self.records))
-            }
-        };
-        let total = self.price.split(' ').next().unwrap();
-        let text = FLIGHTS
-            .replace("epsilon = 1.0\n\n[release]", &format!("{total} = 1.0\n\n[release]"))
-            .replace("epsilon = 1.0\ndegree = 40\norder = 4", &format!("{}\n{size}", self.price))
-            .replace(
-                "domain = [{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }]",
-                &format!("{label}domain = [{}]", axes.join(", ")),
-            )
-            .replace("[release.density]\nbandwidths = [10]", &function);
-        Settings::parse(&text, "test").unwrap()
-    }
-
-    fn auto(&self, noise: &str) -> Settings {
-        let size = match noise {
-            "auto" => "",
-            "ball" | "gaussian_process" => "\npoints = \"auto\"",
-            _ => "\ndegree = \"auto\"\norder = \"auto\"",
-        };
-        self.settings(&format!("noise = \"{noise}\"{size}\nexpected_records = {}", self.records))
-    }
-
-    /// What the candidate itself would be, were it asked for.
-    fn fixed(&self, candidate: &Candidate) -> Settings {
-        let size = match candidate.on {
-            Coordinates::Lattice { degree } => format!("degree = {degree}\norder = {}", candidate.order),
-            Coordinates::Points { most } => format!("points = {most}"),
-            Coordinates::Cells(grid) => {
-                let step: Vec<f64> = grid.steps().iter().map(|m| 210.0 / f64::from(*m)).collect();
-                format!("spline = \"{}\"\nstep = {step:?}", grid.spline)
-            }
-            Coordinates::Tensor(counts) => format!("points = {:?}", counts.along()),
-        };
-        self.settings(&format!("noise = \"{}\"\n{size}", candidate.noise))
-    }
-
-    fn window(&self, law: Law, seed: u32) -> Vec<Row> {
-        let mut rng = ChaCha12Rng::seed_from_u64(u64::from(seed));
-        let width = self.bandwidth / 210.0;
-        let mut at = || -> Vec<f64> { (0..self.axes).map(|_| rng.random()).collect() };
-        let places = [at(), at(), at()];
-        // An eighth at either end, as is assumed.
-        let heap: Vec<f64> = places[0].iter().map(|x| (x * 4.0 / 3.0 - 1.0 / 6.0).clamp(0.0, 1.0)).collect();
-        let is_labelled = matches!(self.kind, Kind::Regression | Kind::Machine);
-        let phase: f64 = rng.random();
-        let mut row = |_| -> Row {
-            let which = match rng.random::<f64>() {
-                u if u < 0.5 => 0,
-                u if u < 0.8 => 1,
-                _ => 2,
-            };
-            let mut normal = || rng.sample::<f64, _>(StandardNormal);
-            let place: Vec<f64> = match law {
-                Law::Rough if !is_labelled => heap.clone(),
-                Law::Heaped => places[which].clone(),
-                Law::Cluster => places[0].iter().map(|c| c + 0.3 * width * normal()).collect(),
-                Law::Ordinary if which == 0 => places[0].iter().map(|c| c + width * normal()).collect(),
-                Law::Border => places[0].iter().map(|_| 0.5 * width * normal().abs()).collect(),
-                Law::Mixture => {
-                    let (centre, deviation) = if which == 1 { (0.3, 0.05) } else { (0.65, 0.1) };
-                    places[0].iter().map(|_| centre + deviation * normal()).collect()
-                }
-                Law::Rough | Law::Ordinary | Law::Uniform => places[0].iter().map(|_| rng.random()).collect(),
-            };
-            let place: Vec<f64> = place.into_iter().map(|x| x.clamp(0.0, 1.0)).collect();
-            let along: f64 = place.iter().sum();
-            // Half a wave for three widths of the kernel; or one wave for the domain.
-            let label = match law {
-                Law::Rough => (std::f64::consts::PI * (along / (3.0 * width) + phase)).sin().signum(),
-                _ => (2.0 * std::f64::consts::PI * (along + phase)).sin(),
-            };
-            (place, label)
-        };
-        (0..self.records).map(&mut row).collect()
-    }
-
-    /// Steps of an axis between the places that are looked at.
-    fn steps(&self) -> u32 {
-        [400, 40, 12][self.axes - 1]
-    }
-
-    fn places(&self) -> Vec<Vec<f64>> {
-        let along: Vec<f64> = (0..=self.steps()).map(|i| f64::from(i) / f64::from(self.steps())).collect();
-        (0..self.axes).fold(vec![vec![]], |points: Vec<Vec<f64>>, _| {
-            points.iter().flat_map(|p| along.iter().map(move |y| [p.as_slice(), &[*y]].concat())).collect()
-        })
-    }
-}
-
-/// The largest errors of windows: the mean of the noise alone, and of both; and of both over the eighth of windows whose
-/// functions the form follows least.
-#[derive(Clone, Copy, Debug, Default)]
-struct Found {
-    noise: f64,
-    error: f64,
-    worst: f64,
-}
-
-fn sup(values: &[f64], exact: &[f64]) -> f64 {
-    values.iter().zip(exact).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
-}
-
-/// Noisy values as a function, at every place: for lattices at each of `orders`.
-struct Curves {
-    settings: Settings,
-    orders: Vec<u32>,
-    /// Basis functions at the places, one list a place and axis; or the kernel functions.
-    bases: Vec<Vec<Vec<f64>>>,
-}
-
-impl Curves {
-    fn new(settings: Settings, orders: &[u32], places: &[Vec<f64>]) -> Self {
-        let shape = settings.releases[0].shape();
-        let at = |y: &Vec<f64>| -> Vec<Vec<f64>> {
-            match &shape.basis {
-                Basis::Kernel(kernel) => vec![kernel.points.iter().map(|p| kernel.kernel.value(y, p)).collect()],
-                Basis::Cells(cells) => vec![cells.at(y)],
-                _ => y.iter().map(|x| basis(shape.degree, *x)).collect(),
-            }
-        };
-        let bases = places.iter().map(at).collect();
-        Curves { settings, orders: orders.to_vec(), bases }
-    }
-
-    fn at(&self, values: &[i128]) -> Vec<Vec<f64>> {
-        let (function, shape) = (&self.settings.releases[0].function, self.settings.releases[0].shape());
-        let natural = function.target.publish(values.iter().map(|v| *v as f64 * function.unit).collect());
-        let curve = |order: &u32| -> Vec<f64> {
-            let coefficients = match shape.basis {
-                Basis::Kernel(_) | Basis::Cells(_) => natural.clone(),
-                _ => Operator::new(shape.dimensions, shape.degree).coefficients(&natural, *order),
-            };
-            self.bases.iter().map(|bases| evaluate(&coefficients, bases)).collect()
-        };
-        self.orders.iter().map(curve).collect()
-    }
-}
-
-/// Real releases of `windows` windows, evaluated at each of `orders`. The exact function is a lattice of its values.
-fn found(case: Case, law: Law, settings: Settings, orders: &[u32], windows: u32) -> Vec<Found> {
-    let places = case.places();
-    let fine = case.settings(&format!("degree = {}\norder = 1", case.steps())).releases.remove(0).function;
-    let (target, mechanism) = (settings.releases[0].function.target.clone(), mechanism(&settings));
-    let curves = Curves::new(settings, orders, &places);
-    let zero = vec![0.0; places.len()];
-    let mut all = vec![Vec::new(); orders.len()];
-    for seed in 0..windows {
-        let records = case.window(law, seed);
-        let filled = |target: &std::sync::Arc<dyn bernstream::targets::Target>| {
-            let spec = target.accumulator();
-            target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
-        };
-        let exact: Vec<f64> = filled(&fine.target).reveal().iter().map(|v| *v as f64 * fine.unit).collect();
-        let truth = filled(&target);
-        let noisy = mechanism.release(&truth, &mut Generator::frozen([seed as u8; 32]));
-        let noise: Vec<i128> = noisy.values().iter().zip(truth.reveal()).map(|(a, b)| a - b).collect();
-        let parts = [curves.at(&noise), curves.at(noisy.values()), curves.at(truth.reveal())];
-        for (order, all) in all.iter_mut().enumerate() {
-            let [noise, both, form] = &parts;
-            all.push((sup(&form[order], &exact), sup(&noise[order], &zero), sup(&both[order], &exact)));
-        }
-    }
-    let summed = |mut all: Vec<(f64, f64, f64)>| {
-        all.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mean =
-            |of: fn(&(f64, f64, f64)) -> f64, count: usize| all.iter().take(count).map(of).sum::<f64>() / count as f64;
-        let count = all.len();
-        Found { noise: mean(|w| w.1, count), error: mean(|w| w.2, count), worst: mean(|w| w.2, count.div_ceil(8)) }
-    };
-    all.into_iter().map(summed).collect()
-}
-
-const fn density(axes: usize, bandwidth: f64, records: u64, price: &'static str) -> Case {
-    Case { kind: Kind::Density, axes, bandwidth, records, price }
-}
 
 const CASES: [Case; 5] = [
     density(1, 10.0, 300, "epsilon = 1.0"),
@@ -258,58 +16,131 @@ const CASES: [Case; 5] = [
     density(2, 40.0, 3_000, "epsilon = 1.0"),
 ];
 
-/// Prints a line for each law, and returns the worst of predicted over found, over all laws; and that of the law which is as
-/// rough as is assumed, where its form is worst.
-fn compared(case: Case, noise: &str, laws: &[Law], windows: u32) -> (f64, f64) {
+/// Prints a line for each law; what is wrong with what is predicted of the release, beside what `windows` of each law give. Adds to
+/// `halves` in what part of releases half of the total error holds, where records are as rough as is assumed.
+fn compared(case: Case, noise: &str, laws: &[Law], windows: u32, halves: &mut Vec<f64>) -> Vec<String> {
     let release = case.auto(noise).releases.remove(0);
     let taken = release.auto.unwrap().best;
-    let settings = case.fixed(&taken);
-    let mut least = f64::INFINITY;
-    let mut rough = f64::NAN;
+    let (settings, expected) = (case.fixed(&taken), taken.expected);
+    let name = format!(
+        "{:?} {} b {:.3} n {} {} {}",
+        case.kind,
+        case.axes,
+        case.bandwidth / 210.0,
+        case.records,
+        case.price,
+        taken.written(&release.axes)
+    );
+    let mut wrong = Vec::new();
+    let mut demand = |is_right: bool, what: String| wrong.extend((!is_right).then(|| format!("{name}: {what}")));
     for law in laws {
+        // A form follows some places far less than others: the worst eighth takes many.
+        let windows = if *law == Law::Rough && !case.kind.is_bounded() { 4 * windows } else { windows };
         let found = found(case, *law, settings.clone(), &[taken.order], windows).remove(0);
-        let expected = taken.expected;
+        let [told, worst, ordinary] = [found.error, found.worst, found.error]
+            .iter()
+            .zip([expected.error, expected.error, expected.spread])
+            .map(|(found, expected)| expected / found)
+            .collect::<Vec<f64>>()[..]
+        else {
+            unreachable!("three")
+        };
+        let (inside, half) = (found.inside(expected.within), found.inside(expected.within / 2.0));
         println!(
-            "{:?} {} b {:.3} n {} {}, {}, {law:?}: noise {:.4} of {:.4}, both {:.4} of {:.4} (form {:.4}): {:.2}, where it is worst {:.2}",
-            case.kind,
-            case.axes,
-            case.bandwidth / 210.0,
-            case.records,
-            case.price,
-            taken.written(&release.axes),
-            expected.noise,
-            found.noise,
-            expected.error,
-            found.error,
-            expected.approximation,
-            expected.error / found.error,
-            expected.error / found.worst,
+            "{name} {law:?}: noise {:.4} of {:.4}, both {told:.2}, where it is worst {worst:.2} (form {:.4}), ordinary {ordinary:.2}, \
+             inside {inside:.3}, of half {half:.3}",
+            expected.noise, found.noise, expected.approximation
         );
-        least = least.min(expected.error / found.error);
-        if *law == Law::Rough {
-            rough = expected.error / found.worst;
+        demand(told > 0.8, format!("{law:?}: predicted {told:.2} of what is found"));
+        demand(inside >= 0.9, format!("{law:?}: inside in {inside:.3}"));
+        match law {
+            Law::Rough if case.kind.is_bounded() => {}
+            // Slanted cells, and those of three axes: no place is the worst of its cell along all axes at once.
+            Law::Rough
+                if matches!(taken.on, Coordinates::Cells(_)) && (case.kind == Kind::Covariance || case.axes == 3) =>
+            {
+                demand((0.8..3.0).contains(&worst), format!("a bound: predicted {worst:.2} of what is found"));
+            }
+            Law::Rough => {
+                demand(
+                    (0.8..1.25).contains(&worst),
+                    format!("as rough as assumed: predicted {worst:.2} of what is found"),
+                );
+                halves.push(half);
+            }
+            Law::Ordinary if matches!(case.kind, Kind::Density | Kind::Covariance) => {
+                // Sixteen windows, no two of them alike.
+                demand((0.8..1.35).contains(&ordinary), format!("ordinary: predicted {ordinary:.2} of what is found"));
+            }
+            _ => {}
         }
     }
-    (least, rough)
+    wrong
+}
+
+const fn labelled(kind: Kind, axes: usize, bandwidth: f64, records: u64, price: &'static str) -> Case {
+    Case { kind, axes, bandwidth, records, price }
+}
+
+/// What is told of every kind of function and noise on one to three axes: the mean error of the roughest functions and of ordinary
+/// ones, and a total error that at least 9 of 10 windows stay within, whatever their records are like.
+fn all_are_right(cases: &[Case], laws: &[Law], windows: u32) {
+    let jobs: Vec<(Case, &str)> =
+        cases.iter().flat_map(|case| case.kind.noises(case.price).into_iter().map(|noise| (*case, noise))).collect();
+    let mut halves = Vec::new();
+    let compare = |(case, noise): &(Case, &str)| compared(*case, noise, laws, windows, &mut halves);
+    let wrong: Vec<String> = jobs.iter().flat_map(compare).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // The control: half of it would not do. (It nearly does where a few places are far worse than all others.)
+    let failed = halves.iter().filter(|half| **half < 0.9).count();
+    assert!(4 * failed >= 3 * halves.len(), "{halves:?}");
 }
 
 #[test]
 fn the_error_that_is_predicted_is_what_windows_give() {
-    let few = [CASES[0], CASES[1], density(2, 31.5, 5_000, "epsilon = 0.1"), density(3, 63.0, 1_000, "epsilon = 1.0")];
-    for case in few {
-        for noise in ["laplace", "cube", "ball"] {
-            let (least, rough) = compared(case, noise, &LAWS[..3], 100);
-            assert!(least > 0.8 && (0.8..1.25).contains(&rough), "{case:?} {noise}: {least} {rough}");
-        }
-    }
+    let cases = [
+        density(1, 21.0, 1_000, "epsilon = 0.1"),
+        density(1, 10.5, 1_000, "rho = 0.5"),
+        density(2, 31.5, 1_000, "epsilon = 1.0"),
+        density(3, 63.0, 500, "epsilon = 1.0"),
+        labelled(Kind::Covariance, 2, 42.0, 1_000, "epsilon = 1.0"),
+        labelled(Kind::Regression, 1, 21.0, 1_000, "epsilon = 1.0"),
+        labelled(Kind::KernelBayes, 1, 21.0, 1_000, "epsilon = 1.0"),
+        labelled(Kind::KernelBayes, 2, 42.0, 1_000, "epsilon = 1.0"),
+        labelled(Kind::GaussianBayes, 1, 21.0, 1_000, "epsilon = 1.0"),
+    ];
+    all_are_right(&cases, &[Law::Rough, Law::Ordinary, Law::Heaped, Law::Mixture], 16);
 }
 
-/// By hand: every kind of function, every noise, one to three axes.
+#[test]
+fn the_error_that_is_predicted_of_a_fit_is_a_bound() {
+    let cases = [
+        labelled(Kind::Machine("huber"), 1, 42.0, 200, "epsilon = 1.0"),
+        labelled(Kind::Machine("squared"), 1, 42.0, 200, "epsilon = 1.0"),
+        labelled(Kind::Machine("huber"), 2, 63.0, 200, "rho = 0.5"),
+        labelled(Kind::Classifier("hinge"), 1, 42.0, 200, "epsilon = 1.0"),
+        labelled(Kind::Classifier("logistic"), 1, 42.0, 200, "epsilon = 1.0"),
+        labelled(Kind::Logistic, 1, 42.0, 200, "epsilon = 1.0"),
+        labelled(Kind::Logistic, 2, 42.0, 200, "epsilon = 1.0"),
+    ];
+    all_are_right(&cases, &[Law::Rough, Law::Mixture, Law::Uniform], 8);
+}
+
+/// Where a lattice of degree 8 and order 32 was once chosen, told to be off by half of what it was.
+#[test]
+fn what_is_told_of_weather_holds() {
+    let cases = [
+        density(2, 31.5, 300, "epsilon = 1.0"),
+        density(2, 21.0, 3_000, "epsilon = 1.0"),
+        density(2, 31.5, 3_000, "epsilon = 0.1"),
+    ];
+    all_are_right(&cases, &[Law::Weather, Law::Rough], 13);
+}
+
+/// By hand: more prices, records and windows.
 #[test]
 #[ignore = "an hour"]
 fn the_error_that_is_predicted_is_what_windows_give_everywhere() {
-    let mut wrong = Vec::new();
-    let labelled = |kind, axes, bandwidth, records, price| Case { kind, axes, bandwidth, records, price };
     let mut cases = CASES.to_vec();
     for price in ["epsilon = 1.0", "epsilon = 0.1", "rho = 0.5", "rho = 0.01"] {
         cases.extend([
@@ -319,27 +150,20 @@ fn the_error_that_is_predicted_is_what_windows_give_everywhere() {
             density(3, 63.0, 5_000, price),
             labelled(Kind::Covariance, 2, 42.0, 5_000, price),
             labelled(Kind::Regression, 1, 21.0, 1_000, price),
+            labelled(Kind::KernelBayes, 2, 42.0, 5_000, price),
+            labelled(Kind::GaussianBayes, 2, 42.0, 5_000, price),
         ]);
     }
     for price in ["epsilon = 1.0", "rho = 0.5"] {
-        cases.extend([labelled(Kind::Machine, 1, 42.0, 400, price), labelled(Kind::Machine, 2, 63.0, 400, price)]);
+        for loss in ["huber", "squared"] {
+            cases.extend([1, 2].map(|axes| labelled(Kind::Machine(loss), axes, 42.0, 400, price)));
+        }
+        for loss in ["hinge", "logistic"] {
+            cases.extend([1, 2].map(|axes| labelled(Kind::Classifier(loss), axes, 42.0, 400, price)));
+        }
+        cases.extend([1, 2].map(|axes| labelled(Kind::Logistic, axes, 42.0, 400, price)));
     }
-    for case in cases {
-        let mut noises = vec!["laplace", "cube"];
-        if case.price.starts_with("rho") {
-            noises.push("gaussian");
-        }
-        if case.kind != Kind::Regression {
-            noises.push(if case.price.starts_with("rho") { "gaussian_process" } else { "ball" });
-        }
-        for noise in noises {
-            let (least, rough) = compared(case, noise, &LAWS, 100);
-            if !(least > 0.8 && (0.8..1.25).contains(&rough)) {
-                wrong.push(format!("{case:?} {noise}: {least:.2} {rough:.2}"));
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    all_are_right(&cases, &[&LAWS[..], &[Law::Ordinary]].concat(), 32);
 }
 
 /// Of all pairs up to degree 128, by the error found in the same windows.
@@ -386,7 +210,7 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
     let fine = case.settings(&format!("degree = {}\norder = 1", case.steps())).releases.remove(0).function;
     let mut found = [0.0; 2];
     for seed in 0..60 {
-        let records = case.window(Law::Rough, seed);
+        let records = case.window(Law::Rough, seed, 60);
         let filled = |target: &dyn bernstream::targets::Target| {
             target.evaluate(&spec.filled(records.iter().map(|(x, label)| spec.record(x, *label))))
         };
@@ -410,10 +234,4 @@ fn the_reading_that_is_recommended_is_the_closer_one() {
 
 fn found_sup(mean: &mut f64, values: &[f64], exact: &[f64]) {
     *mean += sup(values, exact) / 60.0;
-}
-
-/// The mechanism of the only release.
-fn mechanism(settings: &Settings) -> Mechanism {
-    let release = &settings.releases[0];
-    settings.mechanism_of(release, &release.function).unwrap()
 }

@@ -96,8 +96,11 @@ impl Setting {
                 vec![0.65 + 0.12 * u, 0.6 + 0.1 * (0.7 * u + 0.7 * v)]
             }
         };
-        let records: Vec<Vec<f64>> =
-            (0..RECORDS).map(|_| record().into_iter().map(|x: f64| x.clamp(0.0, 1.0)).collect()).collect();
+        let records = (0..RECORDS).map(|_| record().into_iter().map(|x: f64| x.clamp(0.0, 1.0)).collect()).collect();
+        Setting::of(title, axes, adjacency, bandwidth, records)
+    }
+
+    fn of(title: &'static str, axes: usize, adjacency: Adjacency, bandwidth: f64, records: Vec<Vec<f64>>) -> Self {
         let steps = if axes == 1 { 200_u32 } else { 50 };
         let along: Vec<f64> = (0..=steps).map(|i| f64::from(i) / f64::from(steps)).collect();
         let grid = product(&along, axes);
@@ -317,7 +320,7 @@ fn no_rival_that_follows_a_public_rule_is_far_ahead_and_most_are_behind() {
         workers.into_iter().map(|worker| worker.join().expect("it ends")).collect()
     });
     let mut table = String::from("setting,epsilon,method,mean_sup_error,standard_error\n");
-    let (mut cells, mut ahead, mut worst) = (0, 0, 0.0_f64);
+    let (mut behind, mut worst, mut within) = (Vec::new(), 0.0_f64, 0);
     for (setting, (row, taken)) in settings.iter().zip(&rows) {
         println!("{}", setting.title);
         for (method, means) in METHODS.iter().zip(row) {
@@ -329,19 +332,44 @@ fn no_rival_that_follows_a_public_rule_is_far_ahead_and_most_are_behind() {
         }
         for (i, epsilon) in EPSILONS.iter().enumerate() {
             println!("  {epsilon}: auto takes {}", taken[i]);
-            let ours = row[..OURS].iter().map(|means| means[i]).min_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap();
+            // Only counts of cells have a reading without negative ones.
+            let read = row[..OURS].iter().map(|means| means[i]).filter(|mean| mean.mean.is_finite());
+            let ours = read.min_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap();
             let rule = RULES.map(|method| row[method][i]).min_by(|a, b| a.mean.total_cmp(&b.mean)).unwrap();
             let times = ours.mean / rule.mean;
             let is_close = ours.mean <= 1.05 * rule.mean + 3.0 * ours.error.hypot(rule.error);
-            (cells, ahead, worst) = (cells + 1, ahead + u32::from(is_close), worst.max(times));
+            worst = worst.max(times);
+            within += u32::from(times <= 1.05);
+            behind.extend((!is_close).then(|| format!("{}, epsilon {epsilon}: {times:.3} times", setting.title)));
         }
     }
     println!(
-        "within 5 % or three standard errors of the best public rule in {ahead} of {cells}, at worst {worst:.3} times"
+        "within 5 % of the best public rule in {within} of 25, or within three standard errors in {}, at worst {worst:.3} times: {behind:#?}",
+        25 - behind.len()
     );
     fs::write(picture::output("rivals.csv"), table).expect("written");
     let panels: Vec<Panel> = settings.iter().zip(&rows).map(|(setting, (row, _))| setting.panel(row)).collect();
     picture::draw(&picture::output("rivals.svg"), 3, picture::WIDE, &panels);
-    // The aim is all of them. At epsilon 0.01 a lattice of degree 4 is chosen for functions that it suits better than these.
-    assert!(ahead >= cells - 5 && worst < 1.4, "{ahead} of {cells}, {worst}");
+    assert!(behind.is_empty() && worst < 1.3, "{behind:#?}, {worst}");
+}
+
+/// Where cells a bandwidth wide, or shared linearly, lead on two axes, they would be far behind on a spike: all records in one place, the
+/// worst of a cell. A rule that holds everywhere gives up some of the lead.
+#[test]
+fn the_rules_that_lead_on_a_mixture_are_far_behind_on_a_spike() {
+    let spike = |x: f64| Setting::of("spike", 2, Adjacency::AddRemove, 0.1, vec![vec![x; 2]; RECORDS]);
+    // On a node and between nodes, of 13 linear cells an axis and of 10 bins.
+    let (linear, bins) = (spike(6.5 / 13.0), spike(0.5));
+    for (name, setting, rule) in [
+        ("linear", &linear, linear.cells(Spline::Linear, 1.25).expect("a grid")),
+        ("bins", &bins, bins.cells(Spline::Box, 1.0).expect("a grid")),
+    ] {
+        let (ours, taken) = setting.auto(1.0);
+        let times = rule[4].mean / ours[0].mean;
+        println!(
+            "{name} on a spike, epsilon 1: {:.4}, auto {:.4} by {taken}: {times:.2} times",
+            rule[4].mean, ours[0].mean
+        );
+        assert!(times > 2.0, "{name}: {times}");
+    }
 }

@@ -1,4 +1,4 @@
-//! The candidate with the smallest predicted error, of all families, where half of the records form a cluster.
+//! The candidate with the smallest predicted error, of all families, where most of the records form a cluster.
 //!
 //! What follows the roughest function is too noisy for all others: its error is told beside it, and not chosen by.
 

@@ -2,6 +2,7 @@
 
 use crate::config::select::search::{Build, Judge, Search};
 use crate::config::settings::{Candidate, Coordinates, Function, NoiseKind};
+use crate::synopsis::band::Band;
 use crate::synopsis::predict::{self, Expected};
 use crate::targets::{Basis, Shape};
 
@@ -58,11 +59,11 @@ impl Search<'_> {
             let Some(scale) = self.scale(*kind, function) else { return Vec::new() };
             let expected = match shape.basis {
                 Basis::Bernstein => predict::on_lattice(&shape, kind.law(), scale, &orders, &rough),
-                _ => predict::noise(&shape, kind.law(), &orders)
-                    .into_iter()
-                    .map(|noise| noise * scale)
-                    .map(|noise| Expected { noise, approximation: 0.0, error: noise, spread: noise })
-                    .collect(),
+                _ => {
+                    let band = Band::simulate(&shape, kind.law(), 1);
+                    let (noise, within) = (scale * band.expected_sup, scale * band.half_width);
+                    vec![Expected { noise, approximation: 0.0, error: noise, within, spread: noise }; orders.len()]
+                }
             };
             let candidates = orders.iter().zip(expected).map(|(order, expected)| Candidate {
                 noise: *kind,

@@ -5,8 +5,9 @@
 //! theorem 3 gives only a rate, the approximation error on functions that are as rough as their kernel allows
 //! ([`crate::synopsis::rough`]): all expected records in one place, or kernels of either sign up to the bounds of a label. Of 64
 //! such functions those eight count that the form follows least. Most functions are smoother, and what follows the roughest is too
-//! noisy for them. So errors are predicted for smoother ones too, half of the records in a cluster as wide as the kernel: the
-//! choice is that with the smallest of these, and the error of the roughest is told beside it.
+//! noisy for them. So errors are predicted for smoother ones too, a part of the records, from half to all, in a cluster as wide as
+//! the kernel and the others anywhere: the choice is that with the smallest mean of these, and the error of the roughest is told
+//! beside it.
 //!
 //! The choice must be the same on every machine: it depends on no clock, thread or cache. (The last digit of an exponential
 //! may differ between machines. That matters only for candidates that are equal to fifteen digits, and a worker goes on with the choice that its ledger has
@@ -48,6 +49,6 @@ mod tests {
             chosen(300, &[("bandwidths = [10]", "bandwidths = [40]")]),
             chosen(300, &[("epsilon = 1.0\ndegree", "epsilon = 0.1\ndegree")]),
         ];
-        assert_eq!(found, [(24, 32), (8, 4), (64, 32), (4, 16), (12, 6)]);
+        assert_eq!(found, [(24, 32), (12, 8), (64, 32), (6, 12), (12, 12)]);
     }
 }

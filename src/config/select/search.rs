@@ -91,12 +91,17 @@ impl Search<'_> {
     #[expect(clippy::cast_precision_loss, reason = "a prediction")]
     pub(super) fn rough(&self, function: &Function) -> Option<Rough> {
         let records = self.expected_records as f64;
-        let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
         let Feature { kernel, height } = function.feature.clone()?;
         let is = match height {
-            Height::AllRecords => Kind::Heap(records * most),
+            Height::AllRecords => {
+                let most = function.target.sup_sensitivity(Adjacency::AddRemove, 1).ok()? as f64 * function.unit;
+                Kind::Heap(records * most)
+            }
+            Height::Each(height) => Kind::Heap(records * height),
             Height::Fixed(height) => Kind::Bounded(height),
-            Height::Covered { limit, gap } => Kind::Bounded(limit * (gap * records).min(1.0)),
+            Height::Covered { limit, gap } => {
+                Kind::Alternating { height: limit * (gap * records).min(1.0), least: 2.0 }
+            }
         };
         Some(Rough { kernel, axes: self.axes.len(), is })
     }

@@ -44,6 +44,8 @@ impl Feature {
 pub enum Height {
     /// What all records add to a value in the place where each has its largest effect.
     AllRecords,
+    /// So much for every record, in natural units, where all are in one place.
+    Each(f64),
     /// In natural units, however many records there are.
     Fixed(f64),
     /// At most `limit`, in proportion to the part of the domain that records cover with a gap of `gap` each.
