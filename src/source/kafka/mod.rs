@@ -98,14 +98,22 @@ impl Kafka {
     /// Finds which partition has the batch that the client failed on, and stops reading it there.
     fn unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
         let Some(consumer) = &mut self.consumer else { return Ok(Event::Idle) };
-        match unreadable::find(&self.params, &self.inspector, &consumer.next_offsets())? {
-            Some(found) => {
+        match unreadable::find(&self.params, &self.inspector, &consumer.next_offsets()) {
+            Ok(Some(found)) => {
                 let why = found.explain(&self.params.topic);
                 consumer.stop(found.partition, found.from, why.clone());
                 Ok(Event::Stuck { why })
             }
             // A connection corrupted it.
-            None => Ok(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", self.params.topic) }),
+            Ok(None) => {
+                Ok(Event::Reset { why: format!("messages of topic '{}' were missed: {error}", self.params.topic) })
+            }
+            // The client may have passed messages over: without it reading starts again.
+            Err(error) => {
+                let failed = self.consumer.take();
+                std::thread::spawn(move || drop(failed));
+                Err(error)
+            }
         }
     }
 
