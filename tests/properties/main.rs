@@ -10,6 +10,7 @@ mod batches;
 mod bayes;
 mod blackbox;
 mod caller;
+mod cell_deviation;
 mod cell_readings;
 mod cells;
 mod change;

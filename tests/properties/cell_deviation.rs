@@ -1,0 +1,113 @@
+//! The noise of a density at one point, beside the least that is possible.
+//!
+//! Under pure epsilon no unbiased release of one value that a record changes by `K(0)` has a deviation below `sqrt 2 K(0) / epsilon` as
+//! epsilon falls to 0. Noise on cells is above it, the more the finer the steps, which take more of it for less error of the form:
+//! `(b/s)^l (s sqrt(pi) / h)^(l/2)` times, `s` the width of the kernel that reads the cells (privacy mathematics, section 12). Under rho it
+//! is `K(0) / sqrt(2 rho)`, which no Gaussian noise on a linear map of the records is below, and which is nearly reached.
+
+use std::f64::consts::{PI, SQRT_2};
+
+use bernstream::config::{Release, Settings};
+use bernstream::mechanism::choice::Candidates;
+use bernstream::synopsis::band::Band;
+use bernstream::synopsis::{Synopsis, cell_error};
+use bernstream::targets::Basis;
+use bernstream::window::histogram::Spline;
+
+use crate::harness::plan::plan;
+
+/// A density with bandwidths of 1 on a cube of 7, at a price and with keys of its own.
+fn settings(axes: usize, price: &str, keys: &str) -> Settings {
+    let axis = |i| format!("{{ column = \"x{i}\", min = 0, max = 7, outside = \"clamp\" }}");
+    let text = format!(
+        "pipeline = \"cells\"\n[input]\ntime = \"time\"\nfiles.path = \"records\"\n\
+         [windows]\norigin = \"2026-01-01T00:00:00Z\"\nlength = \"1d\"\nend = \"2026-01-02T00:00:00Z\"\n\
+         [privacy]\nunit = \"record\"\nadjacency = \"add_remove\"\n{price}\n\
+         [release]\nname = \"density\"\n{price}\n{keys}\ndomain = [{}]\n[release.density]\nbandwidths = {:?}\n\
+         [output]\nfiles.path = \"synopses\"\n[ledger]\npath = \"ledger\"\n",
+        (0..axes).map(axis).collect::<Vec<_>>().join(", "),
+        vec![1; axes]
+    );
+    Settings::parse(&text, "cells").unwrap_or_else(|faults| panic!("{faults}\n{text}"))
+}
+
+/// Of the kernel, in records per volume.
+fn peak(axes: usize) -> f64 {
+    (2.0 * PI).sqrt().recip().powi(axes as i32)
+}
+
+/// What is published, as far as the noise goes.
+fn published(settings: &Settings) -> Synopsis {
+    let about = plan(settings).releases[0].description().clone();
+    let values = vec![0.0; settings.releases[0].shape().values()];
+    Synopsis::new(about, values).expect("a synopsis")
+}
+
+/// The largest deviation that its readers are told, over places of the middle and of a cell beside it.
+fn deviation(settings: &Settings, axes: usize) -> f64 {
+    let bands = published(settings).pointwise(1).expect("a function");
+    let along: Vec<f64> = (0..=8).map(|i| 3.5 + f64::from(i) / 8.0).collect();
+    let places = (0..axes).fold(vec![vec![]], |all: Vec<Vec<f64>>, _| {
+        all.iter().flat_map(|p| along.iter().map(move |y| [&p[..], &[*y]].concat())).collect()
+    });
+    places.iter().map(|place| bands.deviation(place).expect("a place")).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_finer_step_has_more_noise_at_a_point_and_less_error_of_the_form() {
+    for axes in 1..=3 {
+        let mut forms = Vec::new();
+        for (step, steps) in [(1.0, "1"), (0.7, "0.7"), (0.5, "0.5")] {
+            let keys = format!("noise = \"cells\"\nspline = \"linear\"\nstep = [{}]", vec![steps; axes].join(", "));
+            let settings = settings(axes, "epsilon = 0.25", &keys);
+            let times = deviation(&settings, axes) / (SQRT_2 * peak(axes) / 0.25);
+            let Basis::Cells(basis) = &settings.releases[0].shape().basis else { unreachable!("cells") };
+            let form = cell_error::form_of_a_record(basis);
+            let reader = (1.0 - Spline::Linear.variance() * step * step).sqrt();
+            let known = ((reader * PI.sqrt() / step).sqrt() / reader).powi(axes as i32);
+            println!("{axes}-D, step {step} b: {times:.3} times the bound ({known:.3} known), form {form:.4} of the peak");
+            assert!((times / known - 1.0).abs() < 0.02, "{axes} {step}: {times} {known}");
+            forms.push(form);
+        }
+        assert!(forms.windows(2).all(|pair| pair[1] < 0.6 * pair[0]), "{forms:?}");
+    }
+}
+
+/// The bands say the same as the deviation: of Gaussian noise exactly, of a sum of Laplace noise nearly.
+#[test]
+fn the_band_at_a_point_is_that_deviation() {
+    for (price, noise, expected, slack) in
+        [("epsilon = 1", "cells", 1.96, 0.03), ("rho = 0.5", "gaussian_cells", 1.96, 0.001)]
+    {
+        let settings = settings(1, price, &format!("noise = \"{noise}\"\nspline = \"linear\"\nstep = [0.7]"));
+        let band = |release: &Release| {
+            Candidates::new(Band::simulate(&release.shape(), release.noise.law(), 1), Vec::new())
+        };
+        let about = settings.plan(band, true).expect("a plan").releases[0].description().clone();
+        let synopsis = Synopsis::new(about, vec![0.0; settings.releases[0].shape().values()]).expect("a synopsis");
+        let bands = synopsis.pointwise(1).expect("a function");
+        let quantile = bands.half_width(&[3.5]).unwrap() / bands.deviation(&[3.5]).unwrap();
+        println!("{noise}: 95 % at {quantile:.4} deviations");
+        assert!((quantile / expected - 1.0).abs() < slack, "{noise}: {quantile}");
+    }
+}
+
+#[test]
+fn under_rho_what_is_chosen_comes_within_five_percent_of_the_least_deviation() {
+    let times = |axes: usize, keys: &str| {
+        let settings = settings(axes, "rho = 0.5", keys);
+        let taken = settings.releases[0].auto.as_ref().map(|auto| auto.taken.written(&settings.releases[0].axes));
+        let times = deviation(&settings, axes) / peak(axes);
+        println!("{axes}-D, {keys:?}: {times:.4} times K(0) / sqrt(2 rho); {}", taken.unwrap_or_default());
+        times
+    };
+    for axes in 1..=3 {
+        for noise in ["auto", "gaussian_cells"] {
+            let found = times(axes, &format!("noise = \"{noise}\"\nexpected_records = 5000"));
+            assert!(found < 1.05, "{axes} {noise}: {found}");
+        }
+        // A linear spline, whose longest deposit is a whole record, does not come near.
+        let coarse = times(axes, &format!("noise = \"gaussian_cells\"\nspline = \"linear\"\nstep = {:?}", vec![1; axes]));
+        assert!(coarse > 1.3, "{axes}: {coarse}");
+    }
+}
