@@ -1,7 +1,8 @@
 //! What Laplace and ball noise cost in zero-concentrated differential privacy: less than a mechanism of which only the epsilon
-//! is known, the ball by as many times as it has values.
+//! is known, the ball by as many times as it has values. The proofs are in `docs/proofs/concentrated.md`.
 
-use super::calibrate::{Rho, Scale};
+use super::calibrate::{Epsilon, Rho, Scale};
+use super::price::{Price, most_paid};
 use crate::targets::Sensitivity;
 
 /// At least the `rho` of discrete Laplace noise of `scale` on values that neighbours change by at most `change` in the
@@ -9,15 +10,9 @@ use crate::targets::Sensitivity;
 /// and the `2^-30` of the sampler. A mechanism of which only the epsilon `t` is known costs `t tanh(t / 2)`: 26 % more at
 /// `t = 1`, 3 % more at 0.1.
 ///
-/// Proof. The worst change has all of `change = d` in one value (for every epsilon, so for every order). Its loss is
-/// `(d - 2m)/s` with probability `1/(1+q)`, `q^m (1-q)/(1+q)` and `q^d/(1+q)` for `m = 0`, between, and `d`, where
-/// `q = exp(-1/s)`. Tilted by `exp(-loss/2)` these weights are `1, 1-q, ..., 1-q, 1`, so with `z = exp(2v/s)` the moments
-/// `phi(v)` of the tilted law are a multiple of `z^(-d/2) p(z)`, where `(z - 1) p(z) = z^d (z - q) - (1 - q z)`. Where that is
-/// zero, `z^d (z - q)/(1 - q z) = 1`; the left side is a Blaschke product, of modulus below 1 inside of the unit circle and
-/// above 1 outside. So every zero of `phi` is imaginary, `phi(v) = phi(0) prod (1 + v^2 / y_k^2)` (Hadamard), and
-/// `ln phi(sqrt w)` is concave in `w`. From `w = 1/4` to `(a - 1/2)^2 = 1/4 + a(a - 1)` it grows by at most `a(a - 1)` times its
-/// slope at `1/4`, which is the mean loss: the divergence of order `a` is at most `a` times the mean loss, and tight as `a`
-/// falls to 1. The mean loss is `t - (1 - exp(-t)) / (s sinh(1/s))`, and `1 / (s sinh(1/s)) >= 1 - 1/6s^2`.
+/// Proof (`docs/proofs/concentrated.md`): the worst change has all of `change` in one value. As a function of the order the divergence
+/// has, but for a factor, imaginary zeros only, so no order `a` loses more than `a` times the mean loss
+/// `t - (1 - exp(-t)) / (s sinh(1/s))`, and `1 / (s sinh(1/s)) >= 1 - 1/6s^2`.
 ///
 /// The constants of the sampler are paid for as with Gaussian noise. Whole numbers alone: the result
 /// may enter a ledger, and must be the same on every machine.
@@ -40,19 +35,9 @@ pub fn rho_of_laplace(change: Sensitivity, scale: Scale) -> Rho {
 /// units and the `2^-30` of the sampler. Near `t = 0` nothing less is true. A mechanism of which only the epsilon `t` is known costs
 /// `t tanh(t / 2)`, about `t^2 / 2`, which is the less where `d = 1`.
 ///
-/// Proof, for the density `p` of real vectors that is proportional to `exp(-||x||)`, moved by `u`, `||u|| = t`; rounding is
-/// post-processing. The loss is `||x - u|| - ||x||`.
-///
-/// * *Its mean is at most that.* `F(u) = E ||X - u||` is radial, and its Laplacian is `m(u) = (d - 1) E 1/||X - u||`, the convolution
-///   of two functions that fall with the distance from the origin, so it falls itself (Riesz), from `m(0) = 1`. So
-///   `F'(t) = t^(1-d) int_0^t r^(d-1) m <= t / d`; and `F' <= 1`. (For `d = 1` the mean is `t + exp(-t) - 1 <= t^2 / 2`.)
-/// * *No order loses more than that times the mean.* As for Laplace noise it is enough that `phi(v)`, the integral of
-///   `sqrt(p(x) p(x - u)) exp(v loss)`, has imaginary zeros only. With `||x|| + ||x - u|| = t xi` and
-///   `||x - u|| - ||x|| = t eta` the volume is `(xi^2 - eta^2) ((xi^2 - 1)(1 - eta^2))^((d-3)/2) dxi deta`, so `phi(v)` is a
-///   multiple of the integral over `[-1, 1]` of `exp(v t eta) (a - eta^2) (1 - eta^2)^((d-3)/2)`, with `a > 1` a mean of `xi^2`. At
-///   `v t = i y` that is `a h + h''`, where `h(y) = J_n(y) / y^n`, `n = d/2 - 1`, has real zeros `+-j_k` only, and
-///   `h'' = -h - (d - 1) h' / y`. As `h' / y h = -2 sum 1/(j_k^2 - y^2)`, a zero has `(a - 1) + 2 (d - 1) sum 1/(j_k^2 - w) = 0` with
-///   `w = y^2`: where `w` is not real the left side is not, and where it is not positive the left side is. So `y` is real.
+/// Proof (`docs/proofs/concentrated.md`) for the density of real vectors that is proportional to `exp(-||x||)`, moved by `t`; rounding is
+/// post-processing. The mean loss is at most that, because the Laplacian of `E ||X - u||` is at most 1, its value at 0; and no order `a`
+/// loses more than `a` times the mean, as for Laplace noise.
 pub fn rho_of_ball(change: Sensitivity, values: usize, scale: Scale) -> Rho {
     let (change, scale, values) = (u128::from(change.0), u128::from(scale.units()), values.max(1) as u128);
     let shift = (change * TRILLION).div_ceil(scale);
@@ -63,6 +48,13 @@ pub fn rho_of_ball(change: Sensitivity, values: usize, scale: Scale) -> Rho {
     };
     let rho = noise + noise.div_ceil(1 << 30) + 1;
     Rho::from_trillionths(u64::try_from(rho).unwrap_or(u64::MAX))
+}
+
+/// The largest epsilon such that the ball noise that is made for it ([`Scale::for_price`]) costs at most `rho`, by its own constant
+/// ([`rho_of_ball`]) or that of any mechanism of pure differential privacy. `values` are those of one key, as there.
+pub fn epsilon_of_ball(change: Sensitivity, values: usize, rho: Rho) -> Epsilon {
+    let costs = |epsilon| Scale::for_price(change, epsilon).map(|scale| rho_of_ball(change, values, scale));
+    most_paid(Price::Concentrated(rho).pure(), |epsilon| costs(epsilon).is_ok_and(|cost| cost <= rho))
 }
 
 const TRILLION: u128 = 1_000_000_000_000;
@@ -196,6 +188,29 @@ mod tests {
         }
         assert_eq!(ball(u64::MAX, 1 << 20, 16), Rho::from_trillionths(u64::MAX).to_f64());
         assert!(ball(1, 0, 16) > 0.0);
+    }
+
+    #[test]
+    fn a_ball_for_a_rho_costs_no_more_and_a_little_more_epsilon_would() {
+        for (text, values) in [("0.0001", 3), ("0.01", 40), ("0.5", 1), ("0.5", 2), ("3", 5), ("40", 7)] {
+            let rho: Rho = text.parse().unwrap();
+            let change = Sensitivity(1 << 32);
+            let epsilon = epsilon_of_ball(change, values, rho);
+            let cost = |epsilon| rho_of_ball(change, values, Scale::for_price(change, epsilon).unwrap());
+            let of_any = Price::Concentrated(rho).pure();
+            if values == 1 {
+                // Its own constant is no less there than that of any mechanism.
+                assert_eq!(epsilon, of_any);
+                continue;
+            }
+            let more = Epsilon::from_trillionths(epsilon.trillionths() + epsilon.trillionths() / 100_000);
+            assert!(cost(epsilon) <= rho && cost(more) > rho, "{text} {values}");
+            let known = (2.0 * values as f64 * rho.to_f64()).sqrt();
+            let known = if known <= values as f64 { known } else { rho.to_f64() + values as f64 / 2.0 };
+            let found = epsilon.to_f64() / known;
+            println!("rho {text}, {values} values: epsilon {epsilon}, of any mechanism {of_any}");
+            assert!((0.999_99..=1.0).contains(&found) && epsilon > of_any, "{text} {values}: {found}");
+        }
     }
 
     #[test]

@@ -66,15 +66,7 @@ impl Price {
     pub fn pure(self) -> Epsilon {
         match self {
             Price::Pure(epsilon) | Price::Approximate { epsilon, .. } => epsilon,
-            Price::Concentrated(rho) => {
-                let (mut paid, mut unpaid) = (0, u64::MAX);
-                while unpaid - paid > 1 {
-                    let middle = paid + (unpaid - paid) / 2;
-                    let is_paid = concentrated(Epsilon::from_trillionths(middle)) <= rho;
-                    (paid, unpaid) = if is_paid { (middle, unpaid) } else { (paid, middle) };
-                }
-                Epsilon::from_trillionths(paid)
-            }
+            Price::Concentrated(rho) => most_paid(Epsilon::ZERO, |epsilon| concentrated(epsilon) <= rho),
             Price::Slots(_) => Epsilon::ZERO,
         }
     }
@@ -183,6 +175,16 @@ impl Price {
             _ => None,
         }
     }
+}
+
+/// The largest epsilon that is paid for, at least `paid`; what is dearer than one that is not paid for is not paid for either.
+pub(super) fn most_paid(paid: Epsilon, is_paid: impl Fn(Epsilon) -> bool) -> Epsilon {
+    let (mut paid, mut unpaid) = (paid.trillionths(), u64::MAX);
+    while unpaid - paid > 1 {
+        let middle = paid.midpoint(unpaid);
+        (paid, unpaid) = if is_paid(Epsilon::from_trillionths(middle)) { (middle, unpaid) } else { (paid, middle) };
+    }
+    Epsilon::from_trillionths(paid)
 }
 
 /// A bound on `epsilon tanh(epsilon / 2)`, less than two units of 10^-12 above it up to an epsilon of 10.

@@ -1,5 +1,5 @@
 //! Kernel density by counts of cells: a record is shared among the nodes of a coarse public grid, noise is added to the
-//! counts, and the kernel smooths noise and records together (privacy mathematics, section 12).
+//! counts, and the kernel smooths noise and records together (`docs/proofs/cells.md`).
 //!
 //! # What is released
 //!

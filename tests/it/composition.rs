@@ -6,11 +6,14 @@ use std::path::Path;
 use bernstream::accountant::{concentrated, plan};
 use bernstream::cli::components;
 use bernstream::clock::Timestamp;
-use bernstream::config::{Payment, Settings, canonical};
+use bernstream::config::{Calibration, Payment, Settings, canonical};
 use bernstream::ledger::Ledger;
 use bernstream::ledger::bootstrap::StartMode;
-use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho};
+use bernstream::mechanism::calibrate::{Delta, Epsilon, Rho, Scale};
+use bernstream::mechanism::concentrated::rho_of_ball;
 use bernstream::mechanism::price::Price;
+use bernstream::mechanism::{Mechanism, NoiseDistribution};
+use bernstream::targets::Sensitivity;
 
 use crate::harness::policies::{ORIGIN, bernstream, command, configuration, faults, hours, read, records, run};
 
@@ -171,6 +174,84 @@ fn a_ledger_in_which_laplace_noise_cost_more_goes_on_at_its_own_price() {
     let (_, log) = bernstream(folder.path(), &["run", "c.toml"]);
     assert!(!log.contains("the settings have changed"), "{log}");
     bernstream(folder.path(), &["ledger", "verify", "c.toml"]);
+}
+
+/// Before true 2-norms were read off, a plan declared Gaussian noise for `sqrt(D1 S)`: what was composed is not what would be drawn, so
+/// the ledger is for the program that began it.
+#[test]
+fn a_plan_that_declared_the_noise_of_an_older_program_is_refused_and_nothing_is_lost() {
+    let text = configuration("1d", &promise("\"plan\"\nwindows = 5"), &["noise = \"gaussian\"\nrho = 0.002"]);
+    let folder = older(&text, |settings| {
+        let release = &settings.releases[0];
+        let (target, protected) = (&*release.function.target, settings.protected());
+        let [sum, sup] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube]
+            .map(|law| law.sensitivity(target, protected.adjacency, protected.contributions).unwrap().0);
+        let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
+        let (law, values) = (NoiseDistribution::DiscreteGaussian, target.shape().values());
+        let theirs = Mechanism::calibrated(law, change, values, release.payment.own()).unwrap().scale().units();
+        let today = settings.mechanism_of(release, &release.function).unwrap().scale().units();
+        assert!(theirs as f64 > 1.1 * today as f64, "{theirs} {today}");
+        assert!(settings.normalised.contains(&format!("\"scale\":{today}")));
+        settings.normalised =
+            settings.normalised.replace(&format!("\"scale\":{today}"), &format!("\"scale\":{theirs}"));
+    });
+    for arguments in [&["run", "c.toml"][..], &["check", "c.toml"]] {
+        let refused = command(folder.path(), arguments);
+        let why = String::from_utf8_lossy(&refused.stderr).into_owned() + &String::from_utf8_lossy(&refused.stdout);
+        assert!(!refused.status.success(), "{arguments:?}: {why}");
+        let words = why.contains("created for another guarantee") && why.contains("the plan of [privacy]");
+        assert!(words && why.contains("scale"), "{arguments:?}: {why}");
+    }
+    assert!(!folder.path().join("out/responses").exists());
+    bernstream(folder.path(), &["ledger", "verify", "c.toml"]);
+    // The same ledger of this program goes on.
+    let folder = older(&text, |_| {});
+    bernstream(folder.path(), &["run", "c.toml"]);
+    assert_eq!(hours(&read(folder.path()), "r0").len(), 10);
+}
+
+/// A ball that is priced in rho is made for the largest epsilon whose own constant is that rho.
+#[test]
+fn a_ball_that_is_priced_in_rho_has_the_noise_that_the_rho_buys() {
+    let text = |privacy: &str, price: &str| {
+        let text = configuration("1d", privacy, &[&format!("noise = \"ball\"\n{price}")]);
+        text.replace("degree = 4\norder = 2", "points = 8")
+    };
+    let settings = |privacy: &str, price: &str| Settings::parse(&text(privacy, price), "f").unwrap();
+    let rho: Rho = "0.01".parse().unwrap();
+    let scale = |settings: &Settings| {
+        let release = &settings.releases[0];
+        settings.mechanism_of(release, &release.function).unwrap().scale()
+    };
+    let ball = settings("rho = 1.0", "rho = 0.01");
+    let release = &ball.releases[0];
+    assert_eq!(release.payment.price(), Price::Concentrated(rho));
+    // Of one key, though the two records of a user can be in different ones.
+    let values = release.shape().values();
+    let change = ball.sensitivity(release, &release.function, Calibration::Tight).unwrap();
+    let cost = rho_of_ball(change, values, scale(&ball));
+    assert!(values > 2 && cost <= rho && cost.to_f64() > 0.999_99 * rho.to_f64(), "{values} {cost}");
+    let any = Scale::for_price(change, Price::Concentrated(rho).pure()).unwrap();
+    let gain = any.units() as f64 / scale(&ball).units() as f64;
+    assert!((gain / (values as f64).sqrt() - 1.0).abs() < 0.01, "{gain} {values}");
+    // The same as for that epsilon, which is told.
+    let epsilon = release.payment.epsilon();
+    let written = settings("rho = 1.0", &format!("epsilon = {epsilon}"));
+    assert_eq!((scale(&written), written.releases[0].payment.price()), (scale(&ball), Price::Concentrated(rho)));
+    let (published, folder) = run(&text("rho = 0.03", "rho = 0.01"));
+    assert_eq!(hours(&published, "r0"), [0, 1, 2, 24, 25, 26]);
+    assert_eq!(published["r0"][&0].privacy.price, Price::Concentrated(rho));
+    let (told, _) = bernstream(folder.path(), &["explain", "c.toml"]);
+    assert!(told.contains(&format!("a ball of pure differential privacy with epsilon = {epsilon}")), "{told}");
+    // A plan composes the epsilon that it declares; a sum over windows keeps what any mechanism costs.
+    let planned = settings(&promise("\"plan\"\nwindows = 5"), "rho = 0.01");
+    assert_eq!(scale(&planned), any);
+    let sum = settings("rho = 1.0", "rho = 0.01\nwindows = { cumulative = \"48h\" }");
+    assert_eq!(sum.releases[0].payment, Payment::Own(Price::Concentrated(rho)));
+    let falling = settings("rho = 1.0", "half_after = 5");
+    assert!(matches!(falling.releases[0].payment, Payment::Own(Price::Concentrated(_))));
+    let horizon = settings("rho = 1.0", "horizon = \"1d\"");
+    assert!(matches!(horizon.releases[0].payment, Payment::Converted { .. }));
 }
 
 /// For a record, which is in one pane: every node of the tree at its own epsilon. For a user the noise is made for the rho.

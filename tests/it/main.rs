@@ -32,6 +32,7 @@ mod outage;
 mod policies;
 mod probes;
 mod produce;
+mod proofs;
 mod running_sums;
 mod sample;
 mod schema;

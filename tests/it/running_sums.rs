@@ -6,14 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch};
 use arrow_ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
+use bernstream::ledger::{Closing, Ledger, Params};
+use bernstream::mechanism::NoiseDistribution;
+use bernstream::mechanism::continual::Series;
+use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
+use bernstream::source::Positions;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::WindowKind;
+use bernstream::targets::{Adjacency, Exact, Sensitivity};
+use bernstream::window::grid::Span;
 
 use crate::harness::wait_for;
 
@@ -237,6 +245,65 @@ fn a_changed_release_begins_a_new_sum_in_a_row_of_its_own_and_spending_is_carrie
         !output.status.success() && said.contains("created for another guarantee") && said.contains("total"),
         "{said}"
     );
+}
+
+/// Before true 2-norms were read off, Gaussian noise was made for `sqrt(D1 S)`: a sum cannot go on with less noise. The price is what it was,
+/// so nothing in the settings has changed; the synopses say from when on they count.
+#[test]
+fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_goes_on() {
+    for is_older in [true, false] {
+        let place = Place::new();
+        let releases = release("so-far", "{ cumulative = \"1000h\" }", HIGH, "gaussian");
+        place.write(&Written { hours: 5, total: HIGH, releases: &releases });
+        place.run();
+        let params = Params { path: place.path("ledger"), keep_published: Duration::ZERO };
+        let mut ledger = Ledger::open(&params).unwrap();
+        // The sixth hour, as a program left it that drew noise of this scale.
+        let settings = Settings::parse(&fs::read_to_string(place.path("c.toml")).unwrap(), "c.toml").unwrap();
+        let release = &settings.releases[0];
+        let (today, target) = (settings.series(release).unwrap().unwrap(), &*release.function.target);
+        let [sum, sup] = [NoiseDistribution::DiscreteLaplace, NoiseDistribution::DiscreteCube]
+            .map(|law| law.sensitivity(target, Adjacency::AddRemove, 1).unwrap().0);
+        let change = Sensitivity((u128::from(sum) * u128::from(sup)).isqrt() as u64 + 1);
+        let law = NoiseDistribution::DiscreteGaussian;
+        let of_today = law.sensitivity(target, Adjacency::AddRemove, 1).unwrap();
+        assert!(change.0 as f64 > 1.1 * of_today.0 as f64, "{change:?} {of_today:?}");
+        let (over, price) = (release.window_kind.series().unwrap(), release.payment.own());
+        let values = target.shape().values();
+        let theirs = Series::calibrated(over, law, change, values, 1, price, release.window_kind.horizon()).unwrap();
+        let series = if is_older { theirs } else { today };
+        let slot = serde_json::json!(["so-far", null]).to_string();
+        let stored = ledger.state(&slot).unwrap().expect("the state of the fifth hour");
+        let head = String::from_utf8_lossy(stored.split(|byte| *byte == b'\n').next().unwrap()).into_owned();
+        let [next, last] = [5, 6].map(|hour| serde_json::json!(Timestamp::from_micros(hour * HOUR)).to_string());
+        assert!(head.contains(&next), "{head}");
+        let (mut state, mut generator) = (series.begin(values), Generator::frozen([5; 32]));
+        (0..6).for_each(|_| drop(series.step(&Exact::new(vec![0; values]), &mut state, &mut generator)));
+        let bytes = [head.replace(&next, &last).as_bytes(), b"\n", &state.to_bytes(&series)].concat();
+        let window = Span { start: ledger.next_window(), end: Timestamp::from_micros(6 * HOUR) };
+        let charges = vec![(window, Price::Concentrated("1000".parse().unwrap()))];
+        let ends = Positions::default();
+        let (sealed, states) = (Vec::new(), vec![(slot, bytes)]);
+        ledger.pay(Closing { window, publish_at: window.end, charges, ends, sealed, states }).unwrap();
+        drop(ledger);
+
+        place.write(&Written { hours: 10, total: HIGH, releases: &releases });
+        let said = String::from_utf8_lossy(&place.run().stderr).into_owned();
+        assert!(!said.contains("price") && !said.contains("created for another guarantee"), "{said}");
+        let published = place.published("so-far");
+        let (first, step) = if is_older { (6, 0) } else { (0, 6) };
+        let about = published[&6].description();
+        assert_eq!((about.window.start.micros(), about.panes.unwrap().step), (first * HOUR, Some(step)), "{is_older}");
+        assert_eq!(published[&9].description().window.start.micros(), first * HOUR);
+        if is_older {
+            let mass = masses(&published, records(6, 9));
+            assert!((mass[&7] - records(6, 7)).abs() < 0.5, "{mass:?}");
+        }
+        // No hour is paid for twice.
+        assert_eq!(about.privacy.blocks[0].spent, Price::Concentrated("1000".parse().unwrap()));
+        let output = place.command(&["ledger", "verify", "c.toml"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
 /// Pure noise, and functions that are no sums: a hopping window of a machine charges every hour that it is evaluated on.

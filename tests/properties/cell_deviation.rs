@@ -2,7 +2,7 @@
 //!
 //! Under pure epsilon no unbiased release of one value that a record changes by `K(0)` has a deviation below `sqrt 2 K(0) / epsilon` as
 //! epsilon falls to 0. Noise on cells is above it, the more the finer the steps, which take more of it for less error of the form:
-//! `(b/s)^l (s sqrt(pi) / h)^(l/2)` times, `s` the width of the kernel that reads the cells (privacy mathematics, section 12). Under rho it
+//! `(b/s)^l (s sqrt(pi) / h)^(l/2)` times, `s` the width of the kernel that reads the cells (`docs/proofs/cells.md`). Under rho it
 //! is `K(0) / sqrt(2 rho)`, which no Gaussian noise on a linear map of the records is below, and which is nearly reached.
 
 use std::f64::consts::{PI, SQRT_2};
@@ -65,7 +65,9 @@ fn a_finer_step_has_more_noise_at_a_point_and_less_error_of_the_form() {
             let form = cell_error::form_of_a_record(basis);
             let reader = (1.0 - Spline::Linear.variance() * step * step).sqrt();
             let known = ((reader * PI.sqrt() / step).sqrt() / reader).powi(axes as i32);
-            println!("{axes}-D, step {step} b: {times:.3} times the bound ({known:.3} known), form {form:.4} of the peak");
+            println!(
+                "{axes}-D, step {step} b: {times:.3} times the bound ({known:.3} known), form {form:.4} of the peak"
+            );
             assert!((times / known - 1.0).abs() < 0.02, "{axes} {step}: {times} {known}");
             forms.push(form);
         }
@@ -80,9 +82,8 @@ fn the_band_at_a_point_is_that_deviation() {
         [("epsilon = 1", "cells", 1.96, 0.03), ("rho = 0.5", "gaussian_cells", 1.96, 0.001)]
     {
         let settings = settings(1, price, &format!("noise = \"{noise}\"\nspline = \"linear\"\nstep = [0.7]"));
-        let band = |release: &Release| {
-            Candidates::new(Band::simulate(&release.shape(), release.noise.law(), 1), Vec::new())
-        };
+        let band =
+            |release: &Release| Candidates::new(Band::simulate(&release.shape(), release.noise.law(), 1), Vec::new());
         let about = settings.plan(band, true).expect("a plan").releases[0].description().clone();
         let synopsis = Synopsis::new(about, vec![0.0; settings.releases[0].shape().values()]).expect("a synopsis");
         let bands = synopsis.pointwise(1).expect("a function");
@@ -107,7 +108,8 @@ fn under_rho_what_is_chosen_comes_within_five_percent_of_the_least_deviation() {
             assert!(found < 1.05, "{axes} {noise}: {found}");
         }
         // A linear spline, whose longest deposit is a whole record, does not come near.
-        let coarse = times(axes, &format!("noise = \"gaussian_cells\"\nspline = \"linear\"\nstep = {:?}", vec![1; axes]));
+        let coarse =
+            times(axes, &format!("noise = \"gaussian_cells\"\nspline = \"linear\"\nstep = {:?}", vec![1; axes]));
         assert!(coarse > 1.3, "{axes}: {coarse}");
     }
 }

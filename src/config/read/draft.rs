@@ -10,10 +10,14 @@ use crate::config::settings::{
     Calibration, Coordinates, Function, NoiseKind, Payment, Privacy, PrivateBandwidths, PrivateOrder, Release,
     Selection, Unit, WindowKind,
 };
-use crate::mechanism::calibrate::{Epsilon, Rho};
+use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::Candidates;
+use crate::mechanism::concentrated::epsilon_of_ball;
 use crate::mechanism::continual::Series;
+use crate::mechanism::price::Price;
+use crate::mechanism::{Mechanism, NoiseDistribution};
 use crate::synopsis::description::Smoothness;
+use crate::targets::Sensitivity;
 use crate::window::{Axis, Label};
 
 /// `[release]`
@@ -71,25 +75,43 @@ impl ReleaseDraft {
     /// Charges noise that is priced in epsilon under a total in rho its own constant, which for Laplace noise and the ball is less
     /// than that of other mechanisms of pure differential privacy ([`own_rho`](crate::mechanism::NoiseDistribution::own_rho)): the largest of its functions, or, of a sum over
     /// windows, that of every node that a pane is in. A unit in several panes of a sum has noise for the rho, and keeps that price.
+    ///
+    /// A ball that is priced in rho is made for the largest epsilon that costs no more, but in a sum over windows and where prices fall.
     pub fn charge_own_rho(&mut self, privacy: &Privacy, over: WindowKind) {
         let payment = *self.payment.get_ref();
-        let Payment::Converted { .. } = payment else { return };
         let series = over.series().filter(|_| self.function.get_ref().target.is_sum());
-        let of_function = |function: &Function| {
-            let (target, law, calibration) = (&*function.target, self.noise.law(), self.calibration());
-            let (change, values) = (calibration.sensitivity(target, law, privacy).ok()?, target.shape().values());
+        let law = self.noise.law();
+        let change = |function: &Function| {
+            let target = &*function.target;
+            Some((self.calibration().sensitivity(target, law, privacy).ok()?, target.shape().values()))
+        };
+        let changes = || self.functions().iter().map(change).collect::<Option<Vec<_>>>();
+        let own_rho = |price: Price, change: Sensitivity, values: usize| {
+            let touched = privacy.touched(values);
             if let Some(over_panes) = series {
-                let (touched, price) = (privacy.touched(values), payment.own());
                 let series = Series::calibrated(over_panes, law, change, touched, 1, price, over.horizon()).ok()?;
                 return series.own_rho(change, values).filter(|_| privacy.unit == Unit::Record);
             }
-            let mechanism = calibration.mechanism(target, law, privacy, payment.own()).ok()?;
-            law.own_rho(change, values, mechanism.scale())
+            law.own_rho(change, values, Mechanism::calibrated(law, change, touched, price).ok()?.scale())
         };
-        let functions = self.functions();
-        let each: Option<Vec<Rho>> = functions.iter().map(of_function).collect();
-        if let Some(own) = each.and_then(|each| each.into_iter().max()) {
-            self.payment = Spanned::new(self.payment.span(), payment.costing(own));
+        let is_decaying = matches!(self.policy, Some(Policy::Decaying { .. }));
+        let charged = match payment {
+            Payment::Converted { .. } => changes().and_then(|changes| {
+                let each = changes.into_iter().map(|(change, values)| own_rho(payment.own(), change, values));
+                each.collect::<Option<Vec<_>>>()?.into_iter().max().map(|own| payment.costing(own))
+            }),
+            Payment::Own(Price::Concentrated(rho))
+                if law == NoiseDistribution::Ball && series.is_none() && !is_decaying =>
+            {
+                let each = |changes: Vec<_>| {
+                    changes.into_iter().map(|(change, values)| epsilon_of_ball(change, values, rho)).min()
+                };
+                changes().and_then(each).map(|epsilon| Payment::Converted { epsilon, rho })
+            }
+            Payment::Own(_) | Payment::Planned(_) => None,
+        };
+        if let Some(charged) = charged {
+            self.payment = Spanned::new(self.payment.span(), charged);
         }
     }
 

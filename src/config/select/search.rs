@@ -1,8 +1,9 @@
 //! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
 
 use crate::config::settings::{Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind};
-use crate::mechanism::Mechanism;
+use crate::mechanism::concentrated::epsilon_of_ball;
 use crate::mechanism::price::Price;
+use crate::mechanism::{Mechanism, NoiseDistribution};
 use crate::synopsis::rough::{Kind, Rough};
 use crate::targets::Adjacency;
 use crate::window::Axis;
@@ -75,14 +76,15 @@ impl Search<'_> {
     /// The scale of the noise, in natural units.
     pub(super) fn scale(&self, kind: NoiseKind, function: &Function) -> Option<f64> {
         let Terms { adjacency, contributions, .. } = self.terms;
-        let change = kind.law().sensitivity(&*function.target, adjacency, contributions).ok()?;
-        let mechanism = Mechanism::calibrated(
-            kind.law(),
-            change,
-            function.target.shape().values() * contributions as usize,
-            self.price,
-        )
-        .ok()?;
+        let (law, values) = (kind.law(), function.target.shape().values());
+        let change = law.sensitivity(&*function.target, adjacency, contributions).ok()?;
+        let price = match self.price {
+            Price::Concentrated(rho) if law == NoiseDistribution::Ball => {
+                Price::Pure(epsilon_of_ball(change, values, rho))
+            }
+            price => price,
+        };
+        let mechanism = Mechanism::calibrated(law, change, values * contributions as usize, price).ok()?;
         #[expect(clippy::cast_precision_loss, reason = "a prediction; the noise itself is drawn from the integer")]
         Some(mechanism.scale().units() as f64 * function.unit)
     }

@@ -188,7 +188,11 @@ impl Lattice {
         let mut all = 0_usize;
         for (axis, (along, nodes)) in self.axes.iter().zip(basis.nodes()).enumerate() {
             let step = self.factor[axis][axis] / f64::from(basis.steps[axis]);
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast from a float saturates")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a cast from a float saturates"
+            )]
             let near = nodes.len().min((2.0 * REACH / step) as usize + 1);
             left /= nodes.len();
             let points = along.steps as usize + 1;
