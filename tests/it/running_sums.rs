@@ -19,7 +19,7 @@ use bernstream::mechanism::noise::Generator;
 use bernstream::mechanism::price::Price;
 use bernstream::source::Positions;
 use bernstream::synopsis::Synopsis;
-use bernstream::synopsis::description::WindowKind;
+use bernstream::synopsis::description::{Panes, WindowKind};
 use bernstream::targets::{Adjacency, Exact, Sensitivity};
 use bernstream::window::grid::Span;
 
@@ -283,7 +283,12 @@ fn a_sum_with_the_noise_of_an_older_program_begins_anew_and_one_with_this_noise_
         let window = Span { start: ledger.next_window(), end: Timestamp::from_micros(6 * HOUR) };
         let charges = vec![(window, Price::Concentrated("1000".parse().unwrap()))];
         let ends = Positions::default();
-        let (sealed, states) = (Vec::new(), vec![(slot, bytes)]);
+        let fifth = &place.published("so-far")[&4];
+        let mut about = fifth.description().clone();
+        about.window.end = window.end;
+        about.panes = about.panes.map(|panes| Panes { newest: window, step: Some(5), ..panes });
+        let sealed = vec![Synopsis::new(about, fifth.values().to_vec()).unwrap().seal().unwrap()];
+        let states = vec![(slot, bytes)];
         ledger.pay(Closing { window, publish_at: window.end, charges, ends, sealed, states }).unwrap();
         drop(ledger);
 

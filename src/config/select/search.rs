@@ -1,9 +1,9 @@
 //! What `"auto"` chooses from, what the choice depends on, and what every family of candidates is judged by.
 
 use crate::config::settings::{Candidate, CellGrid, Choice, Coordinates, Feature, Function, Height, NoiseKind};
+use crate::mechanism::Mechanism;
 use crate::mechanism::concentrated::epsilon_of_ball;
 use crate::mechanism::price::Price;
-use crate::mechanism::{Mechanism, NoiseDistribution};
 use crate::synopsis::rough::{Kind, Rough};
 use crate::targets::Adjacency;
 use crate::window::Axis;
@@ -79,7 +79,8 @@ impl Search<'_> {
         let (law, values) = (kind.law(), function.target.shape().values());
         let change = law.sensitivity(&*function.target, adjacency, contributions).ok()?;
         let price = match self.price {
-            Price::Concentrated(rho) if law == NoiseDistribution::Ball => {
+            // Beside Gaussian noise, whose variance is `d / (d + 1)` of the ball's at the same rho, it need not be looked at closely.
+            Price::Concentrated(rho) if self.kinds == [NoiseKind::Ball] => {
                 Price::Pure(epsilon_of_ball(change, values, rho))
             }
             price => price,
