@@ -246,7 +246,7 @@ fn a_ball_that_is_priced_in_rho_has_the_noise_that_the_rho_buys() {
     assert_eq!(scale(&planned), any);
     let sum = settings("rho = 1.0", "rho = 0.01\nwindows = { cumulative = \"48h\" }");
     assert_eq!(sum.releases[0].payment, Payment::Own(Price::Concentrated(rho)));
-    let falling = settings("rho = 1.0", "half_after = 5");
+    let falling = settings("rho = 1.0", "half_after = \"5h\"");
     assert!(matches!(falling.releases[0].payment, Payment::Own(Price::Concentrated(_))));
     let horizon = settings("rho = 1.0", "horizon = \"1d\"");
     assert!(matches!(horizon.releases[0].payment, Payment::Converted { .. }));
