@@ -2,13 +2,12 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{note, report, section};
 use crate::cli::progress::during;
+use crate::cli::resources::{self, windows_in_all};
 use crate::cli::settings;
-use crate::clock::micros;
 use crate::config::{Input, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
 use crate::kafka::topic::Topic;
@@ -60,7 +59,8 @@ fn summary(settings: &Settings) -> String {
     section(&mut text, "Guarantee", &guarantee::promise(settings));
     section(&mut text, "Not protected", &guarantee::not_protected(settings));
     section(&mut text, "Schedule", &schedule(settings));
-    section(&mut text, "Memory", &memory(settings));
+    section(&mut text, "Memory", &resources::memory(settings));
+    section(&mut text, "Disk", &resources::disk(settings));
     let messages: Vec<String> = settings.releases.iter().map(|release| message(settings, release)).collect();
     section(&mut text, "Message", &messages);
     let mut notes = guarantee::notes(settings);
@@ -118,74 +118,6 @@ fn schedule(settings: &Settings) -> Vec<String> {
         if groups == 1 { "synopsis" } else { "synopses" }
     ));
     lines
-}
-
-fn memory(settings: &Settings) -> Vec<String> {
-    let groups = settings.groups() as u64;
-    let kept = settings
-        .releases
-        .iter()
-        .map(|release| release.function.target.accumulator().bytes())
-        .fold(0, u64::saturating_add);
-    let window = groups.saturating_mul(kept);
-    let for_windows = |windows: u64| {
-        let bytes = bytes(window.saturating_mul(windows));
-        format!("open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}")
-    };
-    let mut lines = Vec::new();
-    if let Some(open) = open_windows(settings) {
-        lines.push(format!("in normal operation: {}", for_windows(open)));
-    }
-    match (windows_in_all(settings), &settings.input) {
-        (Some(all), Input::Kafka(_)) => lines.push(format!("in a backfill of all windows: {}", for_windows(all))),
-        (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
-        (None, _) => lines.push(format!("in a backfill: {} for each window", bytes(window))),
-    }
-    let work = settings.releases.iter().map(|release| release.function.target.cost().bytes).max().unwrap_or(0);
-    if work > 0 {
-        lines.push(format!("and, while a full window and key is computed: {}", bytes(work)));
-    }
-    if let Some(cap) = &settings.windows.cap {
-        lines.push(format!("and, until a window closes, the records of each user and period: up to {}", cap.records));
-    }
-    lines
-}
-
-/// How many windows can be open at once while the worker keeps up with Kafka; `None` for files, which have no pace.
-///
-/// A window is open from `start - max_future_skew` until `end + allowed_lateness + clock_slack + publish_delay`, and as long as
-/// later windows overlap it. A span of length `w` contains at most `floor(w / length) + 1` starts.
-fn open_windows(settings: &Settings) -> Option<u64> {
-    let Input::Kafka(kafka) = &settings.input else { return None };
-    let rules = &settings.windows;
-    let length = rules.grid.length();
-    // A window stays open for the later windows that overlap it.
-    let spans = [
-        length,
-        rules.max_future_skew,
-        rules.allowed_lateness,
-        kafka.clock_slack,
-        settings.publish_delay,
-        settings.reach(),
-    ];
-    let open = spans.iter().fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
-    let count = (micros(open) / micros(length)).unsigned_abs().saturating_add(1);
-    Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
-}
-
-/// How many windows the grid has from origin to end.
-fn windows_in_all(settings: &Settings) -> Option<u64> {
-    let grid = &settings.windows.grid;
-    settings.windows.end.map(|end| grid.count(grid.origin(), end))
-}
-
-fn bytes(count: u64) -> String {
-    match count {
-        0..10_000 => format!("{count} bytes"),
-        10_000..10_000_000 => format!("{} KB", count.div_ceil(1000)),
-        10_000_000..10_000_000_000 => format!("{} MB", count.div_ceil(1_000_000)),
-        _ => format!("{} GB", count.div_ceil(1_000_000_000)),
-    }
 }
 
 fn list(checks: &[Check]) -> String {
@@ -281,63 +213,6 @@ mod tests {
     }
 
     const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
-
-    #[test]
-    fn no_time_has_more_open_windows_than_the_bound() {
-        for (length, end) in
-            [("1d", "2014-01-01T05:00:00Z"), ("1h", "2013-01-02T05:00:00Z"), ("10m", "2013-01-01T06:00:00Z")]
-        {
-            let text = FLIGHTS
-                .replace("length = \"1d\"", &format!("length = \"{length}\""))
-                .replace("2014-01-01T05:00:00Z", end);
-            let settings = settings(&text);
-            let (rules, Input::Kafka(kafka)) = (&settings.windows, &settings.input) else { panic!() };
-            let mut most = 0;
-            for second in 0..20_000 {
-                let now = rules.grid.origin().plus(Duration::from_secs(second * 7));
-                let end = rules.end.unwrap();
-                let all = rules.grid.spans_meeting(crate::window::grid::Span { start: rules.grid.origin(), end });
-                let is_open = |window: &crate::window::grid::Span| {
-                    let over = rules.cutoff(*window, None).plus(kafka.clock_slack).plus(settings.publish_delay);
-                    window.start <= now.plus(rules.max_future_skew) && now <= over
-                };
-                most = most.max(all.filter(is_open).count() as u64);
-            }
-            let bound = open_windows(&settings).unwrap();
-            assert!(most <= bound && bound <= most + 1, "{length}: {most} {bound}");
-        }
-    }
-
-    #[test]
-    fn the_memory_is_the_product_that_is_shown() {
-        let settings = settings(FLIGHTS);
-        // 84 = 4 x 210 minutes / 10 minutes, and three nodes.
-        assert_eq!(
-            memory(&settings),
-            [
-                "in normal operation: open windows x keys x bytes of each = 2 x 3 x 696 = 4176 bytes",
-                "in a backfill of all windows: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
-            ]
-        );
-    }
-
-    #[test]
-    fn the_memory_of_a_solver_is_shown() {
-        let label = "label = { column = \"arr_delay\", above = 15 }";
-        let machine = "loss = \"hinge\"\nkernel = { gaussian = { bandwidth = 0.1 } }\nc = 100\nmax_records = 5000";
-        let text =
-            FLIGHTS.replace("[release.density]\nbandwidths = [10]", &format!("{label}\n[release.machine]\n{machine}"));
-        let settings = settings(&text);
-        // A Gram matrix of 5,000 records.
-        assert_eq!(
-            memory(&settings).last().map(String::as_str),
-            Some("and, while a full window and key is computed: 200 MB")
-        );
-        let notes = guarantee::notes(&settings);
-        assert!(notes.len() == 1 && notes[0].contains("multiplications, some "), "{notes:?}");
-        let patient = text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"");
-        assert!(guarantee::notes(&self::settings(&patient)).is_empty());
-    }
 
     fn topic(partitions: usize, settings: &[(&str, &str)]) -> Topic {
         Topic {

@@ -77,10 +77,13 @@ impl From<pipeline::Error> for Failure {
 
 impl From<kafka::Error> for Failure {
     fn from(error: kafka::Error) -> Self {
-        if error.is_transient() {
-            Failure::Unavailable(error.to_string())
-        } else {
-            Failure::Configuration(error.to_string())
+        match &error {
+            error if error.is_transient() => Failure::Unavailable(error.to_string()),
+            // The operating system refuses a thread: no configuration is wrong.
+            kafka::Error::Setup { why, .. } if why.contains("Failed to create thread") => {
+                Failure::Other(error.to_string())
+            }
+            error => Failure::Configuration(error.to_string()),
         }
     }
 }

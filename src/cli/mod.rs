@@ -20,6 +20,7 @@ pub mod produce;
 mod progress;
 pub mod query;
 mod reading;
+mod resources;
 pub mod run;
 pub mod runtime;
 pub mod sample;
@@ -72,6 +73,11 @@ enum Command {
 
 /// Runs the command line of this process and returns its exit code.
 pub fn main() -> ExitCode {
+    // A panic has said where it happened.
+    std::panic::catch_unwind(command).unwrap_or_else(|_| ExitCode::from(Failure::Other(String::new()).exit_code()))
+}
+
+fn command() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),

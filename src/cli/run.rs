@@ -14,8 +14,8 @@ use crate::cli::components::{Components, OpenError};
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::runtime::{runtime, stop_on_signal};
-use crate::cli::settings;
 use crate::cli::watch::Watch;
+use crate::cli::{resources, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
@@ -48,6 +48,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     telemetry::start();
     let settings = settings::load(&arguments.configuration)?;
+    resources::check_limits(&settings)?;
     if let Some(kept) = settings::kept_total(&settings, &arguments.configuration) {
         info!("{kept}");
     }

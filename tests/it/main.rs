@@ -25,6 +25,7 @@ mod kept_choice;
 mod layers;
 mod ledger;
 mod ledger_of_years;
+mod limits;
 mod looking;
 mod monitoring;
 mod neighbours;

@@ -1,0 +1,304 @@
+//! What a worker needs of memory and disk, and whether it may have it.
+//!
+//! A process that cannot have memory is ended by the kernel, or aborts wherever it asks next, so what is known beforehand is
+//! compared with its limits before anything else starts.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::cli::failure::Failure;
+use crate::clock::{micros, show};
+use crate::config::{Input, Settings, synopsis_bytes};
+
+/// A worker with empty windows: program, clients, ledger. Measured: 28 MB.
+const BASE: u64 = 40 << 20;
+/// Messages that are fetched but not decoded: the client's queue (64 MB), and a broker's answer (50 MB).
+const FETCHED: u64 = 114 << 20;
+/// Threads of a worker whose cluster has three brokers, each with a stack of [`STACK`]. Measured: 27 with one broker.
+const THREADS: u64 = 48;
+const STACK: u64 = 8 << 20;
+/// What the allocator of the C library reserves for an arena; it has up to eight for each processor, but one for each thread.
+const ARENA: u64 = 64 << 20;
+/// What the ledger keeps for ever of a message and of a window.
+const MESSAGE_ROW: u64 = 700;
+const WINDOW_ROW: u64 = 500;
+
+/// Compares what a worker needs with what this process may have.
+///
+/// # Errors
+///
+/// [`Failure::Other`] if a limit is too low.
+pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
+    let resident = least(settings);
+    let arenas = std::env::var("MALLOC_ARENA_MAX").ok().and_then(|text| text.parse().ok());
+    let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let address_space = address_space(resident, arenas.unwrap_or(8 * processors));
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    if let Some(limit) = address_space_limit(&limits).filter(|limit| *limit < address_space) {
+        return Err(Failure::Other(format!(
+            "the address space of this process is limited to {} (`ulimit -v`), and a worker needs {}, most of which it reserves \
+             without using it: limit the memory that is used instead (memory.max of a cgroup), or raise the limit; with \
+             MALLOC_ARENA_MAX=1 in its environment it needs {}",
+            bytes(limit),
+            bytes(address_space),
+            bytes(self::address_space(resident, 1)),
+        )));
+    }
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    if let Some(limit) = cgroup_limit(Path::new("/sys/fs/cgroup"), &groups).filter(|limit| *limit < resident) {
+        return Err(Failure::Other(format!(
+            "the memory of this process is limited to {} (memory.max of its cgroup), and its windows need {} in all: raise the \
+             limit, or let fewer windows, keys or cells be open at once; `bernstream check` shows what they need",
+            bytes(limit),
+            bytes(resident),
+        )));
+    }
+    Ok(())
+}
+
+/// Address space of a worker that uses `resident` bytes and has up to `arenas`.
+fn address_space(resident: u64, arenas: u64) -> u64 {
+    let reserved = THREADS * STACK + arenas.min(THREADS) * ARENA;
+    resident.saturating_add(FETCHED).saturating_add(reserved)
+}
+
+/// The soft limit of the address space in the text of `/proc/self/limits`, if there is one.
+fn address_space_limit(limits: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The lowest limit of memory of the cgroups that this process is in, if there is one: `groups` is the text of
+/// `/proc/self/cgroup`, and `root` is where cgroups are mounted.
+fn cgroup_limit(root: &Path, groups: &str) -> Option<u64> {
+    let of_line = |line: &str| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        // Version 2 has one hierarchy, without names of controllers.
+        let (root, file) = match controllers {
+            "" => (root.to_owned(), "memory.max"),
+            names if names.split(',').any(|name| name == "memory") => (root.join("memory"), "memory.limit_in_bytes"),
+            _ => return None,
+        };
+        let group = root.join(path.trim_start_matches('/'));
+        let limit = |group: &Path| fs::read_to_string(group.join(file)).ok()?.trim().parse::<u64>().ok();
+        group.ancestors().take_while(|at| at.starts_with(&root)).filter_map(limit).min()
+    };
+    groups.lines().filter_map(of_line).min()
+}
+
+/// What a worker needs that keeps up with its input.
+fn least(settings: &Settings) -> u64 {
+    let open = open_windows(settings).or(windows_in_all(settings)).unwrap_or(1);
+    let windows = bytes_of_each(settings).saturating_mul(settings.groups() as u64).saturating_mul(open);
+    BASE.saturating_add(windows).saturating_add(work(settings))
+}
+
+/// What is kept of the records of a window and key.
+fn bytes_of_each(settings: &Settings) -> u64 {
+    let kept = settings.releases.iter().map(|release| release.function.target.accumulator().bytes());
+    kept.fold(0, u64::saturating_add)
+}
+
+/// What the computation of a window and key needs.
+fn work(settings: &Settings) -> u64 {
+    settings.releases.iter().map(|release| release.function.target.cost().bytes).max().unwrap_or(0)
+}
+
+/// What a worker writes in a day, in words.
+pub fn disk(settings: &Settings) -> Vec<String> {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let groups = settings.groups() as u64;
+    let messages = groups.saturating_mul(settings.releases.len() as u64);
+    let size = |release: &crate::config::Release| synopsis_bytes(&release.shape()) as u64;
+    let window = settings.releases.iter().map(size).fold(0, u64::saturating_add).saturating_mul(groups);
+    let rows = messages.saturating_mul(MESSAGE_ROW).saturating_add(WINDOW_ROW);
+    let windows =
+        |span: Duration| micros(span).unsigned_abs().div_ceil(micros(settings.windows.grid.length()).unsigned_abs());
+    let all = windows_in_all(settings).unwrap_or(u64::MAX);
+    let per_day = |of_each: u64| of_each.saturating_mul(windows(DAY).min(all));
+    let kept = window.saturating_mul(windows(settings.ledger.keep_published).min(all));
+    vec![
+        format!(
+            "the output takes about {} a day, times its replicas, for as long as it keeps them",
+            bytes(per_day(window))
+        ),
+        format!("the ledger keeps them for {}: about {}", show(settings.ledger.keep_published), bytes(kept)),
+        format!(
+            "and about {} a day for ever, {} a year",
+            bytes(per_day(rows)),
+            bytes(rows.saturating_mul(windows(365 * DAY).min(all)))
+        ),
+    ]
+}
+
+/// What a worker keeps in memory, in words.
+pub fn memory(settings: &Settings) -> Vec<String> {
+    let groups = settings.groups() as u64;
+    let kept = bytes_of_each(settings);
+    let window = groups.saturating_mul(kept);
+    let for_windows = |windows: u64| {
+        let bytes = bytes(window.saturating_mul(windows));
+        format!("open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}")
+    };
+    let mut lines = Vec::new();
+    if let Some(open) = open_windows(settings) {
+        lines.push(format!("in normal operation: {}", for_windows(open)));
+    }
+    match (windows_in_all(settings), &settings.input) {
+        (Some(all), Input::Kafka(_)) => lines.push(format!("in a backfill of all windows: {}", for_windows(all))),
+        (Some(all), Input::Files(_)) => lines.push(for_windows(all)),
+        (None, _) => lines.push(format!("in a backfill: {} for each window", bytes(window))),
+    }
+    let work = work(settings);
+    if work > 0 {
+        lines.push(format!("and, while a full window and key is computed: {}", bytes(work)));
+    }
+    if let Some(cap) = &settings.windows.cap {
+        lines.push(format!("and, until a window closes, the records of each user and period: up to {}", cap.records));
+    }
+    let (least, full) = (least(settings), least(settings).saturating_add(FETCHED));
+    lines.push(format!(
+        "in all {} for a worker that keeps up, and {} while it reads what it has missed: with less than the first it does not start",
+        bytes(least),
+        bytes(full)
+    ));
+    lines
+}
+
+/// How many windows can be open at once while the worker keeps up with Kafka; `None` for files, which have no pace.
+///
+/// A window is open from `start - max_future_skew` until `end + allowed_lateness + clock_slack + publish_delay`, and as long as
+/// later windows overlap it. A span of length `w` contains at most `floor(w / length) + 1` starts.
+fn open_windows(settings: &Settings) -> Option<u64> {
+    let Input::Kafka(kafka) = &settings.input else { return None };
+    let rules = &settings.windows;
+    let length = rules.grid.length();
+    // A window stays open for the later windows that overlap it.
+    let spans = [
+        length,
+        rules.max_future_skew,
+        rules.allowed_lateness,
+        kafka.clock_slack,
+        settings.publish_delay,
+        settings.reach(),
+    ];
+    let open = spans.iter().fold(Duration::ZERO, |sum, span| sum.saturating_add(*span));
+    let count = (micros(open) / micros(length)).unsigned_abs().saturating_add(1);
+    Some(windows_in_all(settings).map_or(count, |all| count.min(all)))
+}
+
+/// How many windows the grid has from origin to end.
+pub fn windows_in_all(settings: &Settings) -> Option<u64> {
+    let grid = &settings.windows.grid;
+    settings.windows.end.map(|end| grid.count(grid.origin(), end))
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..10_000 => format!("{count} bytes"),
+        10_000..10_000_000 => format!("{} KB", count.div_ceil(1000)),
+        10_000_000..10_000_000_000 => format!("{} MB", count.div_ceil(1_000_000)),
+        _ => format!("{} GB", count.div_ceil(1_000_000_000)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::guarantee;
+
+    fn settings(text: &str) -> Settings {
+        Settings::parse(text, "test").unwrap()
+    }
+
+    const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
+
+    #[test]
+    fn no_time_has_more_open_windows_than_the_bound() {
+        for (length, end) in
+            [("1d", "2014-01-01T05:00:00Z"), ("1h", "2013-01-02T05:00:00Z"), ("10m", "2013-01-01T06:00:00Z")]
+        {
+            let text = FLIGHTS
+                .replace("length = \"1d\"", &format!("length = \"{length}\""))
+                .replace("2014-01-01T05:00:00Z", end);
+            let settings = settings(&text);
+            let (rules, Input::Kafka(kafka)) = (&settings.windows, &settings.input) else { panic!() };
+            let mut most = 0;
+            for second in 0..20_000 {
+                let now = rules.grid.origin().plus(Duration::from_secs(second * 7));
+                let end = rules.end.unwrap();
+                let all = rules.grid.spans_meeting(crate::window::grid::Span { start: rules.grid.origin(), end });
+                let is_open = |window: &crate::window::grid::Span| {
+                    let over = rules.cutoff(*window, None).plus(kafka.clock_slack).plus(settings.publish_delay);
+                    window.start <= now.plus(rules.max_future_skew) && now <= over
+                };
+                most = most.max(all.filter(is_open).count() as u64);
+            }
+            let bound = open_windows(&settings).unwrap();
+            assert!(most <= bound && bound <= most + 1, "{length}: {most} {bound}");
+        }
+    }
+
+    #[test]
+    fn the_memory_is_the_product_that_is_shown() {
+        let settings = settings(FLIGHTS);
+        // 84 = 4 x 210 minutes / 10 minutes, and three nodes.
+        assert_eq!(
+            memory(&settings)[..2],
+            [
+                "in normal operation: open windows x keys x bytes of each = 2 x 3 x 696 = 4176 bytes",
+                "in a backfill of all windows: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
+            ]
+        );
+        assert!(memory(&settings)[2].starts_with("in all 42 MB for a worker that keeps up, and 162 MB while"));
+        // Three messages of 700 bytes and a window of 500.
+        assert_eq!(disk(&settings)[2], "and about 2600 bytes a day for ever, 949 KB a year");
+    }
+
+    #[test]
+    fn the_memory_of_a_solver_is_shown() {
+        let label = "label = { column = \"arr_delay\", above = 15 }";
+        let machine = "loss = \"hinge\"\nkernel = { gaussian = { bandwidth = 0.1 } }\nc = 100\nmax_records = 5000";
+        let text =
+            FLIGHTS.replace("[release.density]\nbandwidths = [10]", &format!("{label}\n[release.machine]\n{machine}"));
+        let settings = settings(&text);
+        // A Gram matrix of 5,000 records.
+        assert_eq!(
+            memory(&settings).get(2).map(String::as_str),
+            Some("and, while a full window and key is computed: 200 MB")
+        );
+        let notes = guarantee::notes(&settings);
+        assert!(notes.len() == 1 && notes[0].contains("multiplications, some "), "{notes:?}");
+        let patient = text.replace("publish_delay = \"1m\"", "publish_delay = \"12h\"");
+        assert!(guarantee::notes(&self::settings(&patient)).is_empty());
+    }
+
+    #[test]
+    fn the_limit_of_the_address_space_is_read() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
+                      Max address space         157286400            unlimited            bytes     \n";
+        assert_eq!(address_space_limit(limits), Some(157_286_400));
+        assert_eq!(address_space_limit(&limits.replace("157286400", "unlimited")), None);
+        assert_eq!(address_space_limit(""), None);
+    }
+
+    #[test]
+    fn the_limit_of_every_cgroup_above_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join("pod/worker")).unwrap();
+        fs::create_dir_all(root.join("memory/old")).unwrap();
+        let limit = |groups: &str| cgroup_limit(root, groups);
+        assert_eq!(limit("0::/pod/worker\n"), None);
+        fs::write(root.join("pod/worker/memory.max"), "max\n").unwrap();
+        assert_eq!(limit("0::/pod/worker\n"), None);
+        fs::write(root.join("pod/memory.max"), "300\n").unwrap();
+        assert_eq!(limit("0::/pod/worker\n"), Some(300));
+        fs::write(root.join("pod/worker/memory.max"), "200\n").unwrap();
+        assert_eq!(limit("9:cpu:/\n0::/pod/worker\n"), Some(200));
+        fs::write(root.join("memory/old/memory.limit_in_bytes"), "100\n").unwrap();
+        assert_eq!(limit("4:cpu,memory:/old\n0::/pod\n"), Some(100));
+    }
+}
