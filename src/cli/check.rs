@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::cli::failure::Failure;
 use crate::cli::print::{note, report, section};
