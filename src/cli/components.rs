@@ -47,7 +47,7 @@ impl Components {
         };
         let source = open_source(settings)?;
         let sink = settings.output.open_sink()?;
-        let mut witness = settings.output.open_witness()?;
+        let mut witness = settings.output.open_witness_remembering(&settings.ledger.path)?;
         let mut ledger = match existing {
             Some(ledger) => ledger,
             None => {

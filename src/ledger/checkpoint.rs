@@ -28,6 +28,13 @@ pub(super) fn sequences(connection: &Connection) -> rusqlite::Result<BTreeSet<i6
     connection.prepare("SELECT sequence FROM checkpoints")?.query_map([], |row| row.get(0))?.collect()
 }
 
+/// The older one of the two checkpoints that are kept before the rows with messages.
+pub(super) fn spare(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let spare = "SELECT sequence FROM checkpoints WHERE sequence <= (SELECT pruned FROM kept)
+                 ORDER BY sequence DESC LIMIT 1 OFFSET 1";
+    connection.query_row(spare, [], |row| row.get(0)).optional()
+}
+
 impl Checkpoint {
     pub fn is_due(sequence: u64) -> bool {
         sequence.is_multiple_of(EVERY)
@@ -38,15 +45,19 @@ impl Checkpoint {
         let Ok(body) = serde_json::to_string(self) else { return Ok(()) };
         let digest = seal(&body);
         let values = params![self.sequence()?, body, digest.as_ref()];
-        connection.execute("INSERT INTO checkpoints VALUES (?1, ?2, ?3)", values).map(drop)
+        connection.execute("INSERT INTO checkpoints VALUES (?1, ?2, ?3)", values)?;
+        // A start goes on from the newest one before the first unpublished message, or if that is damaged from the one before.
+        let older = "DELETE FROM checkpoints WHERE sequence < (SELECT sequence FROM checkpoints
+                     WHERE sequence <= (SELECT pruned FROM kept) ORDER BY sequence DESC LIMIT 1 OFFSET 1)";
+        connection.execute(older, []).map(drop)
     }
 
-    /// Whether the same checkpoint is stored.
-    pub fn is_stored(&self, connection: &Connection) -> rusqlite::Result<bool> {
+    /// Whether another checkpoint is stored of this row.
+    pub fn contradicts(&self, connection: &Connection) -> rusqlite::Result<bool> {
         let stored = "SELECT body, digest FROM checkpoints WHERE sequence = ?1";
         let stored = connection.query_row(stored, [self.sequence()?], read).optional()?;
         let ours = serde_json::to_string(self).ok().map(|body| (seal(&body), body));
-        Ok(stored.is_some() && stored == ours.map(|(digest, body)| (body, digest)))
+        Ok(stored.is_some() && stored != ours.map(|(digest, body)| (body, digest)))
     }
 
     /// The newest valid checkpoint before the row `before`.

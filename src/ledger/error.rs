@@ -22,6 +22,8 @@ pub enum Error {
          again, nothing is lost"
     )]
     Busy { path: PathBuf },
+    #[error("another process archives the rows of the ledger in {path}; wait until it is done")]
+    Archiving { path: PathBuf },
     #[error("a crash has left {path} in the middle of a write; start the worker, which rolls it back")]
     Unfinished { path: PathBuf },
     #[error("the ledger {path} is damaged: {what}; do not repair it, do not restore an older copy, and keep it")]

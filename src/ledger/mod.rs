@@ -15,6 +15,7 @@
 
 mod account;
 mod append;
+mod archive;
 pub mod audit;
 pub mod bootstrap;
 pub mod chain;
@@ -29,6 +30,7 @@ mod outbox;
 mod pages;
 mod read;
 mod replay;
+mod retire;
 mod spent;
 mod states;
 mod store;
@@ -42,3 +44,4 @@ pub use self::instance::Instance;
 pub use self::open::{Ledger, Params, exists, new_id};
 pub use self::outbox::Paid;
 pub use self::read::Stored;
+pub use self::retire::Step;

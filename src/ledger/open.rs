@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension};
 
+use super::archive::Archive;
 use super::chain::{Digest, Genesis, Head, Row, random};
 use super::error::Error;
 use super::instance::{Instance, Waiting};
@@ -115,11 +116,11 @@ impl Ledger {
     pub fn inspect(params: &Params) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
         let mut connection = Ledger::look(params)?;
-        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? == 1 {
+        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? < store::FORMAT {
             drop((connection, Ledger::open(params)?));
             connection = Ledger::look(params)?;
         }
-        let state = verify::all(&mut connection, &file)?;
+        let state = verify::all(&connection, &file)?;
         let keep_published = params.keep_published;
         let (lock, instance, waiting, is_broken) = (None, None, None, false);
         Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, is_broken })
@@ -132,7 +133,7 @@ impl Ledger {
     /// [`Error::Damaged`], and [`Error::Replaced`] if the file was changed since it was opened.
     pub fn verify_all(&mut self) -> Result<(), Error> {
         self.check_usable()?;
-        let state = verify::all(&mut self.connection, &self.file)?;
+        let state = verify::all(&self.connection, &self.file)?;
         // Without the lock a worker may append rows in the meantime.
         if self.lock.is_some() && state.head != self.state.head {
             return Err(Error::Replaced { path: self.file.clone() });
@@ -144,8 +145,10 @@ impl Ledger {
     fn load(params: &Params, lock: File) -> Result<Ledger, Error> {
         let file = store::file_in(&params.path);
         let mut connection = store::connect(&file, true)?;
-        if store::format(&connection).map_err(|error| Error::sqlite(&file, error))? == 1 {
-            verify::migrate(&mut connection, &file)?;
+        match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
+            1 => verify::migrate_from_1(&mut connection, &file)?,
+            2 => verify::migrate_from_2(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
+            _ => {}
         }
         let state = replay::newest(&mut connection, &file)?;
         let keep_published = params.keep_published;
@@ -235,8 +238,20 @@ impl Ledger {
     pub fn contains(&self, head: &Head) -> Result<bool, Error> {
         self.check_usable()?;
         let Ok(sequence) = i64::try_from(head.sequence) else { return Ok(false) };
+        let sqlite = |error| Error::sqlite(&self.file, error);
         let digest = "SELECT digest FROM rows WHERE sequence = ?1";
         let found = self.connection.query_row(digest, [sequence], |row| store::digest_of(row, 0)).optional();
-        Ok(found.map_err(|error| Error::sqlite(&self.file, error))? == Some(head.digest))
+        if let Some(found) = found.map_err(sqlite)? {
+            return Ok(found == head.digest);
+        }
+        // A witness says what it has accepted of late, and that is not in an archive; only one that is read from afar may not.
+        let mut is_archived = false;
+        if let Some(archive) = Archive::after(&self.connection, sequence.saturating_sub(1)).map_err(sqlite)? {
+            archive.each_entry(&self.file, |entry| {
+                is_archived |= entry.head == *head;
+                Ok::<(), Error>(())
+            })?;
+        }
+        Ok(is_archived)
     }
 }

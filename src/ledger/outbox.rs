@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use super::chain::{Head, Message, Outcome, Row};
 use super::error::Error;
 use super::open::Ledger;
+use super::store;
 use crate::clock::Timestamp;
 use crate::synopsis::Sealed;
 use crate::window::grid::Span;
@@ -14,7 +15,14 @@ const NEXT_UNPUBLISHED: &str = "
     WHERE published_at IS NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
     ORDER BY sequence, place LIMIT 1";
 
-const FORGET: &str = "UPDATE outbox SET bytes = NULL WHERE bytes IS NOT NULL AND published_at < ?1";
+/// The first row of the next ones that has a message to keep.
+const FIRST_KEPT: &str = "
+    SELECT sequence FROM outbox
+    WHERE sequence > ?1 AND sequence <= ?2 AND (published_at IS NULL OR published_at >= ?3)
+    ORDER BY sequence LIMIT 1";
+
+/// The most rows whose messages are dropped at once.
+const DROPPED: i64 = 256;
 
 const NEXT_KEPT: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
@@ -95,16 +103,24 @@ impl Ledger {
         self.connection.query_row(any, [], |row| row.get(0)).map_err(|e| Error::sqlite(&self.file, e))
     }
 
-    /// Records that all of `paid` is durable at the sink, and drops published bytes whose retention is over. Their digests
-    /// stay.
+    /// Records that all of `paid` is durable at the sink, and drops messages whose retention is over, in the order of their rows.
+    /// Their digests stay.
     ///
     /// # Errors
     ///
     /// If the ledger cannot be written; it then accepts no more writes.
     pub fn mark_published(&mut self, paid: &[Paid], now: Timestamp) -> Result<(), Error> {
         let keep_from = now.minus(self.keep_published).micros();
+        let head = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
         self.write(|transaction| {
-            transaction.execute(FORGET, [keep_from])?;
+            let pruned = store::pruned(transaction)?;
+            let last = head.min(pruned.saturating_add(DROPPED));
+            let kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from], |row| row.get::<_, i64>(0));
+            let last = kept.optional()?.map_or(last, |kept| kept - 1);
+            if last > pruned {
+                transaction.execute("DELETE FROM outbox WHERE sequence <= ?1", [last])?;
+                transaction.execute("UPDATE kept SET pruned = ?1", [last])?;
+            }
             let mark = "UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2";
             let mut mark = transaction.prepare(mark)?;
             for (sequence, place) in paid.iter().map(Paid::slot) {

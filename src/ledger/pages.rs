@@ -9,11 +9,12 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension};
 
+use super::archive::Archive;
 use super::chain::Message;
 use super::error::Error;
 use super::spent::{LIVE, read_spent};
 use super::states::{self, StoredState};
-use super::store::Entry;
+use super::store::{self, Entry};
 use crate::clock::Timestamp;
 use crate::window::grid::Span;
 
@@ -51,9 +52,14 @@ impl StoredMessage {
     }
 }
 
-/// Rows with their messages, or what there is behind the newest row.
+/// Rows with their messages, the file that they were moved to, or what there is behind the newest row.
 pub(super) enum Page {
-    Rows(Vec<(Entry, Vec<StoredMessage>)>),
+    /// The messages of the rows up to `pruned` were dropped.
+    Rows {
+        rows: Vec<(Entry, Vec<StoredMessage>)>,
+        pruned: i64,
+    },
+    Archived(Archive),
     End(Rest),
 }
 
@@ -65,31 +71,57 @@ pub(super) struct Rest {
     pub unpublished: BTreeSet<(i64, i64)>,
     /// What the live blocks have spent, with prices in JSON.
     pub live: Vec<(Span, String)>,
+    /// The messages of this row, and of all before it, were dropped.
+    pub pruned: i64,
     pub states: Vec<StoredState>,
 }
 
-/// Copies the rows after number `after` that fit on a page.
-///
-/// # Errors
-///
-/// If the ledger cannot be read.
-pub(super) fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Vec<Entry>> {
+/// Where the rows after some row are.
+pub(super) enum Source {
+    Archived(Archive),
+    /// Those that fit on a page; none if there are no more.
+    Here(Vec<Entry>),
+}
+
+/// Copies the rows after number `after`, or says where they are. Ends where archived rows follow.
+fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
+    // Older formats have no archives.
+    if store::format(connection)? == store::FORMAT
+        && let Some(archive) = Archive::after(connection, after)?
+    {
+        return Ok(Source::Archived(archive));
+    }
     let all = "SELECT sequence, salt, body, digest FROM rows WHERE sequence > ?1 ORDER BY sequence";
     let mut statement = connection.prepare(all)?;
     let mut stored = statement.query([after])?;
-    let (mut entries, mut bytes) = (Vec::new(), 0);
+    let (mut entries, mut bytes, mut next) = (Vec::new(), 0, None);
     while entries.len() < ROWS
         && bytes < BYTES
         && let Some(row) = stored.next()?
     {
         let entry = Entry::read(row)?;
+        if next.is_some_and(|next| next != entry.head.sequence) {
+            break;
+        }
+        next = entry.head.sequence.checked_add(1);
         bytes += entry.body.len();
         entries.push(entry);
     }
-    Ok(entries)
+    Ok(Source::Here(entries))
 }
 
-/// Passes every row after number `after`, and up to `last`, to `each`, in sequence.
+/// Reads in one short transaction, unless one is open.
+fn at_once<T>(connection: &Connection, read: impl FnOnce() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    if !connection.is_autocommit() {
+        return read();
+    }
+    let transaction = connection.unchecked_transaction()?;
+    let found = read();
+    drop(transaction);
+    found
+}
+
+/// Passes every row after number `after`, and up to `last`, to `each`, in sequence, wherever it is.
 ///
 /// # Errors
 ///
@@ -102,17 +134,24 @@ pub(super) fn each_entry<E: From<Error>>(
     mut each: impl FnMut(Entry) -> Result<(), E>,
 ) -> Result<(), E> {
     let sqlite = |error| Error::sqlite(file, error);
+    let is_asked = |entry: &Entry, after: i64| {
+        i64::try_from(entry.head.sequence).is_ok_and(|sequence| after < sequence && sequence <= last)
+    };
     loop {
-        let page = entries(connection, after).map_err(sqlite)?;
-        if page.is_empty() {
-            return Ok(());
-        }
-        for entry in page {
-            after = entry.sequence().map_err(sqlite)?;
-            if after > last {
-                return Ok(());
+        match at_once(connection, || entries(connection, after)).map_err(sqlite)? {
+            Source::Archived(archive) => {
+                archive.each_entry(file, |entry| if is_asked(&entry, after) { each(entry) } else { Ok(()) })?;
+                after = archive.last;
             }
-            each(entry)?;
+            Source::Here(page) => {
+                let Some(end) = page.last().map(Entry::sequence) else { return Ok(()) };
+                let end = end.map_err(sqlite)?;
+                page.into_iter().filter(|entry| is_asked(entry, after)).try_for_each(&mut each)?;
+                after = end;
+            }
+        }
+        if after >= last {
+            return Ok(());
         }
     }
 }
@@ -123,10 +162,16 @@ pub(super) fn each_entry<E: From<Error>>(
 ///
 /// If the ledger cannot be read.
 pub(super) fn next(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
-    let entries = entries(connection, after)?;
-    if entries.is_empty() {
-        return Ok(Page::End(Rest::read(connection, live_from)?));
-    }
+    at_once(connection, || read(connection, after, live_from))
+}
+
+fn read(connection: &Connection, after: i64, live_from: Timestamp) -> rusqlite::Result<Page> {
+    let pruned = store::pruned(connection)?;
+    let entries = match entries(connection, after)? {
+        Source::Archived(archive) => return Ok(Page::Archived(archive)),
+        Source::Here(entries) if entries.is_empty() => return Ok(Page::End(Rest::read(connection, live_from)?)),
+        Source::Here(entries) => entries,
+    };
     let messages = "SELECT place, key, headers, bytes, published_at FROM outbox WHERE sequence = ?1 ORDER BY place";
     let mut messages = connection.prepare(messages)?;
     let (mut rows, mut bytes) = (Vec::new(), 0);
@@ -139,7 +184,7 @@ pub(super) fn next(connection: &Connection, after: i64, live_from: Timestamp) ->
             break;
         }
     }
-    Ok(Page::Rows(rows))
+    Ok(Page::Rows { rows, pruned })
 }
 
 impl Rest {
@@ -154,6 +199,7 @@ impl Rest {
         Ok(Rest {
             outbox: end("ASC")?.zip(end("DESC")?),
             unpublished: unpublished.collect::<rusqlite::Result<_>>()?,
+            pruned: store::pruned(connection)?,
             live: read_spent(connection, LIVE, &[live_from.micros()])?,
             states: states::all(connection)?,
         })

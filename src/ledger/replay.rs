@@ -105,10 +105,13 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
     }
     let begin = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
     let mut messages = 0;
+    let pruned = store::pruned(&transaction).map_err(sqlite)?;
     let mut outbox = transaction.prepare(OUTBOX).map_err(sqlite)?;
     pages::each_entry(&transaction, file, begin, i64::MAX, |entry| {
         let (row, _) = state.take(&entry, |what| damaged(file, &entry, &what))?;
-        messages += check_outbox(&mut outbox, file, &entry, &row)?;
+        if entry.sequence().map_err(sqlite)? > pruned {
+            messages += check_outbox(&mut outbox, file, &entry, &row)?;
+        }
         Ok::<(), Error>(())
     })?;
     drop(outbox);

@@ -1,9 +1,9 @@
 //! The file: its tables and its lock.
 //!
 //! `ledger.sqlite` holds `rows` (the chain), `spent` (what each block has spent, prices in JSON), `outbox` (the messages and
-//! whether they are known to be published), `states` (the noise that later windows continue; secret, because whoever knows the
-//! noise can subtract it) and `checkpoints` (the account after some rows). It must be on local block storage with a reliable
-//! `fsync`.
+//! whether they are known to be published; those of old rows are dropped, and `kept` says up to which), `states` (the noise that
+//! later windows continue; secret, because whoever knows the noise can subtract it), `checkpoints` (the account after some rows)
+//! and `archives` (which rows were moved to which file). It must be on local block storage with a reliable `fsync`.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 use super::chain::{Digest, Head, Row, link, random};
 use super::error::Error;
 
-pub(super) const FORMAT: i64 = 2;
+pub(super) const FORMAT: i64 = 3;
 
 const TABLES: &str = "
     CREATE TABLE rows (
@@ -26,7 +26,6 @@ const TABLES: &str = "
         PRIMARY KEY (sequence, place)
     ) STRICT;
     CREATE INDEX unpublished ON outbox (sequence, place) WHERE published_at IS NULL;
-    CREATE INDEX kept ON outbox (published_at) WHERE bytes IS NOT NULL;
 ";
 
 /// The tables that format 1 lacked or defined differently.
@@ -46,6 +45,14 @@ pub(super) const TABLES_OF_2: &str = "
 
 /// How long a writer waits for those who read the file, and they for it. The commands of this program read for milliseconds.
 const READERS: Duration = Duration::from_secs(60);
+
+/// The tables that format 2 lacked. `kept` has one row: messages are kept of the rows after `pruned`.
+pub(super) const TABLES_OF_3: &str = "
+    DROP INDEX IF EXISTS kept;
+    CREATE TABLE kept (pruned INTEGER NOT NULL) STRICT;
+    INSERT INTO kept SELECT min(sequence) FROM rows;
+    CREATE TABLE archives (first INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT;
+";
 
 pub(super) fn file_in(folder: &Path) -> PathBuf {
     folder.join("ledger.sqlite")
@@ -133,6 +140,7 @@ pub(super) fn create(
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(TABLES_OF_2)?;
         fill(&transaction)?;
+        transaction.execute_batch(TABLES_OF_3)?;
         transaction.commit()?;
         connection.close().map_err(|(_, error)| error)
     };
@@ -174,6 +182,11 @@ impl Entry {
         Ok(Entry { head, salt: row.get(1)?, body: row.get(2)? })
     }
 
+    /// An entry that was read from elsewhere; whether it is genuine is what [`follows`](Self::follows) says.
+    pub fn read_back(head: Head, salt: Digest, body: String) -> Option<Self> {
+        Some(Entry { head, salt: salt.as_ref().try_into().ok()?, body })
+    }
+
     pub fn follows(&self, before: &Digest) -> bool {
         link(before, self.head.sequence, &self.salt, &self.body) == self.head.digest
     }
@@ -209,6 +222,11 @@ pub(super) fn sequence_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::R
 
 pub(super) fn digest_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Digest> {
     row.get::<_, [u8; 32]>(column).map(Digest::from)
+}
+
+/// The messages of this row, and of all before it, were dropped.
+pub(super) fn pruned(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("SELECT pruned FROM kept", [], |row| row.get(0))
 }
 
 /// The format of the file.

@@ -25,29 +25,33 @@ const BLOCKS: i64 = 4096;
 /// # Errors
 ///
 /// If the ledger cannot be read, or if anything in it is damaged.
-pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerState, Error> {
+pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
     replay::check_format(connection, file)?;
     let mut checkpoints = checkpoint::sequences(connection).map_err(sqlite)?;
     let mut walk = Walk::begin(connection, file)?;
     let rest = loop {
-        let transaction = connection.transaction().map_err(sqlite)?;
-        let page = walk.page(&transaction).map_err(sqlite)?;
-        drop(transaction);
-        match page {
-            Page::Rows(rows) => {
+        let mut take = |walk: &mut Walk<'_>, entry: &Entry, messages: Option<&[StoredMessage]>| {
+            walk.take(entry, messages)?;
+            match checkpoints.remove(&entry.sequence().map_err(sqlite)?) {
+                true => check_checkpoint(connection, file, &walk.state),
+                false => Ok(()),
+            }
+        };
+        match walk.page(connection).map_err(sqlite)? {
+            Page::Archived(archive) => archive.each_entry(file, |entry| take(&mut walk, &entry, None))?,
+            Page::Rows { rows, pruned } => {
                 for (entry, messages) in rows {
-                    walk.take(&entry, &messages)?;
-                    let at = entry.sequence().map_err(sqlite)?;
-                    if checkpoints.remove(&at) {
-                        check_checkpoint(connection, file, &walk.state)?;
-                    }
+                    let is_kept = entry.sequence().map_err(sqlite)? > pruned || !messages.is_empty();
+                    take(&mut walk, &entry, is_kept.then_some(&messages))?;
                 }
             }
             Page::End(rest) => break rest,
         }
     };
-    if let Some(at) = checkpoints.first() {
+    let now = checkpoint::sequences(connection).map_err(sqlite)?;
+    // The worker has removed the others.
+    if let Some(at) = checkpoints.intersection(&now).next() {
         return Err(Error::damaged(file, format!("row {at}: there is a checkpoint of it, and no such row")));
     }
     walk.check_outbox(connection, &rest)?;
@@ -58,12 +62,24 @@ pub(super) fn all(connection: &mut Connection, file: &Path) -> Result<LedgerStat
     Ok(walk.state)
 }
 
+/// Migrates a ledger of format 2, all or nothing. What is dropped from now on is dropped bit by bit.
+///
+/// # Errors
+///
+/// If the ledger cannot be written; it is then unchanged.
+pub(super) fn migrate_from_2(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(store::TABLES_OF_3)?;
+    transaction.pragma_update(None, "user_version", store::FORMAT)?;
+    transaction.commit()
+}
+
 /// Migrates a ledger of format 1, all or nothing, after verifying all of it.
 ///
 /// # Errors
 ///
 /// If the ledger is damaged or cannot be written; it is then unchanged.
-pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Error> {
+pub(super) fn migrate_from_1(connection: &mut Connection, file: &Path) -> Result<(), Error> {
     let sqlite = |error| Error::sqlite(file, error);
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sqlite)?;
     if let Some(what) = store::check_pages(&transaction).map_err(sqlite)? {
@@ -71,12 +87,14 @@ pub(super) fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Er
     }
     transaction.execute_batch("ALTER TABLE spent RENAME TO spent_1").map_err(sqlite)?;
     transaction.execute_batch(store::TABLES_OF_2).map_err(sqlite)?;
+    transaction.execute_batch(store::TABLES_OF_3).map_err(sqlite)?;
     let mut walk = Walk::begin(&transaction, file)?;
     let rest = loop {
         match walk.page(&transaction).map_err(sqlite)? {
-            Page::Rows(rows) => {
+            Page::Archived(_) => return Err(Error::damaged(file, "an archive of format 1")),
+            Page::Rows { rows, .. } => {
                 for (entry, messages) in rows {
-                    walk.take(&entry, &messages)?;
+                    walk.take(&entry, Some(&messages))?;
                     if Checkpoint::is_due(entry.head.sequence) {
                         walk.state.checkpoint(&walk.state.account, entry.head).insert(&transaction).map_err(sqlite)?;
                     }
@@ -122,11 +140,12 @@ impl<'a> Walk<'a> {
         pages::next(connection, self.last(), self.state.account.live_from)
     }
 
-    /// Verifies the next row, and its messages.
-    fn take(&mut self, entry: &Entry, stored: &[StoredMessage]) -> Result<(), Error> {
+    /// Verifies the next row, and its messages unless they were dropped.
+    fn take(&mut self, entry: &Entry, stored: Option<&[StoredMessage]>) -> Result<(), Error> {
         let damaged = |what: &str| damaged(self.file, entry, what);
         let (row, charged) = self.state.take(entry, |what| damaged(&what))?;
         self.spent.extend(charged);
+        let Some(stored) = stored else { return Ok(()) };
         let messages = match &row {
             Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) => messages.as_slice(),
             _ => &[],
@@ -149,9 +168,11 @@ impl<'a> Walk<'a> {
 
     /// Checks that no message is without its row, and that the worker finds every message that is unpublished.
     fn check_outbox(&self, connection: &Connection, rest: &Rest) -> Result<(), Error> {
-        let (first, last) = (self.first, self.last());
-        if rest.outbox.is_some_and(|(from, to)| from < first || to > last) {
+        if rest.outbox.is_some_and(|(from, to)| from <= rest.pruned || to > self.last()) {
             return Err(Error::damaged(self.file, "the outbox holds messages that no row paid for"));
+        }
+        if rest.pruned < self.first || rest.pruned > self.last() {
+            return Err(Error::damaged(self.file, "it says that messages were dropped that were not"));
         }
         let is_unpublished = |&(sequence, place): &(i64, i64)| {
             let stored = "SELECT published_at IS NULL FROM outbox WHERE sequence = ?1 AND place = ?2";
@@ -188,8 +209,8 @@ impl<'a> Walk<'a> {
 }
 
 fn check_checkpoint(connection: &Connection, file: &Path, state: &LedgerState) -> Result<(), Error> {
-    let is_stored = state.checkpoint(&state.account, state.head).is_stored(connection);
-    if is_stored.map_err(|error| Error::sqlite(file, error))? {
+    let contradicts = state.checkpoint(&state.account, state.head).contradicts(connection);
+    if !contradicts.map_err(|error| Error::sqlite(file, error))? {
         return Ok(());
     }
     let at = state.head.sequence;

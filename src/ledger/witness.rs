@@ -5,6 +5,7 @@
 
 pub mod file;
 pub mod kafka;
+mod place;
 
 use serde::{Deserialize, Serialize};
 
@@ -78,6 +79,12 @@ pub trait Witness {
 pub enum Error {
     #[error("the witness {name} cannot be reached: {why}")]
     Unavailable { name: String, why: String },
+    #[error(
+        "the witness {name} ends before offset {offset}, which this worker has read before: a broker that is behind shows the rest \
+         again; if it does not, an unclean election has lost claims, and nothing may be published before the owner of the \
+         pipeline has decided"
+    )]
+    Shorter { name: String, offset: u64 },
     #[error("the witness {name} cannot be used: {why}")]
     Refused { name: String, why: String },
     #[error("the witness {name} is missing; it is never created anew for an existing ledger: restore it")]
@@ -100,7 +107,7 @@ pub enum Error {
 impl Error {
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Unavailable { .. })
+        matches!(self, Error::Unavailable { .. } | Error::Shorter { .. })
     }
 
     /// Whether no ledger can go on with this witness, unless it is restored.
@@ -161,13 +168,14 @@ mod tests {
             assert_eq!(Claim::decode(claim.encode().as_bytes()), Some(claim));
         }
         assert_eq!(Claim::decode(b"{}"), None);
-        // As an earlier version wrote it, and as this one does.
-        let before = claim(None, 0).encode();
-        assert!(!before.contains("maker"));
-        let named = before
-            .replace('}', r#","maker":"00000000000000ff"}"#)
-            .replace(r#","maker":"00000000000000ff"},"l"#, r#"},"l"#);
-        let decoded = Claim::decode(named.as_bytes()).unwrap();
-        assert_eq!((decoded.encode(), decoded.maker.unwrap().to_string()), (named, "00000000000000ff".into()));
+        // An earlier version did not name the maker.
+        assert!(!claim(None, 0).encode().contains("maker"));
+        let maker = Instance::try_from("00000000000000ff".to_owned()).ok();
+        let named = Claim { maker, ..claim(Some(0), 1) };
+        assert!(named.encode().ends_with(r#","maker":"00000000000000ff"}"#), "{}", named.encode());
+        assert_eq!(Claim::decode(named.encode().as_bytes()), Some(named));
+        for wrong in ["", "ff", "00000000000000FF", "+0000000000000ff", "000000000000000000ff"] {
+            assert!(Instance::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        }
     }
 }

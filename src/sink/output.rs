@@ -108,13 +108,20 @@ impl Output {
     pub fn open_witness(&self) -> Result<Box<dyn Witness + Send>, Error> {
         match self {
             Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
-            Output::Files(folder) => {
-                let path = folder.witness();
-                if !path.exists() && files::is_untouched(folder)? {
-                    FileWitness::create(&path)?;
-                }
-                Ok(Box::new(FileWitness::open(&path)?))
-            }
+            Output::Files(folder) => Ok(Box::new(FileWitness::open(&witness_file(folder)?)?)),
+        }
+    }
+
+    /// The same for a worker, which remembers its place in a file in `folder`, that of its ledger.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open_witness`](Self::open_witness).
+    pub fn open_witness_remembering(&self, folder: &Path) -> Result<Box<dyn Witness + Send>, Error> {
+        let memory = folder.join("witness-place");
+        match self {
+            Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?.remembering(&memory))),
+            Output::Files(folder) => Ok(Box::new(FileWitness::open_remembering(&witness_file(folder)?, &memory)?)),
         }
     }
 
@@ -204,4 +211,13 @@ impl Output {
             }
         }
     }
+}
+
+/// The witness beside a folder of synopses, made if nothing was ever published there.
+fn witness_file(folder: &files::Params) -> Result<PathBuf, Error> {
+    let path = folder.witness();
+    if !path.exists() && files::is_untouched(folder)? {
+        FileWitness::create(&path)?;
+    }
+    Ok(path)
 }

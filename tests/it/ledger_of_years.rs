@@ -41,7 +41,6 @@ fn damage_of_an_old_row_stops_whoever_verifies_and_of_a_new_one_the_worker() {
         ("UPDATE rows SET body = replace(body, '0.4', '0.1') WHERE sequence = 10", false),
         ("DELETE FROM rows WHERE sequence = 10", false),
         ("UPDATE rows SET salt = zeroblob(32) WHERE sequence = 400", false),
-        ("UPDATE outbox SET key = 'p/x' WHERE sequence = 400", false),
         ("UPDATE spent SET price = '\"0.1\"' WHERE block_start = 0", false),
         ("DELETE FROM checkpoints WHERE sequence = 512; UPDATE checkpoints SET body = body || ' '", false),
         ("UPDATE checkpoints SET body = replace(body, '\"0.8\"', '\"0.1\"')", false),
@@ -53,7 +52,8 @@ fn damage_of_an_old_row_stops_whoever_verifies_and_of_a_new_one_the_worker() {
         ("UPDATE rows SET salt = zeroblob(32) WHERE sequence = 599", true),
         ("DELETE FROM rows WHERE sequence = 599", true),
         ("UPDATE outbox SET bytes = x'00' WHERE sequence = 599", true),
-        ("DELETE FROM outbox WHERE sequence = 590", true),
+        ("UPDATE outbox SET key = 'p/x' WHERE sequence = 598", true),
+        ("DELETE FROM outbox WHERE sequence = 598", true),
         ("INSERT INTO outbox VALUES (601, 0, 'p/k', '[]', x'00', 1)", true),
         ("UPDATE spent SET price = '\"0.1\"' WHERE block_start = (SELECT max(block_start) FROM spent)", true),
         ("DELETE FROM spent WHERE block_start = (SELECT max(block_start) FROM spent)", true),
@@ -136,9 +136,9 @@ fn a_ledger_of_a_newer_program_is_not_called_damaged() {
     drop(grown(folder.path(), 1, 1));
     rusqlite::Connection::open(folder.path().join("ledger.sqlite"))
         .unwrap()
-        .pragma_update(None, "user_version", 3)
+        .pragma_update(None, "user_version", 4)
         .unwrap();
-    assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Newer { format: 3, .. })));
+    assert!(matches!(Ledger::open(&params(folder.path())), Err(Error::Newer { format: 4, .. })));
 }
 
 /// What this thread has read from files while it did `work`, in bytes.
@@ -316,4 +316,303 @@ fn a_row_that_could_not_be_read_again_is_refused_before_it_is_written() {
     let refused = ledger.pay(Closing { charges: vec![(ever, price(1))], ..next.clone() });
     assert!(matches!(refused, Err(Error::Refused { .. })), "{refused:?}");
     ledger.pay(next).unwrap();
+}
+
+/// Number, salt, body and digest of the rows in the file.
+fn rows_in(folder: &Path) -> Vec<(i64, Vec<u8>, String, Vec<u8>)> {
+    let file = rusqlite::Connection::open(folder.join("ledger.sqlite")).unwrap();
+    let mut rows = file.prepare("SELECT sequence, salt, body, digest FROM rows ORDER BY sequence").unwrap();
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))).unwrap();
+    rows.map(|row| row.unwrap()).collect()
+}
+
+/// How many messages are kept.
+fn kept(ledger: &Ledger) -> usize {
+    let (mut kept, mut last) = (0, None);
+    while let Some(paid) = ledger.next_kept(ledger.head(), last.as_ref()).unwrap() {
+        (kept, last) = (kept + 1, Some(paid));
+    }
+    kept
+}
+
+/// Made by the program before format 3, with `config/files.toml` to the end of the second day.
+#[test]
+fn a_ledger_of_format_2_goes_on_and_drops_its_old_messages() {
+    let folder = folder();
+    let made = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/ledger-of-format-2.sqlite");
+    fs::copy(&made, folder.path().join("ledger.sqlite")).unwrap();
+    let before = rows_in(folder.path());
+    let settings = Ledger::newest_settings(&params(folder.path())).unwrap();
+    assert_eq!(fs::read(folder.path().join("ledger.sqlite")).unwrap(), fs::read(&made).unwrap(), "only looked at");
+    let mut ledger = Ledger::open(&params(folder.path())).unwrap();
+    assert_eq!((rows_in(folder.path()), ledger.settings()), (before, settings.as_str()));
+    assert_eq!((kept(&ledger), ledger.unpublished().unwrap()), (6, 0));
+    ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
+    let late = at(i64::MAX / 60_000_000);
+    let paid = ledger.deliverable(ledger.head(), None, late).unwrap().unwrap();
+    ledger.mark_published(&[paid], late).unwrap();
+    assert_eq!(kept(&ledger), 1, "the others were published long before");
+    drop(ledger);
+    assert_eq!(kept(&Ledger::inspect(&params(folder.path())).unwrap()), 1);
+    let empty = rusqlite::Connection::open(folder.path().join("ledger.sqlite")).unwrap();
+    let stored: i64 = empty.query_row("SELECT count(*) FROM outbox", [], |row| row.get(0)).unwrap();
+    assert_eq!(stored, 1, "a message goes with its headers");
+}
+
+#[test]
+fn messages_that_were_dropped_are_not_mistaken_for_lost_ones() {
+    let whole = folder();
+    drop(grown(whole.path(), 600, 1));
+    let edits = [
+        // Messages that are to be kept.
+        "DELETE FROM outbox WHERE sequence = 598",
+        "DELETE FROM outbox WHERE sequence = 599",
+        // What says which those are.
+        "UPDATE kept SET pruned = pruned - 1",
+        "UPDATE kept SET pruned = pruned + 1",
+        "UPDATE kept SET pruned = 10000",
+        "UPDATE kept SET pruned = -1",
+        "INSERT INTO outbox VALUES (7, 0, 'p/k', '[]', x'00', 1)",
+        "DELETE FROM kept",
+    ];
+    for edit in edits {
+        let folder = folder();
+        fs::copy(whole.path().join("ledger.sqlite"), folder.path().join("ledger.sqlite")).unwrap();
+        sql(folder.path(), edit);
+        assert!(is_damaged(&Ledger::inspect(&params(folder.path()))), "{edit}");
+    }
+}
+
+/// Bytes of the file by its tables, with those of their indices, without free pages.
+fn sizes(folder: &Path) -> std::collections::BTreeMap<String, i64> {
+    let file = rusqlite::Connection::open(folder.join("ledger.sqlite")).unwrap();
+    let sizes = "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) GROUP BY tbl_name";
+    let mut sizes = file.prepare(sizes).unwrap();
+    sizes.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(|size| size.unwrap()).collect()
+}
+
+/// A ledger of windows of an hour with so many messages each, published as they are paid.
+fn of_messages(folder: &Path, windows: usize, messages: usize) -> Ledger {
+    let keys: Vec<String> = (0..messages).map(|key| format!("key-{key}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let mut ledger = Ledger::create(&params(folder), genesis(at(0), "w", None)).unwrap();
+    for draw in 0..windows {
+        let mut closing = closing(&ledger, &keys, 4, draw as u64);
+        // As many headers as a synopsis has.
+        for sealed in &mut closing.sealed {
+            sealed.headers.extend((0..6).map(|n| (format!("ce_header_{n}"), "x".repeat(25))));
+        }
+        let window = closing.window;
+        ledger.pay(closing).unwrap();
+        let mut paid = Vec::new();
+        while let Some(next) = ledger.deliverable(ledger.head(), paid.last(), at(i64::MAX / 60_000_000)).unwrap() {
+            paid.push(next);
+        }
+        ledger.mark_published(&paid, window.end).unwrap();
+    }
+    ledger
+}
+
+/// What a row costs beyond its chain, and with it: bytes in all, for so many windows and messages.
+fn costs(folder: &Path, windows: usize, messages: usize) -> (i64, i64) {
+    let sizes = sizes(folder);
+    let all: i64 = sizes.values().sum();
+    let chain = sizes["rows"];
+    println!(
+        "{windows} windows of {messages} messages: {:.0} bytes a window, {:.0} a message, of which the chain {:.0} a message: {sizes:?}",
+        all as f64 / windows as f64,
+        all as f64 / (windows * messages) as f64,
+        chain as f64 / (windows * messages) as f64,
+    );
+    (all - chain, all)
+}
+
+#[test]
+fn an_old_row_costs_little_more_than_its_chain() {
+    let folder = folder();
+    let (windows, messages) = (1200, 12);
+    drop(of_messages(folder.path(), windows, messages));
+    let (beyond, _) = costs(folder.path(), windows, messages);
+    // The newest rows keep their messages, and the tables have pages that are not full.
+    let (windows, newest) = (i64::try_from(windows).unwrap(), 100_000);
+    assert!(beyond < 500 * windows + newest, "{beyond} bytes beyond the chain");
+    assert!(beyond < 200 * windows + newest, "measured: {beyond} bytes beyond the chain");
+    Ledger::inspect(&params(folder.path())).unwrap();
+}
+
+fn exported(ledger: &Ledger) -> Vec<String> {
+    let mut rows = Vec::new();
+    ledger
+        .each_row(|row| -> Result<(), Error> {
+            rows.push(serde_json::to_string(&row).unwrap());
+            Ok(())
+        })
+        .unwrap();
+    rows
+}
+
+fn archives(folder: &Path) -> Vec<std::path::PathBuf> {
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut archives: Vec<_> = files.filter(|file| file.to_string_lossy().ends_with(".jsonl.zst")).collect();
+    archives.sort();
+    archives
+}
+
+#[test]
+fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
+    let folder = folder();
+    let params = params(folder.path());
+    let mut ledger = grown(folder.path(), 1500, 1);
+    let (early, accepted) = (ledger.rows().unwrap()[7].head, *ledger.head());
+    let before = exported(&Ledger::inspect(&params).unwrap());
+    let looking = Ledger::inspect(&params).unwrap();
+    let mut paid = 0;
+    let moved = looking.archive(&accepted, &mut |_| {
+        // The worker goes on at every step.
+        ledger.pay(closing(&ledger, &["k"], 1, 7)).unwrap();
+        paid += 1;
+    });
+    let (first, last) = moved.unwrap().unwrap();
+    assert!(first == 1 && last > 1000 && paid > 4, "{first} to {last}, {paid}");
+    assert_eq!(rows_in(folder.path()).len() as u64, 1501 + paid - last);
+    assert_eq!(archives(folder.path()).len(), 1);
+    // Everyone reads the same, and a look that was begun before goes on.
+    for ledger in [&looking, &ledger, &Ledger::inspect(&params).unwrap()] {
+        assert_eq!(exported(ledger)[..before.len()], before);
+        assert!(ledger.contains(&early).unwrap() && ledger.contains(&accepted).unwrap());
+    }
+    // The head of a witness that is behind is not moved.
+    drop(ledger);
+    let mut ledger = Ledger::open(&params).unwrap();
+    for draw in 0..600 {
+        ledger.withhold(closing(&ledger, &["k"], 1, draw).window, Positions::default()).unwrap();
+    }
+    for draw in 0..5 {
+        ledger.pay(closing(&ledger, &["k"], 1, draw)).unwrap();
+    }
+    while let Some(paid) = ledger.deliverable(ledger.head(), None, at(i64::MAX / 60_000_000)).unwrap() {
+        let end = paid.window().end;
+        ledger.mark_published(&[paid], end).unwrap();
+    }
+    assert_eq!(Ledger::inspect(&params).unwrap().archive(&accepted, &mut |_| {}).unwrap().unwrap().1, 1499);
+    let rest = Ledger::inspect(&params).unwrap().archive(ledger.head(), &mut |_| {}).unwrap().unwrap();
+    assert!(rest.0 == 1500 && rest.1 > 1500, "{rest:?}");
+    assert_eq!(Ledger::inspect(&params).unwrap().archive(ledger.head(), &mut |_| {}).unwrap(), None);
+    ledger.verify_all().unwrap();
+
+    // A damaged or missing archive stops who verifies, and no worker.
+    drop(ledger);
+    let [archive, ..] = &archives(folder.path())[..] else { panic!("no archive") };
+    let whole = fs::read(archive).unwrap();
+    for place in (0..whole.len()).step_by(whole.len() / 50) {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1 << (place % 8);
+        fs::write(archive, &bytes).unwrap();
+        let found = Ledger::inspect(&params);
+        assert!(
+            is_damaged(&found) || found.is_ok_and(|found| exported(&found)[..before.len()] == before),
+            "byte {place}"
+        );
+    }
+    for bytes in [&whole[..0], &whole[..whole.len() / 2], &[whole.as_slice(), &whole].concat()] {
+        fs::write(archive, bytes).unwrap();
+        assert!(is_damaged(&Ledger::inspect(&params)), "{} bytes", bytes.len());
+    }
+    fs::remove_file(archive).unwrap();
+    assert!(is_damaged(&Ledger::inspect(&params)));
+    Ledger::open(&params).unwrap();
+}
+
+const ARCHIVER: &str = "BERNSTREAM_TEST_ARCHIVER";
+
+/// Archives the ledger in a folder, and dies at a step.
+#[test]
+fn archiver() {
+    let Ok(folder) = std::env::var(ARCHIVER) else { return };
+    let (folder, dies_at) = folder.split_once(' ').unwrap();
+    let (mut step, dies_at) = (0, dies_at.parse::<u32>().unwrap());
+    let ledger = Ledger::inspect(&params(Path::new(folder))).unwrap();
+    let head = *ledger.head();
+    let moved = ledger.archive(&head, &mut |what| {
+        step += 1;
+        if step == dies_at {
+            println!("dies after {what:?}");
+            std::process::abort();
+        }
+    });
+    println!("moved {:?}", moved.unwrap());
+}
+
+fn archiving(folder: &Path, dies_at: u32) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "ledger_of_years::archiver", "--nocapture"]);
+    command.env(ARCHIVER, format!("{} {dies_at}", folder.display()));
+    command
+}
+
+#[test]
+fn a_crash_in_the_middle_of_archiving_loses_nothing() {
+    let whole = folder();
+    drop(grown(whole.path(), 4000, 1));
+    let rows = exported(&Ledger::inspect(&params(whole.path())).unwrap());
+    let (mut deaths, mut steps) = (0, Vec::new());
+    // At every step; then at any moment, with a signal.
+    for dies_at in 1..40 {
+        let folder = folder();
+        fs::copy(whole.path().join("ledger.sqlite"), folder.path().join("ledger.sqlite")).unwrap();
+        let is_killed = dies_at > 12;
+        let mut child = archiving(folder.path(), if is_killed { 0 } else { dies_at });
+        let mut child = child.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        if is_killed {
+            std::thread::sleep(Duration::from_millis(u64::from(dies_at - 12) * 12));
+            let _ = child.kill();
+        }
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+        deaths += u32::from(!ended.status.success());
+        steps.extend(said.split_once("dies after ").map(|(_, step)| step.lines().next().unwrap().to_owned()));
+        // Whole at once, for whoever looks and whoever works; and done by the next one.
+        assert_eq!(exported(&Ledger::inspect(&params(folder.path())).unwrap()), rows, "step {dies_at}: {said}");
+        let mut worker = Ledger::open(&params(folder.path())).unwrap();
+        worker.pay(closing(&worker, &["k"], 1, 9)).unwrap();
+        let again = archiving(folder.path(), 0).output().unwrap();
+        assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stdout));
+        assert_eq!(exported(&Ledger::inspect(&params(folder.path())).unwrap())[..rows.len()], rows, "step {dies_at}");
+        assert!(rows_in(folder.path()).len() < 1000, "step {dies_at}");
+    }
+    println!("{deaths} deaths, {steps:?}");
+    for step in ["Written", "Durable", "Recorded", "Removed"] {
+        assert!(steps.iter().any(|died| died == step), "{step}: {steps:?}");
+    }
+    assert!(deaths >= 12, "{deaths}");
+}
+
+/// A year of windows of an hour with 12 messages each: run it by its name, with `--ignored --nocapture`.
+#[test]
+#[ignore = "it takes minutes"]
+fn a_year_of_messages() {
+    let folder = folder();
+    let (windows, messages) = (365 * 24, 12);
+    let started = Instant::now();
+    let ledger = of_messages(folder.path(), windows, messages);
+    println!("written in {:?}", started.elapsed());
+    costs(folder.path(), windows, messages);
+    let head = *ledger.head();
+    drop(ledger);
+    let clock = |what: &str, started: Instant| println!("{what}: {:?}", started.elapsed());
+    let started = Instant::now();
+    drop(Ledger::open(&params(folder.path())).unwrap());
+    clock("opened", started);
+    let started = Instant::now();
+    let ledger = Ledger::inspect(&params(folder.path())).unwrap();
+    clock("verified", started);
+    let started = Instant::now();
+    println!("moved {:?}", ledger.archive(&head, &mut |_| {}).unwrap());
+    clock("archived", started);
+    costs(folder.path(), windows, messages);
+    let archived: u64 = archives(folder.path()).iter().map(|file| fs::metadata(file).unwrap().len()).sum();
+    println!("{archived} bytes of archives, {} a message", archived / (windows * messages) as u64);
+    let started = Instant::now();
+    drop(Ledger::inspect(&params(folder.path())).unwrap());
+    clock("verified with its archive", started);
 }

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -582,5 +583,164 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
     for _ in 0..2 {
         let error = sink::Sink::publish(&mut sink, &paid).unwrap_err();
         assert!(matches!(error, sink::Error::TooLarge { .. }) && !error.is_transient(), "{error}");
+    }
+}
+
+/// The file in which a worker remembers its place.
+fn remember(path: &Path, identity: &str, offset: u64, record: &str) {
+    let place = serde_json::json!({ "identity": identity, "offset": offset, "record": record }).to_string();
+    let digest = bernstream::ledger::Digest::of(place.as_bytes());
+    fs::write(path, format!("{digest}\n{place}")).unwrap();
+}
+
+fn remembered(path: &Path) -> serde_json::Value {
+    serde_json::from_str(fs::read_to_string(path).unwrap().split_once('\n').unwrap().1).unwrap()
+}
+
+#[test]
+fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_first() {
+    let Some(servers) = kafka::broker() else { return };
+    let witness_topic = witness_params(&servers);
+    KafkaWitness::create(&witness_topic, 1).unwrap();
+    let (folder, mut claims) = (folder(), vec![a_claim(None, 0)]);
+    let path = folder.path().join("witness-place");
+    let open = || KafkaWitness::open(&witness_topic).unwrap().remembering(&path);
+    let mut witness = open();
+    assert_eq!(witness.read().unwrap(), None);
+    assert!(!path.exists(), "there is nothing to remember");
+    for sequence in 1..=70 {
+        claims.push(a_claim(claims.last(), sequence));
+    }
+    // Void claims lie between.
+    for claim in &claims {
+        witness.append(claim).unwrap();
+        witness.append(&a_claim(None, 999)).unwrap();
+    }
+    let newest = claims.last().copied();
+    assert_eq!(witness.read().unwrap(), newest);
+    let identity = witness.identity().unwrap();
+    let place = serde_json::json!({ "identity": identity, "offset": 140, "record": newest.unwrap().encode() });
+    assert_eq!(remembered(&path), place);
+    assert_eq!(open().read().unwrap(), newest);
+
+    // What is remembered holds, if it is what is there: from an older place the rest is read.
+    remember(&path, &identity, 20, &claims[10].encode());
+    assert_eq!(open().read().unwrap(), newest);
+    assert_eq!(remembered(&path), place, "it is brought up to date");
+    // A record that was accepted there, and is not there any more; the rest of a record counts too, not only its head.
+    let other = Claim { last_block_end: at(5), ..claims[10] };
+    for record in [other.encode(), claims[11].encode()] {
+        remember(&path, &identity, 20, &record);
+        let error = open().read().unwrap_err();
+        assert!(matches!(&error, witness::Error::Damaged { .. }) && !error.is_transient(), "{error}");
+    }
+    // A witness that ends before it may yet show the rest: the worker waits, and goes on when it does.
+    let next = a_claim(newest.as_ref(), 71);
+    remember(&path, &identity, 142, &next.encode());
+    let mut waiting = open();
+    for _ in 0..2 {
+        let error = waiting.read().unwrap_err();
+        assert!(matches!(&error, witness::Error::Shorter { offset: 142, .. }) && error.is_transient(), "{error}");
+    }
+    witness.append(&next).unwrap();
+    assert_eq!(waiting.read().unwrap(), Some(next));
+    // A memory of another witness, or one that is not whole, is none.
+    remember(&path, "another", 20, &other.encode());
+    assert_eq!(open().read().unwrap(), Some(next));
+    remember(&path, &identity, 20, &other.encode());
+    let text = fs::read_to_string(&path).unwrap();
+    for damaged in [&text[..text.len() - 1], &text.replace(":20", ":21"), ""] {
+        fs::write(&path, damaged).unwrap();
+        assert_eq!(open().read().unwrap(), Some(next));
+    }
+    // It is really used: who reads from the beginning finds a record that is no claim.
+    let broken = witness_params(&servers);
+    KafkaWitness::create(&broken, 1).unwrap();
+    let mut witness = KafkaWitness::open(&broken).unwrap();
+    let identity = witness.identity().unwrap();
+    let producer: rdkafka::producer::BaseProducer = kafka::at(&servers).client_config().unwrap().create().unwrap();
+    let record = rdkafka::producer::BaseRecord::<(), _>::to(&broken.topic).payload("no claim");
+    producer.send(record).map_err(|(error, _)| error).unwrap();
+    rdkafka::producer::Producer::flush(&producer, Duration::from_secs(30)).unwrap();
+    witness.append(&claims[0]).unwrap();
+    assert!(matches!(witness.read(), Err(witness::Error::Damaged { .. })));
+    remember(&path, &identity, 1, &claims[0].encode());
+    let mut witness = KafkaWitness::open(&broken).unwrap().remembering(&path);
+    assert_eq!(witness.read().unwrap(), Some(claims[0]));
+}
+
+#[test]
+fn a_start_reads_a_witness_file_from_the_place_that_it_remembers_and_compares_it_first() {
+    let folder = folder();
+    let (path, memory) = (folder.path().join("witness"), folder.path().join("ledger/witness-place"));
+    fs::create_dir(folder.path().join("ledger")).unwrap();
+    FileWitness::create(&path).unwrap();
+    let open = || FileWitness::open_remembering(&path, &memory);
+    let mut witness = open().unwrap();
+    let mut claims = vec![a_claim(None, 0)];
+    for sequence in 1..=70 {
+        claims.push(a_claim(claims.last(), sequence));
+    }
+    for claim in &claims {
+        witness.append(claim).unwrap();
+        witness.append(&a_claim(None, 999)).unwrap();
+        // Read again and again: each time from the newest accepted claim.
+        assert_eq!(witness.read().unwrap(), Some(*claim));
+    }
+    let newest = claims.last().copied();
+    assert_eq!(open().unwrap().read().unwrap(), newest);
+    let place = remembered(&memory);
+    let whole = fs::read_to_string(&path).unwrap();
+    let (offset, record) = (place["offset"].as_u64().unwrap(), place["record"].as_str().unwrap());
+    assert!(offset > 1000 && whole[usize::try_from(offset).unwrap()..].starts_with(record), "{place}");
+    // It is used: what lies before it is not read. And it is compared.
+    let identity = witness.identity().unwrap();
+    let before = whole.replacen(&claims[0].encode(), &"x".repeat(claims[0].encode().len()), 1);
+    fs::write(&path, &before).unwrap();
+    assert_eq!(open().unwrap().read().unwrap(), newest);
+    assert_ne!(FileWitness::open(&path).unwrap().read().unwrap(), newest);
+    fs::write(&path, &whole).unwrap();
+    remember(&memory, &identity, offset, &claims[3].encode());
+    assert!(matches!(open(), Err(witness::Error::Damaged { .. })));
+    remember(&memory, &identity, offset + 1, record);
+    assert!(matches!(open(), Err(witness::Error::Damaged { .. })));
+    // A memory of another file, or none.
+    remember(&memory, "another", offset, &claims[3].encode());
+    assert_eq!(open().unwrap().read().unwrap(), newest);
+    fs::remove_file(&memory).unwrap();
+    assert_eq!(open().unwrap().read().unwrap(), newest);
+    // A file that was cut behind the worker's back, or that ends before what is remembered.
+    let mut worker = open().unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    assert!(matches!(worker.read(), Err(witness::Error::Damaged { .. })));
+    assert!(matches!(open(), Err(witness::Error::Damaged { .. })));
+}
+
+/// Run it by its name, with `--ignored --nocapture`.
+#[test]
+#[ignore = "it writes a million claims"]
+fn a_start_after_a_million_claims() {
+    let Some(servers) = kafka::broker() else { return };
+    let witness_topic = witness_params(&servers);
+    KafkaWitness::create(&witness_topic, 1).unwrap();
+    let producer: rdkafka::producer::BaseProducer = kafka::at(&servers).client_config().unwrap().create().unwrap();
+    let mut last = None;
+    for sequence in 0..1_000_000 {
+        let claim = a_claim(last.as_ref(), sequence);
+        let payload = claim.encode();
+        while producer.send(rdkafka::producer::BaseRecord::<(), _>::to(&witness_topic.topic).payload(&payload)).is_err()
+        {
+            producer.poll(Duration::from_millis(10));
+        }
+        last = Some(claim);
+    }
+    rdkafka::producer::Producer::flush(&producer, Duration::from_secs(120)).unwrap();
+    let folder = folder();
+    let path = folder.path().join("witness-place");
+    for what in ["from the beginning", "from the place that it remembers"] {
+        let started = std::time::Instant::now();
+        let mut witness = KafkaWitness::open(&witness_topic).unwrap().remembering(&path);
+        assert_eq!(witness.read().unwrap(), last);
+        println!("{what}: {:?}", started.elapsed());
     }
 }

@@ -1,4 +1,4 @@
-//! `ledger`: creates, shows, verifies and exports the ledger, and publishes kept messages again. No command refunds budget.
+//! `ledger`: creates, shows, verifies, exports and archives the ledger, and publishes kept messages again. No command refunds budget.
 
 mod audit;
 
@@ -60,6 +60,11 @@ enum Action {
         /// The configuration.
         configuration: PathBuf,
     },
+    /// Move old rows to a compressed file beside the ledger, which `verify` and `export` read. The worker may be running.
+    Archive {
+        /// The configuration.
+        configuration: PathBuf,
+    },
     /// Publish kept messages again, byte for byte.
     Republish {
         /// The configuration.
@@ -98,6 +103,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Verify { output_only: true, .. } => audit::run(&settings.output),
         Action::Verify { output_only: false, .. } => verify(&settings),
         Action::Export { .. } => export(&settings),
+        Action::Archive { .. } => archive(&settings),
         Action::Republish { window, .. } => republish(&settings, *window),
     };
     done.map_err(|failure| failure.advised(&settings.output))
@@ -110,6 +116,7 @@ impl Action {
             | Action::Show { configuration }
             | Action::Verify { configuration, .. }
             | Action::Export { configuration }
+            | Action::Archive { configuration }
             | Action::Republish { configuration, .. } => configuration,
         }
     }
@@ -305,6 +312,21 @@ fn export(settings: &Settings) -> Result<(), Failure> {
         let row = serde_json::to_string(&row).map_err(|error| Failure::Other(error.to_string()))?;
         writeln!(out, "{row}").map_err(|error| unprinted(&error))
     })
+}
+
+/// Moves what the witness has accepted, and what no worker needs any more.
+fn archive(settings: &Settings) -> Result<(), Failure> {
+    let ledger = Ledger::inspect(&settings.ledger)?;
+    let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
+    let moved = accepted.map_or(Ok(None), |accepted| ledger.archive(&accepted, &mut |_| {}))?;
+    match moved {
+        Some((first, last)) => line(format_args!(
+            "moved the rows {first} to {last} to a file beside the ledger, of which it is a part: never delete it"
+        )),
+        None => {
+            line("nothing to move yet: the newest rows stay, and all whose messages are kept (ledger.keep_published)")
+        }
+    }
 }
 
 /// Publishes kept bytes again: only what the witness has accepted, and only from the ledger that it has accepted.

@@ -4,19 +4,21 @@
 //! line of its own. It protects a single machine only: it cannot detect a copy or a restore of the whole folder.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use super::place::{Memory, Place};
 use super::{Claim, Error, Witness, fold};
-use crate::ledger::chain::{Digest, Head, random};
+use crate::ledger::chain::{Digest, random};
 
 /// A witness file, opened by its path for every access, so that a replaced file is noticed.
 #[derive(Debug)]
 pub struct FileWitness {
     path: PathBuf,
     identity: String,
-    /// The claim that was accepted when the file was last read. If it is gone, the file was replaced.
-    seen: Option<Head>,
+    /// The accepted claim when the file was last read. If it is gone, the file was replaced.
+    place: Option<Place>,
+    memory: Option<Memory>,
 }
 
 impl FileWitness {
@@ -26,9 +28,38 @@ impl FileWitness {
     ///
     /// If it is missing, damaged or cannot be read.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut witness = FileWitness { path: path.into(), identity: String::new(), seen: None };
+        let mut witness = FileWitness { path: path.into(), identity: String::new(), place: None, memory: None };
         witness.read()?;
         Ok(witness)
+    }
+
+    /// The same for the one worker of a ledger, from the accepted claim that the file `memory` remembers, if it does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](Self::open).
+    pub fn open_remembering(path: &Path, memory: &Path) -> Result<Self, Error> {
+        let (memory, place) = Memory::load(memory.into());
+        let mut witness = FileWitness { path: path.into(), identity: String::new(), place: None, memory: Some(memory) };
+        witness.identity = witness.first_line()?;
+        // Of another file it says nothing.
+        witness.place = place.filter(|place| place.identity == witness.identity);
+        witness.read()?;
+        Ok(witness)
+    }
+
+    fn first_line(&self) -> Result<String, Error> {
+        let read = || {
+            let mut line = Vec::new();
+            BufReader::new(File::open(&self.path)?).read_until(b'\n', &mut line).map(|_| line)
+        };
+        let line = read().map_err(|error| self.error(&error))?;
+        let identity = line.strip_suffix(b"\n").ok_or_else(|| self.damaged("it has no identity"))?;
+        Ok(String::from_utf8_lossy(identity).into_owned())
+    }
+
+    fn damaged(&self, what: &str) -> Error {
+        Error::Damaged { name: self.name(), what: what.into() }
     }
 
     /// Creates a witness at `path`, atomically, unless there is one.
@@ -74,29 +105,44 @@ impl FileWitness {
 
 impl Witness for FileWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
+        let identity = self.first_line()?;
+        let from = self.place.as_ref().map_or(identity.len() as u64 + 1, |place| place.offset);
         let read = || {
             let mut file = File::open(&self.path)?;
             // A claim must be durable before anyone acts on it; a crash may have left it in memory.
             file.sync_all()?;
+            file.seek(SeekFrom::Start(from))?;
             let mut text = Vec::new();
             file.read_to_end(&mut text).map(|_| text)
         };
         let text = read().map_err(|error| self.error(&error))?;
-        let damaged = |what: &str| Error::Damaged { name: self.path.display().to_string(), what: what.into() };
-        // A line without its line break is not complete.
-        let mut lines = text.split_inclusive(|byte| *byte == b'\n').filter_map(|line| line.strip_suffix(b"\n"));
-        let identity = lines.next().ok_or_else(|| damaged("it has no identity"))?;
-        let mut accepted = None;
-        let mut is_seen = self.seen.is_none();
-        for claim in lines.filter_map(Claim::decode) {
-            accepted = fold(accepted, claim);
-            is_seen |= accepted.map(|claim| claim.head) == self.seen;
+        let gone = self.place.as_ref().is_some_and(|place| {
+            place.identity != identity
+                || text.strip_prefix(place.record.as_bytes()).is_none_or(|rest| rest.first() != Some(&b'\n'))
+        });
+        if gone {
+            return Err(self.damaged("a claim that it had accepted is gone"));
         }
-        if !is_seen {
-            return Err(damaged("a claim that it had accepted is gone"));
+        let mut accepted = self.place.as_ref().and_then(|place| Claim::decode(place.record.as_bytes()));
+        let mut offset = from;
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            // A line without its line break is not complete.
+            if let Some(line) = line.strip_suffix(b"\n")
+                && let Some(claim) = Claim::decode(line)
+            {
+                let newest = fold(accepted, claim);
+                if newest != accepted {
+                    let record = String::from_utf8_lossy(line).into_owned();
+                    self.place = Some(Place { identity: identity.clone(), offset, record });
+                    accepted = newest;
+                }
+            }
+            offset += line.len() as u64;
         }
-        self.identity = String::from_utf8_lossy(identity).into_owned();
-        self.seen = accepted.map(|claim| claim.head);
+        self.identity = identity;
+        if let (Some(memory), Some(place)) = (&mut self.memory, &self.place) {
+            memory.save(place);
+        }
         Ok(accepted)
     }
 

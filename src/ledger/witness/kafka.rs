@@ -1,9 +1,12 @@
 //! The witness as a topic of one partition.
 
+use std::path::Path;
+
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
+use super::place::{Memory, Place};
 use super::{Claim, Error, Witness, fold};
 use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
@@ -36,7 +39,14 @@ pub struct KafkaWitness {
     producer: Producer,
     /// The next offset to read; everything before it is folded.
     next: i64,
+    /// Whether the consumer reads from `next` on.
+    is_assigned: bool,
     accepted: Option<Claim>,
+    /// The accepted record, as it is in the topic.
+    place: Option<Place>,
+    /// The topic that is read, by its id; a topic of the same name that was made anew has another.
+    identity: String,
+    memory: Option<Memory>,
 }
 
 impl KafkaWitness {
@@ -57,11 +67,64 @@ impl KafkaWitness {
             ("fetch.wait.max.ms", "100"),
         ];
         let consumer = params.broker.consumer(&settings).map_err(failed)?;
-        let mut start = TopicPartitionList::new();
-        start.add_partition_offset(&params.topic, PARTITION, Offset::Offset(0)).map_err(failed)?;
-        consumer.assign(&start).map_err(failed)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
-        Ok(KafkaWitness { params: params.clone(), consumer, producer, next: 0, accepted: None })
+        let mut witness = KafkaWitness {
+            params: params.clone(),
+            consumer,
+            producer,
+            next: 0,
+            is_assigned: false,
+            accepted: None,
+            place: None,
+            identity: String::new(),
+            memory: None,
+        };
+        witness.identity = witness.identity()?;
+        Ok(witness)
+    }
+
+    /// Reads from the accepted claim that the file `path` remembers, if it does, and keeps it up to date. For the one worker of a
+    /// ledger.
+    #[must_use]
+    pub fn remembering(mut self, path: &Path) -> Self {
+        let (memory, place) = Memory::load(path.into());
+        self.memory = Some(memory);
+        // Of another topic it says nothing.
+        if let Some(place) = place.filter(|place| place.identity == self.identity)
+            && let Ok(offset) = i64::try_from(place.offset)
+        {
+            (self.next, self.place) = (offset, Some(place));
+        }
+        self
+    }
+
+    fn assign(&mut self) -> Result<(), Error> {
+        let failed = |error| explain(&self.params, &error);
+        let mut start = TopicPartitionList::new();
+        start.add_partition_offset(&self.params.topic, PARTITION, Offset::Offset(self.next)).map_err(failed)?;
+        self.consumer.assign(&start).map_err(failed)?;
+        self.is_assigned = true;
+        Ok(())
+    }
+
+    /// Reads the record at `next`, and folds it.
+    fn take(&mut self, payload: &[u8]) -> Result<(), Error> {
+        let remembered = self.place.as_ref().filter(|_| self.accepted.is_none());
+        if remembered.is_some_and(|place| place.record.as_bytes() != payload) {
+            let what = format!("the record at offset {} is not the one that was accepted there", self.next);
+            return Err(self.damaged(what));
+        }
+        let claim = Claim::decode(payload);
+        let claim = claim.ok_or_else(|| self.damaged(format!("the record at offset {} is no claim", self.next)))?;
+        let accepted = if remembered.is_some() { Some(claim) } else { fold(self.accepted, claim) };
+        if accepted != self.accepted {
+            let record = String::from_utf8_lossy(payload).into_owned();
+            let offset = self.next.unsigned_abs();
+            self.place = Some(Place { identity: self.identity.clone(), offset, record });
+            self.accepted = accepted;
+        }
+        self.next += 1;
+        Ok(())
     }
 
     /// Creates the topic with the settings of a witness.
@@ -83,28 +146,40 @@ impl KafkaWitness {
 
 impl Witness for KafkaWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
-        let name = &self.params.topic;
-        let watermarks = self.consumer.fetch_watermarks(name, PARTITION, REQUEST_TIMEOUT);
+        let name = self.params.topic.clone();
+        let watermarks = self.consumer.fetch_watermarks(&name, PARTITION, REQUEST_TIMEOUT);
         let (low, high) = watermarks.map_err(|error| explain(&self.params, &error))?;
         if low != 0 {
             return Err(self.damaged(format!("the records before offset {low} are gone")));
         }
+        // The remembered record is read, the others were.
+        let read = if self.is_assigned || self.place.is_none() { self.next } else { self.next + 1 };
+        if high < read {
+            // Made anew, it is another witness, which the ledger refuses.
+            if self.identity()? != self.identity {
+                return Ok(self.accepted);
+            }
+            return Err(Error::Shorter { name, offset: read.unsigned_abs().saturating_sub(1) });
+        }
+        if !self.is_assigned {
+            self.assign()?;
+        }
         while self.next < high {
             let message = match self.consumer.poll(REQUEST_TIMEOUT) {
-                Some(Ok(message)) => message,
+                Some(Ok(message)) => message.detach(),
                 Some(Err(error)) => return Err(explain(&self.params, &error)),
                 None => {
                     let why = format!("offset {} did not come", self.next);
-                    return Err(Error::Unavailable { name: name.clone(), why });
+                    return Err(Error::Unavailable { name, why });
                 }
             };
             if message.offset() != self.next {
                 return Err(self.damaged(format!("offset {} follows {}", message.offset(), self.next - 1)));
             }
-            let claim = message.payload().and_then(Claim::decode);
-            let claim = claim.ok_or_else(|| self.damaged(format!("the record at offset {} is no claim", self.next)))?;
-            self.accepted = fold(self.accepted, claim);
-            self.next += 1;
+            self.take(message.payload().unwrap_or_default())?;
+        }
+        if let (Some(memory), Some(place)) = (&mut self.memory, &self.place) {
+            memory.save(place);
         }
         Ok(self.accepted)
     }

@@ -1,0 +1,125 @@
+//! Old rows, moved to files beside the ledger: the chain goes through them, and only the place is another.
+//!
+//! `archive-FIRST-LAST.jsonl.zst` holds those rows as `ledger export` prints them, compressed. A row is removed from the ledger
+//! only after the file that has it is durable and was read back, and after the ledger says which file that is. So a crash at any
+//! point leaves every row in at least one of the two places, and the next run goes on.
+//!
+//! What is moved is nothing that a worker reads: rows that the witness has accepted, whose messages were dropped, and that come
+//! before the checkpoints from which a start goes on. So it can run beside the worker, and does not need its lock.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension};
+use serde::Deserialize;
+
+use super::chain::{Digest, Head};
+use super::error::Error;
+use super::store::Entry;
+
+const FIELD: &str = r#","row":"#;
+
+/// A file of old rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Archive {
+    pub first: i64,
+    pub last: i64,
+}
+
+/// A line of the file without its last field, the row, which is kept as it was.
+#[derive(Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    head: Head,
+    salt: Digest,
+}
+
+impl Archive {
+    /// The file with the row after number `after`, if that was moved.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn after(connection: &Connection, after: i64) -> rusqlite::Result<Option<Self>> {
+        let next = after.saturating_add(1);
+        let found = "SELECT first, last FROM archives WHERE first <= ?1 AND last >= ?1";
+        connection.query_row(found, [next], Archive::read).optional()
+    }
+
+    /// The one with the newest rows.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn newest(connection: &Connection) -> rusqlite::Result<Option<Self>> {
+        let newest = "SELECT first, last FROM archives ORDER BY first DESC LIMIT 1";
+        connection.query_row(newest, [], Archive::read).optional()
+    }
+
+    /// All of them, in order.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be read.
+    pub fn all(connection: &Connection) -> rusqlite::Result<Vec<Self>> {
+        let all = "SELECT first, last FROM archives ORDER BY first";
+        connection.prepare(all)?.query_map([], Archive::read)?.collect()
+    }
+
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Archive { first: row.get(0)?, last: row.get(1)? })
+    }
+
+    pub fn path(self, ledger: &Path) -> PathBuf {
+        ledger.with_file_name(format!("archive-{:012}-{:012}.jsonl.zst", self.first, self.last))
+    }
+
+    /// Passes its rows to `each`, in sequence.
+    ///
+    /// # Errors
+    ///
+    /// The first error of `each`, or if the file is missing or damaged.
+    pub fn each_entry<E: From<Error>>(
+        self,
+        ledger: &Path,
+        mut each: impl FnMut(Entry) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let path = self.path(ledger);
+        let missing = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Error::damaged(ledger, format!("its archive {} is missing", path.display()))
+            }
+            _ => Error::disk(&path, &error),
+        };
+        let damaged = |what: &str| Error::damaged(&path, what);
+        let file = File::open(&path).map_err(missing)?;
+        let text = zstd::Decoder::new(file).map_err(|error| Error::disk(&path, &error))?;
+        let mut next = self.first;
+        for line in BufReader::new(text).lines() {
+            let line = line.map_err(|_| damaged("it cannot be unpacked"))?;
+            let entry = parse(&line).ok_or_else(|| damaged(&format!("where row {next} should be")))?;
+            if i64::try_from(entry.head.sequence) != Ok(next) {
+                return Err(damaged(&format!("row {next} is missing")).into());
+            }
+            next += 1;
+            each(entry)?;
+        }
+        if next - 1 != self.last {
+            return Err(damaged(&format!("it ends before row {}", self.last)).into());
+        }
+        Ok(())
+    }
+}
+
+/// A row as `ledger export` prints it.
+pub(super) fn print(entry: &Entry) -> String {
+    let (head, salt) = (entry.head, entry.salt());
+    format!(r#"{{"sequence":{},"digest":"{}","salt":"{salt}"{FIELD}{}}}"#, head.sequence, head.digest, entry.body)
+}
+
+fn parse(line: &str) -> Option<Entry> {
+    let (about, row) = line.split_once(FIELD)?;
+    let Line { head, salt } = serde_json::from_str(&format!("{about}}}")).ok()?;
+    Entry::read_back(head, salt, row.strip_suffix('}')?.to_owned())
+}

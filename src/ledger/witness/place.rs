@@ -1,0 +1,60 @@
+//! Where the newest accepted claim was found, so that a start does not read the witness from its beginning.
+//!
+//! It is compared before it is used: the witness's identity, and the whole record at its offset. A witness that has another
+//! record there has lost what it had accepted, and one that ends before it may yet show the rest; only a worker that remembers can
+//! tell. Without the memory everything is read, which is always right: so a damaged memory is dropped, and it may be deleted.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::chain::Digest;
+
+/// After how many records the place is remembered anew.
+const EVERY: u64 = 64;
+
+/// An accepted claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Place {
+    /// Of the witness.
+    pub identity: String,
+    pub offset: u64,
+    /// The whole record.
+    pub record: String,
+}
+
+/// A file that remembers a place.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    path: PathBuf,
+    /// The offset that the file has.
+    saved: Option<u64>,
+}
+
+impl Memory {
+    /// The memory in the file `path`, and the place in it, if it is there and whole.
+    pub fn load(path: PathBuf) -> (Self, Option<Place>) {
+        let text = fs::read_to_string(&path).ok();
+        let place = text.as_deref().and_then(|text| {
+            let (digest, place) = text.split_once('\n')?;
+            (digest == Digest::of(place.as_bytes()).to_string()).then(|| serde_json::from_str::<Place>(place).ok())?
+        });
+        (Memory { path, saved: place.as_ref().map(|place| place.offset) }, place)
+    }
+
+    /// Remembers a place, if it is far enough from the last one. If it cannot be written, the next start reads more.
+    pub fn save(&mut self, place: &Place) {
+        let offset = place.offset;
+        if self.saved.is_some_and(|saved| saved <= offset && offset < saved.saturating_add(EVERY)) {
+            return;
+        }
+        let place = serde_json::json!(place).to_string();
+        let draft = self.path.with_extension("new");
+        let text = format!("{}\n{place}", Digest::of(place.as_bytes()));
+        if fs::write(&draft, text).and_then(|()| fs::rename(&draft, &self.path)).is_ok() {
+            self.saved = Some(offset);
+        }
+    }
+}
