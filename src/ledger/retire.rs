@@ -67,9 +67,8 @@ impl Ledger {
                 Ok::<(), Error>(())
             })?;
         }
-        let rows = |each: &mut dyn FnMut(Entry) -> Result<(), Error>| {
-            pages::each_entry(&connection, file, before, last, |entry| each(entry))
-        };
+        let rows =
+            |each: &mut dyn FnMut(Entry) -> Result<(), Error>| pages::each_entry(&connection, file, before, last, each);
         let archive = write(file, (before + 1, last), digest, rows, progress)?;
         record(&mut connection, archive).map_err(sqlite)?;
         progress(Step::Recorded);
