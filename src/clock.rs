@@ -1,7 +1,8 @@
 //! Points in time, and the only access to the wall clock.
 
 use std::fmt;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, SecondsFormat};
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,35 @@ impl Timestamp {
     }
 }
 
+/// The clock of the schedule: windows close and synopses are published once both clocks have reached the time, the worker's and,
+/// where they are asked, the brokers'. One clock for both: were publication by a clock that is ahead of the one by which windows
+/// close, every synopsis would leave at the moment at which its records have been read, which depends on them.
+#[derive(Clone, Debug)]
+pub struct ScheduleClock {
+    worker: fn() -> Timestamp,
+    /// The last answer of the brokers, and when it came.
+    brokers: Arc<Mutex<Option<(Timestamp, Instant)>>>,
+}
+
+impl ScheduleClock {
+    /// The worker's clock, until the brokers tell their time.
+    pub fn new(worker: fn() -> Timestamp) -> Self {
+        ScheduleClock { worker, brokers: Arc::default() }
+    }
+
+    /// The brokers' clock has reached `time`, as was told at `answered`.
+    pub fn told(&self, time: Timestamp, answered: Instant) {
+        *self.brokers.lock().unwrap_or_else(PoisonError::into_inner) = Some((time, answered));
+    }
+
+    /// The earlier of the two clocks; the brokers' goes on with the monotonic clock of this machine.
+    pub fn now(&self) -> Timestamp {
+        let brokers = *self.brokers.lock().unwrap_or_else(PoisonError::into_inner);
+        let worker = (self.worker)();
+        brokers.map_or(worker, |(time, answered)| time.plus(answered.elapsed()).min(worker))
+    }
+}
+
 /// Formats a duration as in the configuration, such as `1d 2h`; never in months, which differ in length.
 pub fn show(span: Duration) -> String {
     let mut left = span.as_micros();
@@ -118,6 +148,18 @@ mod tests {
         assert_eq!(written, ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"]);
         assert_eq!(written.map(|text| Timestamp::parse(&text)), [Some(Timestamp::EARLIEST), Some(Timestamp::LATEST)]);
         assert_eq!(Timestamp::parse(&Timestamp::LATEST.plus(Duration::from_micros(1)).to_string()), None);
+    }
+
+    #[test]
+    fn the_schedule_follows_the_clock_that_is_behind() {
+        let worker = || Timestamp::from_micros(50_000_000);
+        let schedule = ScheduleClock::new(worker);
+        assert_eq!(schedule.now(), worker());
+        let shared = schedule.clone();
+        shared.told(Timestamp::from_micros(1_000_000), Instant::now());
+        assert!(schedule.now() < Timestamp::from_micros(40_000_000));
+        shared.told(Timestamp::from_micros(90_000_000), Instant::now());
+        assert_eq!(schedule.now(), worker());
     }
 
     #[test]

@@ -41,7 +41,7 @@ use self::repeated::Repeated;
 use self::reports::{LedgerStatus, Outcome, PendingReports};
 use self::stop::StopGuard;
 use crate::accountant::Charged;
-use crate::clock::Timestamp;
+use crate::clock::{ScheduleClock, Timestamp};
 use crate::ledger::witness::Witness;
 use crate::ledger::{Closing, Ledger};
 use crate::mechanism;
@@ -97,6 +97,7 @@ impl Worker<'_> {
         // Earlier windows belong to other ledgers, or to settings that paid for no overlap.
         let first = ledger.genesis().first.max(ledger.live_from());
         let windows = Windows::new(plan.rules.clone(), forms, first, next, ledger.genesis().backfill_until);
+        let clock = source.clock();
         let reading = Reading {
             plan,
             source,
@@ -112,6 +113,7 @@ impl Worker<'_> {
         };
         let releasing = Releasing {
             plan,
+            clock,
             first,
             ledger,
             witness: Asked { inner: self.witness, health },
@@ -286,6 +288,8 @@ impl Reading<'_> {
 /// From closed windows to published synopses.
 struct Releasing<'a> {
     plan: &'a Plan,
+    /// The clock by which windows close.
+    clock: ScheduleClock,
     /// No release covers an earlier window.
     first: Timestamp,
     ledger: Ledger,
@@ -333,7 +337,7 @@ impl Releasing<'_> {
             if Instant::now() < next_step {
                 continue;
             }
-            match deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, Timestamp::now()) {
+            match deliver::step(&mut self.ledger, &mut self.witness, &mut self.sink, self.clock.now()) {
                 Ok(progress) => {
                     self.delivered(&progress);
                     let is_claimed = !progress.has_claimed && !progress.is_waiting;
@@ -371,7 +375,7 @@ impl Releasing<'_> {
         if progress.has_claimed || progress.published > 0 {
             return Duration::ZERO;
         }
-        progress.next_due.map_or(WITNESS_INTERVAL, |due| due.since(Timestamp::now()).min(WITNESS_INTERVAL))
+        progress.next_due.map_or(WITNESS_INTERVAL, |due| due.since(self.clock.now()).min(WITNESS_INTERVAL))
     }
 
     fn delivered(&mut self, progress: &Progress) {
@@ -388,7 +392,8 @@ impl Releasing<'_> {
         self.is_waiting = progress.is_waiting;
         self.health.publishing.store(true, Relaxed);
         let (now, has_published) = (Timestamp::now(), progress.published > 0);
-        self.health.delivered(has_published, progress.next_due, progress.has_claimed || progress.is_waiting, now);
+        let next = progress.next_due.map(|due| self.by_worker(due));
+        self.health.delivered(has_published, next, progress.has_claimed || progress.is_waiting, now);
         if self.outage.works(Instant::now()) && !is_first {
             info!("publishing what is due again");
         }
@@ -436,7 +441,7 @@ impl Releasing<'_> {
         }
         let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
         self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states })?;
-        self.health.owe(publish_at, Timestamp::now());
+        self.health.owe(self.by_worker(publish_at), Timestamp::now());
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }
@@ -476,8 +481,13 @@ impl Releasing<'_> {
         }
     }
 
+    /// When `due` is by the worker's clock, which the probes follow.
+    fn by_worker(&self, due: Timestamp) -> Timestamp {
+        Timestamp::now().plus(due.since(self.clock.now()))
+    }
+
     fn report(&mut self) {
-        let now = Timestamp::now();
+        let now = self.clock.now();
         if let Some(until) = self.reports.report(now, self.plan.total, &self.metrics, self.health) {
             self.plan.show(until, self.ledger.genesis(), &self.metrics);
             let Plan { rules, publication, .. } = self.plan;
@@ -496,7 +506,7 @@ impl Releasing<'_> {
         let Plan { rules, publication, .. } = self.plan;
         let due = |window| publication.due(window, rules.cutoff(window, genesis.backfill_until));
         let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
-        let (status, reports) = PendingReports::recall(&self.ledger, Timestamp::now(), due, why)?;
+        let (status, reports) = PendingReports::recall(&self.ledger, self.clock.now(), due, why)?;
         status.show(self.plan.total, &self.metrics, self.health);
         self.plan.show(status.closed_until, genesis, &self.metrics);
         self.reports = reports;

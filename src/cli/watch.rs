@@ -10,6 +10,7 @@ use tracing::warn;
 
 use crate::cli::failure::Failure;
 use crate::config::{Input, Settings};
+use crate::kafka::broker_clock;
 use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
 use crate::kafka::{Broker, Error};
@@ -109,6 +110,19 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             is_missing: false,
             last: None,
         });
+        if !input.trust_producer_time {
+            let (clock, servers) = (input.clock.clone(), input.broker.servers.clone());
+            let name = clock.clone();
+            topics.push(Watched {
+                role: "clock",
+                broker: input.broker.clone(),
+                name: input.clock.clone(),
+                check: Box::new(move |topic| Ok(broker_clock::check(&name, topic)?)),
+                gone: Box::new(move |_| Error::ClockGone { topic: clock.clone(), servers: servers.clone() }.into()),
+                is_missing: false,
+                last: None,
+            });
+        }
     }
     if let Output::Kafka { sink, witness } = &settings.output {
         let topic = sink.topic.clone();

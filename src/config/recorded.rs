@@ -44,13 +44,18 @@ impl Recorded {
     }
 }
 
-/// The `recorded` settings with the prices of `ours` where the same epsilon is converted.
+/// The `recorded` settings with the prices of `ours` where the same epsilon is converted, and with the epsilon that the same price
+/// of a ball buys now: older ledgers record none.
 fn charged_like(recorded: &str, ours: &str) -> String {
     let [mut recorded, ours] = [recorded, ours].map(|text| serde_json::from_str(text).unwrap_or(Value::Null));
     for (name, release) in recorded["releases"].as_object_mut().into_iter().flatten() {
         let ours = &ours["releases"][name];
         if release.get("epsilon").is_some_and(|epsilon| ours.get("epsilon") == Some(epsilon)) {
             release["price"] = ours["price"].clone();
+        }
+        let is_ball = release.get("noise").is_some_and(|noise| noise == "ball");
+        if is_ball && release.get("epsilon").is_none() && release.get("price") == ours.get("price") {
+            release["epsilon"] = ours["epsilon"].clone();
         }
     }
     recorded.to_string()
@@ -71,6 +76,12 @@ mod tests {
         for other in [recorded("0.3", "0.019", 4), recorded("0.2", "0.019", 5)] {
             assert_ne!(charged_like(&other, &ours), ours);
         }
+        // A ball that was priced in rho before it got noise of its own.
+        let ball = serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.02", "epsilon": "0.5" } } });
+        let older = serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.02" } } });
+        let cheaper = serde_json::json!({ "releases": { "a": { "noise": "ball", "price": "0.01" } } });
+        assert_eq!(charged_like(&older.to_string(), &ball.to_string()), ball.to_string());
+        assert_ne!(charged_like(&cheaper.to_string(), &ball.to_string()), ball.to_string());
         // Prices that are written themselves.
         let written = r#"{"releases":{"a":{"price":"0.019"}}}"#;
         assert_eq!(charged_like(written, &written.replace("0.019", "0.018")), written);

@@ -6,7 +6,7 @@ use crate::clock::Timestamp;
 use crate::kafka::broker::Broker;
 use crate::kafka::error::Error;
 use crate::kafka::producer::{Producer, Record};
-use crate::kafka::topic;
+use crate::kafka::topic::{self, Topic};
 
 /// What a clock topic needs: the broker's time on every record, and no keys.
 pub const SETTINGS: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "delete")];
@@ -29,7 +29,7 @@ pub struct BrokerClock {
 pub struct BrokerTime {
     /// The brokers' clock has reached this.
     pub stamp: Timestamp,
-    acknowledged: Instant,
+    pub acknowledged: Instant,
 }
 
 impl BrokerTime {
@@ -47,14 +47,7 @@ impl BrokerClock {
     /// If the topic does not take append times, if it cannot be created, or if the cluster does not answer or refuses.
     pub fn open(broker: &Broker, topic: &str, like: &str) -> Result<Self, Error> {
         create_missing(broker, topic, like)?;
-        let found = topic::describe(broker, topic)?.settings;
-        for (name, needed) in SETTINGS {
-            let found = found.get(name).map_or("", String::as_str);
-            if found != needed {
-                let (topic, found) = (topic.to_owned(), format!("{name}={found}"));
-                return Err(Error::NoClock { topic, found, needed: format!("{name}={needed}") });
-            }
-        }
+        check(topic, &topic::describe(broker, topic)?)?;
         let producer = Producer::new(broker.clone(), topic.to_owned());
         Ok(BrokerClock { broker: broker.clone(), topic: topic.to_owned(), producer })
     }
@@ -76,6 +69,22 @@ impl BrokerClock {
             Err(error) => Err(self.broker.failed(&self.topic, &error)),
         }
     }
+}
+
+/// Checks that `found`, which is named `topic`, tells the brokers' time.
+///
+/// # Errors
+///
+/// If it does not.
+pub fn check(topic: &str, found: &Topic) -> Result<(), Error> {
+    for (name, needed) in SETTINGS {
+        let found = found.settings.get(name).map_or("", String::as_str);
+        if found != needed {
+            let (topic, found) = (topic.to_owned(), format!("{name}={found}"));
+            return Err(Error::NoClock { topic, found, needed: format!("{name}={needed}") });
+        }
+    }
+    Ok(())
 }
 
 /// Creates the clock topic if there is none, with as many replicas as topic `like`; returns whether it did.

@@ -22,6 +22,12 @@ pub enum Error {
     NoClock { topic: String, found: String, needed: String },
 
     #[error(
+        "topic '{topic}' at {servers}, which tells the brokers' time, was deleted; start the worker again, which creates it, and \
+         nothing is lost"
+    )]
+    ClockGone { topic: String, servers: String },
+
+    #[error(
         "there is no topic '{topic}' at {servers}: create an input topic with message.timestamp.type=LogAppendTime, as \
          `bernstream produce --create` does; `bernstream ledger init` creates the output and witness topics"
     )]

@@ -39,7 +39,11 @@ pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, E
             }
         };
         match walk.page(connection).map_err(sqlite)? {
-            Page::Archived(archive) => archive.each_entry(file, |entry| take(&mut walk, &entry, None))?,
+            Page::Archived(archive) => archive.each_entry(file, |entry| {
+                // Rows that were still in the ledger when they were verified may have been archived since.
+                let is_new = entry.sequence().map_err(sqlite)? > walk.last();
+                if is_new { take(&mut walk, &entry, None) } else { Ok(()) }
+            })?,
             Page::Rows { rows, pruned } => {
                 for (entry, messages) in rows {
                     let is_kept = entry.sequence().map_err(sqlite)? > pruned || !messages.is_empty();

@@ -17,7 +17,7 @@ use parquet::basic::{ConvertedType, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::clock::Timestamp;
+use crate::clock::{ScheduleClock, Timestamp};
 use crate::source::broken::{Broken, truncated};
 use crate::source::decode::{self, Decoder, Message};
 use crate::source::rows::{self, Place};
@@ -89,6 +89,10 @@ impl Files {
 }
 
 impl Source for Files {
+    fn clock(&self) -> ScheduleClock {
+        ScheduleClock::new(Timestamp::now)
+    }
+
     fn rewind(&mut self, _since: Timestamp, _recorded: &Positions) -> Result<(), Error> {
         (self.at, self.open, self.batches) = (0, None, 0);
         Ok(())

@@ -22,7 +22,7 @@ pub use self::broken::Broken;
 #[cfg(feature = "worker")]
 pub use self::error::Error;
 #[cfg(feature = "worker")]
-use crate::clock::Timestamp;
+use crate::clock::{ScheduleClock, Timestamp};
 
 /// One offset for each partition: the next offset to read, or the end offset of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +54,9 @@ pub enum Event {
 /// An input that records are read from.
 #[cfg(feature = "worker")]
 pub trait Source {
+    /// The clock by which its windows close, and by which they must be published.
+    fn clock(&self) -> ScheduleClock;
+
     /// Goes back to before every record whose message timestamp is at least `since` (files: to the start).
     ///
     /// `recorded` are the end offsets of the newest window in the ledger. An input that ends before them is not the same input.

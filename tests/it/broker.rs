@@ -3,6 +3,8 @@
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use bernstream::clock::Timestamp;
+
 use crate::harness::kafka::{self, Own};
 use crate::harness::running::Running;
 use crate::harness::setup::Setup;
@@ -46,7 +48,8 @@ fn is_down_at_the_start(own: &Own, servers: &str) {
 
 /// Whether the broker went before all of `windows` were published.
 fn goes_in_the_middle(own: &Own, servers: &str, windows: u32) -> bool {
-    let setup = Setup::seconds(servers, windows);
+    let now = Timestamp::from_micros(Timestamp::now().micros() / 1_000_000 * 1_000_000);
+    let setup = Setup::quick(servers, now, windows);
     setup.send(&setup.rows(2000, 1));
     setup.begin(Duration::ZERO);
     let mut worker = Running::start(&setup);

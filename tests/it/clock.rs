@@ -183,3 +183,41 @@ fn a_clock_that_is_20_s_ahead_for_5_s_loses_no_record_unless_producers_are_trust
         true
     });
 }
+
+#[test]
+fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
+    let Some(servers) = kafka::broker() else { return };
+    let run = |is_trusting: bool| {
+        let origin = Timestamp::from_micros(Timestamp::now().micros() / 1_000_000 * 1_000_000);
+        let setup = Setup::quick(&servers, origin, 12);
+        setup.edit("publish_delay = \"300ms\"", "publish_delay = \"4s\"");
+        if is_trusting {
+            setup.edit("clock_slack", "trust_producer_time = true\nclock_slack");
+        }
+        let made = setup.ledger_command(&["init", "--from", &origin.to_string()]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let shim = Shim::new(setup.folder.path());
+        shim.move_to(20);
+        let mut worker = shim.start(&setup);
+        // How long before it was due the earliest synopsis was there.
+        let (mut early, mut seen) = (0, 0);
+        let is_over = || {
+            let published = setup.published();
+            let now = Timestamp::now();
+            for message in published.iter().skip(seen) {
+                let due = Synopsis::open(&message.payload).expect("a synopsis").description().published;
+                early = early.max(due.micros() - now.micros());
+            }
+            seen = seen.max(published.len());
+            worker.try_wait().expect("asked")
+        };
+        assert!(setup.wait_for("the end", is_over).success(), "{}", setup.read_log());
+        setup.assert_whole();
+        early
+    };
+    let early = run(false);
+    assert!(early <= 0, "{early} us before it was due");
+    // The test can fail: where producers are trusted, nothing but the worker's clock counts.
+    let early = run(true);
+    assert!(early > 1_000_000, "{early} us before it was due");
+}

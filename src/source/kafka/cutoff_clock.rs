@@ -1,10 +1,11 @@
-//! The clock that says whether a cutoff has passed: the brokers', which stamps the records, whatever the worker's clock says.
+//! The clock that says whether a cutoff has passed: the brokers', which stamps the records, and the worker's as well. Neither
+//! closes a window before its time if only it is ahead.
 
 use std::time::Duration;
 
 use tracing::{info, warn};
 
-use crate::clock::{self, Timestamp};
+use crate::clock::{self, ScheduleClock, Timestamp};
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
 use crate::source::Error;
 
@@ -24,6 +25,7 @@ pub(super) enum CutoffClock {
 pub(super) struct Brokers {
     clock: BrokerClock,
     worker: fn() -> Timestamp,
+    schedule: ScheduleClock,
     last: BrokerTime,
     /// How far the worker's clock was ahead of the last answer, in microseconds.
     ahead: i64,
@@ -36,10 +38,10 @@ impl Brokers {
     /// # Errors
     ///
     /// If the brokers do not tell their time.
-    pub fn new(mut clock: BrokerClock, worker: fn() -> Timestamp) -> Result<Self, Error> {
+    pub fn new(mut clock: BrokerClock, worker: fn() -> Timestamp, schedule: ScheduleClock) -> Result<Self, Error> {
         let before = worker();
         let last = clock.ask()?;
-        let mut brokers = Brokers { clock, worker, last, ahead: 0, is_told: false };
+        let mut brokers = Brokers { clock, worker, schedule, last, ahead: 0, is_told: false };
         brokers.compare(before);
         Ok(brokers)
     }
@@ -59,6 +61,7 @@ impl Brokers {
     /// Tells if the worker's clock, which showed `before` when the brokers were asked, disagrees with theirs, and if no more.
     fn compare(&mut self, before: Timestamp) {
         let (stamp, after) = (self.last.stamp, (self.worker)());
+        self.schedule.told(stamp, self.last.acknowledged);
         self.ahead = after.micros().saturating_sub(stamp.micros());
         // The record was stamped between the two.
         let (ahead, behind) = (before.since(stamp), stamp.since(after));
@@ -71,8 +74,8 @@ impl Brokers {
             let which = if ahead > behind { "ahead of" } else { "behind" };
             let off = clock::show(Duration::from_millis(u64::try_from(off.as_millis()).unwrap_or(u64::MAX)));
             warn!(
-                "the clock of this machine is {off} {which} the brokers'; windows close by theirs. Synchronise it: synopses are \
-                 published by this one"
+                "the clock of this machine is {off} {which} the brokers'; windows close and synopses are published by the clock \
+                 that is behind: synchronise them"
             );
         }
     }
@@ -88,7 +91,7 @@ impl CutoffClock {
     /// About now.
     pub fn now(&self) -> Timestamp {
         match self {
-            CutoffClock::Brokers(brokers) => brokers.last.now(),
+            CutoffClock::Brokers(brokers) => brokers.schedule.now(),
             CutoffClock::Worker(clock) => clock(),
         }
     }
@@ -104,7 +107,7 @@ impl CutoffClock {
                 if wanted.is_some_and(|wanted| wanted > brokers.last.stamp) || brokers.has_stepped() {
                     brokers.ask()?;
                 }
-                Ok(brokers.last.stamp)
+                Ok(brokers.last.stamp.min((brokers.worker)()))
             }
             CutoffClock::Worker(clock) => Ok(clock()),
         }

@@ -56,7 +56,15 @@ impl EndOffsetTracker {
     ) -> Result<Self, Error> {
         let (servers, id) = (inspector.broker.servers.clone(), topic.id.clone());
         let shared = Arc::new((Mutex::new(State { connected: true, ..State::default() }), Condvar::new()));
-        let thread = TrackerThread { shared: shared.clone(), inspector, id, slack, stamped_by_broker, clock };
+        let thread = TrackerThread {
+            shared: shared.clone(),
+            inspector,
+            id,
+            slack,
+            stamped_by_broker,
+            clock,
+            is_clock_silent: false,
+        };
         std::thread::Builder::new()
             .name("end offsets".to_owned())
             .spawn(move || thread.run())
@@ -129,6 +137,7 @@ struct TrackerThread {
     slack: Duration,
     stamped_by_broker: bool,
     clock: CutoffClock,
+    is_clock_silent: bool,
 }
 
 impl TrackerThread {
@@ -194,7 +203,13 @@ impl TrackerThread {
 
     fn check(&mut self, due: &[Timestamp]) -> Result<Checked, Error> {
         let partitions = self.inspector.partitions(&self.id)?;
-        let reached = self.clock.reached(due.last().map(|cutoff| cutoff.plus(self.slack)))?;
+        let wanted = due.last().map(|cutoff| cutoff.plus(self.slack));
+        let reached = self.clock.reached(wanted).inspect_err(|error| {
+            if !std::mem::replace(&mut self.is_clock_silent, true) {
+                warn!("the brokers' clock cannot be asked, and no window closes meanwhile: {error}; trying again");
+            }
+        })?;
+        self.is_clock_silent = false;
         let passed = due.iter().filter(|cutoff| cutoff.plus(self.slack) <= reached);
         let ends = passed.map(|cutoff| Ok((*cutoff, self.ends(*cutoff, reached, &partitions)?)));
         Ok(Checked { ends: ends.collect::<Result<_, Error>>()?, partitions })

@@ -20,7 +20,7 @@ use self::end_offset_tracker::EndOffsetTracker;
 pub use self::params::{Lost, OnBadMessage, Params};
 use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::topic_inspector::TopicInspector;
-use crate::clock::Timestamp;
+use crate::clock::{ScheduleClock, Timestamp};
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
 use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
@@ -33,6 +33,7 @@ pub struct Kafka {
     topic: Topic,
     stamped_by_broker: bool,
     clock: fn() -> Timestamp,
+    schedule: ScheduleClock,
     /// What the brokers' clock said when the topic was opened, unless producers are trusted.
     opened: Option<BrokerTime>,
     inspector: TopicInspector,
@@ -52,18 +53,20 @@ impl Kafka {
         check(&params, &topic)?;
         let stamped_by_broker = is_stamped_by_broker(&topic);
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
+        let schedule = ScheduleClock::new(clock);
         let (cutoffs, opened) = match params.trust_producer_time {
             true => (CutoffClock::Worker(clock), None),
             false => {
                 let brokers = BrokerClock::open(&params.broker, &params.clock, &params.topic)?;
-                let brokers = Brokers::new(brokers, clock)?;
+                let brokers = Brokers::new(brokers, clock, schedule.clone())?;
                 let opened = brokers.last();
                 (CutoffClock::Brokers(brokers), Some(opened))
             }
         };
         let tracker = EndOffsetTracker::start(inspector, &topic, params.clock_slack, stamped_by_broker, cutoffs)?;
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
-        Ok(Kafka { params, columns, topic, stamped_by_broker, clock, opened, inspector, tracker, consumer: None })
+        let consumer = None;
+        Ok(Kafka { params, columns, topic, stamped_by_broker, clock, schedule, opened, inspector, tracker, consumer })
     }
 
     /// The topic as it was when opened.
@@ -142,6 +145,10 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
 }
 
 impl Source for Kafka {
+    fn clock(&self) -> ScheduleClock {
+        self.schedule.clone()
+    }
+
     fn rewind(&mut self, since: Timestamp, recorded: &Positions) -> Result<(), Error> {
         // A new client each time: messages fetched by the old one cannot appear again.
         if let Some(old) = self.consumer.take() {

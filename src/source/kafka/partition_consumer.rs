@@ -217,7 +217,8 @@ impl Partition {
             rdkafka::Timestamp::CreateTime(_) => return Err(Error::ProducerTime { topic: params.topic.clone() }),
             rdkafka::Timestamp::NotAvailable => None,
         };
-        if params.skip.contains(&(number, offset)) {
+        // What is lost is passed, but not in what was fetched already.
+        if params.skip.contains(&(number, offset)) || params.lost_until(number, offset).is_some() {
             return Ok(None);
         }
         let batch = match (time, message.payload()) {

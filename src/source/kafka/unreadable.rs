@@ -36,7 +36,7 @@ impl Unreadable {
         format!(
             "the batch at offsets {from} to {last} of partition {partition} of topic '{topic}' cannot be read ({why}): it is corrupt, \
              or unfolds to more than the client takes; to continue without it, add {{ partition = {partition}, from = {from}, \
-             to = {to} }} to 'lost'"
+             to = {to} }} to 'lost' (if several batches near one another are corrupt, what lies between them is in there too)"
         )
     }
 }
