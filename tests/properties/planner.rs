@@ -123,7 +123,7 @@ fn the_error_that_is_predicted_of_a_fit_is_a_bound() {
         labelled(Kind::Logistic, 1, 42.0, 200, "epsilon = 1.0"),
         labelled(Kind::Logistic, 2, 42.0, 200, "epsilon = 1.0"),
     ];
-    all_are_right(&cases, &[Law::Rough, Law::Mixture, Law::Uniform], 8);
+    all_are_right(&cases, &[Law::Rough, Law::Mixture, Law::Uniform], 32);
 }
 
 /// Where a lattice of degree 8 and order 32 was once chosen, told to be off by half of what it was.

@@ -14,7 +14,7 @@ use rand_distr::StandardNormal;
 
 const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");
 /// So many draws of noise for all windows of a law together, and at least one for each.
-const RELEASES: u32 = 128;
+const RELEASES: u32 = 256;
 
 /// What is released.
 #[derive(Clone, Copy, Debug, PartialEq)]
