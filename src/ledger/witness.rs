@@ -172,7 +172,7 @@ mod tests {
         assert!(!claim(None, 0).encode().contains("maker"));
         let maker = Instance::try_from("00000000000000ff".to_owned()).ok();
         let named = Claim { maker, ..claim(Some(0), 1) };
-        assert!(named.encode().ends_with(r#","maker":"00000000000000ff"}"#), "{}", named.encode());
+        assert!(named.encode().contains(r#""maker":"00000000000000ff""#), "{}", named.encode());
         assert_eq!(Claim::decode(named.encode().as_bytes()), Some(named));
         for wrong in ["", "ff", "00000000000000FF", "+0000000000000ff", "000000000000000000ff"] {
             assert!(Instance::try_from(wrong.to_owned()).is_err(), "{wrong}");

@@ -209,7 +209,8 @@ mod tests {
             let known = if known <= values as f64 { known } else { rho.to_f64() + values as f64 / 2.0 };
             let found = epsilon.to_f64() / known;
             println!("rho {text}, {values} values: epsilon {epsilon}, of any mechanism {of_any}");
-            assert!((0.999_99..=1.0).contains(&found) && epsilon > of_any, "{text} {values}: {found}");
+            // Scales are rounded up, so that a little more epsilon makes the same noise.
+            assert!((0.999_99..1.000_01).contains(&found) && epsilon > of_any, "{text} {values}: {found}");
         }
     }
 

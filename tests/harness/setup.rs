@@ -64,6 +64,14 @@ impl Setup {
         Setup::with(servers, origin, Duration::from_secs(1), past + 3600, false)
     }
 
+    /// Windows of a second that come; its ledger and topics are there.
+    pub fn ticking(servers: &str) -> Self {
+        let setup = Setup::of_seconds(servers, 0);
+        let made = setup.ledger_command(&["init"]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        setup
+    }
+
     /// `windows` of a second from `origin` on, a whole second. The worker ends after them.
     pub fn quick(servers: &str, origin: Timestamp, windows: u32) -> Self {
         Setup::with(servers, origin, Duration::from_secs(1), windows, false)
