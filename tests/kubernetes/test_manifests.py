@@ -204,9 +204,11 @@ def test_dev_makes_the_topics_that_the_worker_needs():
     lines = {words[words.index("--topic") + 1]: set(words)
              for words in (re.split(r"[\s;]+", line) for line in re.sub(r"\\\n", "", script).splitlines())
              if "--topic" in words}
-    wanted = settings["input"]["kafka"]["topic"], settings["output"]["kafka"]["topic"], settings["output"]["kafka"]["witness"]
+    given, published = settings["input"]["kafka"], settings["output"]["kafka"]
+    clock = given.get("clock", given["topic"] + "-clock")
+    wanted = given["topic"], published["topic"], published["witness"], clock
     assert tuple(lines) == wanted
-    assert "message.timestamp.type=LogAppendTime" in lines[wanted[0]]
+    assert "message.timestamp.type=LogAppendTime" in lines[wanted[0]] & lines[clock]
     # The settings without which the worker refuses a witness.
     source = (ROOT / "src/ledger/witness/kafka.rs").read_text()
     needed = re.findall(r'\("([a-z.]+)", "([^"]+)"\)', source.split("const SETTINGS")[1].split("];")[0])
