@@ -266,7 +266,7 @@ test("of many unreadable messages the last are kept, cut short, and all are coun
 
 test("a synopsis without blocks does not keep the gauge of another", async () => {
   const [spent] = [ofUsers("1")];
-  const server = await serve([spent], at(Date.parse(spent.published)));
+  const server = await serve([spent], at(Date.parse("2013-06-01T13:00:00Z")));
   const { page, end } = await on(server);
   await page.locator("#gauge-words", { hasText: "budget spent" }).waitFor();
   server.publish({ ...spent, window: { start: spent.window.end, end: "2013-06-01T13:00:00Z" }, privacy: { ...spent.privacy, blocks: [] }, ledger: { ...spent.ledger, sequence: 99 } });
