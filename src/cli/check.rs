@@ -104,8 +104,8 @@ fn schedule(settings: &Settings) -> Vec<String> {
             lines.push(match kafka.trust_producer_time {
                 true => format!("it closes {slack} after its cutoff, by the worker's clock"),
                 false => format!(
-                    "it closes {slack} after its cutoff, by the brokers' clock: their clocks and the lag of their replicas are \
-                     assumed to differ by less, together"
+                    "it closes {slack} after its cutoff, by the brokers' clock or the worker's, whichever is behind: the \
+                     brokers' clocks and the lag of their replicas are assumed to differ by less, together"
                 ),
             });
             lines.push(format!("it is published {} after its cutoff", span(settings.publish_delay)));
