@@ -9,6 +9,7 @@
 #   tests/kafka.sh crash     kills it and keeps its data
 #   tests/kafka.sh halt      stops it and keeps its data
 #   tests/kafka.sh restart   starts it again on the same port, with the data that was kept
+#   tests/kafka.sh jars      fetches Apache Kafka, unless it is there, and prints its folder
 #
 # A broker of one's own, to be crashed: BERNSTREAM_KAFKA_HOME names another folder for it.
 #
@@ -43,13 +44,18 @@ free_ports() {
     die "found no free ports between 20000 and 29999"
 }
 
-jars() {
+fetch() {
     if [[ -f $libs/.complete ]]; then return; fi
     command -v mvn >/dev/null || die "needs Maven to fetch Apache Kafka: apt-get install maven"
     rm -rf "$libs"
     mvn -q -B -f "$tests/kafka-pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
         -DincludeScope=runtime -DoutputDirectory="$libs" >&2 || die "Maven could not fetch Apache Kafka $version"
     touch "$libs/.complete"
+}
+
+jars() {
+    fetch
+    echo "$libs"
 }
 
 # A certificate for 127.0.0.1 that is its own authority, and a password.
@@ -117,7 +123,7 @@ start() {
     if running; then address; return; fi
     command -v java >/dev/null || die "needs Java 17: apt-get install default-jre-headless"
     mkdir -p "$home"
-    jars
+    fetch
     local broker controller secure id
     broker=$(free_ports)
     controller=$((broker + 1))
@@ -190,6 +196,6 @@ secure() {
 }
 
 case ${1:-} in
-    start | stop | crash | halt | restart | address | secure) "$1" ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    start | stop | crash | halt | restart | address | secure | jars) "$1" ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
