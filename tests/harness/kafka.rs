@@ -68,6 +68,12 @@ impl Own {
         ask(self.home.path(), action)
     }
 
+    /// Sends its process a signal: `-STOP` or `-CONT`.
+    pub fn signal(&self, name: &str) {
+        let id = std::fs::read_to_string(self.home.path().join("pid")).expect("its process");
+        assert!(Command::new("kill").args([name, id.trim()]).status().expect("kill runs").success());
+    }
+
     /// Where its topics are.
     pub fn data(&self) -> PathBuf {
         self.home.path().join("data")

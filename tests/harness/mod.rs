@@ -1,6 +1,7 @@
 //! What the tests and benchmarks share.
 #![allow(dead_code, reason = "each program uses some of it")]
 
+pub mod cluster;
 pub mod http;
 pub mod kafka;
 pub mod ledger;

@@ -7,14 +7,17 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampMicrosecondType;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use bernstream::clock::Timestamp;
 use bernstream::synopsis::Synopsis;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::message::{Headers, Message};
+use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
 use tempfile::TempDir;
@@ -305,6 +308,35 @@ pub fn message(rows: &[Row]) -> Vec<u8> {
 
 /// All that is on a topic now, read uncommitted.
 pub fn read_topic(servers: &str, topic: &str) -> Vec<Published> {
+    let published = |message: &BorrowedMessage| {
+        let headers = message.headers().map(|headers| {
+            let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
+            headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
+        });
+        Published {
+            key: String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned(),
+            headers: headers.unwrap_or_default(),
+            payload: message.payload().unwrap_or_default().to_vec(),
+        }
+    };
+    read_messages(servers, topic, published)
+}
+
+/// All that is on an input topic now: when a broker stamped a message, and the times of its rows.
+pub fn read_rows(servers: &str, topic: &str) -> Vec<(Timestamp, Vec<Timestamp>)> {
+    read_messages(servers, topic, |message| {
+        let stamp = message.timestamp().to_millis().expect("a stamp");
+        let batches = StreamReader::try_new(message.payload().unwrap_or_default(), None).expect("a stream");
+        let times = batches.flat_map(|batch| {
+            let batch = batch.expect("a batch");
+            let times = batch.column_by_name("time").expect("times").as_primitive::<TimestampMicrosecondType>();
+            times.values().iter().copied().map(Timestamp::from_micros).collect::<Vec<_>>()
+        });
+        (Timestamp::from_micros(stamp * 1000), times.collect())
+    })
+}
+
+fn read_messages<T>(servers: &str, topic: &str, taken: impl Fn(&BorrowedMessage) -> T) -> Vec<T> {
     let consumer: BaseConsumer = kafka::at(servers)
         .client_config()
         .expect("settings")
@@ -324,15 +356,7 @@ pub fn read_topic(servers: &str, topic: &str) -> Vec<Published> {
         while next < high {
             let message = consumer.poll(PATIENCE).expect("in time").expect("no error");
             next = message.offset() + 1;
-            let headers = message.headers().map(|headers| {
-                let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
-                headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
-            });
-            published.push(Published {
-                key: String::from_utf8_lossy(message.key().unwrap_or_default()).into_owned(),
-                headers: headers.unwrap_or_default(),
-                payload: message.payload().unwrap_or_default().to_vec(),
-            });
+            published.push(taken(&message));
         }
     }
     published

@@ -101,9 +101,10 @@ impl Shim {
     }
 }
 
-/// Records that are sent as they happen, counted by their window.
-fn send_live(setup: &Setup, windows: u32) -> BTreeMap<Timestamp, f64> {
-    let producer = setup.producer(&[("linger.ms", "0")]);
+/// Records that are sent as they happen, by a producer with these settings, counted by their window.
+pub fn send_live(setup: &Setup, windows: u32, settings: &[(&str, &str)]) -> BTreeMap<Timestamp, f64> {
+    let settings = [("linger.ms", "0")].iter().chain(settings).copied().collect::<Vec<_>>();
+    let producer = setup.producer(&settings);
     let (origin, end) = (setup.origin, setup.start_of(windows));
     let mut sent: BTreeMap<Timestamp, f64> = (0..windows).map(|window| (setup.start_of(window), 0.0)).collect();
     while Timestamp::now() < origin {
@@ -127,7 +128,7 @@ fn send_live(setup: &Setup, windows: u32) -> BTreeMap<Timestamp, f64> {
 }
 
 /// About how many records of key `a` each window has, by what was published.
-fn counted(setup: &Setup) -> BTreeMap<Timestamp, f64> {
+pub fn counted(setup: &Setup) -> BTreeMap<Timestamp, f64> {
     let synopses = setup.published().into_iter().map(|p| Synopsis::open(&p.payload).expect("a synopsis"));
     let of_a = synopses.filter(|synopsis| synopsis.description().key.as_deref() == Some("a"));
     let mass = |synopsis: Synopsis| synopsis.values().iter().sum::<f64>() * 100.0 / 12.0;
@@ -155,7 +156,7 @@ fn a_clock_that_is_20_s_ahead_for_5_s_loses_no_record_unless_producers_are_trust
             return None;
         }
         let sent = thread::scope(|scope| {
-            let sending = scope.spawn(|| send_live(&setup, 14));
+            let sending = scope.spawn(|| send_live(&setup, 14, &[]));
             thread::sleep(setup.start_of(4).since(Timestamp::now()));
             shim.move_to(20);
             thread::sleep(Duration::from_secs(5));

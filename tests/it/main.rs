@@ -9,6 +9,7 @@ mod budget;
 mod calibration;
 mod choice;
 mod clock;
+mod cluster;
 mod commands;
 mod composition;
 mod config;

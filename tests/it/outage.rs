@@ -1,52 +1,19 @@
 //! A broker that hangs: the worker is not ready, and goes on soon after.
 
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
-
-use tempfile::TempDir;
 
 use crate::harness::kafka;
 use crate::harness::running::Running;
 use crate::harness::setup::Setup;
-
-/// A broker that this test may stop.
-struct Own(TempDir);
-
-impl Own {
-    fn start() -> (Self, String) {
-        let own = Own(tempfile::tempdir().expect("a folder"));
-        let done = own.script("start");
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        let address = String::from_utf8_lossy(&done.stdout).trim().to_owned();
-        (own, address)
-    }
-
-    fn script(&self, action: &str) -> std::process::Output {
-        let mut script = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/kafka.sh"));
-        script.arg(action).env("BERNSTREAM_KAFKA_HOME", self.0.path()).output().expect("the script runs")
-    }
-
-    fn signal(&self, name: &str) {
-        let id = std::fs::read_to_string(self.0.path().join("pid")).expect("its process");
-        assert!(Command::new("kill").args([name, id.trim()]).status().expect("kill runs").success());
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        self.signal("-CONT");
-        let _ = self.script("stop");
-    }
-}
 
 #[test]
 fn a_broker_that_hangs_is_seen_by_the_probe_and_publishing_goes_on_soon_after() {
     if kafka::broker().is_none() {
         return;
     }
-    let (own, address) = Own::start();
-    let setup = Setup::ticking(&address);
+    let own = kafka::Own::start();
+    let setup = Setup::ticking(&own.servers);
     let worker = Running::start(&setup);
     worker.wait_metric(&setup, "synopses_published_total", 6.0);
     worker.wait_ready(&setup, true);

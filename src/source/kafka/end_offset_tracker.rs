@@ -19,6 +19,8 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 /// End offsets taken later than this are looked up by time, if the broker sets the timestamps.
 const LATE: Duration = Duration::from_secs(1);
+/// Brokers without an answer for this long count as not connected.
+const SILENT: Duration = Duration::from_secs(10);
 /// How many cutoffs are remembered.
 const MAX_KNOWN: usize = 1024;
 
@@ -35,6 +37,8 @@ struct State {
     /// Why reading must stop.
     fault: Option<Error>,
     connected: bool,
+    /// Since when the brokers owe an answer.
+    asked: Option<Instant>,
     stop: bool,
 }
 
@@ -94,7 +98,8 @@ impl EndOffsetTracker {
     }
 
     pub fn is_connected(&self) -> bool {
-        self.state().connected
+        let state = self.state();
+        state.connected && state.asked.is_none_or(|asked| asked.elapsed() < SILENT)
     }
 
     /// Why reading must start again, if it must.
@@ -145,7 +150,10 @@ impl TrackerThread {
         self.warn_of_lag();
         let mut pause = CHECK_INTERVAL;
         while let Some(due) = self.wait(pause) {
-            match self.check(&due) {
+            lock(&self.shared).asked = Some(Instant::now());
+            let checked = self.check(&due);
+            lock(&self.shared).asked = None;
+            match checked {
                 Ok(checked) => {
                     self.record(checked);
                     pause = CHECK_INTERVAL;
