@@ -8,6 +8,7 @@ pub mod ledger;
 pub mod picture;
 pub mod plan;
 pub mod policies;
+pub mod preload;
 pub mod prometheus;
 pub mod running;
 pub mod setup;

@@ -170,7 +170,9 @@ keep_published = "1h"
     }
 
     pub fn bernstream(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+        // Another build of it where one is named.
+        let program = std::env::var_os("BERNSTREAM_TEST_PROGRAM");
+        let mut command = Command::new(program.unwrap_or_else(|| env!("CARGO_BIN_EXE_bernstream").into()));
         command.args(arguments).env("BERNSTREAM_LOG", "info");
         command
     }

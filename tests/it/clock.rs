@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
@@ -19,6 +17,7 @@ use bernstream::source::kafka::Kafka;
 use bernstream::synopsis::Synopsis;
 use rdkafka::producer::{BaseRecord, Producer};
 
+use crate::harness::preload::Clock;
 use crate::harness::setup::{Row, Setup, message};
 use crate::harness::{PATIENCE, in_time, kafka};
 
@@ -70,35 +69,12 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
     setup.assert_whole();
 }
 
-/// The wall clock of a worker that a test moves while it runs: a library that is preloaded.
-struct Shim {
-    library: PathBuf,
-    shift: PathBuf,
-}
-
-impl Shim {
-    fn new(folder: &Path) -> Self {
-        let (library, shift) = (folder.join("clock.so"), folder.join("shift"));
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/harness/clock.c");
-        let made = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).status();
-        assert!(made.expect("a C compiler").success());
-        let shim = Shim { library, shift };
-        shim.move_to(0);
-        shim
-    }
-
-    fn move_to(&self, seconds: i64) {
-        // In place: the worker has mapped the file.
-        let file = fs::File::options().create(true).truncate(false).write(true).open(&self.shift).expect("a file");
-        file.write_all_at(&(seconds * 1_000_000).to_ne_bytes(), 0).expect("it is written");
-    }
-
-    fn start(&self, setup: &Setup) -> Child {
-        let log = fs::File::options().create(true).append(true).open(setup.log()).expect("a log");
-        let mut worker = setup.bernstream(&["run"]);
-        worker.arg(setup.configuration()).env("LD_PRELOAD", &self.library).env("BERNSTREAM_TEST_CLOCK", &self.shift);
-        worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("the worker starts")
-    }
+/// Starts a worker whose wall clock is this one.
+fn start(clock: &Clock, setup: &Setup) -> Child {
+    let log = fs::File::options().create(true).append(true).open(setup.log()).expect("a log");
+    let mut worker = setup.bernstream(&["run"]);
+    worker.arg(setup.configuration()).env("LD_PRELOAD", &clock.library).env(Clock::SHIFT, &clock.shift);
+    worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("the worker starts")
 }
 
 /// Records that are sent as they happen, by a producer with these settings, counted by their window.
@@ -147,8 +123,8 @@ fn a_clock_that_is_20_s_ahead_for_5_s_loses_no_record_unless_producers_are_trust
         }
         let made = setup.ledger_command(&["init", "--from", &origin.to_string()]);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let shim = Shim::new(setup.folder.path());
-        let mut worker = shim.start(&setup);
+        let shim = Clock::new(setup.folder.path()).expect("a C compiler");
+        let mut worker = start(&shim, &setup);
         setup.wait_log("reading the input");
         if Timestamp::now() > origin {
             let _ = worker.kill();
@@ -197,9 +173,9 @@ fn a_clock_that_stays_ahead_publishes_nothing_before_it_is_due() {
         }
         let made = setup.ledger_command(&["init", "--from", &origin.to_string()]);
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let shim = Shim::new(setup.folder.path());
+        let shim = Clock::new(setup.folder.path()).expect("a C compiler");
         shim.move_to(20);
-        let mut worker = shim.start(&setup);
+        let mut worker = start(&shim, &setup);
         // How long before it was due the earliest synopsis was there.
         let (mut early, mut seen) = (0, 0);
         let is_over = || {

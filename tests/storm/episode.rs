@@ -1,0 +1,130 @@
+//! An episode: a pipeline of its own, its records, and the faults of a schedule, one after the other; then everything must be
+//! there, once, and exact.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Duration;
+
+use bernstream::clock::Timestamp;
+
+use crate::harness::kafka::Own;
+use crate::harness::setup::Setup;
+
+use super::counts::Counts;
+use super::judge::{Evidence, Rules, Seen, judge};
+use super::schedule::{Grid, Schedule, Site};
+use super::sender::Sender;
+use super::storm::Storm;
+use super::topics;
+use super::worker::{Death, Shim, Worker};
+
+/// Where episodes play.
+pub struct Place {
+    pub servers: String,
+    /// The broker, where an episode may harm it.
+    pub own: Option<Own>,
+}
+
+impl Place {
+    pub fn site(&self) -> Site {
+        if self.own.is_some() { Site::Own } else { Site::Shared }
+    }
+}
+
+pub struct Episode {
+    pub setup: Setup,
+    pub rules: Rules,
+    pub shim: Shim,
+}
+
+/// Plays a schedule and judges it. An error says what is wrong, and where the log and the ledger are.
+pub fn play(schedule: &Schedule, place: &Place, counts: &Counts) -> Result<Seen, String> {
+    let episode = caught(|| Ok(Episode::new(schedule, place)))?;
+    let played = caught(|| {
+        episode.storm(schedule, place, counts);
+        judge(&episode.evidence())
+    });
+    match &played {
+        Ok(seen) => counts.judged(seen),
+        Err(_) => counts.add("seen: episodes that FAILED", 1),
+    }
+    played.map_err(|why| format!("{why}\n  log and ledger: {}", episode.setup.folder.keep().display()))
+}
+
+/// What a test would end with.
+fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    let words = |panic: Box<dyn Any + Send>| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        text.unwrap_or("a panic").to_owned()
+    };
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(words(panic)))
+}
+
+impl Episode {
+    pub fn new(schedule: &Schedule, place: &Place) -> Self {
+        let setup = match schedule.grid {
+            Grid::Past => Setup::new(&place.servers, schedule.windows),
+            Grid::Live => {
+                let soon = Timestamp::now().plus(Duration::from_secs(3)).micros() / 1_000_000 * 1_000_000;
+                Setup::quick(&place.servers, Timestamp::from_micros(soon), schedule.windows)
+            }
+        };
+        // No noise that could hide a record; brokers that are busy or stopped for a while.
+        setup.edit("epsilon = 1.0", "epsilon = 1000.0");
+        let slack = if place.own.is_some() { 6 } else { 1 };
+        setup.edit("clock_slack = \"200ms\"", &format!("clock_slack = \"{slack}s\""));
+        setup.edit("publish_delay = \"300ms\"", &format!("publish_delay = \"{}ms\"", 1000 * slack + 300));
+        setup.edit("[ledger]", "[serve]\nlisten = \"127.0.0.1:0\"\n\n[ledger]");
+        let backfill_until = match schedule.grid {
+            Grid::Past => {
+                Sender::new(&setup, schedule).begin();
+                Timestamp::now().plus(Duration::from_secs(2))
+            }
+            Grid::Live => setup.origin,
+        };
+        let (from, until) = (setup.origin.to_string(), backfill_until.to_string());
+        let made = setup.ledger_command(&["init", "--from", &from, "--backfill-until", &until]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let rules = Rules {
+            origin: setup.origin.micros(),
+            length: setup.start_of(1).micros() - setup.origin.micros(),
+            windows: schedule.windows.into(),
+            grace: 1_000_000,
+            ahead: 1_000_000,
+            backfill_until: backfill_until.micros(),
+        };
+        let shim = Shim::new(setup.folder.path()).expect("a C compiler, which was there");
+        Episode { setup, rules, shim }
+    }
+
+    pub fn worker(&self, death: Option<Death>) -> Worker {
+        Worker::start(&self.setup, &self.shim, death)
+    }
+
+    /// Sends the records, and lets happen what is to happen; returns when the worker has done all its work.
+    pub fn storm(&self, schedule: &Schedule, place: &Place, counts: &Counts) {
+        let Rules { origin, length, windows, grace, backfill_until, .. } = self.rules;
+        let closed = Timestamp::from_micros((origin + windows * length + grace).max(backfill_until));
+        thread::scope(|scope| {
+            scope.spawn(|| Sender::new(&self.setup, schedule).run(closed));
+            let mut storm = Storm::new(self, place, counts);
+            for fault in &schedule.faults {
+                storm.strike(*fault);
+            }
+            storm.end();
+        });
+        let verified = self.setup.ledger_command(&["verify"]);
+        assert!(verified.status.success(), "ledger verify: {}", String::from_utf8_lossy(&verified.stderr));
+    }
+
+    pub fn evidence(&self) -> Evidence {
+        let Setup { servers, input, output, .. } = &self.setup;
+        Evidence {
+            rules: self.rules.clone(),
+            input: topics::read(servers, input, "read_committed"),
+            output: topics::read(servers, output, "read_uncommitted"),
+            committed: topics::read(servers, output, "read_committed"),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What happens to a worker, in which order: drawn from a seed, written as one line, read again.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+
+/// The windows of an episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// Of a minute, long ago: closed one after the other, as fast as they can be.
+    Past,
+    /// Of a second, as they come.
+    Live,
+}
+
+/// How a worker dies at a system call; `faults.c` says what each means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Before,
+    After,
+    Torn,
+    Cut,
+    /// A cut of a disk that never syncs: no worker can live with that. Not drawn.
+    Lie,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    Write,
+    Sync,
+    Truncate,
+    Unlink,
+    Rename,
+    Create,
+    Send,
+    Receive,
+    Log,
+}
+
+/// One thing that happens. Times are in milliseconds; where no worker runs one is started first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A new worker dies at its `count`th call.
+    Dies { way: Way, call: Call, count: u32, seed: u32 },
+    /// It is killed from outside.
+    Killed { after: u32 },
+    /// It is stopped, and goes on.
+    Frozen { after: u32, lasts: u32 },
+    /// Its clock is wrong by so many seconds.
+    Clock { after: u32, seconds: i32, lasts: u32 },
+    /// Another worker is started on its ledger.
+    Second { after: u32 },
+    /// The broker is killed, and comes back.
+    BrokerKilled { after: u32, lasts: u32 },
+    /// The broker is stopped, and goes on.
+    BrokerFrozen { after: u32, lasts: u32 },
+    /// `ledger verify`, an export that nobody reads, and slow readers of the endpoints, all at once.
+    Readers { after: u32, lasts: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    pub grid: Grid,
+    pub windows: u32,
+    /// Of the records.
+    pub seed: u64,
+    pub faults: Vec<Fault>,
+}
+
+const WAYS: [(Way, &str); 5] =
+    [(Way::Before, "before"), (Way::After, "after"), (Way::Torn, "torn"), (Way::Cut, "cut"), (Way::Lie, "lie")];
+const CALLS: [(Call, &str); 9] = [
+    (Call::Write, "write"),
+    (Call::Sync, "sync"),
+    (Call::Truncate, "truncate"),
+    (Call::Unlink, "unlink"),
+    (Call::Rename, "rename"),
+    (Call::Create, "create"),
+    (Call::Send, "send"),
+    (Call::Receive, "receive"),
+    (Call::Log, "log"),
+];
+const GRIDS: [(Grid, &str); 2] = [(Grid::Past, "past"), (Grid::Live, "live")];
+
+fn name<T: PartialEq>(names: &[(T, &'static str)], of: &T) -> &'static str {
+    names.iter().find(|(value, _)| value == of).expect("all are named").1
+}
+
+fn named<T: Copy>(names: &[(T, &str)], text: &str) -> Option<T> {
+    names.iter().find(|(_, name)| *name == text).map(|(value, _)| *value)
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name(&CALLS, self))
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name(&WAYS, self))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Dies { way, call, count, seed } => write!(f, "{way}:{call}:{count}:{seed}"),
+            Fault::Killed { after } => write!(f, "killed:{after}"),
+            Fault::Frozen { after, lasts } => write!(f, "frozen:{after}:{lasts}"),
+            Fault::Clock { after, seconds, lasts } => write!(f, "clock:{after}:{seconds}:{lasts}"),
+            Fault::Second { after } => write!(f, "second:{after}"),
+            Fault::BrokerKilled { after, lasts } => write!(f, "broker-killed:{after}:{lasts}"),
+            Fault::BrokerFrozen { after, lasts } => write!(f, "broker-frozen:{after}:{lasts}"),
+            Fault::Readers { after, lasts } => write!(f, "readers:{after}:{lasts}"),
+        }
+    }
+}
+
+impl FromStr for Fault {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let fault = || match parts[..] {
+            ["killed", after] => Some(Fault::Killed { after: after.parse().ok()? }),
+            ["second", after] => Some(Fault::Second { after: after.parse().ok()? }),
+            ["clock", after, seconds, lasts] => Some(Fault::Clock {
+                after: after.parse().ok()?,
+                seconds: seconds.parse().ok()?,
+                lasts: lasts.parse().ok()?,
+            }),
+            [what, after, lasts] => {
+                let (after, lasts) = (after.parse().ok()?, lasts.parse().ok()?);
+                match what {
+                    "frozen" => Some(Fault::Frozen { after, lasts }),
+                    "broker-killed" => Some(Fault::BrokerKilled { after, lasts }),
+                    "broker-frozen" => Some(Fault::BrokerFrozen { after, lasts }),
+                    "readers" => Some(Fault::Readers { after, lasts }),
+                    _ => None,
+                }
+            }
+            [way, call, count, seed] => Some(Fault::Dies {
+                way: named(&WAYS, way)?,
+                call: named(&CALLS, call)?,
+                count: count.parse().ok()?,
+                seed: seed.parse().ok()?,
+            }),
+            _ => None,
+        };
+        fault().ok_or_else(|| format!("'{text}' is no fault"))
+    }
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", name(&GRIDS, &self.grid), self.windows, self.seed)?;
+        self.faults.iter().try_for_each(|fault| write!(f, " {fault}"))
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (about, faults) = text.split_once(' ').unwrap_or((text, ""));
+        let parts: Vec<&str> = about.split(':').collect();
+        let about = || match parts[..] {
+            [grid, windows, seed] => Some((named(&GRIDS, grid)?, windows.parse().ok()?, seed.parse().ok()?)),
+            _ => None,
+        };
+        let (grid, windows, seed) = about().ok_or_else(|| format!("'{text}' does not begin with grid:windows:seed"))?;
+        let faults = faults.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        Ok(Schedule { grid, windows, seed, faults })
+    }
+}
+
+/// Which faults an episode may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// A broker that others use too.
+    Shared,
+    /// One of its own, which may be killed.
+    Own,
+}
+
+impl Schedule {
+    /// The schedule of a seed.
+    pub fn draw(seed: u64, site: Site) -> Self {
+        let mut random = ChaCha20Rng::seed_from_u64(seed);
+        let grid = if random.random_bool(0.7) { Grid::Past } else { Grid::Live };
+        let (windows, faults) = match grid {
+            Grid::Past => (120, 24),
+            Grid::Live => (14, 12),
+        };
+        let faults = (0..faults).map(|_| fault(&mut random, grid, site)).collect();
+        Schedule { grid, windows, seed, faults }
+    }
+
+    /// Whether it needs a broker of its own.
+    pub fn harms_the_broker(&self) -> bool {
+        self.faults.iter().any(|fault| matches!(fault, Fault::BrokerKilled { .. } | Fault::BrokerFrozen { .. }))
+    }
+}
+
+fn fault(random: &mut ChaCha20Rng, grid: Grid, site: Site) -> Fault {
+    let after = random.random_range(0..1500);
+    let lasts = random.random_range(100..2500);
+    if site == Site::Own && random.random_bool(0.2) {
+        return match random.random_bool(0.5) {
+            true => Fault::BrokerKilled { after, lasts },
+            false => Fault::BrokerFrozen { after, lasts: lasts * 2 },
+        };
+    }
+    match random.random_range(0..100) {
+        0..76 => dies(random),
+        76..84 => Fault::Killed { after },
+        84..91 => Fault::Frozen { after, lasts },
+        91..94 => Fault::Second { after },
+        94..97 => Fault::Readers { after, lasts },
+        // Windows that are over do not wait for a clock.
+        _ if grid == Grid::Past => Fault::Killed { after: after / 4 },
+        _ => Fault::Clock { after, seconds: random.random_range(-30..30), lasts },
+    }
+}
+
+fn dies(random: &mut ChaCha20Rng) -> Fault {
+    let way = match random.random_range(0..100) {
+        0..25 => Way::Before,
+        25..50 => Way::After,
+        50..68 => Way::Torn,
+        _ => Way::Cut,
+    };
+    let call = match (way, random.random_range(0..100)) {
+        (Way::Torn, _) | (_, 0..25) => Call::Write,
+        (_, 25..45) => Call::Sync,
+        (_, 45..47) => Call::Truncate,
+        (_, 47..62) => Call::Unlink,
+        (_, 62..65) => Call::Rename,
+        (_, 65..72) => Call::Create,
+        (_, 72..85) => Call::Send,
+        (_, 85..97) => Call::Receive,
+        _ => Call::Log,
+    };
+    // About as many windows in each case: a window syncs seldom, and sends often.
+    let most: f64 = match call {
+        Call::Write | Call::Send | Call::Receive => 400.0,
+        Call::Sync => 160.0,
+        Call::Unlink | Call::Create => 40.0,
+        Call::Truncate | Call::Rename => 2.0,
+        Call::Log => 12.0,
+    };
+    let count = most.powf(random.random_range(0.0..1.0)) as u32;
+    Fault::Dies { way, call, count: count.max(1), seed: random.random_range(0..1_000_000) }
+}

@@ -1,0 +1,223 @@
+//! What happens to the worker of an episode, and to what is around it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::harness::PATIENCE;
+
+use super::counts::Counts;
+use super::episode::{Episode, Place};
+use super::schedule::Fault;
+use super::worker::{Death, Worker, was_killed};
+
+/// A worker that has read its input for so long and has not died where it should passes that place seldom, and goes on.
+const WAIT: Duration = Duration::from_secs(6);
+
+pub struct Storm<'a> {
+    episode: &'a Episode,
+    place: &'a Place,
+    counts: &'a Counts,
+    worker: Option<Worker>,
+    /// The worker has done all its work.
+    is_over: bool,
+}
+
+fn millis(count: u32) -> Duration {
+    Duration::from_millis(count.into())
+}
+
+impl<'a> Storm<'a> {
+    pub fn new(episode: &'a Episode, place: &'a Place, counts: &'a Counts) -> Self {
+        Storm { episode, place, counts, worker: None, is_over: false }
+    }
+
+    pub fn strike(&mut self, fault: Fault) {
+        if self.is_over {
+            return;
+        }
+        match fault {
+            Fault::Dies { way, call, count, seed } => {
+                self.kill("kills: a new worker was wanted");
+                let before = self.episode.setup.read_log().len();
+                self.worker = Some(self.episode.worker(Some(Death { way, call, count, seed })));
+                let (begun, mut works) = (Instant::now(), None);
+                while self.worker.is_some() && works.is_none_or(|since: Instant| since.elapsed() < WAIT) {
+                    assert!(begun.elapsed() < PATIENCE, "the worker does not begin to read: {}", self.last_words());
+                    let log = self.episode.setup.read_log();
+                    works = works.or(log[before..].contains("reading the input").then(Instant::now));
+                    sleep(Duration::from_millis(10));
+                    self.look();
+                }
+            }
+            Fault::Killed { after } => {
+                self.running(after);
+                self.kill("kills: from outside, at any time");
+            }
+            Fault::Frozen { after, lasts } => {
+                if let Some(worker) = self.running(after) {
+                    worker.signal("-STOP");
+                    sleep(millis(lasts));
+                    worker.signal("-CONT");
+                    self.counts.add("freezes of the worker", 1);
+                }
+            }
+            Fault::Clock { after, seconds, lasts } => {
+                self.running(after);
+                self.episode.shim.clock.move_to(seconds.into());
+                sleep(millis(lasts));
+                self.episode.shim.clock.move_to(0);
+                self.counts.add("steps of the worker's clock", 1);
+            }
+            Fault::Second { after } => self.second(after),
+            Fault::Readers { after, lasts } => self.readers(after, millis(lasts)),
+            Fault::BrokerKilled { after, lasts } => self.broker(after, lasts, "crash", "restart"),
+            Fault::BrokerFrozen { after, lasts } => self.broker(after, lasts, "freeze", "thaw"),
+        }
+    }
+
+    /// A worker that runs and has done so for `after`; none where it has died or all is done.
+    fn running(&mut self, after: u32) -> Option<&Worker> {
+        self.look();
+        if self.worker.is_none() && !self.is_over {
+            self.worker = Some(self.episode.worker(None));
+        }
+        sleep(millis(after));
+        self.look();
+        self.worker.as_ref()
+    }
+
+    fn look(&mut self) {
+        if let Some(status) = self.worker.as_mut().and_then(Worker::ended) {
+            self.has_ended(status);
+        }
+    }
+
+    /// A worker ends because it was killed, or because it has done all its work, and for no other reason.
+    fn has_ended(&mut self, status: ExitStatus) {
+        let Some(worker) = self.worker.take() else { return };
+        match worker.death {
+            _ if status.success() => self.is_over = true,
+            Some(death) if was_killed(status) => {
+                self.counts.add(&format!("kills: {} {}", death.way, death.call), 1);
+            }
+            _ => panic!("the worker ended with {status}: {}", self.last_words()),
+        }
+    }
+
+    /// The last lines of the log, the newest first.
+    fn last_words(&self) -> String {
+        self.episode.setup.read_log().lines().rev().take(12).map(|line| format!("\n  {line}")).collect()
+    }
+
+    fn kill(&mut self, why: &str) {
+        self.look();
+        if let Some(mut worker) = self.worker.take() {
+            worker.child.kill().expect("it is killed");
+            let status = worker.child.wait().expect("it ends");
+            if was_killed(status) {
+                self.counts.add(why, 1);
+            } else {
+                self.worker = Some(worker);
+                self.has_ended(status);
+            }
+        }
+    }
+
+    /// Another worker on the same ledger gives up, and the first goes on.
+    fn second(&mut self, after: u32) {
+        // Not before the first has the lock.
+        let Some(_) = self.running(after + 1500) else { return };
+        let mut second = self.episode.worker(None);
+        let ended = second.ends_within(PATIENCE);
+        self.look();
+        let is_alone = self.worker.is_none();
+        match ended.and_then(|status| status.code()) {
+            Some(74) => self.counts.add("second workers that were refused", 1),
+            // The first had not come so far, or has ended.
+            Some(0) if is_alone => self.is_over = true,
+            code => panic!("a second worker on the ledger ended with {code:?}"),
+        }
+    }
+
+    /// Those who look while the worker works.
+    fn readers(&mut self, after: u32, lasts: Duration) {
+        if self.running(after).is_none() {
+            return;
+        }
+        let Episode { setup, .. } = self.episode;
+        let mut export = setup.bernstream(&["ledger", "export"]);
+        let export = export.arg(setup.configuration()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut export = export.expect("it starts");
+        let mut slow = self.address().map(|address| slow_readers(&address)).unwrap_or_default();
+        let verify = |what: &str| {
+            let done = setup.ledger_command(&[what]);
+            let code = done.status.code();
+            assert_eq!(code, Some(0), "ledger {what} beside the worker: {}", String::from_utf8_lossy(&done.stderr));
+        };
+        let until = Instant::now() + lasts;
+        loop {
+            verify("verify");
+            verify("show");
+            self.counts.add("looks at the ledger beside its worker", 2);
+            if Instant::now() > until {
+                break;
+            }
+        }
+        for stream in &mut slow {
+            let _ = stream.read(&mut [0; 1]);
+        }
+        let _ = export.kill();
+        let _ = export.wait();
+        self.look();
+    }
+
+    /// Where the endpoints of the running worker are.
+    fn address(&self) -> Option<String> {
+        let log = self.episode.setup.read_log();
+        let line = log.lines().rev().find_map(|line| line.split_once("serving http://"))?;
+        line.1.split_once("/metrics").map(|(address, _)| address.to_owned())
+    }
+
+    fn broker(&mut self, after: u32, lasts: u32, begin: &str, end: &str) {
+        let Some(own) = &self.place.own else { return };
+        self.running(after);
+        own.ask(begin);
+        sleep(millis(lasts));
+        own.ask(end);
+        self.counts.add(&format!("faults of the broker: {begin}"), 1);
+        sleep(Duration::from_secs(1));
+        self.look();
+    }
+
+    /// After the last fault the worker comes to its end by itself.
+    pub fn end(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        while !self.is_over {
+            self.running(0);
+            let left = until.saturating_duration_since(Instant::now());
+            let ended = self.worker.as_mut().and_then(|worker| worker.ends_within(left));
+            match ended {
+                // Perhaps of a fault that it had not come to before.
+                Some(status) => self.has_ended(status),
+                None if self.is_over => {}
+                None => panic!("the worker does not come to its end within {PATIENCE:?}: {}", self.last_words()),
+            }
+        }
+    }
+}
+
+/// Connections that ask for half of something, and for something that they do not read.
+fn slow_readers(address: &str) -> Vec<TcpStream> {
+    let ask = |request: &str| {
+        let mut stream = TcpStream::connect(address).ok()?;
+        stream.set_read_timeout(Some(Duration::from_millis(10))).ok()?;
+        stream.write_all(request.as_bytes()).ok()?;
+        Some(stream)
+    };
+    let half = "GET /healthz HTTP/1.1\r\nHost: lo";
+    let whole = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    (0..60).filter_map(|number| ask(if number % 2 == 0 { half } else { whole })).collect()
+}

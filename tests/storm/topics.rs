@@ -1,0 +1,61 @@
+//! Topics as somebody else reads them.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{Headers, Message as _};
+use rdkafka::{Offset, TopicPartitionList};
+
+use crate::harness::{PATIENCE, kafka};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub partition: i32,
+    pub offset: i64,
+    /// Microseconds since 1970.
+    pub stamp: i64,
+    pub key: Vec<u8>,
+    pub headers: Vec<(String, Vec<u8>)>,
+    pub payload: Vec<u8>,
+}
+
+/// All that is on a topic: partition by partition, in order.
+pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
+    let consumer: BaseConsumer = kafka::at(servers)
+        .client_config()
+        .expect("settings")
+        .set("group.id", "storm")
+        .set("enable.auto.commit", "false")
+        .set("enable.partition.eof", "true")
+        .set("isolation.level", isolation)
+        .create()
+        .expect("a consumer");
+    let metadata = consumer.fetch_metadata(Some(topic), PATIENCE).expect("metadata");
+    let mut messages = Vec::new();
+    for partition in metadata.topics()[0].partitions() {
+        let mut all = TopicPartitionList::new();
+        all.add_partition_offset(topic, partition.id(), Offset::Beginning).expect("a partition");
+        consumer.assign(&all).expect("assigned");
+        let until = Instant::now() + PATIENCE;
+        loop {
+            assert!(Instant::now() < until, "partition {} of {topic} does not come to its end", partition.id());
+            match consumer.poll(Duration::from_secs(1)) {
+                Some(Ok(message)) => messages.push(Message {
+                    partition: message.partition(),
+                    offset: message.offset(),
+                    stamp: message.timestamp().to_millis().expect("a time") * 1000,
+                    key: message.key().unwrap_or_default().to_vec(),
+                    headers: message.headers().map_or(vec![], |headers| {
+                        headers.iter().map(|h| (h.key.to_owned(), h.value.unwrap_or_default().to_vec())).collect()
+                    }),
+                    payload: message.payload().unwrap_or_default().to_vec(),
+                }),
+                Some(Err(KafkaError::PartitionEOF(_))) => break,
+                // A broker that was away.
+                Some(Err(_)) | None => {}
+            }
+        }
+    }
+    messages
+}

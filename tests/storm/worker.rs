@@ -1,0 +1,97 @@
+//! The worker that a storm is about: what is between it and its system, its life and its death.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::harness::preload::{Clock, build};
+use crate::harness::setup::Setup;
+
+use super::schedule::{Call, Way};
+
+/// What is preloaded into every worker of an episode.
+pub struct Shim {
+    pub clock: Clock,
+    faults: PathBuf,
+    kept: PathBuf,
+}
+
+impl Shim {
+    /// None without a C compiler.
+    pub fn new(folder: &Path) -> Option<Self> {
+        let shim =
+            Shim { clock: Clock::new(folder)?, faults: build("storm/faults.c", folder)?, kept: folder.join("kept") };
+        fs::create_dir(&shim.kept).expect("a folder");
+        Some(shim)
+    }
+}
+
+/// Where and how a worker dies.
+#[derive(Clone, Copy, Debug)]
+pub struct Death {
+    pub way: Way,
+    pub call: Call,
+    pub count: u32,
+    pub seed: u32,
+}
+
+/// A worker; it ends with the episode.
+pub struct Worker {
+    pub child: Child,
+    pub death: Option<Death>,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Worker {
+    pub fn start(setup: &Setup, shim: &Shim, death: Option<Death>) -> Self {
+        let log = fs::File::options().create(true).append(true).open(setup.log()).expect("a log");
+        let mut command = setup.bernstream(&["run"]);
+        let preloaded = format!("{}:{}", shim.faults.display(), shim.clock.library.display());
+        command
+            .arg(setup.configuration())
+            .env("LD_PRELOAD", preloaded)
+            .env(Clock::SHIFT, &shim.clock.shift)
+            .env("BERNSTREAM_STORM_FOLDER", setup.ledger())
+            .env("BERNSTREAM_STORM_KEPT", &shim.kept);
+        // Nothing is synced really in any of them.
+        let fault = death.map_or("never none 0 0".to_owned(), |death| {
+            format!("{} {} {} {}", death.way, death.call, death.count, death.seed)
+        });
+        command.env("BERNSTREAM_STORM_FAULT", fault);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().expect("it starts");
+        Worker { child, death }
+    }
+
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("it can be asked")
+    }
+
+    /// Waits until it has ended, at most so long.
+    pub fn ends_within(&mut self, time: Duration) -> Option<ExitStatus> {
+        let until = Instant::now() + time;
+        loop {
+            let ended = self.ended();
+            if ended.is_some() || Instant::now() > until {
+                return ended;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().expect("kill runs").success());
+    }
+}
+
+pub fn was_killed(status: ExitStatus) -> bool {
+    status.signal() == Some(9)
+}
