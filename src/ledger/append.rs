@@ -6,6 +6,7 @@ use super::chain::{Closed, Configuration, Message, Outcome, Row, headers_as_json
 use super::checkpoint::Checkpoint;
 use super::error::Error;
 use super::open::Ledger;
+use super::outbox;
 use super::spent::set_spent;
 use super::states::Fresh;
 use super::store::{self, Entry};
@@ -76,14 +77,19 @@ impl Ledger {
         let entry = Entry::new(&self.state.head.digest, self.next_sequence(), row)?;
         let is_due = Checkpoint::is_due(entry.head.sequence);
         let checkpoint = is_due.then(|| self.state.checkpoint(&account, entry.head));
+        let keep_published = self.keep_published;
         self.write(|transaction| {
             entry.insert(transaction)?;
             set_spent(transaction, spent.iter().copied())?;
             states.iter().try_for_each(|state| state.write(transaction, entry.sequence()?))?;
-            let mut outbox = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
+            let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
             for (place, message) in (0_u32..).zip(sealed) {
                 let headers = headers_as_json(&message.headers);
-                outbox.execute(params![entry.sequence()?, place, message.key, headers, message.bytes])?;
+                insert.execute(params![entry.sequence()?, place, message.key, headers, message.bytes])?;
+            }
+            if let Row::Window(Closed { window, outcome: Outcome::Withheld, .. }) = row {
+                // While nothing is published, nothing else drops what is too old to keep.
+                outbox::drop_old(transaction, entry.sequence()?, window.end.minus(keep_published))?;
             }
             checkpoint.map_or(Ok(()), |checkpoint| checkpoint.insert(transaction))
         })?;

@@ -27,6 +27,7 @@ mod fixtures;
 mod instance;
 mod open;
 mod outbox;
+mod outgoing;
 mod pages;
 mod read;
 mod replay;

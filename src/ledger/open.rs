@@ -1,5 +1,6 @@
 //! An open ledger: its file, its lock, and what its rows add up to.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use super::archive::Archive;
 use super::chain::{Digest, Genesis, Head, Row, random};
 use super::error::Error;
 use super::instance::{Instance, Waiting};
+use super::outgoing::Outgoing;
 use super::replay::{self, LedgerState};
 use super::store::{self, Entry};
 use super::verify;
@@ -39,6 +41,8 @@ pub struct Ledger {
     /// Whose claims it makes; a read-only ledger makes none.
     pub(super) instance: Option<Instance>,
     pub(super) waiting: Option<Waiting>,
+    /// The row whose messages are being published.
+    pub(super) outgoing: RefCell<Option<Outgoing>>,
     /// A write has failed.
     pub(super) is_broken: bool,
 }
@@ -122,8 +126,8 @@ impl Ledger {
         }
         let state = verify::all(&connection, &file)?;
         let keep_published = params.keep_published;
-        let (lock, instance, waiting, is_broken) = (None, None, None, false);
-        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, is_broken })
+        let (lock, instance, waiting, outgoing, is_broken) = (None, None, None, RefCell::default(), false);
+        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, outgoing, is_broken })
     }
 
     /// Verifies the whole ledger, from the first row.
@@ -152,8 +156,9 @@ impl Ledger {
         }
         let state = replay::newest(&mut connection, &file)?;
         let keep_published = params.keep_published;
-        let (lock, instance, waiting, is_broken) = (Some(lock), Some(Instance::of(&params.path)?), None, false);
-        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, is_broken })
+        let (lock, instance) = (Some(lock), Some(Instance::of(&params.path)?));
+        let (waiting, outgoing, is_broken) = (None, RefCell::default(), false);
+        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, outgoing, is_broken })
     }
 
     /// A connection that cannot write.
@@ -171,6 +176,16 @@ impl Ledger {
             }
             other => other,
         }
+    }
+
+    /// Has `pause` called whenever another program holds the file, with how often it was called before, and tries again for as
+    /// long as that says `true`. Without it a write waits a minute, and fails.
+    ///
+    /// # Errors
+    ///
+    /// If the ledger cannot be used.
+    pub fn wait_with(&mut self, pause: impl FnMut(i32) -> bool + Send + 'static) -> Result<(), Error> {
+        self.connection.busy_handler(Some(pause)).map_err(|error| Error::sqlite(&self.file, error))
     }
 
     pub fn genesis(&self) -> &Genesis {

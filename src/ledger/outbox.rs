@@ -1,10 +1,11 @@
 //! The messages of a ledger: which may be published, which have been, and which bytes are still kept.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 
-use super::chain::{Head, Message, Outcome, Row};
+use super::chain::Head;
 use super::error::Error;
 use super::open::Ledger;
+use super::outgoing::Outgoing;
 use super::store;
 use crate::clock::Timestamp;
 use crate::synopsis::Sealed;
@@ -110,17 +111,10 @@ impl Ledger {
     ///
     /// If the ledger cannot be written; it then accepts no more writes.
     pub fn mark_published(&mut self, paid: &[Paid], now: Timestamp) -> Result<(), Error> {
-        let keep_from = now.minus(self.keep_published).micros();
+        let keep_from = now.minus(self.keep_published);
         let head = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
         self.write(|transaction| {
-            let pruned = store::pruned(transaction)?;
-            let last = head.min(pruned.saturating_add(DROPPED));
-            let kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from], |row| row.get::<_, i64>(0));
-            let last = kept.optional()?.map_or(last, |kept| kept - 1);
-            if last > pruned {
-                transaction.execute("DELETE FROM outbox WHERE sequence <= ?1", [last])?;
-                transaction.execute("UPDATE kept SET pruned = ?1", [last])?;
-            }
+            drop_old(transaction, head, keep_from)?;
             let mark = "UPDATE outbox SET published_at = ?3 WHERE sequence = ?1 AND place = ?2";
             let mut mark = transaction.prepare(mark)?;
             for (sequence, place) in paid.iter().map(Paid::slot) {
@@ -151,24 +145,32 @@ impl Ledger {
         let Some((sequence, place, key, headers, bytes)) = found.optional().map_err(sqlite)? else { return Ok(None) };
         // The row was verified when the file was opened; the file may have been edited since.
         let edited = || Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed"));
-        let (window, publish_at, message) = self.paid_for(sequence, place)?.ok_or_else(edited)?;
-        if !message.is(&key, &headers, Some(&bytes)) {
+        let mut outgoing = self.outgoing.borrow_mut();
+        if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
+            *outgoing = Outgoing::read(&self.connection, sequence).map_err(sqlite)?;
+        }
+        let row = outgoing.as_ref().ok_or_else(edited)?;
+        let paid_for = usize::try_from(place).ok().and_then(|place| row.messages.get(place)).ok_or_else(edited)?;
+        if !paid_for.is(&key, &headers, Some(&bytes)) {
             return Err(edited());
         }
         let headers = serde_json::from_str(&headers).map_err(|_| edited())?;
-        let paid = Paid { sequence, place, window, sealed: Sealed { key, headers, bytes } };
-        Ok(Some((paid, publish_at)))
+        let paid = Paid { sequence, place, window: row.window, sealed: Sealed { key, headers, bytes } };
+        Ok(Some((paid, row.publish_at)))
     }
+}
 
-    fn paid_for(&self, sequence: i64, place: u32) -> Result<Option<(Span, Timestamp, Message)>, Error> {
-        let body = "SELECT body FROM rows WHERE sequence = ?1";
-        let body = self.connection.query_row(body, [sequence], |row| row.get::<_, String>(0)).optional();
-        let body = body.map_err(|error| Error::sqlite(&self.file, error))?;
-        let Some(Ok(Row::Window(row))) = body.map(|body| serde_json::from_str(&body)) else { return Ok(None) };
-        let Outcome::Released { publish_at, messages, .. } = row.outcome else { return Ok(None) };
-        let message = usize::try_from(place).ok().and_then(|place| messages.into_iter().nth(place));
-        Ok(message.map(|message| (row.window, publish_at, message)))
+/// Drops messages that were published before `keep_from`, in the order of their rows, of which `head` is the newest.
+pub(super) fn drop_old(transaction: &Transaction<'_>, head: i64, keep_from: Timestamp) -> rusqlite::Result<()> {
+    let pruned = store::pruned(transaction)?;
+    let last = head.min(pruned.saturating_add(DROPPED));
+    let kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from.micros()], |row| row.get::<_, i64>(0));
+    let last = kept.optional()?.map_or(last, |kept| kept - 1);
+    if last > pruned {
+        transaction.execute("DELETE FROM outbox WHERE sequence <= ?1", [last])?;
+        transaction.execute("UPDATE kept SET pruned = ?1", [last])?;
     }
+    Ok(())
 }
 
 impl Paid {

@@ -383,63 +383,6 @@ fn messages_that_were_dropped_are_not_mistaken_for_lost_ones() {
     }
 }
 
-/// Bytes of the file by its tables, with those of their indices, without free pages.
-fn sizes(folder: &Path) -> std::collections::BTreeMap<String, i64> {
-    let file = rusqlite::Connection::open(folder.join("ledger.sqlite")).unwrap();
-    let sizes = "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) GROUP BY tbl_name";
-    let mut sizes = file.prepare(sizes).unwrap();
-    sizes.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap().map(|size| size.unwrap()).collect()
-}
-
-/// A ledger of windows of an hour with so many messages each, published as they are paid.
-fn of_messages(folder: &Path, windows: usize, messages: usize) -> Ledger {
-    let keys: Vec<String> = (0..messages).map(|key| format!("key-{key}")).collect();
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let mut ledger = Ledger::create(&params(folder), genesis(at(0), "w", None)).unwrap();
-    for draw in 0..windows {
-        let mut closing = closing(&ledger, &keys, 4, draw as u64);
-        // As many headers as a synopsis has.
-        for sealed in &mut closing.sealed {
-            sealed.headers.extend((0..6).map(|n| (format!("ce_header_{n}"), "x".repeat(25))));
-        }
-        let window = closing.window;
-        ledger.pay(closing).unwrap();
-        let mut paid = Vec::new();
-        while let Some(next) = ledger.deliverable(ledger.head(), paid.last(), at(i64::MAX / 60_000_000)).unwrap() {
-            paid.push(next);
-        }
-        ledger.mark_published(&paid, window.end).unwrap();
-    }
-    ledger
-}
-
-/// What a row costs beyond its chain, and with it: bytes in all, for so many windows and messages.
-fn costs(folder: &Path, windows: usize, messages: usize) -> (i64, i64) {
-    let sizes = sizes(folder);
-    let all: i64 = sizes.values().sum();
-    let chain = sizes["rows"];
-    println!(
-        "{windows} windows of {messages} messages: {:.0} bytes a window, {:.0} a message, of which the chain {:.0} a message: {sizes:?}",
-        all as f64 / windows as f64,
-        all as f64 / (windows * messages) as f64,
-        chain as f64 / (windows * messages) as f64,
-    );
-    (all - chain, all)
-}
-
-#[test]
-fn an_old_row_costs_little_more_than_its_chain() {
-    let folder = folder();
-    let (windows, messages) = (1200, 12);
-    drop(of_messages(folder.path(), windows, messages));
-    let (beyond, _) = costs(folder.path(), windows, messages);
-    // The newest rows keep their messages, and the tables have pages that are not full.
-    let (windows, newest) = (i64::try_from(windows).unwrap(), 100_000);
-    assert!(beyond < 500 * windows + newest, "{beyond} bytes beyond the chain");
-    assert!(beyond < 200 * windows + newest, "measured: {beyond} bytes beyond the chain");
-    Ledger::inspect(&params(folder.path())).unwrap();
-}
-
 fn exported(ledger: &Ledger) -> Vec<String> {
     let mut rows = Vec::new();
     ledger
@@ -523,6 +466,35 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     Ledger::open(&params).unwrap();
 }
 
+#[test]
+fn windows_that_are_withheld_age_too() {
+    let folder = folder();
+    let mut ledger = grown(folder.path(), 300, 1);
+    // The last window is published late, and then the budget is spent for months.
+    let paid = ledger.deliverable(ledger.head(), None, at(i64::MAX / 60_000_000)).unwrap().unwrap();
+    let end = paid.window().end;
+    ledger.mark_published(&[paid], end).unwrap();
+    assert!(kept(&ledger) > 0);
+    for draw in 0..1200 {
+        ledger.withhold(closing(&ledger, &["k"], 1, draw).window, Positions::default()).unwrap();
+    }
+    assert_eq!(kept(&ledger), 0, "nothing is kept for longer than it should be");
+    ledger.verify_all().unwrap();
+    let moved = Ledger::inspect(&params(folder.path())).unwrap().archive(ledger.head(), &mut |_| {});
+    let (_, last) = moved.unwrap().unwrap();
+    assert!(last > 900, "of 1500 rows {last} are moved");
+    drop(ledger);
+    // What is not known to be published is kept, however long windows are withheld.
+    let (other, next) = (self::folder(), 300);
+    let mut ledger = grown(other.path(), next, 1);
+    for draw in 0..1200 {
+        ledger.withhold(closing(&ledger, &["k"], 1, draw).window, Positions::default()).unwrap();
+    }
+    let paid = ledger.deliverable(ledger.head(), None, at(i64::MAX / 60_000_000)).unwrap().unwrap();
+    assert_eq!((paid.window(), ledger.unpublished().unwrap()), (window(next as i64 - 1), 1));
+    ledger.verify_all().unwrap();
+}
+
 const ARCHIVER: &str = "BERNSTREAM_TEST_ARCHIVER";
 
 /// Archives the ledger in a folder, and dies at a step.
@@ -587,32 +559,27 @@ fn a_crash_in_the_middle_of_archiving_loses_nothing() {
     assert!(deaths >= 12, "{deaths}");
 }
 
-/// A year of windows of an hour with 12 messages each: run it by its name, with `--ignored --nocapture`.
 #[test]
-#[ignore = "it takes minutes"]
-fn a_year_of_messages() {
-    let folder = folder();
-    let (windows, messages) = (365 * 24, 12);
-    let started = Instant::now();
-    let ledger = of_messages(folder.path(), windows, messages);
-    println!("written in {:?}", started.elapsed());
-    costs(folder.path(), windows, messages);
-    let head = *ledger.head();
-    drop(ledger);
-    let clock = |what: &str, started: Instant| println!("{what}: {:?}", started.elapsed());
-    let started = Instant::now();
-    drop(Ledger::open(&params(folder.path())).unwrap());
-    clock("opened", started);
-    let started = Instant::now();
-    let ledger = Ledger::inspect(&params(folder.path())).unwrap();
-    clock("verified", started);
-    let started = Instant::now();
-    println!("moved {:?}", ledger.archive(&head, &mut |_| {}).unwrap());
-    clock("archived", started);
-    costs(folder.path(), windows, messages);
-    let archived: u64 = archives(folder.path()).iter().map(|file| fs::metadata(file).unwrap().len()).sum();
-    println!("{archived} bytes of archives, {} a message", archived / (windows * messages) as u64);
-    let started = Instant::now();
-    drop(Ledger::inspect(&params(folder.path())).unwrap());
-    clock("verified with its archive", started);
+fn a_ledger_is_verified_while_another_process_moves_its_rows() {
+    let whole = folder();
+    drop(grown(whole.path(), 4000, 1));
+    for round in 0..3 {
+        let folder = folder();
+        fs::copy(whole.path().join("ledger.sqlite"), folder.path().join("ledger.sqlite")).unwrap();
+        let mut archiver = archiving(folder.path(), 0);
+        let mut archiver = archiver.stdout(std::process::Stdio::null()).spawn().unwrap();
+        let mut looked = 0;
+        // One after the other, so that rows are moved while one of them is in the middle.
+        let ended = loop {
+            if let Err(error) = Ledger::inspect(&params(folder.path())) {
+                panic!("round {round}, after {looked}: {error}");
+            }
+            looked += 1;
+            if let Some(ended) = archiver.try_wait().unwrap() {
+                break ended;
+            }
+        };
+        assert!(ended.success() && looked > 1, "{ended}, {looked}");
+        assert!(rows_in(folder.path()).len() < 1000, "round {round}");
+    }
 }
