@@ -111,7 +111,7 @@ fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
 }
 
 /// Reads in one short transaction, unless one is open.
-fn at_once<T>(connection: &Connection, read: impl FnOnce() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+pub(super) fn at_once<T>(connection: &Connection, read: impl FnOnce() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     if !connection.is_autocommit() {
         return read();
     }

@@ -16,8 +16,8 @@ use super::store::{self, Entry};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
-/// How many blocks are read in one transaction.
-const BLOCKS: i64 = 4096;
+/// About how many blocks are compared in one transaction.
+const BLOCKS: usize = 4096;
 
 /// Verifies the chain, the order and price of every window, what every block has spent, every message, the states of the noise
 /// and every checkpoint, up to the row that is the newest when all others have been read.
@@ -33,6 +33,9 @@ pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, E
     let rest = loop {
         let mut take = |walk: &mut Walk<'_>, entry: &Entry, messages: Option<&[StoredMessage]>| {
             walk.take(entry, messages)?;
+            if walk.spent.len() > BLOCKS + 2 * walk.state.account.live.len() {
+                walk.compare_closed_blocks(connection)?;
+            }
             match checkpoints.remove(&entry.sequence().map_err(sqlite)?) {
                 true => check_checkpoint(connection, file, &walk.state),
                 false => Ok(()),
@@ -62,7 +65,8 @@ pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, E
     let account = &walk.state.account;
     same_as_spent(file, rest.live, account.live.iter().map(|(block, price)| (*block, price_as_json(*price))))?;
     check_states(&rest.states, file, account)?;
-    walk.check_closed_blocks(connection)?;
+    walk.compare_closed_blocks(connection)?;
+    walk.count_closed_blocks(connection)?;
     Ok(walk.state)
 }
 
@@ -123,8 +127,10 @@ struct Walk<'a> {
     file: &'a Path,
     state: LedgerState,
     first: i64,
-    /// What every block has spent.
+    /// What the blocks have spent that were not compared yet.
     spent: BTreeMap<Span, Price>,
+    /// How many closed blocks were compared.
+    compared: usize,
     /// The messages that were not known to be published when their row was read, by row and place.
     unpublished: BTreeSet<(i64, i64)>,
 }
@@ -133,7 +139,7 @@ impl<'a> Walk<'a> {
     fn begin(connection: &Connection, file: &'a Path) -> Result<Self, Error> {
         let state = replay::first(connection, file)?;
         let first = i64::try_from(state.head.sequence).unwrap_or(i64::MAX);
-        Ok(Walk { file, state, first, spent: BTreeMap::new(), unpublished: BTreeSet::new() })
+        Ok(Walk { file, state, first, spent: BTreeMap::new(), compared: 0, unpublished: BTreeSet::new() })
     }
 
     fn last(&self) -> i64 {
@@ -194,21 +200,32 @@ impl<'a> Walk<'a> {
         Err(Error::damaged(self.file, "the index of the unpublished messages is not that of the outbox"))
     }
 
-    /// Compares what the closed blocks have spent; no row can change it.
-    fn check_closed_blocks(&self, connection: &Connection) -> Result<(), Error> {
+    /// Compares what the closed blocks have spent, and forgets them: no row can change it.
+    fn compare_closed_blocks(&mut self, connection: &Connection) -> Result<(), Error> {
         let from = self.state.account.live_from;
-        let page = "SELECT block_start, block_end, price FROM spent WHERE (block_start, block_end) > (?1, ?2)
-                    ORDER BY block_start, block_end LIMIT ?3";
-        let (mut after, mut stored) = ((i64::MIN, i64::MIN), Vec::new());
-        loop {
-            let page = read_spent(connection, page, &[after.0, after.1, BLOCKS]);
-            let page = page.map_err(|error| Error::sqlite(self.file, error))?;
-            let Some((last, _)) = page.last() else { break };
-            after = (last.start.micros(), last.end.micros());
-            stored.extend(page.into_iter().filter(|(block, _)| block.end <= from));
+        let closed: BTreeMap<Span, Price> = self.spent.extract_if(.., |block, _| block.end <= from).collect();
+        let stored = pages::at_once(connection, || {
+            let stored = "SELECT price FROM spent WHERE block_start = ?1 AND block_end = ?2";
+            let mut stored = connection.prepare(stored)?;
+            let mut spent = |block: &Span| {
+                let at = [block.start.micros(), block.end.micros()];
+                stored.query_row(at, |row| Ok((*block, row.get(0)?))).optional()
+            };
+            closed.keys().filter_map(|block| spent(block).transpose()).collect::<rusqlite::Result<Vec<_>>>()
+        });
+        self.compared += closed.len();
+        let stored = stored.map_err(|error| Error::sqlite(self.file, error))?;
+        same_as_spent(self.file, stored, closed.into_iter().map(|(block, price)| (block, price_as_json(price))))
+    }
+
+    /// Checks that there is no closed block that no row has charged.
+    fn count_closed_blocks(&self, connection: &Connection) -> Result<(), Error> {
+        let count = "SELECT count(*) FROM spent WHERE block_end <= ?1";
+        let count = connection.query_row(count, [self.state.account.live_from.micros()], |row| row.get::<_, i64>(0));
+        if usize::try_from(count.map_err(|error| Error::sqlite(self.file, error))?) == Ok(self.compared) {
+            return Ok(());
         }
-        let closed = self.spent.iter().filter(|(block, _)| block.end <= from);
-        same_as_spent(self.file, stored, closed.map(|(block, price)| (*block, price_as_json(*price))))
+        Err(Error::damaged(self.file, "it says of blocks that they have spent something, and no row says so"))
     }
 }
 

@@ -37,6 +37,11 @@ pub enum Extent<'o> {
 }
 
 impl Extent<'_> {
+    /// Whether key and headers of a message are stored: a file holds its bytes only.
+    pub fn has_envelope(&self) -> bool {
+        matches!(self, Extent::Topic(..))
+    }
+
     /// Passes everything that was on the output to `each`.
     ///
     /// # Errors

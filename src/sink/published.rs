@@ -1,8 +1,8 @@
 //! A synopsis as it is found on an output.
 
-use std::collections::BTreeSet;
+use sha2::{Digest as _, Sha256};
 
-use crate::ledger::{Digest, Message};
+use crate::ledger::Message;
 use crate::synopsis::{Sealed, Synopsis};
 
 /// What was found at one place of an output.
@@ -11,24 +11,40 @@ pub struct Published {
     /// Partition and offset, or the path of a file.
     pub place: String,
     sealed: Sealed,
-    /// A file holds the bytes only; key and headers are not stored.
-    has_envelope: bool,
 }
 
-/// The digests of everything that a ledger paid for.
-#[derive(Debug, Default)]
+/// What a ledger paid for, and what of it was found: 17 bytes a message, of which a year has millions.
+#[derive(Debug)]
 pub struct PaidMessages {
-    messages: BTreeSet<Message>,
-    bytes: BTreeSet<Digest>,
+    /// Whether the output stores key and headers.
+    has_envelope: bool,
+    /// In order, each once.
+    paid: Vec<Mark>,
+    is_found: Vec<bool>,
+}
+
+/// A message in 128 bits, with key and headers where the output stores them: nobody finds another one with those of a given one.
+type Mark = [u8; 16];
+
+fn mark(message: &Message, has_envelope: bool) -> Mark {
+    let mut hash = Sha256::new();
+    if has_envelope {
+        // The digests have one length, so that nothing can be taken for a part of the key.
+        hash.update(message.headers);
+        hash.update(&message.key);
+    }
+    hash.update(message.bytes);
+    let digest: [u8; 32] = hash.finalize().into();
+    digest.first_chunk().copied().unwrap_or_default()
 }
 
 impl Published {
     pub(super) fn of_message(place: String, sealed: Sealed) -> Self {
-        Published { place, sealed, has_envelope: true }
+        Published { place, sealed }
     }
 
     pub(super) fn of_bytes(place: String, bytes: Vec<u8>) -> Self {
-        Published { place, sealed: Sealed { key: String::new(), headers: Vec::new(), bytes }, has_envelope: false }
+        Published { place, sealed: Sealed { key: String::new(), headers: Vec::new(), bytes } }
     }
 
     pub fn bytes(&self) -> &[u8] {
@@ -42,21 +58,38 @@ impl Published {
 }
 
 impl PaidMessages {
-    pub fn extend(&mut self, messages: impl IntoIterator<Item = Message>) {
-        for message in messages {
-            self.bytes.insert(message.bytes);
-            self.messages.insert(message);
-        }
+    /// Takes what was paid for, from the `messages` that `each` passes on.
+    ///
+    /// # Errors
+    ///
+    /// Those of `each`.
+    pub fn gather<E>(
+        has_envelope: bool,
+        each: impl FnOnce(&mut dyn FnMut(&Message)) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut paid = Vec::new();
+        each(&mut |message| paid.push(mark(message, has_envelope)))?;
+        paid.sort_unstable();
+        paid.dedup();
+        Ok(PaidMessages { has_envelope, is_found: vec![false; paid.len()], paid })
     }
 
     /// Whether what was found was paid for, byte for byte: with key and headers where the output stores them.
-    pub fn contains(&self, found: &Published) -> bool {
-        let message = Message::of(&found.sealed);
-        if found.has_envelope { self.messages.contains(&message) } else { self.bytes.contains(&message.bytes) }
+    pub fn find(&mut self, found: &Published) -> bool {
+        let mark = mark(&Message::of(&found.sealed), self.has_envelope);
+        let place = self.paid.binary_search(&mark).ok();
+        let Some(is_found) = place.and_then(|place| self.is_found.get_mut(place)) else { return false };
+        *is_found = true;
+        true
     }
 
-    /// How many messages are not among the `found` bytes.
-    pub fn missing(&self, found: &BTreeSet<Digest>) -> usize {
-        self.messages.iter().filter(|message| !found.contains(&message.bytes)).count()
+    /// How many messages were found.
+    pub fn found(&self) -> usize {
+        self.is_found.iter().filter(|is_found| **is_found).count()
+    }
+
+    /// How many were not.
+    pub fn missing(&self) -> usize {
+        self.paid.len() - self.found()
     }
 }

@@ -2,7 +2,6 @@
 
 mod audit;
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +18,7 @@ use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closed, Genesis, Head, Ledger, Outcome, Paid, Row};
 use crate::mechanism::price::Price;
 use crate::sink::PaidMessages;
+use crate::sink::output::Extent;
 
 /// How many blocks `show` lists.
 const SHOWN: usize = 10;
@@ -250,36 +250,34 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
     let published = settings.output.extent()?;
     // This verifies all of the ledger; the rest is a comparison with the output.
     let ledger = Ledger::inspect(&settings.ledger)?;
-    let (rows, paid) = paid(&ledger)?;
+    let (rows, mut paid) = paid(&ledger, &published)?;
     report(format_args!("ledger verified: {rows} rows, newest {}\n", ledger.head().digest))?;
     report(format_args!("it accounts for {}\n", promised(ledger.genesis())))?;
     let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
     report(format_args!("the witness has accepted {accepted}\n"))?;
-    let (mut ours, mut others) = (BTreeSet::new(), 0);
-    let mut unpaid = Vec::new();
+    let (mut others, mut unpaid) = (0, Vec::new());
     let genesis = ledger.genesis();
     published.each_published(|found| {
-        if paid.contains(&found) {
-            ours.insert(ledger::Digest::of(found.bytes()));
-        } else if genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger) {
-            others += 1;
-        } else {
-            unpaid.push(found);
+        let is_other = || genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger);
+        match paid.find(&found) {
+            true => {}
+            false if is_other() => others += 1,
+            false => unpaid.push(found),
         }
     })?;
     if !unpaid.is_empty() {
         // Before anyone is accused, the ledger is read again.
-        let (_, paid) = self::paid(&Ledger::inspect(&settings.ledger)?)?;
-        unpaid.retain(|found| !paid.contains(found));
+        let (_, mut paid) = self::paid(&Ledger::inspect(&settings.ledger)?, &published)?;
+        unpaid.retain(|found| !paid.find(found));
     }
     if !unpaid.is_empty() {
         let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
         let places = places.join(", ");
         return Err(Failure::Ledger(format!("the output holds what this ledger never paid for: {places}")));
     }
-    report(format_args!("every message on the output was paid for, byte for byte: {}\n", ours.len()))?;
-    let missing = paid.missing(&ours);
+    report(format_args!("every message on the output was paid for, byte for byte: {}\n", paid.found()))?;
+    let missing = paid.missing();
     if missing > 0 {
         report(format_args!(
             "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish` \
@@ -293,14 +291,16 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
 }
 
 /// How many rows there are, and what they paid for.
-fn paid(ledger: &Ledger) -> Result<(u64, PaidMessages), Failure> {
-    let (mut rows, mut paid) = (0, PaidMessages::default());
-    ledger.each_row(|stored| {
-        rows += 1;
-        if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
-            paid.extend(messages);
-        }
-        Ok::<(), Failure>(())
+fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), Failure> {
+    let mut rows = 0;
+    let paid = PaidMessages::gather(published.has_envelope(), |each| {
+        ledger.each_row(|stored| {
+            rows += 1;
+            if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
+                messages.iter().for_each(&mut *each);
+            }
+            Ok::<(), Failure>(())
+        })
     })?;
     Ok((rows, paid))
 }
