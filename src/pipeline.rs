@@ -43,7 +43,7 @@ use self::stop::StopGuard;
 use crate::accountant::Charged;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::ledger::witness::Witness;
-use crate::ledger::{Closing, Ledger};
+use crate::ledger::{self, Closing, Ledger};
 use crate::mechanism;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
@@ -412,7 +412,7 @@ impl Releasing<'_> {
         // Windows are numbered from the first of the ledger, whatever was changed since.
         let prices = plan.prices(window.span, &spans, began);
         let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
-            self.ledger.withhold(window.span, ends)?;
+            self.write(|ledger| ledger.withhold(window.span, ends))?;
             let outcome = Outcome::Withheld(plan.why_withheld(window.span, self.first, began));
             self.closed(publish_at, window.span, outcome);
             return Ok(());
@@ -440,13 +440,22 @@ impl Releasing<'_> {
             }
         }
         let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
-        self.ledger.pay(Closing { window: window.span, publish_at, charges, ends, sealed, states })?;
+        let closing = Closing { window: window.span, publish_at, charges, ends, sealed, states };
+        self.write(|ledger| ledger.pay(closing))?;
         self.health.owe(self.by_worker(publish_at), Timestamp::now());
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }
         self.closed(publish_at, window.span, Outcome::Released);
         Ok(())
+    }
+
+    /// Writes to the ledger, which somebody may hold: the readiness probe sees how long it takes.
+    fn write(&mut self, write: impl FnOnce(&mut Ledger) -> Result<(), ledger::Error>) -> Result<(), ledger::Error> {
+        self.health.ask();
+        let written = write(&mut self.ledger);
+        self.health.rest();
+        written
     }
 
     /// The window is in the ledger and will be reported when it is due.

@@ -216,6 +216,6 @@ impl From<output::Error> for OpenError {
 
 impl From<ledger::Error> for OpenError {
     fn from(error: ledger::Error) -> Self {
-        OpenError { is_transient: false, failure: error.into() }
+        OpenError { is_transient: error.is_transient(), failure: error.into() }
     }
 }

@@ -12,6 +12,7 @@ pub mod evaluate;
 pub mod explain;
 mod failure;
 mod figures;
+mod held;
 pub mod ledger;
 mod newest;
 pub mod components;

@@ -15,7 +15,7 @@ use crate::cli::dashboard;
 use crate::cli::failure::Failure;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::watch::Watch;
-use crate::cli::{resources, settings};
+use crate::cli::{held, resources, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
@@ -100,7 +100,7 @@ pub fn work(
     });
     let _until_the_end = dashboard.transpose()?;
     let mut is_waiting = false;
-    let components = loop {
+    let mut components = loop {
         match Components::open(settings) {
             Ok(parts) => break parts,
             Err(OpenError { failure, is_transient: false }) => return Err(failure),
@@ -117,6 +117,7 @@ pub fn work(
     let instance = ledger.instance().map(|instance| instance.to_string()).unwrap_or_default();
     info!(ledger = %ledger.genesis().ledger, row = ledger.head().sequence, instance, "ledger verified");
     log_next_window(settings, &components.ledger);
+    held::wait(&mut components.ledger, &health, stop)?;
     let worker = Worker {
         plan: &plan,
         source: components.source,

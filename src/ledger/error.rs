@@ -17,9 +17,8 @@ pub enum Error {
     #[error("another worker uses the ledger in {path}; one ledger has one worker, stop the other one first")]
     Locked { path: PathBuf },
     #[error(
-        "another program has read {path} for more than a minute, and nobody can write it meanwhile; no command of bernstream does \
-         that: look for a backup or a database tool (`fuser {path}` lists who has the file open), end it and start the worker \
-         again, nothing is lost"
+        "another program holds {path} and does not let go of it; no command of bernstream does that: look for a backup or a \
+         database tool (`fuser {path}` lists who has the file open), end it and try again, nothing is lost"
     )]
     Busy { path: PathBuf },
     #[error("another process archives the rows of the ledger in {path}; wait until it is done")]
@@ -62,6 +61,11 @@ impl Error {
     pub fn is_final(&self) -> bool {
         use Error::{Damaged, ForeignHead, ForeignWitness, Missing};
         matches!(self, Missing { .. } | Damaged { .. } | ForeignWitness { .. } | ForeignHead { .. })
+    }
+
+    /// Whether to try again.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Error::Busy { .. })
     }
 
     pub(super) fn disk(path: &Path, error: &std::io::Error) -> Self {
@@ -109,7 +113,7 @@ mod tests {
         };
         for code in [ffi::SQLITE_BUSY, ffi::SQLITE_LOCKED] {
             let text = error(code).to_string();
-            assert!(text.contains("another program has read ledger/ledger.sqlite"), "{text}");
+            assert!(text.contains("another program holds ledger/ledger.sqlite"), "{text}");
             assert!(!text.contains("worker uses"), "{text}");
         }
         assert!(matches!(error(ffi::SQLITE_READONLY_ROLLBACK), Error::Unfinished { .. }));

@@ -43,7 +43,8 @@ pub(super) const TABLES_OF_2: &str = "
     ) STRICT;
 ";
 
-/// How long a writer waits for those who read the file, and they for it. The commands of this program read for milliseconds.
+/// How long a writer waits for those who read the file, and they for it, unless [`wait_with`](super::Ledger::wait_with) says
+/// otherwise. The commands of this program read for milliseconds.
 const READERS: Duration = Duration::from_secs(60);
 
 /// The tables that format 2 lacked. `kept` has one row: messages are kept of the rows after `pruned`.

@@ -103,17 +103,49 @@ fn an_export_that_nobody_reads_delays_no_window_and_keeps_no_worker_from_startin
     }
     let (took, published) = (begun.elapsed().as_secs(), (setup.published().len() - before) / 2);
     assert!(published as u64 + 1 >= took, "{published} windows in {took} s");
+}
 
-    // Whoever holds a transaction, as no command does, makes the worker wait; it goes on afterwards.
+/// A program that is none of bernstream's, and reads in a transaction that does not end.
+fn foreign_reader(setup: &Setup) -> rusqlite::Connection {
     let reader = rusqlite::Connection::open(setup.ledger().join("ledger.sqlite")).expect("it opens");
+    reader.busy_timeout(PATIENCE).expect("it waits");
     reader.execute_batch("BEGIN; SELECT count(*) FROM rows;").expect("it reads");
-    thread::sleep(Duration::from_millis(1500));
-    let published = published_in(&setup, 4);
-    assert!(published <= 1, "{published} windows beside a reader that does not end");
+    reader
+}
+
+const HELD: &str = "another program has held the ledger's file for 10 s";
+
+#[test]
+fn a_worker_waits_for_whoever_holds_its_ledger_and_goes_on_afterwards() {
+    let Some(servers) = kafka::broker() else { return };
+    let (setup, mut worker) = at_work(&servers, 3);
+    worker.wait_ready(&setup, true);
+    let reader = foreign_reader(&setup);
+    setup.wait_log(HELD);
+    let published = published_in(&setup, 3);
+    assert_eq!(published, 0, "windows beside a reader that does not end");
+    let words = worker.wait_ready(&setup, false);
+    assert!(words.contains("publishing what is due"), "{words}");
+    assert_eq!(worker.get("/healthz").0, 200, "to start it again would not help");
     drop(reader);
-    let published = published_in(&setup, 4);
-    assert!(published >= 6, "{published} windows after it");
-    assert!(!setup.read_log().contains("another worker"), "{}", setup.read_log());
+    let before = setup.published().len();
+    setup.wait_for("what was due meanwhile", || (setup.published().len() >= before + 30).then_some(()));
+    worker.wait_ready(&setup, true);
+    let log = setup.read_log();
+    assert_eq!(log.matches(HELD).count(), 1, "{log}");
+    assert!(log.contains("`fuser`") && !log.contains("another worker"), "{log}");
+    let verified = setup.ledger_command(&["verify"]);
+    assert!(verified.status.success(), "{}", text(&verified));
+    // A stop is not held up.
+    let reader = foreign_reader(&setup);
+    thread::sleep(Duration::from_secs(3));
+    worker.terminate();
+    let status = worker.end(&setup);
+    let log = setup.read_log();
+    assert!(status.code() == Some(74) && log.contains("another program holds"), "{status}: {log}");
+    drop(reader);
+    let again = Running::start(&setup);
+    again.wait_ready(&setup, true);
 }
 
 #[test]

@@ -1,0 +1,44 @@
+//! A ledger that another program holds, such as a backup or a database shell. The worker waits, as for a broker that is down:
+//! nothing is lost, and to end would help nobody.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tracing::warn;
+
+use crate::ledger::{Error, Ledger};
+use crate::pipeline::{Health, Loop, Stop};
+
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(10);
+/// How long somebody holds the ledger before that is told. The commands of this program hold it for milliseconds.
+const LONG: Duration = Duration::from_secs(10);
+
+/// Has the worker wait for as long as its ledger is held, alive and not ready.
+///
+/// # Errors
+///
+/// If the ledger cannot be used.
+pub fn wait(ledger: &mut Ledger, health: &Arc<Health>, stop: &Stop) -> Result<(), Error> {
+    let (health, stop) = (health.clone(), stop.clone());
+    let (mut since, mut is_told) = (Instant::now(), false);
+    ledger.wait_with(move |tries| {
+        if tries == 0 {
+            (since, is_told) = (Instant::now(), false);
+        }
+        if since.elapsed() > LONG && !std::mem::replace(&mut is_told, true) {
+            warn!(
+                "another program has held the ledger's file for {} s, and nothing can be paid for or published meanwhile; no \
+                 command of bernstream does that: look for a backup or a database tool (`fuser` on the file lists who has it \
+                 open) and end it; waiting for it",
+                LONG.as_secs()
+            );
+        }
+        // Neither loop hangs: the one that reads may wait for the one that writes.
+        health.beat(Loop::Read);
+        health.beat(Loop::Release);
+        thread::sleep(PAUSE);
+        !stop.asked()
+    })
+}
