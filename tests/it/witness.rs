@@ -644,6 +644,12 @@ fn a_start_reads_the_witness_from_the_place_that_it_remembers_and_compares_it_fi
     }
     witness.append(&next).unwrap();
     assert_eq!(waiting.read().unwrap(), Some(next));
+    // However it ends, the next start reads on from the last claim.
+    let last = a_claim(Some(&next), 72);
+    waiting.append(&last).unwrap();
+    assert_eq!(waiting.read().unwrap(), Some(last));
+    assert_eq!(remembered(&path)["offset"], 143);
+    let next = last;
     // A memory of another witness, or one that is not whole, is none.
     remember(&path, "another", 20, &other.encode());
     assert_eq!(open().read().unwrap(), Some(next));

@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::chain::Digest;
 
-/// After how many records the place is remembered anew.
-const EVERY: u64 = 64;
-
 /// An accepted claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,8 +26,8 @@ pub(super) struct Place {
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     path: PathBuf,
-    /// The offset that the file has.
-    saved: Option<u64>,
+    /// The place that the file has.
+    saved: Option<Place>,
 }
 
 impl Memory {
@@ -41,20 +38,20 @@ impl Memory {
             let (digest, place) = text.split_once('\n')?;
             (digest == Digest::of(place.as_bytes()).to_string()).then(|| serde_json::from_str::<Place>(place).ok())?
         });
-        (Memory { path, saved: place.as_ref().map(|place| place.offset) }, place)
+        (Memory { path, saved: place.clone() }, place)
     }
 
-    /// Remembers a place, if it is far enough from the last one. If it cannot be written, the next start reads more.
+    /// Remembers the newest place: every one, so that a start reads on from where the last run ended, however it ended. If it
+    /// cannot be written, the next start reads more.
     pub fn save(&mut self, place: &Place) {
-        let offset = place.offset;
-        if self.saved.is_some_and(|saved| saved <= offset && offset < saved.saturating_add(EVERY)) {
+        if self.saved.as_ref() == Some(place) {
             return;
         }
-        let place = serde_json::json!(place).to_string();
+        let text = serde_json::json!(place).to_string();
         let draft = self.path.with_extension("new");
-        let text = format!("{}\n{place}", Digest::of(place.as_bytes()));
+        let text = format!("{}\n{text}", Digest::of(text.as_bytes()));
         if fs::write(&draft, text).and_then(|()| fs::rename(&draft, &self.path)).is_ok() {
-            self.saved = Some(offset);
+            self.saved = Some(place.clone());
         }
     }
 }
