@@ -113,3 +113,46 @@ fn a_second_partition_of_the_witness_ends_the_worker_at_once() {
     let last = log.lines().last().expect("a line");
     assert!(last.contains("has 2 partitions") && last.contains("the only way out is a new witness topic"), "{log}");
 }
+
+/// The clock topic of a setup.
+fn clock(setup: &Setup) -> String {
+    format!("{}-clock", setup.input)
+}
+
+#[test]
+fn a_clock_topic_that_is_deleted_ends_the_worker_and_the_next_start_creates_it() {
+    let Some((setup, mut worker)) = ticking() else { return };
+    administer(&setup, async |admin, options| admin.delete_topics(&[&clock(&setup)], options).await);
+    let status = worker.end(&setup);
+    let log = setup.read_log();
+    assert!(!status.success(), "{log}");
+    let words = format!("topic '{}' at {}, which tells the brokers' time, was deleted", clock(&setup), setup.servers);
+    assert!(log.lines().last().expect("a line").contains(&words), "{log}");
+    assert!(log.matches("the brokers' clock cannot be asked").count() <= 1, "told at every cutoff: {log}");
+    let before = setup.published().len();
+    let worker = Running::start(&setup);
+    setup.wait_for("what is due since", || (setup.published().len() >= before + 20).then_some(()));
+    worker.terminate();
+    let verified = setup.ledger_command(&["verify"]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+}
+
+#[test]
+fn a_clock_topic_that_no_longer_tells_the_brokers_time_ends_the_worker() {
+    let Some((setup, mut worker)) = ticking() else { return };
+    set(&setup, &clock(&setup), &[("message.timestamp.type", "CreateTime"), ("cleanup.policy", "delete")]);
+    let status = worker.end(&setup);
+    let log = setup.read_log();
+    assert!(!status.success(), "{log}");
+    let last = log.lines().last().expect("a line");
+    assert!(last.contains(&clock(&setup)) && last.contains("message.timestamp.type=CreateTime"), "{log}");
+    assert!(log.matches("the brokers' clock cannot be asked").count() <= 1, "told at every cutoff: {log}");
+    // No window was closed without the brokers' word, and none is missing once they give it.
+    set(&setup, &clock(&setup), &[("message.timestamp.type", "LogAppendTime"), ("cleanup.policy", "delete")]);
+    let before = setup.published().len();
+    let worker = Running::start(&setup);
+    setup.wait_for("what is due since", || (setup.published().len() >= before + 20).then_some(()));
+    drop(worker);
+    let verified = setup.ledger_command(&["verify"]);
+    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+}
