@@ -242,8 +242,12 @@ impl<'s> Plan<'s> {
 
     /// The noise at other prices.
     fn prices(&self, prices: &[Price]) -> Vec<String> {
+        // Noise of pure differential privacy is also calibrated to an epsilon where the budget is in rho.
+        let is_converted =
+            matches!(prices, [Price::Pure(_), ..]) && matches!(self.release.payment.price(), Price::Concentrated(_));
+        let price = if is_converted { "epsilon of the noise" } else { "price" };
         let mut lines =
-            vec![format!("{:<34} {:<34} {}", "price", "scale (largest effects of a unit)", "95 % error in the middle")];
+            vec![format!("{price:<34} {:<34} {}", "scale (largest effects of a unit)", "95 % error in the middle")];
         for price in prices.iter().copied() {
             // Half of the lowest possible price is impossible.
             let Ok(scale) = self.scale(price) else { continue };

@@ -30,6 +30,9 @@ pub fn pure_noise(release: &Release) -> Option<String> {
         return None;
     }
     let (epsilon, is_own) = (release.payment.epsilon(), matches!(release.payment, Payment::Own(_)));
+    // A constant of the noise's own can also be the larger one, as that of a ball of one value is.
+    let is_less = release.payment.price() != Payment::converted(epsilon).price()
+        && release.payment.price().is_within(Payment::converted(epsilon).price());
     let (law, is_decaying) = (release.noise.law(), matches!(release.policy, Policy::Decaying { .. }));
     match release.payment.price() {
         Price::Concentrated(_) if law == NoiseDistribution::DiscreteLaplace && is_own => Some(
@@ -41,7 +44,7 @@ pub fn pure_noise(release: &Release) -> Option<String> {
             "Its noise is Laplace noise of pure differential privacy with epsilon = {epsilon}, which costs a rho of epsilon + \
              exp(-epsilon) - 1, its own constant: smaller than that of other pure mechanisms."
         )),
-        Price::Concentrated(_) if law == NoiseDistribution::Ball && !is_own => Some(format!(
+        Price::Concentrated(_) if law == NoiseDistribution::Ball && !is_own && is_less => Some(format!(
             "Its noise is a ball of pure differential privacy with epsilon = {epsilon}, which costs a rho of at most epsilon^2 / {}, \
              its own constant for so many values: less than that of other pure mechanisms.",
             2 * release.shape().values()

@@ -96,7 +96,7 @@ impl Plan {
         self.sums.iter().map(of_axis).sum::<usize>() + self.gram.near.len() * self.count
     }
 
-    /// An error of 1 in every value moves the function by at most so much.
+    /// An error of 1 in every value moves the function by at most so much on the points; between them it can be a little more.
     pub fn norm(&self) -> f64 {
         self.norm
     }

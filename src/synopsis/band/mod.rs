@@ -42,7 +42,8 @@ pub struct Band {
     pub draws: u32,
     /// Mean of the sup of the noise over the domain, unweighted.
     pub expected_sup: f64,
-    /// An upper bound on how far an error of 1 in every exact value can move the function.
+    /// How far an error of 1 in every exact value can move the function: an upper bound, but of cells the most on the points that
+    /// are looked at. It multiplies a step of the grid, a part in 10^9 of the noise or less.
     pub norm: f64,
 }
 
