@@ -25,6 +25,7 @@ mod golden;
 mod kept_choice;
 mod layers;
 mod ledger;
+mod ledger_costs;
 mod ledger_of_years;
 mod limits;
 mod looking;
@@ -38,6 +39,7 @@ mod proofs;
 mod running_sums;
 mod sample;
 mod schema;
+mod soak;
 mod source;
 mod telemetry;
 #[cfg(feature = "tls")]
