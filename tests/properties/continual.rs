@@ -329,6 +329,47 @@ fn the_deviation_that_is_said_is_the_one_of_real_noise() {
     }
 }
 
+/// What each pane's noise is where the `i`-th vector of fresh noise is `fresh(i)`, and how many each pane draws.
+fn correlated(correlation: &Correlation, panes: usize, fresh: impl Fn(usize) -> i128) -> (Vec<i128>, Vec<usize>) {
+    let (mut memory, mut drawn) = (correlation.memory(1), 0);
+    let of_pane = |_| {
+        let before = drawn;
+        let mut draw = || {
+            drawn += 1;
+            vec![fresh(drawn - 1)]
+        };
+        let noise = correlation.correlate(&mut memory, &mut draw)[0];
+        (noise, drawn - before)
+    };
+    (0..panes).map(of_pane).unzip()
+}
+
+/// No pane is without noise, a pane has as many vectors of it as in the first series, and none from there.
+#[test]
+fn beyond_what_its_noise_is_for_a_sum_goes_on_with_new_noise_at_the_same_price() {
+    let tree = series(WindowKind::Cumulative, NoiseDistribution::DiscreteLaplace, 1 << 20, 1, pure("1"), 64);
+    assert_eq!(tree.correlation().nodes_of_a_pane(), Some(2), "eight leaves to a node");
+    let filters = Blt::all().iter().map(|blt| (Correlation::blt(blt, 17), 17));
+    for (correlation, longest) in filters.chain([(tree.correlation().clone(), 64)]) {
+        let fresh = |i: usize| (i as i128 * i as i128 * 7919 % 1001 - 500) << 30;
+        let (noise, drawn) = correlated(&correlation, 3 * longest + 2, fresh);
+        assert!(drawn.iter().all(|vectors| *vectors > 0));
+        assert!(drawn.iter().enumerate().all(|(pane, vectors)| *vectors == drawn[pane % longest]), "{drawn:?}");
+        let of_first: usize = drawn[..longest].iter().sum();
+        let with_other = |first| {
+            let (from, to) = if first { (0, of_first) } else { (of_first, 2 * of_first) };
+            let other = |i: usize| fresh(i) + if (from..to).contains(&i) { 1 << 40 } else { 0 };
+            correlated(&correlation, 3 * longest + 2, other).0
+        };
+        let (first, second) = (with_other(true), with_other(false));
+        assert_ne!(first[..longest], noise[..longest]);
+        assert_eq!(first[longest..], noise[longest..], "nothing of the first series is left");
+        assert_eq!(second[..longest], noise[..longest]);
+        assert_ne!(second[longest..2 * longest], noise[longest..2 * longest], "the second has noise of its own");
+        assert_eq!(second[2 * longest..], noise[2 * longest..]);
+    }
+}
+
 #[test]
 fn a_window_of_one_pane_is_a_release_of_its_own() {
     let series =

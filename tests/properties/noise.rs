@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bernstream::mechanism::calibrate::Scale;
 use bernstream::mechanism::noise::{DiscreteCube, DiscreteLaplace, Generator, permute_and_flip};
@@ -396,9 +396,9 @@ fn values_at_the_end_of_the_range_do_not_wrap() {
     }
 }
 
-#[test]
-fn only_the_mechanism_opens_exact_values() {
-    let mut openers = Vec::new();
+/// The files of the program, tests apart, that contain these words.
+fn files_that_contain(words: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(folder) = folders.pop() {
         for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
@@ -409,13 +409,28 @@ fn only_the_mechanism_opens_exact_values() {
                 let program = text.split("#[cfg(test)]").next().unwrap_or_default();
                 // Examples in the documentation are tests.
                 let mut program = program.lines().filter(|line| !line.trim_start().starts_with("//"));
-                if program.any(|line| line.contains(".reveal()")) {
-                    openers.push(path);
+                if program.any(|line| line.contains(words)) {
+                    found.push(path);
                 }
             }
         }
     }
-    openers.sort();
+    found.sort();
+    found
+}
+
+/// Whoever knows a seed can subtract the noise.
+#[test]
+fn nothing_but_tests_freezes_a_generator() {
+    let frozen = files_that_contain("frozen(");
+    assert_eq!(frozen.len(), 1, "{frozen:?}");
+    assert!(frozen[0].ends_with("mechanism/noise/generator.rs"), "where it is defined");
+    assert!(!files_that_contain("Generator::from_entropy").is_empty(), "the worker's are keyed by the system");
+}
+
+#[test]
+fn only_the_mechanism_opens_exact_values() {
+    let openers = files_that_contain(".reveal()");
     let expected = ["calibrated.rs", "choice.rs", "continual/series.rs", "online/mod.rs", "selection.rs"];
     assert_eq!(openers.len(), expected.len(), "{openers:?}");
     assert!(
