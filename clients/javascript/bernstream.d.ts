@@ -137,6 +137,8 @@ export interface Description {
   readonly degree: number;
   readonly order: number;
   readonly noise: { readonly law: Law; readonly scale: number; readonly grid: number; readonly calibrated?: Calibrated };
+  /** Absent in synopses of older programs. */
+  readonly sensitivity?: Sensitivity | null;
   readonly privacy: Privacy;
   readonly choices?: readonly object[];
   readonly band: Band;
@@ -151,6 +153,17 @@ export interface Description {
   readonly panes?: { readonly over: { readonly hopping: number } | "cumulative"; readonly newest: Span; readonly step?: number | null } | null;
   readonly synthetic: boolean;
   readonly [later: string]: unknown;
+}
+
+/** What the noise was made for; evaluation does not need it. */
+export interface Sensitivity {
+  readonly norm: "1-norm" | "2-norm" | "sup norm";
+  /** In units of `noise.grid`; beyond 2^53 rounded by JSON.parse. */
+  readonly units: number;
+  readonly records: number;
+  readonly values: number;
+  readonly derived: string;
+  readonly fresh?: { readonly scale: number; readonly nodes?: number; readonly norm_squared?: number };
 }
 
 export interface Axis {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{
-    self, Calibrated, Choice, Classifier, Clip, Definition, Density, Description, Implied, Method, Moments,
-    NoiseDistribution, Panes, PriorColumn, Random, Recommended, Regression, Smoothing, Smoothness, Sum, Unit,
+    self, Calibrated, Choice, Classifier, Clip, Definition, Density, Derivation, Description, Fresh, Implied, Method,
+    Moments, NoiseDistribution, Panes, PriorColumn, Random, Recommended, Regression, Smoothing, Smoothness, Sum, Unit,
     WindowKind,
 };
 use bernstream::targets::bayes::gaussian::GaussianBayes;
@@ -78,6 +78,12 @@ fn changed(name: &'static str, of: &Synopsis, change: impl FnOnce(&mut Descripti
     about.release = name.to_owned();
     change(&mut about);
     Ok(Synopsis::new(about, of.values().to_vec())?)
+}
+
+/// Noise of so many times the scale, or a little more: a multiple of 16 units.
+fn widen(about: &mut Description, factor: f64) {
+    let units = about.noise.scale / about.noise.grid;
+    *about = about.clone().at_scale((units * factor / 16.0).ceil() * 16.0 / units);
 }
 
 /// A density, with the settings that all cases share.
@@ -165,30 +171,42 @@ fn variants() -> Found<Vec<Case>> {
 
     let chosen = changed("density-1d-chosen", &one, |about| {
         let candidates = vec![vec![5.0], vec![10.0], vec![20.0]];
+        // Two records, and what is left of the price for the noise.
+        widen(about, 2.0 / 0.85);
         about.choices = vec![
             Choice::Bandwidths { taken: vec![10.0], candidates, price: "0.1".parse().unwrap_or_default() },
             Choice::Order { taken: 2, candidates: vec![1, 2, 4], price: "0.05".parse().unwrap_or_default() },
         ];
         let (column, per) = ("passenger".to_owned(), "1d".to_owned());
         about.privacy.unit = Unit::User { column, per, max_records_per_window: 2 };
+        if let Some(sensitivity) = &mut about.sensitivity {
+            (sensitivity.records, sensitivity.units, sensitivity.values) =
+                (2, 2 * sensitivity.units, 2 * sensitivity.values);
+        }
         about.incomplete = true;
         about.smoothness = Some(Smoothness::Lipschitz(vec![4.5]));
     })?;
     let hopping = changed("density-1d-hopping", &one, |about| {
         about.window = month;
         about.panes = Some(Panes { over: WindowKind::Hopping(28), newest, step: Some(41) });
-        *about = about.clone().at_scale(3.25);
+        let scale = about.noise.scale;
+        if let Some(sensitivity) = &mut about.sensitivity {
+            sensitivity.fresh = Some(Fresh { scale, nodes: Some(1), norm_squared: None });
+        }
+        // Of independent noise for each of the 28 panes, as far as they are there.
+        *about = about.clone().at_scale(28_f64.sqrt());
     })?;
     let cumulative = changed("density-1d-cumulative", &one, |about| {
         about.window = month;
         about.panes = Some(Panes { over: WindowKind::Cumulative, newest, step: None });
+        about.privacy.blocks.iter_mut().for_each(|block| (block.start, block.end) = (month.start, month.end));
         about.smoothness = Some(Smoothness::Curvature(vec![0.8]));
     })?;
     let (epsilon, delta) = ("1.5".parse()?, "0.000001".parse()?);
     let planned = changed("density-1d-planned", &plan, |about| {
         let privacy = &mut about.privacy;
         privacy.definition = Definition::Planned;
-        privacy.implies = Some(Implied { epsilon, delta });
+        privacy.implies = Some(Implied { epsilon: "3".parse().unwrap_or_default(), delta });
         privacy.price = Price::Slots(1);
         privacy.blocks.iter_mut().for_each(|block| (block.spent, block.total) = (Price::Slots(3), Price::Slots(24)));
     })?;
@@ -206,6 +224,9 @@ fn variants() -> Found<Vec<Case>> {
         let law =
             sampler::PriorDistribution::Points { values: vec![-5.0, 0.0, 30.0], weights: Some(vec![2.0, 5.0, 1.0]) };
         about.noise.calibrated = Calibrated::Sampled;
+        if let Some(sensitivity) = &mut about.sensitivity {
+            sensitivity.derived = Derivation::Sampled;
+        }
         about.privacy.definition = Definition::Random(Random {
             gamma: 0.1,
             records: 300,
@@ -220,7 +241,10 @@ fn variants() -> Found<Vec<Case>> {
     })?;
     let paper = changed("density-1d-paper", &one, |about| {
         about.noise.calibrated = Calibrated::Paper { times_needed: 2.75 };
-        *about = about.clone().at_scale(2.75);
+        if let Some(sensitivity) = &mut about.sensitivity {
+            (sensitivity.units, sensitivity.derived) = (sensitivity.units * 11 / 4, Derivation::Paper);
+        }
+        widen(about, 2.75);
     })?;
     let all = [chosen, hopping, cumulative, planned, gaussian, random, paper];
     let names = [

@@ -10,7 +10,7 @@ use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::band::Band;
 use bernstream::synopsis::description::{
     self, Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Noise, NoiseDistribution,
-    Privacy, Unit,
+    Privacy, Sensitivity, Unit,
 };
 use bernstream::targets::{Adjacency, Target};
 use bernstream::window::accumulator::Record;
@@ -70,6 +70,14 @@ impl Release {
             calibrated: Calibrated::Tight,
         };
         let band = Band::simulate(&shape, self.law, self.order).scaled(&noise);
+        let sensitivity = Sensitivity {
+            norm: self.law.norm(),
+            units: change.0,
+            records: 1,
+            values: shape.values() as u64,
+            derived: noise.calibrated.derived(&self.about, &shape.basis),
+            fresh: None,
+        };
         let window = Span { start: time("2013-06-18T05:00:00Z")?, end: time("2013-06-19T05:00:00Z")? };
         let about = Description {
             format: FORMAT,
@@ -86,6 +94,7 @@ impl Release {
             basis: shape.basis,
             order: self.order,
             noise,
+            sensitivity: Some(sensitivity),
             privacy: Privacy {
                 definition: Definition::of(self.price),
                 unit: Unit::Record,

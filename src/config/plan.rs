@@ -7,10 +7,10 @@ use crate::mechanism::choice::Candidates;
 use crate::pipeline::{self, Plan, Publication, ReleaseVariant};
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{
-    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Recommended, Smoothing,
-    Target, Unit as DescribedUnit,
+    Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Recommended, Sensitivity,
+    Smoothing, Target, Unit as DescribedUnit,
 };
-use crate::targets::Basis;
+use crate::targets::{Basis, Sensitivity as Change};
 use crate::window::Form;
 
 impl Settings {
@@ -74,14 +74,15 @@ impl Settings {
         let (mechanism, calibrated) = (self.mechanism_of(release, function)?, self.calibrated(release, function)?);
         let choice = release.private_order.as_ref();
         let order = choice.map(|choice| choice.mechanism(function, &mechanism, self.protected())).transpose()?;
+        let change = self.sensitivity(release, function, release.calibration)?;
+        let touched = self.privacy.touched(function.target.shape().values());
         let mut place = 0..;
         let descriptions = release.orders().try_map(|order| {
             let band = bands.get(place.next().unwrap_or(0));
-            Ok::<_, Error>(self.description((release, function), *order, (mechanism, calibrated), band, is_synthetic))
+            let noise = (mechanism, calibrated, change);
+            Ok::<_, Error>(self.description((release, function), *order, noise, band, is_synthetic))
         })?;
         let Function { target, unit, offset, .. } = function;
-        let change = self.sensitivity(release, function, release.calibration)?;
-        let touched = self.privacy.touched(target.shape().values());
         Ok(ReleaseVariant {
             target: target.clone(),
             mechanism,
@@ -99,7 +100,7 @@ impl Settings {
         &self,
         (release, function): (&Release, &Function),
         order: u32,
-        (mechanism, calibrated): (Mechanism, Calibrated),
+        (mechanism, calibrated, change): (Mechanism, Calibrated, Change),
         band: &Band,
         is_synthetic: bool,
     ) -> Description {
@@ -108,6 +109,15 @@ impl Settings {
         let scale = mechanism.scale().units() as f64 * grid;
         let noise = Noise { law: mechanism.distribution(), scale, grid, calibrated };
         let start = self.windows.grid.origin();
+        let (target, definition) = (self.target_description(release, function), self.privacy.definition.clone());
+        let sensitivity = Sensitivity {
+            norm: noise.law.norm(),
+            units: change.0,
+            records: self.privacy.unit.contributions(),
+            values: self.privacy.touched(shape.values()) as u64,
+            derived: calibrated.derived(&target, &shape.basis),
+            fresh: None,
+        };
         let about = Description {
             format: FORMAT,
             pipeline: self.pipeline.clone(),
@@ -115,7 +125,7 @@ impl Settings {
             key: None,
             window: self.windows.grid.span_of(start),
             published: start,
-            target: self.target_description(release, function),
+            target,
             meaning: self.meaning(release, function),
             domain: release.domain(),
             offset: if matches!(shape.basis, Basis::Kernel(_)) { function.offset } else { 0.0 },
@@ -123,8 +133,9 @@ impl Settings {
             basis: shape.basis,
             order,
             noise,
+            sensitivity: Some(sensitivity),
             privacy: Privacy {
-                definition: self.privacy.definition.clone(),
+                definition,
                 unit: self.unit_description(),
                 in_words: guarantee::promise(self).join(" "),
                 adjacency: self.privacy.adjacency,

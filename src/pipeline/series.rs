@@ -6,7 +6,7 @@ use super::error::Error;
 use crate::clock::Timestamp;
 use crate::ledger::Ledger;
 use crate::mechanism::continual::{self, Series, State, WindowKind};
-use crate::synopsis::description::{self, Description};
+use crate::synopsis::description::{self, Description, Fresh, Sensitivity};
 use crate::window::grid::{Grid, Span};
 
 /// Correlated noise, and what distinguishes its series from those of other settings.
@@ -82,7 +82,9 @@ impl NoiseState {
         let one = description.noise.law.deviation(values) * description.noise.scale;
         let panes = Some(description::Panes { over, newest: window, step: Some(step) });
         let window = Span { start, end: window.end };
-        Description { window, panes, ..description.clone().at_scale(deviation / one) }
+        let fresh = Some(Fresh::of(&noise.series, description.noise.grid));
+        let sensitivity = description.sensitivity.clone().map(|sensitivity| Sensitivity { fresh, ..sensitivity });
+        Description { window, panes, sensitivity, ..description.clone().at_scale(deviation / one) }
     }
 
     /// The slot and its bytes, for the ledger.

@@ -2,6 +2,7 @@
 
 mod privacy;
 mod recommended;
+mod sensitivity;
 mod smoothness;
 mod target;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::privacy::{Charge, Definition, Implied, PriorColumn, Privacy, Random, Unit};
 pub use self::recommended::Recommended;
+pub use self::sensitivity::{Derivation, Fresh, Sensitivity};
 pub use self::smoothness::Smoothness;
 pub use self::target::{Classifier, Clip, Density, Method, Moments, Regression, Smoothing, Sum, Target};
 use crate::clock::Timestamp;
@@ -56,6 +58,9 @@ pub struct Description {
     /// The order `h` that the band holds for. Any other can be evaluated.
     pub order: u32,
     pub noise: Noise,
+    /// What the noise was made for; absent in synopses of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<Sensitivity>,
     pub privacy: Privacy,
     /// What was chosen from the records of this window and key, privately.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -138,6 +143,15 @@ pub enum Calibrated {
 }
 
 impl Calibrated {
+    /// How the sensitivity of a function in this form was derived.
+    pub fn derived(&self, target: &Target, basis: &Basis) -> Derivation {
+        match self {
+            Calibrated::Tight => Derivation::of(target, basis),
+            Calibrated::Paper { .. } => Derivation::Paper,
+            Calibrated::Sampled => Derivation::Sampled,
+        }
+    }
+
     /// What to tell people; nothing where nothing is unusual.
     pub fn remark(&self) -> Option<String> {
         match self {

@@ -80,6 +80,17 @@ impl Correlation {
         }
     }
 
+    /// Where a vector of fresh noise is in many panes, a part of it: at least the squared 2-norm of a column. A figure to show.
+    #[expect(clippy::cast_precision_loss, reason = "a figure to show")]
+    pub fn norm_squared(&self) -> Option<f64> {
+        let squared = match &self.kind {
+            Kind::Blt(blt) => blt.norm_squared(),
+            Kind::Fir(fir) => fir.norm_squared(),
+            Kind::Independent | Kind::Tree(_) => return None,
+        };
+        Some(squared as f64 / 2_f64.powi(64))
+    }
+
     /// The noise of the next pane. `draw` gives a vector of fresh noise: once a step, and under a tree once more for every
     /// node that the pane completes.
     pub fn correlate(&self, memory: &mut Memory, draw: &mut dyn FnMut() -> Vec<i128>) -> Vec<i128> {

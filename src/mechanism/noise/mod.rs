@@ -58,10 +58,13 @@ pub enum NoiseDistribution {
 }
 
 /// The norm in which a change of the exact values counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Norm {
+    #[serde(rename = "1-norm")]
     One,
+    #[serde(rename = "2-norm")]
     Two,
+    #[serde(rename = "sup norm")]
     Sup,
 }
 
