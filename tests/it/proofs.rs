@@ -16,16 +16,23 @@ fn named(text: &str) -> Vec<(String, String)> {
     named
 }
 
-/// Those that are no test of their file, in Rust, Python or JavaScript.
+/// Those that are no test of their file, in Rust or Python, or one that only runs if it is asked for.
 fn missing(named: &[(String, String)]) -> Vec<String> {
     let is_there = |(file, function): &(String, String)| {
         let text = fs::read_to_string(file).unwrap_or_default();
         let begins = |line: &str, with: &str| line.trim_start().starts_with(with);
         match Path::new(file).extension().and_then(|extension| extension.to_str()) {
-            Some("rs") => text
-                .lines()
-                .zip(text.lines().skip(1))
-                .any(|(before, line)| before.trim() == "#[test]" && begins(line, &format!("fn {function}("))),
+            Some("rs") => {
+                let lines: Vec<&str> = text.lines().map(str::trim).collect();
+                let is_test = |at: usize| {
+                    let attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+                    let attributes: Vec<_> = attributes.collect();
+                    attributes.iter().any(|line| **line == "#[test]")
+                        && !attributes.iter().any(|line| line.starts_with("#[ignore"))
+                };
+                let is_named = |line: &str| begins(line, &format!("fn {function}("));
+                lines.iter().position(|line| is_named(line)).is_some_and(is_test)
+            }
             Some("py") => {
                 function.starts_with("test_") && text.lines().any(|line| begins(line, &format!("def {function}(")))
             }

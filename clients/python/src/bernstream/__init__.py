@@ -15,7 +15,8 @@ from .errors import SynopsisError
 from .noise import NoiseError
 from .query import Answer, Mean, Truncation
 from .synopsis import Synopsis, example, read
-from .topic import newest
+from .topic import newest, published
+from .verification import Report, verify
 
 __all__ = [
     "Answer",
@@ -25,11 +26,14 @@ __all__ = [
     "Density",
     "Mean",
     "NoiseError",
+    "Report",
     "Synopsis",
     "SynopsisError",
     "Truncation",
     "example",
     "newest",
+    "published",
     "read",
+    "verify",
 ]
 __version__ = "0.1.0"

@@ -1,9 +1,9 @@
-"""The newest synopsis of a Kafka topic. Needs confluent-kafka."""
+"""The synopses of a Kafka topic. Needs confluent-kafka."""
 
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from .description import time
@@ -27,13 +27,41 @@ def newest(
     the start of a window, such as ``2013-01-01T05:00:00Z``; ``config`` has further librdkafka settings, such as for TLS;
     ``patience`` is how many seconds a broker may be silent.
     """
+    start = None
+    if window is not None and (start := time(window)) is None:
+        raise SynopsisError(f"'{window}' is not a time such as 2013-01-01T00:00:00Z")
+    best: Optional[Synopsis] = None
+    messages = unreadable = 0
+    for message in published(topic, brokers, config=config, patience=patience):
+        messages += 1
+        try:
+            found = Synopsis.from_arrow(message)
+        except SynopsisError:
+            unreadable += 1
+            continue
+        matches = (
+            (release is None or found.release == release)
+            and (key is None or found.key == key)
+            and (start is None or found.window[0] == start)
+        )
+        if matches and (best is None or _age(found) >= _age(best)):
+            best = found
+    if best is None:
+        raise SynopsisError(f"no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses)")
+    return best
+
+
+def published(
+    topic: str, brokers: str, *, config: Optional[Mapping[str, Any]] = None, patience: float = 10.0
+) -> Iterator[bytes]:
+    """The messages of a topic from its beginning to its current end, as bytes, committed ones only, without a consumer group.
+
+    ``config`` has further librdkafka settings, such as for TLS; ``patience`` is how many seconds a broker may be silent.
+    """
     try:
         from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, TopicPartition
     except ImportError as error:
         raise ImportError("reading a topic needs confluent-kafka: pip install confluent-kafka pyarrow") from error
-    start = None
-    if window is not None and (start := time(window)) is None:
-        raise SynopsisError(f"'{window}' is not a time such as 2013-01-01T00:00:00Z")
     consumer = Consumer(
         {
             # The exception reports errors, so librdkafka need not log them.
@@ -48,8 +76,6 @@ def newest(
             "allow.auto.create.topics": False,
         }
     )
-    best: Optional[Synopsis] = None
-    messages = unreadable = 0
     try:
         partitions = consumer.list_topics(topic, timeout=patience).topics[topic].partitions
         if not partitions:
@@ -64,22 +90,11 @@ def newest(
         while ends:
             message = consumer.poll(0.1)
             if message is not None and message.error() is None:
-                heard, messages = clock.monotonic(), messages + 1
+                heard = clock.monotonic()
                 partition, offset = message.partition(), message.offset()
                 if partition in ends and offset is not None and offset + 1 >= ends[partition]:
                     del ends[partition]
-                try:
-                    found = Synopsis.from_arrow(message.value() or b"")
-                except SynopsisError:
-                    unreadable += 1
-                    continue
-                matches = (
-                    (release is None or found.release == release)
-                    and (key is None or found.key == key)
-                    and (start is None or found.window[0] == start)
-                )
-                if matches and (best is None or _age(found) >= _age(best)):
-                    best = found
+                yield message.value() or b""
                 continue
             # Positions also move past transaction markers, which are never delivered.
             for place in consumer.position([TopicPartition(topic, number) for number in ends]):
@@ -91,9 +106,6 @@ def newest(
         raise SynopsisError(f"cannot reach {brokers}; check the address, and that the broker is up: {error}") from error
     finally:
         consumer.close()
-    if best is None:
-        raise SynopsisError(f"no synopsis in '{topic}' matches, of {messages} messages ({unreadable} of them are not synopses)")
-    return best
 
 
 def _age(synopsis: Synopsis) -> tuple[Any, int]:

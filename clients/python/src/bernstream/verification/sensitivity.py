@@ -1,0 +1,68 @@
+"""The change that the noise of a synopsis must hide, recomputed from what the synopsis says of its function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..description import Description
+from . import densities, fits, sums
+from .changes import Needed
+from .report import Findings
+
+
+def check(about: Description, document: Mapping[str, Any], where: str, found: Findings) -> None:
+    """Compares the declared sensitivity with the recomputed one."""
+    declared, privacy = document["sensitivity"], document["privacy"]
+    grid, norm = document["noise"]["grid"], declared["norm"]
+    records = _records(privacy["unit"])
+    if declared["records"] != records:
+        counted = f"its sensitivity is for {declared['records']} records, but a unit has up to {records} in a window"
+        found.wrong(f"{where}: {counted}")
+    change = declared["units"] * grid
+    if isinstance(privacy["definition"], Mapping):
+        words = "its sensitivity, sampled on a public prior: this is random differential privacy, a weaker promise"
+        found.believe(f"{where}: {words}")
+        return
+    needed = recompute(about, document, norm, privacy["adjacency"], grid)
+    least = needed.change * records
+    if change < least * (1.0 - needed.tolerance):
+        found.wrong(
+            f"{where}: its sensitivity is {change:.6g} in the {norm}, "
+            f"but {_unit(privacy['unit'])} changes the values by {least:.6g}"
+        )
+        return
+    if needed.change > 0.0:
+        more = change / least - 1.0
+        found.holds(
+            f"{where}: {_unit(privacy['unit'])} changes the values by at most {change:.6g} in the {norm}"
+            + (f" ({100.0 * more:.1f} % above what was recomputed)" if more > 5e-4 else " (recomputed)")
+        )
+    if needed.believed is not None:
+        found.believe(f"{where}: {needed.believed}")
+
+
+def recompute(about: Description, document: Mapping[str, Any], norm: str, adjacency: str, grid: float) -> Needed:
+    """For one record, in natural units."""
+    if about.kind == "density":
+        return densities.needed(about, document, norm, adjacency, grid)
+    if about.kind == "sum":
+        return sums.of_expression(about, norm, adjacency, grid)
+    if about.kind == "moments":
+        return sums.of_moments(about, norm, adjacency, grid)
+    return fits.needed(about, norm, adjacency, grid)
+
+
+def _records(unit: Any) -> int:
+    return 1 if unit == "record" else int(unit["user"]["max_records_per_window"])
+
+
+def _unit(unit: Any) -> str:
+    return "one record" if unit == "record" else f"a user with {unit['user']['max_records_per_window']} records"
+
+
+def is_multiple(scale: float, grid: float) -> bool:
+    """Scales are multiples of 16 grid units; beyond 2^50 units a float cannot tell."""
+    units = scale / grid
+    return units > 2.0**50 or math.isclose(units, 16.0 * round(units / 16.0), rel_tol=1e-12)
