@@ -27,6 +27,7 @@ mod machine;
 mod moments;
 mod noise;
 mod online;
+mod oracle;
 mod papers_density;
 mod papers_machine;
 mod papers_noise;
