@@ -259,6 +259,33 @@ def test_bytes_that_the_row_did_not_pay_for_are_found(tmp_path: Path) -> None:
         assert (says in said) if says else said == "", said
 
 
+def test_what_a_worker_published_and_its_ledger_are_verified(tmp_path: Path) -> None:
+    """Five days of config/flights-running.toml: sums over windows, with the whole export of their ledger."""
+    folder = HERE / "running"
+    report = bernstream.verify(folder, ledger=folder / "ledger.jsonl")
+    assert report, str(report)
+    for line in (
+        "rows 0 to 5 of the export are chained without a gap",
+        "flights-running/last-four-weeks: one record changes the values by at most",
+        "flights-running/year-so-far: discrete gaussian noise of this scale costs no more than the rho 0.01",
+        "the prices of 10 synopses add up; of 5 blocks none has spent more than its total, at most rho 0.02 of rho 0.02",
+        "10 synopses say what its export says",
+    ):
+        assert any(line in said for said in report.verified), f"{line}: {report}"
+    assert any("the norm of the filter that correlates the noise of its sums" in line for line in report.believed)
+    # A day of another run: its bytes were never paid for.
+    lines = (folder / "ledger.jsonl").read_text().splitlines()
+    short = tmp_path / "ledger.jsonl"
+    short.write_text("\n".join(lines[:3] + lines[4:]))
+    assert "row 3 is missing" in faults(folder, ledger=short)
+    document = json.loads(bernstream.read(folder / "year-so-far/2013-01-05T050000Z.arrows").to_json())
+    document["sensitivity"]["fresh"]["norm_squared"] *= 1.3
+    assert "the scale of its noise is too small" in faults(document)
+    document["sensitivity"]["fresh"]["norm_squared"] /= 1.3
+    document["sensitivity"]["fresh"]["scale"] *= 0.8
+    assert "the scale of its noise is too small" in faults(document)
+
+
 def test_a_folder_and_messages_are_read(tmp_path: Path) -> None:
     for document in series(2):
         (tmp_path / f"{document['ledger']['sequence']}.json").write_text(json.dumps({**document}))
