@@ -9,8 +9,6 @@
 #   tests/kafka.sh crash     kills it and keeps its data
 #   tests/kafka.sh halt      stops it and keeps its data
 #   tests/kafka.sh restart   starts it again on the same port, with the data that was kept
-#   tests/kafka.sh freeze    stops its process, as a long pause would
-#   tests/kafka.sh thaw      lets it go on
 #   tests/kafka.sh jars      fetches Apache Kafka, unless it is there, and prints its folder
 #
 # A broker of one's own, to be crashed: BERNSTREAM_KAFKA_HOME names another folder for it.
@@ -160,16 +158,6 @@ crash() {
     while running; do sleep 0.05; done
 }
 
-freeze() {
-    running || die "no broker is running"
-    kill -STOP "$(cat "$home/pid")"
-}
-
-thaw() {
-    running || die "no broker is running"
-    kill -CONT "$(cat "$home/pid")"
-}
-
 halt() {
     running || die "no broker is running"
     kill "$(cat "$home/pid")"
@@ -208,6 +196,6 @@ secure() {
 }
 
 case ${1:-} in
-    start | stop | crash | halt | restart | freeze | thaw | address | secure | jars) "$1" ;;
-    *) sed -n '2,18s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
+    start | stop | crash | halt | restart | address | secure | jars) "$1" ;;
+    *) sed -n '2,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

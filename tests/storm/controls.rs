@@ -4,11 +4,12 @@ use std::fs;
 use std::time::Duration;
 
 use super::counts::Counts;
-use super::episode::{Episode, Place, play};
+use super::episode::{Episode, play};
 use super::harness::kafka;
 use super::harness::preload;
 use super::harness::setup::{Row, message};
 use super::judge::{Evidence, judge};
+use super::place::Place;
 use super::schedule::{Fault, Schedule, Site};
 use super::shrink::smallest;
 use super::topics::Message;
@@ -18,7 +19,7 @@ fn place() -> Option<Place> {
     let servers = kafka::broker()?;
     let folder = tempfile::tempdir().expect("a folder");
     preload::build("storm/faults.c", folder.path())?;
-    Some(Place { servers, own: None })
+    Some(Place::Shared(servers))
 }
 
 fn schedule(line: &str) -> Schedule {
@@ -136,9 +137,9 @@ fn a_disk_that_never_syncs_is_found() {
 
 #[test]
 fn a_schedule_is_the_same_for_the_same_seed_and_is_read_as_it_is_written() {
-    for seed in 0..500 {
-        let drawn = Schedule::draw(seed, Site::Own);
-        assert_eq!(drawn, Schedule::draw(seed, Site::Own));
+    for (seed, site) in (0..900).zip([Site::Shared, Site::Own, Site::Cluster].into_iter().cycle()) {
+        let drawn = Schedule::draw(seed, site);
+        assert_eq!(drawn, Schedule::draw(seed, site));
         assert_eq!(drawn.to_string().parse(), Ok(drawn));
     }
     assert!("past:1:2 killed".parse::<Schedule>().is_err() && "past:1".parse::<Schedule>().is_err());

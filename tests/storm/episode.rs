@@ -8,29 +8,16 @@ use std::time::Duration;
 
 use bernstream::clock::Timestamp;
 
-use crate::harness::kafka::Own;
 use crate::harness::setup::Setup;
 
 use super::counts::Counts;
 use super::judge::{Evidence, Rules, Seen, judge};
-use super::schedule::{Grid, Schedule, Site};
+use super::place::Place;
+use super::schedule::{Grid, Schedule};
 use super::sender::Sender;
 use super::storm::Storm;
 use super::topics;
 use super::worker::{Death, Shim, Worker};
-
-/// Where episodes play.
-pub struct Place {
-    pub servers: String,
-    /// The broker, where an episode may harm it.
-    pub own: Option<Own>,
-}
-
-impl Place {
-    pub fn site(&self) -> Site {
-        if self.own.is_some() { Site::Own } else { Site::Shared }
-    }
-}
 
 pub struct Episode {
     pub setup: Setup,
@@ -63,18 +50,16 @@ fn caught<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
 
 impl Episode {
     pub fn new(schedule: &Schedule, place: &Place) -> Self {
-        let setup = match schedule.grid {
-            Grid::Past => Setup::new(&place.servers, schedule.windows),
+        let mut setup = match schedule.grid {
+            Grid::Past => Setup::new(place.servers(), schedule.windows),
             Grid::Live => {
                 let soon = Timestamp::now().plus(Duration::from_secs(3)).micros() / 1_000_000 * 1_000_000;
-                Setup::quick(&place.servers, Timestamp::from_micros(soon), schedule.windows)
+                Setup::quick(place.servers(), Timestamp::from_micros(soon), schedule.windows)
             }
         };
-        // No noise that could hide a record; brokers that are busy or stopped for a while.
+        // No noise that could hide a record.
         setup.edit("epsilon = 1.0", "epsilon = 1000.0");
-        let slack = if place.own.is_some() { 6 } else { 1 };
-        setup.edit("clock_slack = \"200ms\"", &format!("clock_slack = \"{slack}s\""));
-        setup.edit("publish_delay = \"300ms\"", &format!("publish_delay = \"{}ms\"", 1000 * slack + 300));
+        place.fit(&mut setup);
         setup.edit("[ledger]", "[serve]\nlisten = \"127.0.0.1:0\"\n\n[ledger]");
         let backfill_until = match schedule.grid {
             Grid::Past => {

@@ -14,6 +14,7 @@ mod controls;
 mod counts;
 mod episode;
 mod judge;
+mod place;
 mod schedule;
 mod sender;
 mod shrink;
@@ -31,9 +32,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use self::counts::Counts;
-use self::episode::{Place, play};
+use self::episode::play;
 use self::harness::kafka::{self, Own};
-use self::harness::preload;
+use self::harness::{cluster, preload};
+use self::place::Place;
 use self::schedule::Schedule;
 
 /// How many pipelines have their storm at the same time: they wait more than they work.
@@ -46,46 +48,59 @@ fn setting<T: FromStr<Err: Display>>(name: &str, otherwise: T) -> T {
 
 /// Unlike `println!` not captured.
 fn say(words: &str) {
-    let _ = writeln!(std::io::stderr(), "{words}");
-}
-
-/// A place to play: the broker of all tests, or one of its own.
-fn place(servers: &str, lane: u64) -> Place {
-    if lane > 0 {
-        return Place { servers: servers.to_owned(), own: None };
-    }
-    let own = Own::start();
-    Place { servers: own.servers.clone(), own: Some(own) }
+    let _ = writeln!(std::io::stdout(), "{words}");
 }
 
 #[test]
 fn a_storm_loses_nothing_and_publishes_nothing_twice() {
     let Some(servers) = kafka::broker() else { return };
+    storm(setting("BERNSTREAM_STORM_LANES", LANES), |lane| match lane {
+        // Started for those who harm it.
+        0 => Place::Own(Own::start()),
+        _ => Place::Shared(servers.clone()),
+    });
+}
+
+/// By hand: three brokers, and what is between them.
+#[test]
+fn a_storm_over_three_brokers() {
+    if env::var_os("BERNSTREAM_STORM_CLUSTER").is_none() {
+        say("NOT tested without BERNSTREAM_STORM_CLUSTER=1: a storm over three brokers");
+        return;
+    }
+    // One at a time: the cluster is one for all.
+    if let Some(brokers) = cluster::inside("a_storm_over_three_brokers", 1000) {
+        let brokers = Mutex::new(Some(brokers));
+        storm(1, |_| Place::Cluster(brokers.lock().expect("free").take().expect("one lane")));
+    }
+}
+
+/// A storm in so many lanes, each in a place of its own.
+fn storm(lanes: u64, place: impl Fn(u64) -> Place + Sync) {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(_) = preload::build("storm/faults.c", folder.path()) else { return };
     let seed: u64 = setting("BERNSTREAM_STORM_SEED", 17);
     let time = Duration::from_secs_f64(60.0 * setting("BERNSTREAM_STORM_MINUTES", 1.0));
-    let lanes = setting("BERNSTREAM_STORM_LANES", LANES);
     let counts = Counts::default();
-    let failures = Mutex::new(Vec::new());
     if let Ok(line) = env::var("BERNSTREAM_STORM_SCHEDULE") {
         let schedule: Schedule = line.parse().expect("a schedule");
-        let lane = u64::from(!schedule.harms_the_broker());
-        let played = play(&schedule, &place(&servers, lane), &counts);
-        say(&format!("{counts}"));
+        let lane = u64::from(lanes > 1 && !schedule.harms_the_broker());
+        let played = play(&schedule, &place(lane), &counts);
+        say(&counts.to_string());
         played.expect("it loses nothing");
         return;
     }
     say(&format!("a storm of {time:?} from seed {seed}: BERNSTREAM_STORM_SEED={seed}"));
+    let failures = Mutex::new(Vec::new());
     let (begun, next) = (Instant::now(), AtomicU64::new(0));
     thread::scope(|scope| {
         for lane in 0..lanes {
-            let (counts, failures, servers, next) = (&counts, &failures, &servers, &next);
+            let (counts, failures, place, next) = (&counts, &failures, &place, &next);
             scope.spawn(move || {
-                let place = place(servers, lane);
+                let place = place(lane);
                 while begun.elapsed() < time {
-                    let schedule =
-                        Schedule::draw(seed.wrapping_mul(1_000_003) + next.fetch_add(1, Relaxed), place.site());
+                    let number = seed.wrapping_mul(1_000_003).wrapping_add(next.fetch_add(1, Relaxed));
+                    let schedule = Schedule::draw(number, place.site());
                     if let Err(why) = play(&schedule, &place, counts) {
                         let told = told(&schedule, &why, &place, time);
                         say(&told);

@@ -39,6 +39,23 @@ pub enum Call {
     Log,
 }
 
+/// What happens to a broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// It is killed, and comes back.
+    Killed,
+    /// It is stopped, and goes on.
+    Frozen,
+    /// It does not reach the other brokers; clients reach it.
+    Alone,
+    /// It does not reach the next one.
+    Parted,
+    /// Its clock is two seconds ahead.
+    Ahead,
+    /// Its clock is two seconds behind.
+    Behind,
+}
+
 /// One thing that happens. Times are in milliseconds; where no worker runs one is started first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -52,10 +69,8 @@ pub enum Fault {
     Clock { after: u32, seconds: i32, lasts: u32 },
     /// Another worker is started on its ledger.
     Second { after: u32 },
-    /// The broker is killed, and comes back.
-    BrokerKilled { after: u32, lasts: u32 },
-    /// The broker is stopped, and goes on.
-    BrokerFrozen { after: u32, lasts: u32 },
+    /// A broker has an accident for a while.
+    Broker { harm: Harm, broker: i32, after: u32, lasts: u32 },
     /// `ledger verify`, an export that nobody reads, and slow readers of the endpoints, all at once.
     Readers { after: u32, lasts: u32 },
 }
@@ -82,6 +97,14 @@ const CALLS: [(Call, &str); 9] = [
     (Call::Receive, "receive"),
     (Call::Log, "log"),
 ];
+const HARMS: [(Harm, &str); 6] = [
+    (Harm::Killed, "killed"),
+    (Harm::Frozen, "frozen"),
+    (Harm::Alone, "alone"),
+    (Harm::Parted, "parted"),
+    (Harm::Ahead, "ahead"),
+    (Harm::Behind, "behind"),
+];
 const GRIDS: [(Grid, &str); 2] = [(Grid::Past, "past"), (Grid::Live, "live")];
 
 fn name<T: PartialEq>(names: &[(T, &'static str)], of: &T) -> &'static str {
@@ -104,6 +127,12 @@ impl fmt::Display for Way {
     }
 }
 
+impl fmt::Display for Harm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name(&HARMS, self))
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -112,8 +141,7 @@ impl fmt::Display for Fault {
             Fault::Frozen { after, lasts } => write!(f, "frozen:{after}:{lasts}"),
             Fault::Clock { after, seconds, lasts } => write!(f, "clock:{after}:{seconds}:{lasts}"),
             Fault::Second { after } => write!(f, "second:{after}"),
-            Fault::BrokerKilled { after, lasts } => write!(f, "broker-killed:{after}:{lasts}"),
-            Fault::BrokerFrozen { after, lasts } => write!(f, "broker-frozen:{after}:{lasts}"),
+            Fault::Broker { harm, broker, after, lasts } => write!(f, "broker:{harm}:{broker}:{after}:{lasts}"),
             Fault::Readers { after, lasts } => write!(f, "readers:{after}:{lasts}"),
         }
     }
@@ -135,12 +163,16 @@ impl FromStr for Fault {
                 let (after, lasts) = (after.parse().ok()?, lasts.parse().ok()?);
                 match what {
                     "frozen" => Some(Fault::Frozen { after, lasts }),
-                    "broker-killed" => Some(Fault::BrokerKilled { after, lasts }),
-                    "broker-frozen" => Some(Fault::BrokerFrozen { after, lasts }),
                     "readers" => Some(Fault::Readers { after, lasts }),
                     _ => None,
                 }
             }
+            ["broker", harm, broker, after, lasts] => Some(Fault::Broker {
+                harm: named(&HARMS, harm)?,
+                broker: broker.parse().ok()?,
+                after: after.parse().ok()?,
+                lasts: lasts.parse().ok()?,
+            }),
             [way, call, count, seed] => Some(Fault::Dies {
                 way: named(&WAYS, way)?,
                 call: named(&CALLS, call)?,
@@ -182,6 +214,8 @@ pub enum Site {
     Shared,
     /// One of its own, which may be killed.
     Own,
+    /// Three of its own.
+    Cluster,
 }
 
 impl Schedule {
@@ -189,9 +223,10 @@ impl Schedule {
     pub fn draw(seed: u64, site: Site) -> Self {
         let mut random = ChaCha20Rng::seed_from_u64(seed);
         let grid = if random.random_bool(0.7) { Grid::Past } else { Grid::Live };
-        let (windows, faults) = match grid {
-            Grid::Past => (120, 24),
-            Grid::Live => (14, 12),
+        let (windows, faults) = match (grid, site) {
+            (Grid::Past, _) => (120, 24),
+            (Grid::Live, Site::Cluster) => (60, 14),
+            (Grid::Live, _) => (14, 12),
         };
         let faults = (0..faults).map(|_| fault(&mut random, grid, site)).collect();
         Schedule { grid, windows, seed, faults }
@@ -199,18 +234,23 @@ impl Schedule {
 
     /// Whether it needs a broker of its own.
     pub fn harms_the_broker(&self) -> bool {
-        self.faults.iter().any(|fault| matches!(fault, Fault::BrokerKilled { .. } | Fault::BrokerFrozen { .. }))
+        self.faults.iter().any(|fault| matches!(fault, Fault::Broker { .. }))
     }
 }
 
 fn fault(random: &mut ChaCha20Rng, grid: Grid, site: Site) -> Fault {
     let after = random.random_range(0..1500);
     let lasts = random.random_range(100..2500);
-    if site == Site::Own && random.random_bool(0.2) {
-        return match random.random_bool(0.5) {
-            true => Fault::BrokerKilled { after, lasts },
-            false => Fault::BrokerFrozen { after, lasts: lasts * 2 },
-        };
+    match site {
+        Site::Own if random.random_bool(0.2) => {
+            let harm = if random.random_bool(0.5) { Harm::Killed } else { Harm::Frozen };
+            return Fault::Broker { harm, broker: 1, after, lasts: lasts * 2 };
+        }
+        Site::Cluster if random.random_bool(0.4) => {
+            let (harm, _) = HARMS[random.random_range(0..HARMS.len())];
+            return Fault::Broker { harm, broker: random.random_range(1..4), after, lasts: lasts * 5 };
+        }
+        _ => {}
     }
     match random.random_range(0..100) {
         0..76 => dies(random),

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use crate::harness::PATIENCE;
 
 use super::counts::Counts;
-use super::episode::{Episode, Place};
+use super::episode::Episode;
+use super::place::Place;
 use super::schedule::Fault;
 use super::worker::{Death, Worker, was_killed};
 
@@ -73,8 +74,12 @@ impl<'a> Storm<'a> {
             }
             Fault::Second { after } => self.second(after),
             Fault::Readers { after, lasts } => self.readers(after, millis(lasts)),
-            Fault::BrokerKilled { after, lasts } => self.broker(after, lasts, "crash", "restart"),
-            Fault::BrokerFrozen { after, lasts } => self.broker(after, lasts, "freeze", "thaw"),
+            Fault::Broker { harm, broker, after, lasts } => {
+                self.running(after);
+                self.place.harm(harm, broker, millis(lasts));
+                self.counts.add(&format!("faults of a broker: {harm}"), 1);
+                self.look();
+            }
         }
     }
 
@@ -179,17 +184,6 @@ impl<'a> Storm<'a> {
         let log = self.episode.setup.read_log();
         let line = log.lines().rev().find_map(|line| line.split_once("serving http://"))?;
         line.1.split_once("/metrics").map(|(address, _)| address.to_owned())
-    }
-
-    fn broker(&mut self, after: u32, lasts: u32, begin: &str, end: &str) {
-        let Some(own) = &self.place.own else { return };
-        self.running(after);
-        own.ask(begin);
-        sleep(millis(lasts));
-        own.ask(end);
-        self.counts.add(&format!("faults of the broker: {begin}"), 1);
-        sleep(Duration::from_secs(1));
-        self.look();
     }
 
     /// After the last fault the worker comes to its end by itself.
