@@ -37,10 +37,12 @@ inside() { nsenter "${enter[@]}" -t "$(cat "$home/$1/namespace")" -- "${@:2}"; }
 is() { [[ -f $1 ]] && [[ $(ps -ww -o args= -p "$(cat "$1")" 2>/dev/null) == *"$2"* ]]; }
 running() { is "$home/$1/pid" "$home/$1/server.properties"; }
 
-# Until the namespace is there: the process is made before it.
+# Until the namespace is there: the process is made before it, and is in others until it is nothing but this command.
 settled() {
-    for _ in {1..500}; do
-        if [[ $(readlink "/proc/$(cat "$home/$1/namespace")/ns/net") != "$2" ]] && is "$home/$1/namespace" "sleep infinity"; then return; fi
+    local id
+    id=$(cat "$home/$1/namespace")
+    for _ in {1..3000}; do
+        if [[ $(ps -ww -o args= -p "$id") == "sleep infinity" && $(readlink "/proc/$id/ns/net") != "$2" ]]; then return; fi
         sleep 0.01
     done
     die "no network namespace: it needs root or user namespaces"

@@ -248,7 +248,7 @@ fn fault(random: &mut ChaCha20Rng, grid: Grid, site: Site) -> Fault {
         }
         Site::Cluster if random.random_bool(0.4) => {
             let (harm, _) = HARMS[random.random_range(0..HARMS.len())];
-            return Fault::Broker { harm, broker: random.random_range(1..4), after, lasts: lasts * 5 };
+            return Fault::Broker { harm, broker: random.random_range(1..4), after, lasts: lasts * 8 };
         }
         _ => {}
     }

@@ -13,6 +13,10 @@ use crate::harness::{PATIENCE, kafka};
 
 use super::schedule::{Grid, Schedule};
 
+/// A producer that finds a new leader soon.
+const HASTY: [(&str, &str); 3] =
+    [("linger.ms", "0"), ("request.timeout.ms", "2000"), ("topic.metadata.refresh.interval.ms", "1000")];
+
 type Client = ThreadedProducer<DefaultProducerContext>;
 
 /// How many messages come before the windows of the past begin to close, at least.
@@ -32,7 +36,7 @@ pub struct Sender<'a> {
 
 impl<'a> Sender<'a> {
     pub fn new(setup: &'a Setup, schedule: &Schedule) -> Self {
-        let plain = setup.producer(&[("enable.idempotence", "true"), ("linger.ms", "0")]);
+        let plain = setup.producer(&[&[("enable.idempotence", "true")], HASTY.as_slice()].concat());
         let id = kafka::fresh_name("storm");
         let random = ChaCha20Rng::seed_from_u64(schedule.seed);
         let length = setup.start_of(1).since(setup.origin);
@@ -73,7 +77,7 @@ impl<'a> Sender<'a> {
     }
 
     fn client(&self) -> Option<Client> {
-        let client = self.setup.producer(&[("transactional.id", &self.id), ("linger.ms", "0")]);
+        let client = self.setup.producer(&[&[("transactional.id", self.id.as_str())], HASTY.as_slice()].concat());
         client.init_transactions(PATIENCE).ok().map(|()| client)
     }
 
