@@ -22,6 +22,8 @@ pub struct Storm<'a> {
     place: &'a Place,
     counts: &'a Counts,
     worker: Option<Worker>,
+    /// How long the log was when it started.
+    logged: usize,
     /// The worker has done all its work.
     is_over: bool,
 }
@@ -32,7 +34,7 @@ fn millis(count: u32) -> Duration {
 
 impl<'a> Storm<'a> {
     pub fn new(episode: &'a Episode, place: &'a Place, counts: &'a Counts) -> Self {
-        Storm { episode, place, counts, worker: None, is_over: false }
+        Storm { episode, place, counts, worker: None, logged: 0, is_over: false }
     }
 
     pub fn strike(&mut self, fault: Fault) {
@@ -42,13 +44,10 @@ impl<'a> Storm<'a> {
         match fault {
             Fault::Dies { way, call, count, seed } => {
                 self.kill("kills: a new worker was wanted");
-                let before = self.episode.setup.read_log().len();
-                self.worker = Some(self.episode.worker(Some(Death { way, call, count, seed })));
-                let (begun, mut works) = (Instant::now(), None);
-                while self.worker.is_some() && works.is_none_or(|since: Instant| since.elapsed() < WAIT) {
-                    assert!(begun.elapsed() < PATIENCE, "the worker does not begin to read: {}", self.last_words());
-                    let log = self.episode.setup.read_log();
-                    works = works.or(log[before..].contains("reading the input").then(Instant::now));
+                self.start(Some(Death { way, call, count, seed }));
+                self.wait_words("reading the input");
+                let until = Instant::now() + WAIT;
+                while self.worker.is_some() && Instant::now() < until {
                     sleep(Duration::from_millis(10));
                     self.look();
                 }
@@ -87,11 +86,26 @@ impl<'a> Storm<'a> {
     fn running(&mut self, after: u32) -> Option<&Worker> {
         self.look();
         if self.worker.is_none() && !self.is_over {
-            self.worker = Some(self.episode.worker(None));
+            self.start(None);
         }
         sleep(millis(after));
         self.look();
         self.worker.as_ref()
+    }
+
+    fn start(&mut self, death: Option<Death>) {
+        self.logged = self.episode.setup.read_log().len();
+        self.worker = Some(self.episode.worker(death));
+    }
+
+    /// Waits until the running worker has said so, or has ended.
+    fn wait_words(&mut self, words: &str) {
+        let until = Instant::now() + PATIENCE;
+        while self.worker.is_some() && !self.episode.setup.read_log()[self.logged..].contains(words) {
+            assert!(Instant::now() < until, "the worker does not come to say '{words}': {}", self.last_words());
+            sleep(Duration::from_millis(10));
+            self.look();
+        }
     }
 
     fn look(&mut self) {
@@ -133,16 +147,18 @@ impl<'a> Storm<'a> {
 
     /// Another worker on the same ledger gives up, and the first goes on.
     fn second(&mut self, after: u32) {
-        // Not before the first has the lock.
-        let Some(_) = self.running(after + 1500) else { return };
+        self.running(after);
+        self.wait_words("ledger verified");
+        if self.worker.is_none() {
+            return;
+        }
         let mut second = self.episode.worker(None);
         let ended = second.ends_within(PATIENCE);
         self.look();
-        let is_alone = self.worker.is_none();
         match ended.and_then(|status| status.code()) {
             Some(74) => self.counts.add("second workers that were refused", 1),
-            // The first had not come so far, or has ended.
-            Some(0) if is_alone => self.is_over = true,
+            // The first had ended.
+            Some(0) if self.worker.is_none() => self.is_over = true,
             code => panic!("a second worker on the ledger ended with {code:?}"),
         }
     }
