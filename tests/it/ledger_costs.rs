@@ -149,11 +149,12 @@ impl Pipeline {
     }
 }
 
-/// A message with as many headers as a synopsis has.
+/// A message with as many headers as a synopsis has, and bytes that no other one has.
 fn sealed(window: Span, key: &str) -> Sealed {
     let headers = (0..8).map(|n| (format!("ce_header_{n}"), "x".repeat(25)));
-    let headers = headers.chain([("window_start".to_owned(), window.start.to_string())]).collect();
-    Sealed { key: key.to_owned(), headers, bytes: window.start.micros().to_be_bytes().repeat(100) }
+    let own = [("ce_subject", key.to_owned()), ("window_start", window.start.to_string())];
+    let headers = headers.chain(own.map(|(name, value)| (name.to_owned(), value))).collect();
+    Sealed { key: key.to_owned(), headers, bytes: format!("{key} {}", window.start).repeat(20).into_bytes() }
 }
 
 #[test]
