@@ -127,6 +127,13 @@ impl Pipeline {
         most * 1024
     }
 
+    /// The bytes of its archives.
+    fn archived(&self) -> u64 {
+        let files = fs::read_dir(self.path()).unwrap().map(|file| file.unwrap());
+        let archives = files.filter(|file| file.path().to_string_lossy().ends_with(".jsonl.zst"));
+        archives.map(|file| file.metadata().unwrap().len()).sum()
+    }
+
     /// What the file costs, and what of it is not the chain of rows: bytes, without free pages.
     fn costs(&self, what: &str) -> (i64, i64) {
         let file = rusqlite::Connection::open(self.path().join("ledger.sqlite")).unwrap();
@@ -170,6 +177,12 @@ fn an_old_row_costs_little_more_than_its_chain() {
     let bound = i64::try_from(windows * 500 + windows * messages * 100).unwrap();
     assert!(beyond - newest < bound, "the bound: {beyond} bytes beyond the chain");
     assert!(beyond - newest < 200 * i64::try_from(windows).unwrap(), "as measured: {beyond} bytes beyond the chain");
+    let ledger = Ledger::inspect(&pipeline.settings.ledger).unwrap();
+    let (first, last) = ledger.archive(pipeline.ledger.head(), &mut |_| {}).unwrap().unwrap();
+    let (moved, archived) = (last + 1 - first, pipeline.archived());
+    println!("{moved} windows in {archived} bytes of archive");
+    // Two digests of a message and two of a row do not compress.
+    assert!(moved > 500 && archived < moved * (200 + 12 * 100), "{moved} windows in {archived} bytes");
     Ledger::inspect(&pipeline.settings.ledger).unwrap();
 }
 
@@ -290,9 +303,7 @@ fn tell_costs(windows: usize, messages: usize) {
     let moved = Ledger::inspect(&params).unwrap().archive(&head, &mut |_| {}).unwrap();
     clock(&format!("{moved:?} moved to an archive, with a verification, in"), started);
     pipeline.costs("  the ledger without them");
-    let files = fs::read_dir(&params.path).unwrap().map(|file| file.unwrap());
-    let archived = files.filter(|file| file.path().to_string_lossy().ends_with(".jsonl.zst"));
-    let archived: u64 = archived.map(|file| file.metadata().unwrap().len()).sum();
+    let archived = pipeline.archived();
     println!(
         "  {archived} bytes of archive, {} a window and {} a message",
         archived / windows as u64,
