@@ -30,7 +30,7 @@ pub fn message(bytes: &[u8]) {
     let rows = batch.times.len();
     assert!(batch.values.iter().all(|column| column.len() == rows), "columns of different lengths");
     for text in [&batch.keys, &batch.units].into_iter().flatten() {
-        assert_eq!(text.0.len(), rows, "texts for other rows");
+        assert_eq!(text.len(), rows, "texts for other rows");
         let _: usize = (0..rows).filter_map(|row| text.get(row)).map(<[u8]>::len).sum();
     }
 }

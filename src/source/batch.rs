@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use arrow_array::{Array, BinaryArray, Float64Array, Int64Array};
+use arrow_array::{Array, Float64Array, Int64Array};
 
 use crate::clock::Timestamp;
+use crate::source::text::Text;
 
 /// The columns named by the configuration; all others are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,17 +40,5 @@ pub struct Batch {
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Batch({} rows, partition {}, offset {})", self.times.len(), self.partition, self.offset)
-    }
-}
-
-/// A column of text as bytes, or of integers in decimal; invalid UTF-8 is kept.
-#[derive(Clone, Debug)]
-pub struct Text(pub BinaryArray);
-
-impl Text {
-    /// The bytes of a row; `None` if it is null.
-    #[inline]
-    pub fn get(&self, row: usize) -> Option<&[u8]> {
-        (row < self.0.len() && self.0.is_valid(row)).then(|| self.0.value(row))
     }
 }

@@ -25,7 +25,7 @@ use crate::source::batch::{Batch, Columns};
 use crate::source::broken::{Broken, arrow, truncated};
 use crate::source::rows::{Place, as_bytes, batch, join, needed};
 
-/// Decodes one message. Never panics; uses memory in proportion to the message, plus up to 64 MiB for each dictionary column.
+/// Decodes one message. Never panics; uses memory in proportion to the message, whatever its dictionaries and views unfold to.
 ///
 /// # Errors
 ///

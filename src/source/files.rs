@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
-use arrow_schema::{Field, Schema};
+use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
@@ -162,7 +162,12 @@ fn parquet(file: File, columns: &Columns) -> Result<ParquetRecordBatchReader, Br
     let failed = |error: ParquetError| Broken::new(error);
     let found = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()).map_err(failed)?;
     let needed = rows::needed(found.schema(), columns)?;
-    let bytes = |field: &Field| field.clone().with_data_type(rows::as_bytes(field.data_type()));
+    // As views a value that many rows share is there once.
+    let kind = |kind: &DataType| match rows::as_bytes(kind) {
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        other => other,
+    };
+    let bytes = |field: &Field| field.clone().with_data_type(kind(field.data_type()));
     let schema = Schema::new(found.schema().fields().iter().map(|field| bytes(field)).collect::<Vec<_>>());
     let plain = without_text(found.parquet_schema().root_schema()).map_err(failed)?;
     let options = ArrowReaderOptions::new().with_parquet_schema(Arc::new(SchemaDescriptor::new(plain)));

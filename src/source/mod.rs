@@ -10,6 +10,7 @@ pub mod files;
 #[cfg(feature = "worker")]
 pub mod kafka;
 pub(crate) mod rows;
+mod text;
 
 use std::collections::BTreeMap;
 #[cfg(feature = "worker")]
@@ -17,10 +18,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::batch::{Batch, Columns, Text};
+pub use self::batch::{Batch, Columns};
 pub use self::broken::Broken;
 #[cfg(feature = "worker")]
 pub use self::error::Error;
+pub use self::text::Text;
 #[cfg(feature = "worker")]
 use crate::clock::{ScheduleClock, Timestamp};
 

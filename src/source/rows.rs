@@ -7,17 +7,14 @@ use arrow_array::types::{
     Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type, Float32Type, Int64Type,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, downcast_integer_array};
-use arrow_buffer::ArrowNativeType;
+use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, downcast_integer_array};
 use arrow_schema::{DataType, Schema, TimeUnit};
 use arrow_select::concat::concat;
 
 use crate::clock::Timestamp;
-use crate::source::batch::{Batch, Columns, Text};
+use crate::source::batch::{Batch, Columns};
 use crate::source::broken::{Broken, arrow, names};
-
-/// Limit of a dictionary or view column after expansion: a few bytes of keys could expand into gigabytes.
-const MAX_EXPANDED: usize = 64 << 20;
+use crate::source::text::Text;
 
 /// Where a batch comes from.
 #[derive(Clone, Copy, Debug)]
@@ -120,8 +117,8 @@ pub(crate) fn batch(records: &RecordBatch, columns: &Columns, place: Place) -> R
         offset,
         message_time,
         times: times(column(&columns.time)?)?,
-        keys: columns.key.as_ref().map(|name| text(column(name)?)).transpose()?,
-        units: columns.unit.as_ref().map(|name| text(column(name)?)).transpose()?,
+        keys: columns.key.as_ref().map(|name| Text::new(column(name)?)).transpose()?,
+        units: columns.unit.as_ref().map(|name| Text::new(column(name)?)).transpose()?,
         values: columns.values.iter().map(|name| numbers(column(name)?)).collect::<Result<_, _>>()?,
     })
 }
@@ -132,10 +129,9 @@ pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
         let parts: Vec<&dyn Array> = parts.map(|part| part as &dyn Array).collect();
         concat(&parts).map_err(arrow)
     }
-    fn texts<'a>(parts: impl Iterator<Item = Option<&'a Text>>) -> Result<Option<Text>, Broken> {
+    fn texts<'a>(parts: impl Iterator<Item = Option<&'a Text>>) -> Option<Text> {
         let parts: Option<Vec<&Text>> = parts.collect();
-        let parts = parts.map(|parts| all(parts.into_iter().map(|text| &text.0))).transpose()?;
-        Ok(parts.map(|joined| Text(joined.as_binary::<i32>().clone())))
+        parts.map(|parts| Text::join(parts.into_iter()))
     }
     let axes = batches.first().map_or(0, |first| first.values.len());
     let values = (0..axes).map(|axis| {
@@ -148,8 +144,8 @@ pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
         offset,
         message_time,
         times: all(batches.iter().map(|b| &b.times))?.as_primitive().clone(),
-        keys: texts(batches.iter().map(|b| b.keys.as_ref()))?,
-        units: texts(batches.iter().map(|b| b.units.as_ref()))?,
+        keys: texts(batches.iter().map(|b| b.keys.as_ref())),
+        units: texts(batches.iter().map(|b| b.units.as_ref())),
         values: values.collect::<Result<_, Broken>>()?,
     })
 }
@@ -195,51 +191,4 @@ fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
 fn decimals<D: DecimalType>(column: &dyn Array, scale: i8) -> Float64Array {
     let nearest = |n| D::format_decimal(n, u8::MAX, scale).parse().ok();
     column.as_primitive::<D>().unary_opt(nearest)
-}
-
-fn text(column: &ArrayRef) -> Result<Text, Broken> {
-    let column = column.as_ref();
-    let bytes = match column.data_type() {
-        DataType::Binary => column.as_binary::<i32>().clone(),
-        DataType::LargeBinary => column.as_binary::<i64>().iter().collect(),
-        DataType::BinaryView => {
-            let views = column.as_binary_view();
-            check_expanded(views.iter().flatten().map(<[u8]>::len).sum())?;
-            views.iter().collect()
-        }
-        DataType::FixedSizeBinary(_) => column.as_fixed_size_binary().iter().collect(),
-        DataType::Dictionary(_, _) => expand(column)?,
-        _ => downcast_integer_array! {
-            column => column.iter().map(|n| n.map(|n| n.to_string().into_bytes())).collect(),
-            other => return Err(Broken::new(format_args!("a column is {other}, but {}", Role::Key.requirement()))),
-        },
-    };
-    Ok(Text(bytes))
-}
-
-/// Expands a dictionary column.
-fn expand(column: &dyn Array) -> Result<BinaryArray, Broken> {
-    let dictionary = column.as_any_dictionary();
-    let Text(values) = text(dictionary.values())?;
-    let keys = dictionary.keys();
-    let keys: Int64Array = downcast_integer_array! {
-        keys => keys.unary_opt(|key| key.to_i64()),
-        other => return Err(Broken::new(format_args!("a dictionary has keys of {other}"))),
-    };
-    let value = |key: Option<i64>| {
-        let index = usize::try_from(key?).ok().filter(|index| *index < values.len() && values.is_valid(*index))?;
-        Some(values.value(index))
-    };
-    let size: usize = keys.iter().map(|key| value(key).map_or(0, <[u8]>::len)).sum();
-    check_expanded(size)?;
-    Ok(keys.iter().map(value).collect())
-}
-
-fn check_expanded(size: usize) -> Result<(), Broken> {
-    match size > MAX_EXPANDED {
-        true => Err(Broken::new(format_args!(
-            "a dictionary or view column has {size} bytes when expanded, more than {MAX_EXPANDED}"
-        ))),
-        false => Ok(()),
-    }
 }

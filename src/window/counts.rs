@@ -8,6 +8,7 @@ pub(super) enum Refusal {
     Ahead,
     UnknownKey,
     Missing,
+    LongUnit,
     Outside,
 }
 
@@ -28,6 +29,8 @@ pub struct RecordCounts {
     pub unknown_key: u64,
     /// Null or not-a-number where a time, a unit or a value is needed.
     pub missing: u64,
+    /// The unit has more than [`LONGEST_UNIT`](super::LONGEST_UNIT) bytes.
+    pub long_unit: u64,
     /// Outside a domain that drops.
     pub outside: u64,
 }
@@ -41,6 +44,7 @@ impl RecordCounts {
             Err(Refusal::Ahead) => &mut self.ahead,
             Err(Refusal::UnknownKey) => &mut self.unknown_key,
             Err(Refusal::Missing) => &mut self.missing,
+            Err(Refusal::LongUnit) => &mut self.long_unit,
             Err(Refusal::Outside) => &mut self.outside,
         };
         *count += 1;
@@ -53,7 +57,7 @@ impl RecordCounts {
     }
 
     /// Every count with its name in the metrics.
-    pub fn by_name(&self) -> [(&'static str, u64); 8] {
+    pub fn by_name(&self) -> [(&'static str, u64); 9] {
         [
             ("taken", self.taken),
             ("closed", self.closed),
@@ -62,6 +66,7 @@ impl RecordCounts {
             ("ahead", self.ahead),
             ("unknown_key", self.unknown_key),
             ("missing", self.missing),
+            ("long_unit", self.long_unit),
             ("outside", self.outside),
         ]
     }

@@ -9,5 +9,6 @@ mod rules;
 mod state;
 
 pub use counts::RecordCounts;
+pub use router::LONGEST_UNIT;
 pub use rules::{Axis, Cap, Form, Label, Outside, Rules};
 pub use state::{Group, Window, Windows};

@@ -10,6 +10,9 @@ use super::rules::Rules;
 use crate::clock::Timestamp;
 use crate::source::Batch;
 
+/// How long the value of the unit column may be, in bytes. Every user of an open window is kept whole, for each of its periods.
+pub const LONGEST_UNIT: usize = 1024;
+
 /// Where a row belongs in its window, and the user whose cap it falls under.
 pub(super) struct Assignment<'a> {
     pub time: Timestamp,
@@ -75,6 +78,9 @@ impl RecordRouter<'_> {
             Some(_) => Some(batch.units.as_ref().and_then(|units| units.get(row)).ok_or(Refusal::Missing)?),
             None => None,
         };
+        if user.is_some_and(|user| user.len() > LONGEST_UNIT) {
+            return Err(Refusal::LongUnit);
+        }
         Ok(Assignment { time, group, user })
     }
 

@@ -38,6 +38,11 @@ const ORIGIN: &str = "2025-01-01T00:00:00Z";
 const WINDOWS: usize = 3;
 /// A key that becomes bytes which are not UTF-8 on the way.
 const NOT_TEXT: &str = "?not-text?";
+/// 64 KiB.
+const LONG: &str = match str::from_utf8(&[b'x'; 1 << 16]) {
+    Ok(long) => long,
+    Err(_) => panic!(),
+};
 
 /// A record; its time in microseconds after the origin.
 #[derive(Clone, Debug)]
@@ -157,6 +162,12 @@ fn records_more(promise: Promise) -> Vec<Case> {
         row("out of domain", clamped, Record { value: Some(1e300), ..plain.clone() }),
         row("unknown key", "unknown_key", Record { key: Some("c"), ..plain.clone() }),
         row("a key that is not UTF-8", "unknown_key", Record { key: Some(NOT_TEXT), ..plain.clone() }),
+        row("a key of 64 KiB", "unknown_key", Record { key: Some(LONG), ..plain.clone() }),
+        row(
+            "a user of 64 KiB",
+            if is_capped { "long_unit" } else { "taken" },
+            Record { user: Some(LONG), ..plain.clone() },
+        ),
         row("far-future event", "closed", Record { time: Some(far), ..plain.clone() }),
         row("the last time there is", "closed", Record { time: Some(i64::MAX - origin()), ..plain.clone() }),
         row("far-past event", "closed", Record { time: Some(-far / 100), ..plain.clone() }),

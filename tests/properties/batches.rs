@@ -5,7 +5,6 @@ use std::time::Duration;
 use arrow_array::{BinaryArray, Float64Array, Int64Array};
 use bernstream::clock::Timestamp;
 use bernstream::source::Batch;
-use bernstream::source::Text;
 use bernstream::window::accumulator::AccumulatorSpec;
 use bernstream::window::grid::Grid;
 use bernstream::window::{Axis, Cap, Form, Outside, Rules};
@@ -48,8 +47,8 @@ pub fn batch(record: &Record) -> Batch {
         offset: record.offset,
         message_time: Some(seconds(record.message)),
         times: Int64Array::from(vec![record.time.map(|time| time.saturating_mul(1_000_000))]),
-        keys: Some(Text(BinaryArray::from(vec![record.key]))),
-        units: Some(Text(BinaryArray::from(vec![record.user.map(str::as_bytes)]))),
+        keys: Some(BinaryArray::from(vec![record.key]).into()),
+        units: Some(BinaryArray::from(vec![record.user.map(str::as_bytes)]).into()),
         values: vec![Float64Array::from(vec![record.value])],
     }
 }

@@ -19,6 +19,8 @@ use bernstream::source::{Batch, Broken, Columns};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
+use crate::memory;
+
 fn columns() -> Columns {
     Columns {
         time: "time".to_owned(),
@@ -61,8 +63,18 @@ fn sound(other: Vec<(&str, ArrayRef)>) -> RecordBatch {
     table(columns)
 }
 
-fn texts(text: Option<&bernstream::source::Text>) -> Vec<Option<Vec<u8>>> {
-    text.unwrap().0.iter().map(|t| t.map(<[u8]>::to_vec)).collect()
+fn texts(batch: &Batch, text: Option<&bernstream::source::Text>) -> Vec<Option<Vec<u8>>> {
+    let text = text.unwrap();
+    assert!(text.get(batch.times.len()).is_none());
+    (0..batch.times.len()).map(|row| text.get(row).map(<[u8]>::to_vec)).collect()
+}
+
+fn keys(batch: &Batch) -> Vec<Option<Vec<u8>>> {
+    texts(batch, batch.keys.as_ref())
+}
+
+fn units(batch: &Batch) -> Vec<Option<Vec<u8>>> {
+    texts(batch, batch.units.as_ref())
 }
 
 fn bytes(texts: [Option<&str>; 3]) -> Vec<Option<Vec<u8>>> {
@@ -78,8 +90,8 @@ fn a_sound_message_is_read_column_by_column() {
     let batch = read(&encode(&[sound(vec![])])).unwrap();
     assert_eq!((batch.partition, batch.offset, batch.message_time), (3, 17, Some(Timestamp::from_micros(5))));
     assert_eq!(batch.times, Int64Array::from(vec![Some(1), None, Some(-3)]));
-    assert_eq!(texts(batch.keys.as_ref()), bytes([Some("EWR"), None, Some("")]));
-    assert_eq!(texts(batch.units.as_ref()), bytes([Some("7"), Some("-8"), None]));
+    assert_eq!(keys(&batch), bytes([Some("EWR"), None, Some("")]));
+    assert_eq!(units(&batch), bytes([Some("7"), Some("-8"), None]));
     assert_eq!(batch.values.len(), 2);
     assert_eq!((batch.values[0].value(0), batch.values[0].is_null(1)), (1.5, true));
     assert!(batch.values[0].value(2).is_nan());
@@ -95,7 +107,7 @@ fn only_what_the_configuration_names_is_read() {
     assert_eq!(batch.values[0], batch.values[1], "one column may serve two axes");
     let shared = Columns { unit: Some("key".to_owned()), ..columns() };
     let batch = decode(&encode(&[sound(vec![])]), &shared, 0, 0, None).unwrap();
-    assert_eq!(texts(batch.keys.as_ref()), texts(batch.units.as_ref()));
+    assert_eq!(keys(&batch), units(&batch));
 }
 
 #[test]
@@ -166,17 +178,17 @@ fn text_of_every_kind_becomes_the_same_bytes() {
     for array in kinds {
         let kind = array.data_type().clone();
         let batch = read(&encode(&[sound(vec![("key", array.clone()), ("unit", array)])])).unwrap();
-        assert_eq!(texts(batch.keys.as_ref()), bytes(text), "{kind}");
-        assert_eq!(texts(batch.units.as_ref()), bytes(text), "{kind}");
+        assert_eq!(keys(&batch), bytes(text), "{kind}");
+        assert_eq!(units(&batch), bytes(text), "{kind}");
     }
     let fixed =
         FixedSizeBinaryArray::try_from_sparse_iter_with_size([Some(*b"abc"), None, Some(*b"def")].into_iter(), 3)
             .unwrap();
     let batch = read(&encode(&[sound(vec![("unit", Arc::new(fixed))])])).unwrap();
-    assert_eq!(texts(batch.units.as_ref()), bytes([Some("abc"), None, Some("def")]));
+    assert_eq!(units(&batch), bytes([Some("abc"), None, Some("def")]));
     let whole: ArrayRef = Arc::new(UInt64Array::from(vec![Some(u64::MAX), None, Some(0)]));
     let batch = read(&encode(&[sound(vec![("unit", whole)])])).unwrap();
-    assert_eq!(texts(batch.units.as_ref()), bytes([Some("18446744073709551615"), None, Some("0")]));
+    assert_eq!(units(&batch), bytes([Some("18446744073709551615"), None, Some("0")]));
 }
 
 #[test]
@@ -219,7 +231,7 @@ fn a_row_that_is_not_utf8_does_not_take_its_message_along() {
     #[allow(unsafe_code)]
     let key = unsafe { StringArray::new_unchecked(offsets, broken, None) };
     let batch = read(&encode(&[sound(vec![("key", Arc::new(key))])])).unwrap();
-    assert_eq!(texts(batch.keys.as_ref()), vec![Some(b"ok".to_vec()), Some(vec![0xff]), Some(b"ok".to_vec())]);
+    assert_eq!(keys(&batch), vec![Some(b"ok".to_vec()), Some(vec![0xff]), Some(b"ok".to_vec())]);
 }
 
 #[test]
@@ -244,7 +256,7 @@ fn a_message_may_hold_no_batch_no_rows_or_many_batches() {
     let (three, none) = (sound(vec![]), sound(vec![]).slice(0, 0));
     let whole = encode(std::slice::from_ref(&three));
     let empty = read(&whole[..schema_length(&whole)]).unwrap();
-    assert_eq!((empty.times.len(), empty.values.len(), empty.keys.unwrap().0.len()), (0, 2, 0));
+    assert_eq!((empty.times.len(), empty.values.len(), keys(&empty).len()), (0, 2, 0));
     assert_eq!(read(&encode(std::slice::from_ref(&none))).unwrap().times.len(), 0);
     let joined = read(&encode(&[three.slice(0, 1), none, three.slice(1, 2)])).unwrap();
     assert_eq!(format!("{joined:?}"), format!("{:?}", read(&encode(&[three])).unwrap()));
@@ -255,7 +267,7 @@ fn a_dictionary_may_change_between_batches_but_not_grow_by_pieces() {
     let keys = |texts: [&str; 3]| -> ArrayRef { Arc::new(texts.into_iter().collect::<DictionaryArray<Int8Type>>()) };
     let batches = [sound(vec![("key", keys(["a", "b", "a"]))]), sound(vec![("key", keys(["c", "a", "d"]))])];
     let joined = read(&encode(&batches)).unwrap();
-    let found: Vec<_> = joined.keys.unwrap().0.iter().map(|t| t.unwrap()[0]).collect();
+    let found: Vec<_> = self::keys(&joined).into_iter().map(|t| t.unwrap()[0]).collect();
     assert_eq!(found, b"abacad");
 
     let delta = [sound(vec![("key", keys(["a", "b", "a"]))]), sound(vec![("key", keys(["a", "b", "c"]))])];
@@ -349,50 +361,64 @@ fn compressed_buffers_are_refused_before_their_length_is_believed() {
     }
 }
 
-#[test]
-fn a_small_dictionary_message_cannot_ask_for_gigabytes() {
-    let rows = 100_000;
-    let long = "x".repeat(100_000);
-    let key = DictionaryArray::<Int8Type>::new(
-        Int8Array::from(vec![0; rows]),
-        Arc::new(StringArray::from(vec![long.as_str()])),
-    );
+/// A record batch of rows that all have the one key, and the rest of which is as small as it can be.
+fn of_one_key(key: ArrayRef) -> RecordBatch {
+    let rows = key.len();
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("time", Arc::new(TimestampSecondArray::from(vec![0; rows]))),
-        ("key", Arc::new(key)),
+        ("key", key),
         ("unit", Arc::new(Int8Array::from(vec![0; rows]))),
         ("x", Arc::new(Int8Array::from(vec![0; rows]))),
         ("y", Arc::new(Int8Array::from(vec![0; rows]))),
     ];
-    let message = encode(&[table(columns)]);
-    assert!(message.len() < 2_000_000);
-    assert_eq!(
-        reason(read(&message)),
-        "a dictionary or view column has 10000000000 bytes when expanded, more than 67108864"
-    );
+    table(columns)
+}
+
+/// A dictionary of a long text: a byte a row.
+fn long_dictionary(length: usize, rows: usize) -> ArrayRef {
+    let long = "x".repeat(length);
+    let (keys, values) = (Int8Array::from(vec![0; rows]), Arc::new(StringArray::from(vec![long.as_str()])));
+    Arc::new(DictionaryArray::<Int8Type>::new(keys, values))
+}
+
+/// Views of a long text: 16 bytes a row.
+fn long_views(length: usize, rows: usize) -> ArrayRef {
+    let mut key = BinaryViewBuilder::new();
+    let block = key.append_block(Buffer::from(vec![b'x'; length]));
+    for _ in 0..rows {
+        key.try_append_view(block, 0, u32::try_from(length).unwrap()).unwrap();
+    }
+    Arc::new(key.finish())
 }
 
 #[test]
-fn a_small_message_of_views_cannot_ask_for_gigabytes() {
-    let rows = 10_000;
-    let mut key = BinaryViewBuilder::new();
-    let block = key.append_block(Buffer::from(vec![b'k'; 1_000_000]));
-    for _ in 0..rows {
-        key.try_append_view(block, 0, 1_000_000).unwrap();
-    }
-    let columns: Vec<(&str, ArrayRef)> = vec![
-        ("time", Arc::new(TimestampSecondArray::from(vec![0; rows]))),
-        ("key", Arc::new(key.finish())),
-        ("unit", Arc::new(Int8Array::from(vec![0; rows]))),
-        ("x", Arc::new(Int8Array::from(vec![0; rows]))),
-        ("y", Arc::new(Int8Array::from(vec![0; rows]))),
+fn a_message_takes_memory_in_proportion_to_its_bytes_whatever_it_unfolds_to() {
+    let batches = |number, of: ArrayRef| encode(&vec![of_one_key(of); number]);
+    let cases = [
+        ("24 batches", batches(24, long_dictionary(1 << 16, 1000))),
+        ("a dictionary", batches(1, long_dictionary(100_000, 100_000))),
+        ("views", batches(1, long_views(1_000_000, 10_000))),
+        ("24 batches of views", batches(24, long_views(1 << 16, 1000))),
     ];
-    let message = encode(&[table(columns)]);
-    assert!(message.len() < 2_000_000);
-    assert_eq!(
-        reason(read(&message)),
-        "a dictionary or view column has 10000000000 bytes when expanded, more than 67108864"
-    );
+    for (name, message) in cases {
+        let (batch, peak) = memory::peak_of(|| read(&message));
+        let batch = batch.unwrap_or_else(|broken| panic!("{name}: {broken}"));
+        let last = batch.keys.as_ref().unwrap().get(batch.times.len() - 1).unwrap();
+        assert!(last.len() >= 1 << 16 && last.iter().all(|byte| *byte == b'x'), "{name}");
+        assert!(peak < 20 * message.len(), "{name}: {peak} bytes for a message of {}", message.len());
+    }
+}
+
+#[test]
+fn rows_with_long_keys_do_not_take_the_rows_of_others_along() {
+    let others: ArrayRef =
+        Arc::new(StringArray::from(vec!["EWR"; 500]).into_iter().collect::<DictionaryArray<Int8Type>>());
+    for long in 1020..1030 {
+        let batch = read(&encode(&[of_one_key(others.clone()), of_one_key(long_dictionary(1 << 16, long))]));
+        let batch = batch.unwrap_or_else(|broken| panic!("with {long} long keys: {broken}"));
+        assert_eq!(batch.times.len(), 500 + long);
+        assert_eq!((0..500).filter(|row| batch.keys.as_ref().unwrap().get(*row) == Some(b"EWR")).count(), 500);
+    }
 }
 
 /// Messages of different make-up, all sound.
@@ -431,7 +457,7 @@ fn no_corruption_gets_past_the_door() {
                 // What was read can be walked through.
                 let rows = batch.times.len();
                 assert!(batch.values.iter().all(|values| values.len() == rows));
-                assert_eq!((batch.keys.unwrap().0.iter().count(), batch.units.unwrap().0.iter().count()), (rows, rows));
+                assert_eq!((keys(&batch).len(), units(&batch).len()), (rows, rows));
                 read_through += 1;
             }
             Err(_) => refused += 1,

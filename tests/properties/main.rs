@@ -24,6 +24,7 @@ mod expression;
 mod kept;
 mod kernel_form;
 mod machine;
+mod memory;
 mod moments;
 mod noise;
 mod online;

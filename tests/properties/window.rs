@@ -3,7 +3,7 @@
 use crate::batches::{Record, batch, form, record, rules, rules_for_users, seconds};
 use bernstream::window::accumulator::AccumulatorSpec;
 use bernstream::window::histogram::Nodes;
-use bernstream::window::{Axis, Form, Outside, RecordCounts, Rules, Window, Windows};
+use bernstream::window::{Axis, Form, LONGEST_UNIT, Outside, RecordCounts, Rules, Window, Windows};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -85,7 +85,9 @@ fn odd_records() -> Vec<(&'static str, Record)> {
         ("unknown key", Record { key: Some(b"c"), ..plain.clone() }),
         ("null key", Record { key: None, ..plain.clone() }),
         ("a key that is not text", Record { key: Some(b"\xff\xfe"), ..plain.clone() }),
+        ("a key of 64 KiB", Record { key: Some(&[b'a'; 1 << 16]), ..plain.clone() }),
         ("null user", Record { user: None, ..plain.clone() }),
+        ("a user of 64 KiB", Record { user: Some("u".repeat(1 << 16).leak()), ..plain.clone() }),
         ("far future", Record { time: Some(i64::MAX), ..plain.clone() }),
         ("far past", Record { time: Some(i64::MIN), ..plain.clone() }),
         ("far future message", Record { message: i64::MAX, ..plain.clone() }),
@@ -113,6 +115,10 @@ fn membership_is_the_predicate_of_the_design() {
     assert_eq!(fate(rules(), &record(100, 5.0)), one(|f| f.closed = 1), "after the last window");
     assert_eq!(fate(rules(), &Record { key: Some(b"c"), ..record(5, 5.0) }), one(|f| f.unknown_key = 1));
     assert_eq!(fate(rules(), &record(5, f64::NAN)), one(|f| f.missing = 1));
+    let user = |length| Record { user: Some("u".repeat(length).leak()), ..record(5, 5.0) };
+    assert_eq!(fate(rules_for_users(1, 10), &user(LONGEST_UNIT)), taken);
+    assert_eq!(fate(rules_for_users(1, 10), &user(LONGEST_UNIT + 1)), one(|f| f.long_unit = 1));
+    assert_eq!(fate(rules(), &user(LONGEST_UNIT + 1)), taken, "nobody looks at it");
     assert_eq!(fate(rules(), &record(5, 1e300)), taken, "clamped");
     let axes = vec![Axis { min: 0.0, max: 10.0, outside: Outside::Drop }];
     let first = rules().grid.span_of(seconds(0));
