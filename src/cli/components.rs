@@ -1,5 +1,7 @@
 //! The components of a worker that reach outside the process, opened so that the ledger refuses first.
 
+use std::collections::BTreeSet;
+
 use tracing::{info, warn};
 
 use crate::cli::failure::Failure;
@@ -9,6 +11,7 @@ use crate::kafka::{self, topic};
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
 use crate::ledger::witness::{self, Witness};
 use crate::ledger::{self, Configuration, Genesis, Ledger};
+use crate::pipeline::NoiseSeries;
 use crate::sink::Sink;
 use crate::sink::output;
 use crate::source::files::Files;
@@ -159,11 +162,19 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> 
     let recorded = canonical::recorded(settings);
     let changes = diff::differences(ledger.settings(), &recorded);
     let is_chosen = settings.releases.iter().any(|release| release.auto.is_some());
-    if changes.is_empty() && (!is_chosen || ledger.settings() == recorded) {
+    let ended = ended(settings, ledger);
+    if changes.is_empty() && ended.is_empty() && (!is_chosen || ledger.settings() == recorded) {
         return Ok(());
     }
     let first = settings.windows.grid.first_from(ledger.next_window()).start;
-    let configuration = Configuration { settings: recorded, first, reach: settings.reach() };
+    if !ended.is_empty() {
+        info!("the ledger forgets the noise of sums that no release continues: {}", ended.join(", "));
+    }
+    let is_learnt = is_chosen && ledger.settings() != recorded;
+    let configuration = Configuration { settings: recorded, first, reach: settings.reach(), ended };
+    if changes.is_empty() && !is_learnt {
+        return Ok(ledger.reconfigure(configuration)?);
+    }
     if changes.is_empty() {
         info!("the ledger now records what the file leaves to \"auto\"");
         return Ok(ledger.reconfigure(configuration)?);
@@ -178,6 +189,18 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> 
         }
     }
     Ok(ledger.reconfigure(configuration)?)
+}
+
+/// The states of noise in the ledger that no release of these settings continues.
+fn ended(settings: &Settings, ledger: &Ledger) -> Vec<String> {
+    let keys = || match &settings.windows.keys {
+        Some(keys) => keys.iter().map(|key| Some(key.as_str())).collect(),
+        None => vec![None],
+    };
+    let sums = settings.releases.iter().filter(|release| release.is_sum_of_panes());
+    let continued: BTreeSet<String> =
+        sums.flat_map(|release| keys().into_iter().map(|key| NoiseSeries::slot(&release.name, key))).collect();
+    ledger.slots().filter(|slot| !continued.contains(*slot)).map(str::to_owned).collect()
 }
 
 fn refused(why: String) -> OpenError {

@@ -143,6 +143,10 @@ impl Account {
             let (first, next) = (row.first, self.next_window);
             return Err(format!("settings from {first} on would affect closed windows: the next one starts at {next}"));
         }
+        if let Some(slot) = row.ended.iter().find(|slot| !self.states.contains_key(*slot)) {
+            return Err(format!("the noise of {slot} cannot end: it has no state"));
+        }
+        self.states.retain(|slot, _| !row.ended.contains(slot));
         self.settings.clone_from(&row.settings);
         self.reach = row.reach;
         self.advance_to(row.first);
@@ -199,6 +203,7 @@ mod tests {
             settings: "new".into(),
             first: at(first),
             reach: Duration::from_micros(reach),
+            ended: vec![],
         })
     }
 
@@ -316,6 +321,12 @@ mod tests {
         let expected = [("a", (2, state("a", b"2").digest)), ("b", (1, state("b", b"1").digest))];
         assert_eq!(account.states, expected.map(|(slot, state)| (slot.to_owned(), state)).into());
         assert!(account.take(4, &with(span(30, 40), vec![state("a", b"3"), state("a", b"4")])).is_err());
+        let Row::Configuration(next) = configuration(30, 0) else { panic!() };
+        let without = |slot: &str| Row::Configuration(Configuration { ended: vec![slot.to_owned()], ..next.clone() });
+        assert!(account.take(4, &without("c")).is_err());
+        account.take(4, &without("a")).unwrap();
+        assert_eq!(account.states.keys().collect::<Vec<_>>(), ["b"]);
+        assert!(account.take(5, &without("a")).is_err(), "it has ended");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::open::Ledger;
 use super::outbox;
 use super::spent::set_spent;
-use super::states::Fresh;
+use super::states::{Fresh, delete_state};
 use super::store::{self, Entry};
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
@@ -82,6 +82,9 @@ impl Ledger {
             entry.insert(transaction)?;
             set_spent(transaction, spent.iter().copied())?;
             states.iter().try_for_each(|state| state.write(transaction, entry.sequence()?))?;
+            if let Row::Configuration(Configuration { ended, .. }) = row {
+                ended.iter().try_for_each(|slot| delete_state(transaction, slot))?;
+            }
             let mut insert = transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
             for (place, message) in (0_u32..).zip(sealed) {
                 let headers = headers_as_json(&message.headers);

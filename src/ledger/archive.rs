@@ -1,6 +1,6 @@
 //! Old rows, moved to files beside the ledger: the chain goes through them, and only the place is another.
 //!
-//! `archive-FIRST-LAST.jsonl.zst` holds those rows as `ledger export` prints them, compressed. A row is removed from the ledger
+//! `archive-FIRST-LAST.jsonl.zst` holds those rows as `ledger export --secret` prints them, compressed. A row is removed from the ledger
 //! only after the file that has it is durable and was read back, and after the ledger says which file that is. So a crash at any
 //! point leaves every row in at least one of the two places, and the next run goes on.
 //!
@@ -112,7 +112,7 @@ impl Archive {
     }
 }
 
-/// A row as `ledger export` prints it.
+/// A row as `ledger export --secret` prints it.
 pub(super) fn print(entry: &Entry) -> String {
     let (head, salt) = (entry.head, entry.salt());
     format!(r#"{{"sequence":{},"digest":"{}","salt":"{salt}"{FIELD}{}}}"#, head.sequence, head.digest, entry.body)

@@ -156,6 +156,10 @@ pub struct Configuration {
     /// As in the [`Genesis`]. A block that can no longer be charged stays closed, even if this reaches back to it.
     #[serde(default, skip_serializing_if = "Duration::is_zero", with = "reach")]
     pub reach: Duration,
+    /// The slots of noise that is never continued, because its release or key is gone: their states are deleted. Omitted if there
+    /// are none, as in older ledgers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<String>,
 }
 
 /// A reach in microseconds.
@@ -279,14 +283,20 @@ mod tests {
         if let Outcome::Released { states, .. } = &mut with_state.outcome {
             states.push(State::of("r/k", &[0; 32], b"secret"));
         }
-        let configuration =
-            Configuration { settings: "{}".into(), first: Timestamp::from_micros(0), reach: Duration::from_secs(3600) };
+        let configuration = Configuration {
+            settings: "{}".into(),
+            first: Timestamp::from_micros(0),
+            reach: Duration::from_secs(3600),
+            ended: vec![],
+        };
+        let ended = Configuration { ended: vec!["r/k".into()], ..configuration.clone() };
         let rows = [
             Row::Genesis(genesis(0)),
             Row::Genesis(genesis(3_600_000_000)),
             Row::Window(row),
             Row::Window(with_state),
             Row::Configuration(configuration),
+            Row::Configuration(ended),
         ];
         for row in rows {
             let text = serde_json::to_string(&row).unwrap();

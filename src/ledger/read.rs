@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::chain::{Closed, Digest, Head, Row};
+use super::chain::{Closed, Configuration, Digest, Genesis, Head, Outcome, Row};
 use super::error::Error;
 use super::open::Ledger;
 use super::spent::read_spent;
@@ -11,13 +11,47 @@ use super::{pages, states};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
-/// A row with everything that its digest was made of: enough for anyone to verify the chain.
+/// A row with everything that its digest was made of: enough to verify the chain. Secret: the end offsets of a window are exact counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stored {
     #[serde(flatten)]
     pub head: Head,
     pub salt: Digest,
     pub row: Row,
+}
+
+/// A row without what counts messages: how far the input was read for a window, and the salt with which that could be guessed from
+/// the digest.
+///
+/// Who has all of them can compute the digests of the first row and of every change of settings, and compare those of the windows with
+/// what the witness has accepted; whether a window follows the row before it takes the salt.
+#[derive(Debug, Serialize)]
+pub struct Public<'a> {
+    #[serde(flatten)]
+    head: Head,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    salt: Option<Digest>,
+    row: PublicRow<'a>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum PublicRow<'a> {
+    Genesis(&'a Genesis),
+    Window { window: Span, outcome: &'a Outcome },
+    Configuration(&'a Configuration),
+}
+
+impl Stored {
+    /// What of it anyone may see.
+    pub fn public(&self) -> Public<'_> {
+        let (salt, row) = match &self.row {
+            Row::Genesis(genesis) => (Some(self.salt), PublicRow::Genesis(genesis)),
+            Row::Configuration(configuration) => (Some(self.salt), PublicRow::Configuration(configuration)),
+            Row::Window(Closed { window, outcome, .. }) => (None, PublicRow::Window { window: *window, outcome }),
+        };
+        Public { head: self.head, salt, row }
+    }
 }
 
 impl Ledger {
@@ -91,6 +125,11 @@ impl Ledger {
             }
         }
         Ok(newest)
+    }
+
+    /// The slots that have a state of noise.
+    pub fn slots(&self) -> impl Iterator<Item = &str> {
+        self.state.account.states.keys().map(String::as_str)
     }
 
     /// The newest state of `slot`; `None` if no row has written one.

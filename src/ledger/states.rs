@@ -1,7 +1,9 @@
 //! The states of noise that later windows continue.
 //!
-//! A state is written with the charge of its window, so the noise of a step is never drawn twice. It is secret: whoever knows
-//! the noise can subtract it from what was published. It stays in the ledger file, and no command prints it.
+//! A state is written with the charge of its window, so no step is published in two versions. It is secret: whoever knows
+//! the noise can subtract it from what was published, and has exact sums of records. It stays in the ledger file, no command prints
+//! it, and what a later one replaces, or its release leaves behind, is overwritten in the file (`secure_delete`). The file
+//! system may keep what was overwritten all the same.
 
 use std::path::Path;
 
@@ -35,6 +37,11 @@ impl Fresh {
         let values = params![self.state.slot, sequence, self.salt.as_slice(), self.bytes];
         transaction.execute(set, values).map(drop)
     }
+}
+
+/// Deletes a state that nothing continues.
+pub(super) fn delete_state(transaction: &Transaction<'_>, slot: &str) -> rusqlite::Result<()> {
+    transaction.execute("DELETE FROM states WHERE slot = ?1", [slot]).map(drop)
 }
 
 /// A state as it is stored.

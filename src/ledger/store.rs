@@ -108,6 +108,8 @@ pub(super) fn connect(file: &Path, is_writer: bool) -> Result<Connection, Error>
         let connection = Connection::open_with_flags(file, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.busy_timeout(READERS)?;
         connection.pragma_update(None, "synchronous", "EXTRA")?;
+        // What is deleted or replaced must not stay in unused pages: states of noise are secret.
+        connection.execute_batch("PRAGMA secure_delete = ON")?;
         let mode: String = connection.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get(0))?;
         Ok((connection, mode))
     };

@@ -34,6 +34,11 @@ struct Head {
 }
 
 impl NoiseSeries {
+    /// Where the ledger keeps the state of the series of `release` and `key`.
+    pub fn slot(release: &str, key: Option<&str>) -> String {
+        serde_json::json!([release, key]).to_string()
+    }
+
     /// The series of `release` and `key` before the pane `window`: the one that the previous pane left, or a new one if there
     /// is none, if that pane was not released, or if the settings have changed. A new one has fresh noise and no earlier
     /// records, so nothing is paid for twice.
@@ -48,7 +53,7 @@ impl NoiseSeries {
         window: Span,
         values: usize,
     ) -> Result<NoiseState, Error> {
-        let slot = serde_json::json!([release, key]).to_string();
+        let slot = NoiseSeries::slot(release, key);
         let head = |first| Head { identity: self.identity.clone(), first, next: window.end };
         if let Some(bytes) = ledger.state(&slot)? {
             let (before, state) = read(&bytes).ok_or(continual::Error::StateDamaged)?;

@@ -50,7 +50,7 @@ fn earlier(edit: impl Fn(&mut Value)) -> tempfile::TempDir {
     settings["releases"]["times"]["order"] = THEIRS.1.into();
     edit(&mut settings);
     let first = ledger.next_window();
-    let configuration = Configuration { settings: settings.to_string(), first, reach: Duration::ZERO };
+    let configuration = Configuration { settings: settings.to_string(), first, reach: Duration::ZERO, ended: vec![] };
     ledger.reconfigure(configuration).expect("a row");
     folder
 }

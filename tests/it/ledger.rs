@@ -33,7 +33,7 @@ fn sample(folder: &Path) -> Ledger {
     ledger.pay(Closing { states, ..closing(&ledger, &["EWR", "JFK"], 5, 3) }).unwrap();
     ledger.withhold(window(3), Positions([(0, 99)].into())).unwrap();
     let settings = r#"{"n":2}"#.to_owned();
-    ledger.reconfigure(Configuration { settings, first: at(240), reach: Duration::ZERO }).unwrap();
+    ledger.reconfigure(Configuration { settings, first: at(240), reach: Duration::ZERO, ended: vec![] }).unwrap();
     ledger
 }
 
@@ -256,6 +256,37 @@ fn an_edit_of_any_row_is_noticed() {
 }
 
 /// Exported by the program that knew pure prices only, with the first two days of `config/files.toml`.
+/// How far the input was read is an exact count, and nobody can guess it from what anyone may see: the salt stays with it.
+#[test]
+fn rows_for_everyone_count_no_messages_and_can_be_checked_as_far_as_that_goes() {
+    let folder = folder();
+    let rows = sample(folder.path()).rows().unwrap();
+    let bytes = |hex: &serde_json::Value| -> Vec<u8> {
+        let hex = hex.as_str().unwrap();
+        (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+    };
+    let mut before = vec![0; 32];
+    let mut verified = Vec::new();
+    for stored in &rows {
+        let (line, secret) = (serde_json::to_string(&stored.public()).unwrap(), serde_json::to_value(stored).unwrap());
+        let public: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!((&public["sequence"], &public["digest"]), (&secret["sequence"], &secret["digest"]));
+        let digest = bytes(&public["digest"]);
+        if matches!(stored.row, Row::Window(_)) {
+            assert!(!line.contains("ends") && public.get("salt").is_none(), "{line}");
+            assert_eq!(public["row"]["window"]["outcome"], secret["row"]["window"]["outcome"]);
+            assert_eq!(public["row"]["window"]["window"], secret["row"]["window"]["window"]);
+        } else {
+            let (_, body) = line.split_once(r#","row":"#).unwrap();
+            let body = body.strip_suffix('}').unwrap();
+            assert_eq!(link(&before, stored.head.sequence, &bytes(&public["salt"]), body), digest);
+            verified.push(stored.head.sequence);
+        }
+        before = digest;
+    }
+    assert_eq!(verified, [0, 5], "the first row and the change of the settings");
+}
+
 #[test]
 fn rows_and_settings_of_older_ledgers_are_what_they_were() {
     let mut before = vec![0; 32];
@@ -671,6 +702,9 @@ fn the_command_line_proves_what_is_on_the_output_and_brings_back_what_was_lost()
     assert!(is_fine && text.contains("byte for byte: 9"), "{text}");
     let (is_fine, text) = ledger("export");
     assert!(is_fine && text.lines().count() == 4, "{text}");
+    assert!(!text.contains("ends") && text.matches("salt").count() == 1, "{text}");
+    let (is_fine, text) = bernstream(folder.path(), &["ledger", "export", "--secret", "config.toml"]);
+    assert!(is_fine && text.matches(r#""ends":"#).count() == 3 && text.matches("salt").count() == 4, "{text}");
     assert!(ledger("show").1.contains("3 released"));
 
     // From the output alone: nobody needs the ledger.

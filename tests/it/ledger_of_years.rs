@@ -205,7 +205,12 @@ fn settings_change_from_a_window_on_and_what_was_spent_stays_spent() {
     let folder = folder();
     let mut ledger = grown(folder.path(), 1, 1);
     let accepted = *ledger.head();
-    let to = |settings: &str, first| Configuration { settings: settings.into(), first, reach: Duration::ZERO };
+    let to = |settings: &str, first| Configuration {
+        settings: settings.into(),
+        first,
+        reach: Duration::ZERO,
+        ended: vec![],
+    };
     assert!(matches!(ledger.reconfigure(to("{2}", at(59))), Err(Error::Refused { .. })));
     ledger.reconfigure(to("{2}", at(60))).unwrap();
     assert_eq!((ledger.settings(), ledger.genesis().settings.as_str()), ("{2}", "{}"));

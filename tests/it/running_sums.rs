@@ -181,6 +181,33 @@ fn a_sum_goes_on_where_the_worker_was_stopped_and_speaks_of_the_hours_that_it_sa
     assert!(place.verify().contains("was paid for"));
 }
 
+/// Whoever knows the noise of a sum has its exact past: what no sum continues is deleted, to the last byte.
+#[test]
+fn a_sum_that_is_gone_leaves_no_noise_in_the_ledger() {
+    let place = Place::new();
+    let file = place.path("ledger").join("ledger.sqlite");
+    let states = || -> Vec<(String, Vec<u8>)> {
+        let connection = rusqlite::Connection::open(&file).unwrap();
+        let mut all = connection.prepare("SELECT slot, bytes FROM states ORDER BY slot").unwrap();
+        let all = all.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        all.collect::<Result<_, _>>().unwrap()
+    };
+    let is_in_file = |part: &[u8]| fs::read(&file).unwrap().windows(part.len()).any(|bytes| bytes == part);
+    place.write(&Written { hours: 5, total: HIGH, releases: &both_sums("rho = 500") });
+    place.run();
+    let before = states();
+    let parts: Vec<&[u8]> = before.iter().flat_map(|(_, bytes)| bytes[200..].chunks_exact(64)).collect();
+    assert!(before.len() == 2 && parts.iter().all(|part| is_in_file(part)));
+    let one = release("so-far", "{ cumulative = \"1000h\" }", "rho = 500", "gaussian");
+    place.write(&Written { hours: 9, total: HIGH, releases: &one });
+    place.run();
+    assert_eq!(states().into_iter().map(|(slot, _)| slot).collect::<Vec<_>>(), [r#"["so-far",null]"#]);
+    for part in parts.iter().filter(|part| part.iter().any(|byte| ![0, 255].contains(byte))) {
+        assert!(!is_in_file(part), "noise of an earlier hour is still in the file");
+    }
+    place.verify();
+}
+
 /// Killed again and again while it draws: every hour has one synopsis of each release, and the steps go on without a gap.
 #[test]
 fn a_killed_worker_never_draws_a_step_twice() {

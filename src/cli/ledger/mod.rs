@@ -55,8 +55,12 @@ enum Action {
         /// The configuration.
         configuration: PathBuf,
     },
-    /// Print every row as a line of JSON.
+    /// Print every row as a line of JSON, without what counts messages.
     Export {
+        /// How far the input was read for each window as well, which are exact counts of messages, and all salts: for whoever must
+        /// verify every link of the chain and may see that. Not to be published.
+        #[arg(long)]
+        secret: bool,
         /// The configuration.
         configuration: PathBuf,
     },
@@ -102,7 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Show { .. } => show(&settings),
         Action::Verify { output_only: true, .. } => audit::run(&settings.output),
         Action::Verify { output_only: false, .. } => verify(&settings),
-        Action::Export { .. } => export(&settings),
+        Action::Export { secret, .. } => export(&settings, *secret),
         Action::Archive { .. } => archive(&settings),
         Action::Republish { window, .. } => republish(&settings, *window),
     };
@@ -115,7 +119,7 @@ impl Action {
             Action::Init { configuration, .. }
             | Action::Show { configuration }
             | Action::Verify { configuration, .. }
-            | Action::Export { configuration }
+            | Action::Export { configuration, .. }
             | Action::Archive { configuration }
             | Action::Republish { configuration, .. } => configuration,
         }
@@ -305,11 +309,12 @@ fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), 
     Ok((rows, paid))
 }
 
-fn export(settings: &Settings) -> Result<(), Failure> {
+fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
     let mut out = io::stdout().lock();
     ledger.each_row(|row| {
-        let row = serde_json::to_string(&row).map_err(|error| Failure::Other(error.to_string()))?;
+        let row = if is_secret { serde_json::to_string(&row) } else { serde_json::to_string(&row.public()) };
+        let row = row.map_err(|error| Failure::Other(error.to_string()))?;
         writeln!(out, "{row}").map_err(|error| unprinted(&error))
     })
 }

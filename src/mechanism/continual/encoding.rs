@@ -4,10 +4,12 @@ use sha2::{Digest as _, Sha256};
 
 use super::correlation::Memory;
 use super::error::Error;
-use super::series::Series;
+use super::series::{Series, WindowKind};
 use super::state::State;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Kept one pane more of a hopping series, which no step needs.
+const FIRST_VERSION: u8 = 1;
 const DIGEST: usize = 16;
 /// Version, series, step, values.
 const HEAD: usize = 1 + DIGEST + 8 + 8;
@@ -33,11 +35,11 @@ impl State {
     ///
     /// If the bytes are damaged, of another version, or were written by a series with other noise, panes or correlation.
     pub fn from_bytes(series: &Series, bytes: &[u8]) -> Result<State, Error> {
-        match bytes.first() {
-            Some(&VERSION) => {}
+        let version = match bytes.first() {
+            Some(&version @ (FIRST_VERSION | VERSION)) => version,
             Some(&version) => return Err(Error::StateVersion { version }),
             None => return Err(Error::StateDamaged),
-        }
+        };
         let (written, sum) = bytes.split_last_chunk::<DIGEST>().ok_or(Error::StateDamaged)?;
         if digest(written) != *sum || written.len() < HEAD {
             return Err(Error::StateDamaged);
@@ -54,16 +56,33 @@ impl State {
         let step = number(1 + DIGEST);
         let values = usize::try_from(number(1 + DIGEST + 8)).map_err(|_| Error::StateDamaged)?;
         let of_memory = series.correlation.vectors();
-        let vectors = of_memory + series.kept();
+        let one_more = usize::from(version == FIRST_VERSION && matches!(series.over(), WindowKind::Hopping { .. }));
+        let vectors = of_memory + series.kept() + one_more;
         if values.checked_mul(vectors).and_then(|n| n.checked_mul(NUMBER)) != Some(body.len()) {
             return Err(Error::StateDamaged);
         }
         let (numbers, _) = body.as_chunks::<NUMBER>();
         let mut numbers = numbers.iter().map(|number| i128::from_le_bytes(*number));
         let mut read: Vec<Vec<i128>> = (0..vectors).map(|_| numbers.by_ref().take(values).collect()).collect();
-        let published = read.split_off(of_memory);
+        let mut published = read.split_off(of_memory);
+        if one_more > 0 {
+            published = without_oldest(&published, step);
+        }
         Ok(State { memory: Memory { step, noise: read }, published, values })
     }
+}
+
+/// The ring of all panes of a window after `step` steps, without the pane that the next step leaves out.
+fn without_oldest(ring: &[Vec<i128>], step: u64) -> Vec<Vec<i128>> {
+    let (panes, kept) = (ring.len() as u64, ring.len().saturating_sub(1));
+    let mut left = vec![Vec::new(); kept];
+    for back in 1..=kept as u64 {
+        // Before the first pane there are zeros, wherever they stand.
+        let pane = (step + panes * kept as u64) - back;
+        let (from, to) = ((pane % panes) as usize, (pane % kept as u64) as usize);
+        left[to].clone_from(&ring[from]);
+    }
+    left
 }
 
 impl Series {

@@ -24,7 +24,9 @@ pub enum Error {
     Rounding { longest: u64, least: u64 },
     #[error("a change of {change} grid units in a pane is too large for a series: take a coarser grid")]
     Change { change: u64 },
-    #[error("the state of the series has version {version}, and this program reads version 1: upgrade the program")]
+    #[error(
+        "the state of the series has version {version}, and this program reads versions 1 and 2: upgrade the program"
+    )]
     StateVersion { version: u8 },
     #[error("the state of the series is damaged: restore it from a copy, or begin a new series")]
     StateDamaged,

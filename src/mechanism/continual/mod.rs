@@ -1,9 +1,10 @@
 //! Continual release: sums over panes, published again with every pane, with noise that is correlated so that it does not
-//! add up, and without an exact past.
+//! add up.
 //!
 //! With `x_t` the exact pane and `w_t` its noise, a series makes the noisy panes `p_t = x_t + w_t`; what it publishes is a
 //! sum of these, which costs nothing more. The noise is not fresh: `w_t = z_t - f(w_0, ..., w_(t-1))`, `z_t` fresh and `f`
-//! a rounded recurrence, so that in the sums over `w` later noise takes earlier noise back. Only `w` and `p` are kept.
+//! a rounded recurrence, so that in the sums over `w` later noise takes earlier noise back. What is kept of `w` and `p` is what the next step needs: it
+//! is secret, because `p - w` is exact.
 //!
 //! Why it is private. Let streams `x` and `x'` differ by `v` in pane `j`, and fix what is published. Then `w' = w` but for
 //! `w'_j = w_j - v`, and the fresh noise that leads there, `z_t = w_t + f(w_<t)`, differs by `-v` in step `j`, by

@@ -132,12 +132,12 @@ impl Series {
         for (noisy, exact) in noisy.iter_mut().zip(pane.reveal()) {
             *noisy = exact.saturating_mul(1 << self.bits).saturating_add(*noisy);
         }
-        match self.over {
-            WindowKind::Cumulative => add(&mut state.published[0], &noisy),
-            WindowKind::Hopping { panes } => state.published[(step % u64::from(panes)) as usize] = noisy,
-        }
-        let mut sum = vec![0; state.values];
+        let mut sum = noisy.clone();
         state.published.iter().for_each(|vector| add(&mut sum, vector));
+        let place = step.checked_rem(self.kept() as u64).unwrap_or(0) as usize;
+        if let Some(kept) = state.published.get_mut(place) {
+            *kept = if self.over == WindowKind::Cumulative { sum.clone() } else { noisy };
+        }
         Noisy(sum.into_iter().map(|value| round(value, self.bits)).collect())
     }
 
@@ -172,11 +172,11 @@ impl Series {
         self.bits
     }
 
-    /// How many vectors of published values are kept.
+    /// How many vectors of published values the next step needs: the sum, or the panes of its window but itself.
     pub(super) fn kept(&self) -> usize {
         match self.over {
             WindowKind::Cumulative => 1,
-            WindowKind::Hopping { panes } => panes as usize,
+            WindowKind::Hopping { panes } => panes as usize - 1,
         }
     }
 

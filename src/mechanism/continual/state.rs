@@ -6,12 +6,14 @@ use super::correlation::Memory;
 
 /// Where a series of one key stands: what of its noise is still needed, and what was published.
 ///
-/// Secret, and worth as much as the exact values: published values less their noise are those. `Debug` shows none. Keep it
+/// Secret, and worth as much as the exact values: published values less their noise are those. It has no more than the next step
+/// needs, but where noise is correlated that is enough to compute exact panes: with a filter the last ones, as many as it is long; with a
+/// BLT or a tree those after a beginning, and sums of the later ones. `Debug` shows none. Keep it
 /// with the charge, in one transaction: a step that is drawn twice is published twice and paid for once.
 #[derive(Clone, PartialEq, Eq)]
 pub struct State {
     pub(super) memory: Memory,
-    /// Cumulative: the sum. Hopping: the last panes, a ring.
+    /// Cumulative: the sum. Hopping: the last panes but the one that leaves the window now, a ring.
     pub(super) published: Vec<Vec<i128>>,
     pub(super) values: usize,
 }
