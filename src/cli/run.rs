@@ -52,6 +52,9 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(kept) = settings::kept_total(&settings, &arguments.configuration) {
         info!("{kept}");
     }
+    if let Some(unguarded) = settings.output.unguarded() {
+        warn!("{unguarded}");
+    }
     let stop = Stop::default();
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop);

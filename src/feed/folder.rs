@@ -59,7 +59,7 @@ pub(super) fn follow(folder: &Path, feed: &Feed, stop: &StopFlag) -> Result<(), 
 
 /// Every file, sorted by path.
 fn scan(folder: &Path) -> Result<Vec<(PathBuf, Stamp)>, Error> {
-    let paths = files::synopses(&files::Params { path: folder.to_owned() })?;
+    let paths = files::synopses(&files::Params { path: folder.to_owned(), witness: None })?;
     let stamp = |path: PathBuf| {
         // Regular files only: a link or a pipe was not written by a sink, and may never end.
         let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;

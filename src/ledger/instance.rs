@@ -60,23 +60,29 @@ pub(super) struct Waiting {
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
     instance: Instance,
-    place: Place,
+    place: FilePlace,
 }
 
-/// Where a file is on its disk.
+/// Where a file is on its disk: a copy is elsewhere.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+pub(super) struct FilePlace {
     number: u64,
     /// When it was made, in nanoseconds; not every file system knows.
     made: Option<u128>,
 }
 
-impl Place {
-    fn of(file: &Path) -> std::io::Result<Self> {
+impl FilePlace {
+    pub fn of(file: &Path) -> std::io::Result<Self> {
         use std::os::unix::fs::MetadataExt;
         let about = fs::metadata(file)?;
         let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
-        Ok(Place { number: about.ino(), made: made.map(|made| made.as_nanos()) })
+        Ok(FilePlace { number: about.ino(), made: made.map(|made| made.as_nanos()) })
+    }
+}
+
+impl fmt::Display for FilePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.number, self.made.unwrap_or_default())
     }
 }
 
@@ -89,7 +95,7 @@ impl Instance {
     pub fn of(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("instance");
         let disk = |error| Error::disk(&path, &error);
-        let place = Place::of(&store::file_in(folder)).map_err(disk)?;
+        let place = FilePlace::of(&store::file_in(folder)).map_err(disk)?;
         let kept = fs::read(&path).ok().and_then(|kept| serde_json::from_slice::<Record>(&kept).ok());
         if let Some(kept) = kept.filter(|kept| kept.place == place) {
             return Ok(kept.instance);

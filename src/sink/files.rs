@@ -15,12 +15,14 @@ const EXTENSION: &str = "arrows";
 #[derive(Clone, Debug)]
 pub struct Params {
     pub path: PathBuf,
+    /// The witness, outside the folder; without it the file `witness` in it.
+    pub witness: Option<PathBuf>,
 }
 
 impl Params {
-    /// The path of the witness, beside the synopses.
+    /// The path of the witness.
     pub fn witness(&self) -> PathBuf {
-        self.path.join("witness")
+        self.witness.clone().unwrap_or_else(|| self.path.join("witness"))
     }
 }
 

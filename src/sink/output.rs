@@ -113,7 +113,10 @@ impl Output {
     pub fn open_witness(&self) -> Result<Box<dyn Witness + Send>, Error> {
         match self {
             Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?)),
-            Output::Files(folder) => Ok(Box::new(FileWitness::open(&witness_file(folder)?)?)),
+            Output::Files(folder) => {
+                let witness = FileWitness::open(&witness_file(folder)?)?;
+                Ok(Box::new(if folder.witness.is_some() { witness.bound_to_its_file() } else { witness }))
+            }
         }
     }
 
@@ -126,7 +129,10 @@ impl Output {
         let memory = folder.join("witness-place");
         match self {
             Output::Kafka { witness, .. } => Ok(Box::new(KafkaWitness::open(witness)?.remembering(&memory))),
-            Output::Files(folder) => Ok(Box::new(FileWitness::open_remembering(&witness_file(folder)?, &memory)?)),
+            Output::Files(folder) => {
+                let witness = FileWitness::open_remembering(&witness_file(folder)?, &memory)?;
+                Ok(Box::new(if folder.witness.is_some() { witness.bound_to_its_file() } else { witness }))
+            }
         }
     }
 
@@ -203,6 +209,17 @@ impl Output {
         }
     }
 
+    /// What a copy of the output could do unnoticed, if it could, for a warning.
+    pub fn unguarded(&self) -> Option<String> {
+        let Output::Files(folder) = self else { return None };
+        folder.witness.is_none().then(|| {
+            format!(
+                "the witness is the file {}: whoever copies the folder together with the ledger, and runs both, publishes windows in                  two versions, which neither notices. For a new ledger set output.files.witness, the absolute path of a file elsewhere;                  this one keeps its witness",
+                folder.witness().display()
+            )
+        })
+    }
+
     /// How to start a new ledger when this one cannot be continued, for an error message.
     pub fn new_ledger_advice(&self) -> &'static str {
         match self {
@@ -218,7 +235,7 @@ impl Output {
     }
 }
 
-/// The witness beside a folder of synopses, made if nothing was ever published there.
+/// The witness of a folder of synopses, made if nothing was ever published there.
 fn witness_file(folder: &files::Params) -> Result<PathBuf, Error> {
     let path = folder.witness();
     if !path.exists() && files::is_untouched(folder)? {

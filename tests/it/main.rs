@@ -13,6 +13,7 @@ mod cluster;
 mod commands;
 mod composition;
 mod config;
+mod copies;
 mod crash;
 mod demo;
 mod deploy;

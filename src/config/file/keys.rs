@@ -82,7 +82,7 @@ const BEFORE: &[Key] = &[
     ("privacy.rho", "a number above 0 with at most 12 decimals, such as 0.05: the total of a unit, instead of epsilon"),
     (
         "privacy.reserve",
-        "a number from 0, and below 1, with at most 6 decimals, such as 0.1: the fraction kept for corrections",
+        "a number from 0, and below 1, with at most 6 decimals, such as 0.1: the fraction that windows may not spend",
     ),
     ("privacy.composition", r#""sum", "concentrated", "gaussian" or "plan""#),
     ("privacy.windows", "a whole number from 1, such as 24: the windows of a block that are planned"),
@@ -208,6 +208,7 @@ const AFTER: &[Key] = &[
     ("output.kafka.witness_min_insync_replicas", "a whole number from 1, such as 2"),
     ("output.files", r#"a table such as { path = "out" }"#),
     ("output.files.path", "the path of a folder in quotes"),
+    ("output.files.witness", "the absolute path of a file outside that folder in quotes"),
     ("ledger", "a table [ledger]"),
     ("ledger.path", "the path of a folder in quotes, on a local disk"),
     ("ledger.keep_published", r#"a duration such as "7d""#),

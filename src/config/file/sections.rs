@@ -164,7 +164,14 @@ pub enum Composition {
 #[serde(deny_unknown_fields)]
 pub struct Output {
     pub kafka: Field<OutputKafka>,
-    pub files: Field<Files>,
+    pub files: Field<OutputFiles>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputFiles {
+    pub path: Field<String>,
+    pub witness: Field<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -10,7 +10,8 @@ const PRODUCTS_A_SECOND: u64 = 1_000_000_000;
 
 /// Settings that are allowed but may surprise: slow windows, and windows and periods that do not align.
 pub fn notes(settings: &Settings) -> Vec<String> {
-    slow(settings).into_iter().chain(misfits(settings)).chain(overlaps(settings)).collect()
+    let unguarded = settings.output.unguarded();
+    slow(settings).into_iter().chain(misfits(settings)).chain(overlaps(settings)).chain(unguarded).collect()
 }
 
 /// The total does not cover all windows that a record is in.
@@ -26,10 +27,17 @@ fn overlaps(settings: &Settings) -> Option<String> {
 
 /// A window can take longer to compute than the time until it is due.
 fn slow(settings: &Settings) -> Option<String> {
-    let Input::Kafka(kafka) = &settings.input else { return None };
     let one = settings.releases.iter().map(|release| release.function.target.cost().products);
     let products = one.fold(0, u64::saturating_add).saturating_mul(settings.groups() as u64);
     let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.publish_delay);
+    let Input::Kafka(kafka) = &settings.input else {
+        return (longest > Duration::ZERO).then(|| {
+            format!(
+                "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a second;                  windows of files are all due at once, so how long each took shows in when its synopses appear, and that shows something                  of the records",
+                crate::clock::show(longest)
+            )
+        });
+    };
     // Windows are computed one after the other, each from its cutoff on: what falls due then waits.
     let length = micros(settings.windows.grid.length()).max(1);
     let busy = kafka.clock_slack.saturating_add(longest);
@@ -77,6 +85,15 @@ mod tests {
     use super::*;
 
     const USERS: &str = include_str!("../../../config/users.toml");
+
+    #[test]
+    fn a_function_that_is_solved_for_is_noted_for_files_too() {
+        let notes = |text: &str| notes(&Settings::parse(text, "test").unwrap()).join("\n");
+        let late = include_str!("../../../config/flights-late.toml");
+        assert!(notes(late).contains("windows of files are all due at once"), "{}", notes(late));
+        let quick = include_str!("../../../config/files.toml");
+        assert!(!notes(quick).contains("due at once"), "{}", notes(quick));
+    }
 
     #[test]
     fn windows_and_periods_that_do_not_fit_are_noted() {

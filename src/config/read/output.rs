@@ -1,11 +1,11 @@
 //! `[output]`
 
 use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
 
 use toml::Spanned;
 
 use crate::config::file;
-use crate::config::read::input::files_path;
 use crate::config::read::security;
 use crate::config::text::{Checked, Document, values};
 use crate::kafka::Broker;
@@ -32,13 +32,35 @@ pub fn output(
     let (place, written) = (table.span(), table.into_inner());
     match (written.kafka, written.files) {
         (Some(kafka), None) => output_kafka(document, kafka, default),
-        (None, Some(files)) => {
-            let place = files.span();
-            let to = Output::Files(sink::files::Params { path: files_path(document, files)? });
-            Ok(OutputSettings { to, place: place.clone(), witness_place: place })
-        }
+        (None, Some(files)) => output_files(document, files),
         (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
     }
+}
+
+fn output_files(document: &mut Document<'_>, table: Spanned<file::OutputFiles>) -> Checked<OutputSettings> {
+    let (place, written) = (table.span(), table.into_inner());
+    let path = document.required(&place, "path", written.path, values::words);
+    let witness = document.optional(written.witness, values::words);
+    let (path, witness) = (PathBuf::from(path?.into_inner()), witness?);
+    let witness_place = witness.as_ref().map_or_else(|| place.clone(), Spanned::span);
+    let witness = witness.map(|witness| PathBuf::from(witness.into_inner()));
+    if let Some(witness) = &witness
+        && !is_elsewhere(witness, &path)
+    {
+        return Err(document.fault(
+            witness_place,
+            "is not the absolute path of a file outside the output",
+            "what is copied with the output does not notice the copy",
+        ));
+    }
+    Ok(OutputSettings { to: Output::Files(sink::files::Params { path, witness }), place, witness_place })
+}
+
+/// Whether `file` is absolute and not in `folder`.
+fn is_elsewhere(file: &Path, folder: &Path) -> bool {
+    let is_plain = !file.components().any(|part| part == Component::ParentDir);
+    let folder = std::path::absolute(folder);
+    file.is_absolute() && is_plain && folder.is_ok_and(|folder| !file.starts_with(folder))
 }
 
 fn output_kafka(

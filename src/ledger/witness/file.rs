@@ -1,7 +1,12 @@
 //! The witness as a file beside a folder of synopses.
 //!
 //! The first line is a random identity, each further line a claim. A line torn by a crash is void, and the next claim starts a
-//! line of its own. It protects a single machine only: it cannot detect a copy or a restore of the whole folder.
+//! line of its own.
+//!
+//! A witness outside the output is bound to its file: its identity is the random one, the number of the file on its disk, and when
+//! that was made; so a copy of it, or what a backup brings back, is another witness. (Not to the host: that of a pod changes.) What
+//! no file can tell from its original is a snapshot of its whole disk. One inside the output, where it was before it could be elsewhere,
+//! is copied with the output, and then orders nothing between the two.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -10,12 +15,15 @@ use std::path::{Path, PathBuf};
 use super::place::{Memory, Place};
 use super::{Claim, Error, Witness, fold};
 use crate::ledger::chain::{Digest, random};
+use crate::ledger::instance::FilePlace;
 
 /// A witness file, opened by its path for every access, so that a replaced file is noticed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FileWitness {
     path: PathBuf,
     identity: String,
+    /// Whether its identity includes that of the file.
+    is_bound: bool,
     /// The accepted claim when the file was last read. If it is gone, the file was replaced.
     place: Option<Place>,
     memory: Option<Memory>,
@@ -28,7 +36,7 @@ impl FileWitness {
     ///
     /// If it is missing, damaged or cannot be read.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut witness = FileWitness { path: path.into(), identity: String::new(), place: None, memory: None };
+        let mut witness = FileWitness { path: path.into(), ..FileWitness::default() };
         witness.read()?;
         Ok(witness)
     }
@@ -40,12 +48,18 @@ impl FileWitness {
     /// As for [`open`](Self::open).
     pub fn open_remembering(path: &Path, memory: &Path) -> Result<Self, Error> {
         let (memory, place) = Memory::load(memory.into());
-        let mut witness = FileWitness { path: path.into(), identity: String::new(), place: None, memory: Some(memory) };
+        let mut witness = FileWitness { path: path.into(), memory: Some(memory), ..FileWitness::default() };
         witness.identity = witness.first_line()?;
         // Of another file it says nothing.
         witness.place = place.filter(|place| place.identity == witness.identity);
         witness.read()?;
         Ok(witness)
+    }
+
+    /// The same, known by its file as well.
+    #[must_use]
+    pub fn bound_to_its_file(self) -> Self {
+        FileWitness { is_bound: true, ..self }
     }
 
     fn first_line(&self) -> Result<String, Error> {
@@ -147,7 +161,11 @@ impl Witness for FileWitness {
     }
 
     fn identity(&mut self) -> Result<String, Error> {
-        Ok(self.identity.clone())
+        if !self.is_bound {
+            return Ok(self.identity.clone());
+        }
+        let file = FilePlace::of(&self.path).map_err(|error| self.error(&error))?;
+        Ok(format!("{} {file}", self.identity))
     }
 
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
