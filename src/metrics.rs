@@ -12,7 +12,8 @@ use crate::mechanism::price::Price;
 /// How much the metrics reveal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Only what the clock and the configuration determine.
+    /// Only what the clock and the configuration determine, and whether the worker gets on: a message that stops reading, or a solver that is
+    /// late, shows.
     Safe,
     /// Exact counts too, for people who may see the records anyway.
     Operator,
@@ -191,11 +192,7 @@ impl Metrics {
             )?,
             spent: Parts::new(&registry, "spent", "spent in the newest charged block")?,
             total: Parts::new(&registry, "limit", "total of every block")?,
-            reserve: Parts::new(
-                &registry,
-                "reserve",
-                "part of the total of every block that is reserved for corrections",
-            )?,
+            reserve: Parts::new(&registry, "reserve", "part of the total of every block that windows may not spend")?,
             lasts_until: Moment::new(
                 &registry,
                 "privacy_budget_lasts_until",
@@ -336,16 +333,16 @@ bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of 
 bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that leaves a release unpaid, if there is one
 bernstream_privacy_budget_used_ratio{pipeline} gauge: spent share of the total in the newest charged block; of two components the larger
 bernstream_privacy_delta_limit{pipeline} gauge: total of every block
-bernstream_privacy_delta_reserve{pipeline} gauge: part of the total of every block that is reserved for corrections
+bernstream_privacy_delta_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_delta_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_epsilon_limit{pipeline} gauge: total of every block
-bernstream_privacy_epsilon_reserve{pipeline} gauge: part of the total of every block that is reserved for corrections
+bernstream_privacy_epsilon_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_epsilon_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_rho_limit{pipeline} gauge: total of every block
-bernstream_privacy_rho_reserve{pipeline} gauge: part of the total of every block that is reserved for corrections
+bernstream_privacy_rho_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_rho_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_windows_limit{pipeline} gauge: total of every block
-bernstream_privacy_windows_reserve{pipeline} gauge: part of the total of every block that is reserved for corrections
+bernstream_privacy_windows_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest charged block
 bernstream_ready{part,pipeline} gauge: 1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due
 bernstream_synopses_published_total{pipeline} counter: synopses that reached the output

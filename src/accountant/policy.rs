@@ -89,7 +89,7 @@ impl Fraction {
     }
 }
 
-/// What is left of a total for ordinary windows when a part of it is kept back, for corrections.
+/// What is left of a total for ordinary windows when a part of it is kept back.
 pub fn without_reserve(total: Price, reserve: Fraction) -> Price {
     Fraction(Fraction::WHOLE - reserve.0).of(total)
 }

@@ -26,7 +26,7 @@ pub struct Plan {
     pub releases: Vec<Release>,
     /// The privacy budget of a block.
     pub total: Price,
-    /// The part of the budget that ordinary windows may spend: the rest is a reserve for corrections.
+    /// The part of the budget that ordinary windows may spend: nothing spends the rest.
     pub limit: Price,
     pub publication: Publication,
 }

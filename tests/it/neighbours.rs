@@ -191,18 +191,21 @@ fn records_more(promise: Promise) -> Vec<Case> {
     cases
 }
 
-/// A record with other values: it stays in its window and key, and valid.
+/// A record with other values, also such that make it invalid: null, not a number, outside a domain that drops. It stays in its window
+/// and key.
 fn values_changed() -> Vec<Case> {
-    let case = |name, value| {
+    let case = |name, value, fate| {
         let mut stream = base();
-        stream[PLACE].records[4].value = Some(value);
-        Case { name, stream, fate: "", is_seen: true }
+        stream[PLACE].records[4].value = value;
+        Case { name, stream, fate, is_seen: true }
     };
     vec![
-        case("to one end", 0.0),
-        case("to the other", 100.0),
-        case("far out of domain", -1e300),
-        case("to infinity", f64::INFINITY),
+        case("to one end", Some(0.0), "taken"),
+        case("to the other", Some(100.0), "taken"),
+        case("null", None, "missing"),
+        case("not a number", Some(f64::NAN), "missing"),
+        case("outside a domain that drops", Some(-1e300), "outside"),
+        case("infinity, outside a domain that drops", Some(f64::INFINITY), "outside"),
     ]
 }
 
@@ -212,7 +215,7 @@ fn configuration(promise: Promise, servers: &str, topic: &str, folder: &Path) ->
         Promise::User => {
             (r#"{ user = { column = "user", per = "3m", max_records_per_window = 3 } }"#, r#""add_remove""#, "drop")
         }
-        Promise::ReplaceOne => (r#""record""#, "{ replace_one = { records_per_window = 48 } }", "clamp"),
+        Promise::ReplaceOne => (r#""record""#, "{ replace_one = { records_per_window = 48 } }", "drop"),
     };
     format!(
         r#"
@@ -493,8 +496,10 @@ fn replay(servers: &str, promise: Promise, cases: &[Case]) -> f64 {
     for (case, (shown, others)) in cases.iter().zip(&shown[1..]) {
         let name = case.name;
         let mut expected = fates.clone();
-        if !case.fate.is_empty() {
-            *expected.entry(case.fate.to_owned()).or_default() += 1;
+        *expected.entry(case.fate.to_owned()).or_default() += 1;
+        if promise == Promise::ReplaceOne {
+            // It was there before, and valid.
+            *expected.entry("taken".to_owned()).or_default() -= 1;
         }
         assert_eq!(others, &expected, "{name}: every other record keeps its fate");
         let different = difference(base, shown);

@@ -411,8 +411,7 @@ fn a_message_takes_memory_in_proportion_to_its_bytes_whatever_it_unfolds_to() {
 
 #[test]
 fn rows_with_long_keys_do_not_take_the_rows_of_others_along() {
-    let others: ArrayRef =
-        Arc::new(StringArray::from(vec!["EWR"; 500]).into_iter().collect::<DictionaryArray<Int8Type>>());
+    let others: ArrayRef = Arc::new(vec!["EWR"; 500].into_iter().collect::<DictionaryArray<Int8Type>>());
     for long in 1020..1030 {
         let batch = read(&encode(&[of_one_key(others.clone()), of_one_key(long_dictionary(1 << 16, long))]));
         let batch = batch.unwrap_or_else(|broken| panic!("with {long} long keys: {broken}"));

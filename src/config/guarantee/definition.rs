@@ -9,16 +9,18 @@ use crate::targets::Adjacency;
 
 const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
 
+/// What `replace_one` hides of validity, and what it does not hide. `tests/properties/absent.rs` and `tests/it/neighbours.rs` test
+/// just that.
+const REPLACED: &str = " The other values may also make it invalid, or valid: null, not a number, outside a domain that drops. That a \
+                        record is there, its time and its key are not hidden.";
+
 /// A guarantee of plain differential privacy: pure, approximate, concentrated or Gaussian.
 pub fn plain(settings: &Settings) -> Vec<String> {
     let (who, changes, of, hidden) = match (&settings.privacy.unit, settings.privacy.adjacency) {
         (Unit::Record, Adjacency::AddRemove) => ("One record more or less".to_owned(), "changes", "records", ""),
-        (Unit::Record, Adjacency::ReplaceOne) => (
-            "Other values in one record".to_owned(),
-            "change",
-            "the values of records",
-            " That a record is there, its time and its key are not hidden.",
-        ),
+        (Unit::Record, Adjacency::ReplaceOne) => {
+            ("Other values in one record".to_owned(), "change", "the values of records", REPLACED)
+        }
         (Unit::User { column, per: Period::Ever, .. }, _) => {
             let who = format!("All records of one user ({column}) more or less, whenever they were sent,");
             (who, "change", "a user", "")
@@ -103,9 +105,7 @@ pub fn random(settings: &Settings, random: &Random) -> Vec<String> {
     let (total, gamma, records) = (settings.privacy.total, random.gamma, random.records);
     let (change, rest) = match settings.privacy.adjacency {
         Adjacency::AddRemove => ("one of them left out", ""),
-        Adjacency::ReplaceOne => {
-            ("one of them drawn anew or made invalid", " That a record is there, its time and its key are not hidden.")
-        }
+        Adjacency::ReplaceOne => ("one of them drawn anew or made invalid", REPLACED),
     };
     let [lo, hi] = random.range;
     vec![

@@ -25,7 +25,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     }
     if settings.privacy.limit() != total {
         let limit = settings.privacy.limit();
-        lines.push(format!("Windows spend {limit} of a block at most; the rest is kept for corrections."));
+        lines.push(format!("Windows spend {limit} of a block at most; nothing spends the rest."));
     }
     for release in &settings.releases {
         let own = of_release(settings, release);
@@ -152,6 +152,8 @@ mod tests {
         ] {
             let said = promise(text);
             assert!(said.starts_with(unit) && said.contains("epsilon = 1."), "{said}");
+            let is_replaced = unit.starts_with("Other values");
+            assert_eq!(said.contains("null, not a number, outside a domain that drops"), is_replaced, "{said}");
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct Privacy {
     pub total: Price,
     /// The (epsilon, delta) from which the total was derived, if the file gives them.
     pub implies: Option<Implied>,
-    /// The part of the total that is reserved for corrections.
+    /// The part of the total that windows may not spend; nothing spends it.
     pub reserve: Fraction,
 }
 

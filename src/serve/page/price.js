@@ -137,6 +137,6 @@ export function unit(meta) {
 export function adjacency(meta) {
   const { adjacency: of } = meta.privacy;
   if (of === "add_remove") return "whether the unit is present at all (added or removed)";
-  if (of === "replace_one") return "the values of a record that is known to be present (replaced by any others)";
+  if (of === "replace_one") return "the values of a record that is known to be present (replaced by any others, valid or not)";
   return typeof of === "string" ? of : JSON.stringify(of);
 }
