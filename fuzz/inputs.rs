@@ -6,7 +6,6 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use arrow_array::Array;
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
 use bernstream::feed::{Feed, Origin, follow};

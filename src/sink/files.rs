@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn the_same_bytes_may_come_again_and_other_bytes_may_not() {
         let folder = tempfile::tempdir().unwrap();
-        let params = Params { path: folder.path().join("out") };
+        let params = Params { path: folder.path().join("out"), witness: None };
         assert!(is_untouched(&params).unwrap());
         let first = sealed("/bernstream/p/r", Some("EWR"), b"one");
         write(&params.path, &first).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_draft_that_a_crash_left_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
-        let params = Params { path: folder.path().into() };
+        let params = Params { path: folder.path().into(), witness: None };
         let first = sealed("/bernstream/p/r", None, b"one");
         let draft = folder.path().join("p/r/2013-01-01T050000Z.new");
         fs::create_dir_all(draft.parent().unwrap()).unwrap();

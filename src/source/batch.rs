@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use arrow_array::{Array, Float64Array, Int64Array};
+use arrow_array::{Float64Array, Int64Array};
 
 use crate::clock::Timestamp;
 use crate::source::text::Text;
