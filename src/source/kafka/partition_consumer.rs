@@ -38,7 +38,6 @@ pub(super) const SETTINGS: [(&str, &str); 12] = [
 ];
 
 /// What came of reading.
-#[expect(clippy::large_enum_variant, reason = "nearly every one is an event, and there is one at a time")]
 pub(super) enum Found {
     Event(Event),
     /// One of the partitions has a batch that the client cannot unpack; which one it does not say.
