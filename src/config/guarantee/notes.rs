@@ -33,7 +33,9 @@ fn slow(settings: &Settings) -> Option<String> {
     let Input::Kafka(kafka) = &settings.input else {
         return (longest > Duration::ZERO).then(|| {
             format!(
-                "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a second;                  windows of files are all due at once, so how long each took shows in when its synopses appear, and that shows something                  of the records",
+                "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a second; \
+                 windows of files are all due at once, so how long each took shows in when its synopses appear, and that shows something \
+                 of the records",
                 crate::clock::show(longest)
             )
         });
