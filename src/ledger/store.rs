@@ -86,8 +86,9 @@ pub(super) fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join("lock");
     let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let file = open.map_err(|error| Error::disk(&path, &error))?;
-    // A child process that is being started holds the files of its parent for an instant.
-    for _ in 0..10 {
+    // A child process that is being started holds the files of its parent for an instant, and whoever looks at a ledger after a
+    // crash holds it until what was half written is rolled back.
+    for _ in 0..100 {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(20)),
