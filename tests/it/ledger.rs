@@ -25,7 +25,7 @@ fn sample(folder: &Path) -> Ledger {
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 4, 1)).unwrap();
     let accepted = *ledger.head();
     while let Some(paid) = ledger.deliverable(&accepted, None, at(60)).unwrap() {
-        ledger.mark_published(std::slice::from_ref(&paid), at(60)).unwrap();
+        ledger.mark_published(std::slice::from_ref(&paid), at(200)).unwrap();
     }
     let states = vec![("a".to_owned(), b"first".to_vec()), ("b".to_owned(), vec![7; 100])];
     ledger.pay(Closing { states, ..closing(&ledger, &["EWR", "JFK"], 6, 2) }).unwrap();
@@ -181,9 +181,9 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
         let paid = ledger.deliverable(&head, None, at(999)).unwrap().unwrap();
         ledger.mark_published(std::slice::from_ref(&paid), at(minute)).unwrap();
     };
-    publish(&mut ledger, 60 + 60);
+    publish(&mut ledger, 200 + 60);
     assert_eq!(kept(&ledger), [window(0), window(0), window(1)]);
-    publish(&mut ledger, 60 + 61);
+    publish(&mut ledger, 200 + 61);
     assert_eq!(kept(&ledger), [window(1), window(1)]);
     publish(&mut ledger, 1_000_000);
     assert_eq!(kept(&ledger), [window(2)]);
@@ -255,7 +255,6 @@ fn an_edit_of_any_row_is_noticed() {
     }
 }
 
-/// Exported by the program that knew pure prices only, with the first two days of `config/files.toml`.
 /// How far the input was read is an exact count, and nobody can guess it from what anyone may see: the salt stays with it.
 #[test]
 fn rows_for_everyone_count_no_messages_and_can_be_checked_as_far_as_that_goes() {
@@ -287,6 +286,7 @@ fn rows_for_everyone_count_no_messages_and_can_be_checked_as_far_as_that_goes() 
     assert_eq!(verified, [0, 5], "the first row and the change of the settings");
 }
 
+/// Exported by the program that knew pure prices only, with the first two days of `config/files.toml`.
 #[test]
 fn rows_and_settings_of_older_ledgers_are_what_they_were() {
     let mut before = vec![0; 32];

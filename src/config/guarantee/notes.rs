@@ -31,11 +31,12 @@ fn slow(settings: &Settings) -> Option<String> {
     let products = one.fold(0, u64::saturating_add).saturating_mul(settings.groups() as u64);
     let (longest, delay) = (Duration::from_secs(products / PRODUCTS_A_SECOND), settings.publish_delay);
     let Input::Kafka(kafka) = &settings.input else {
-        return (longest > Duration::ZERO).then(|| {
+        let longest = Duration::from_millis((products / (PRODUCTS_A_SECOND / 1000)).max(1));
+        return (products > 0).then(|| {
             format!(
-                "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a second; \
-                 windows of files are all due at once, so how long each took shows in when its synopses appear, and that shows something \
-                 of the records",
+                "a window whose keys are all full can take {products} multiplications, some {} where {PRODUCTS_A_SECOND} take a \
+                 second; windows of files are all due at once, so how long each took shows in when its synopses appear, and that \
+                 shows something of the records",
                 crate::clock::show(longest)
             )
         });
