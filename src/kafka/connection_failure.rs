@@ -15,6 +15,8 @@ pub(crate) struct ConnectionFailure {
 /// A step of a connection that is less than two seconds old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
+    /// The TLS handshake.
+    Tls,
     /// The ApiVersions request, the first of all.
     ApiVersions,
     /// The first request that needs authentication.
@@ -32,6 +34,7 @@ impl ConnectionFailure {
         let is_new = age.parse().is_ok_and(|age: u32| age < 2000);
         let is_closed = ["Disconnected", "Send failed", "Receive failed"].iter().any(|start| text.starts_with(start));
         let step = match state.trim_end_matches(')').split(',').next() {
+            Some("SSL_HANDSHAKE") => Some(Step::Tls),
             Some("APIVERSION_QUERY") => Some(Step::ApiVersions),
             Some("UP") if is_new => Some(Step::FirstRequest),
             _ => None,
@@ -59,7 +62,11 @@ impl ConnectionFailure {
             (Some(tls), _) if self.contains("certificate verify failed") || self.contains("broker certificate") => {
                 untrusted(servers, tls)
             }
-            (Some(_), _) if self.contains("PLAINTEXT broker") || self.contains("wrong version number") => {
+            (Some(_), _)
+                if self.closed_during == Some(Step::Tls)
+                    || self.contains("PLAINTEXT broker")
+                    || self.contains("wrong version number") =>
+            {
                 "the port does not speak TLS: if the broker is up, use its TLS port or remove `tls`"
                     .to_owned()
             }
@@ -137,6 +144,9 @@ mod tests {
         let explained = |text: &str| failure(text).explain("a:1", &Security::default());
         let closed = "Disconnected: connection closed by peer: receive 0 after POLLIN";
         assert!(explained(&format!("{closed} (after 2ms in state APIVERSION_QUERY)")).contains("set `tls`"));
+        let tls = Security::new(Some(Tls::default()), None).unwrap();
+        let hung_up = failure("Disconnected: SSL connection closed by peer (after 1ms in state SSL_HANDSHAKE)");
+        assert!(hung_up.explain("a:1", &tls).contains("does not speak TLS"));
         let again = "state UP, 1 identical error(s) suppressed)";
         assert!(explained(&format!("{closed} (after 1ms in {again}")).contains("set `sasl`"));
         // A broker that goes down after a while.

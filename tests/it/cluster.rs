@@ -65,29 +65,34 @@ fn three_brokers() {
 
 /// A follower that is cut off for less than replica.lag.time.max.ms holds up what consumers see.
 fn records_that_a_lagging_replica_hides_are_in_their_window_where_the_slack_is_longer(brokers: &Inside) {
-    let origin = soon(Duration::from_secs(20));
-    let run = |slack, delay| {
-        let setup = setup(brokers, origin, WINDOWS, 1, slack, delay);
-        let mut worker = Running::start(&setup);
-        setup.wait_log("reading the input");
-        send_live(&setup, WINDOWS, &[("acks", "1")]);
-        assert!(worker.end(&setup).success(), "{}", setup.read_log());
-        setup.assert_whole();
-        (in_time(&setup, WINDOWS, 1), counted(&setup))
-    };
-    let [safe, hasty] = thread::scope(|scope| {
-        let runs = [("7s", "9s"), ("200ms", "300ms")].map(|(slack, delay)| scope.spawn(move || run(slack, delay)));
-        thread::sleep(origin.plus(Duration::from_secs(4)).since(Timestamp::now()));
-        brokers.ask(&["cut", "1", "3"]);
-        thread::sleep(Duration::from_secs(4));
-        brokers.ask(&["heal", "1", "3"]);
-        runs.map(|run| run.join().expect("it runs"))
-    });
-    assert_counted(&safe.0, &safe.1);
-    // The test can fail: a slack that is shorter loses records.
-    let [sent, found] = [&hasty.0, &hasty.1].map(|windows| windows.values().sum::<f64>());
-    println!("a replica that lags for 4 s, a slack of 200 ms: {sent} sent, {found:.0} found");
-    assert!(found < 0.95 * sent, "{sent} sent, {found} found");
+    for _ in 0..3 {
+        let origin = soon(Duration::from_secs(20));
+        let run = |slack, delay| {
+            let setup = setup(brokers, origin, WINDOWS, 1, slack, delay);
+            let mut worker = Running::start(&setup);
+            setup.wait_log("reading the input");
+            send_live(&setup, WINDOWS, &[("acks", "1")]);
+            assert!(worker.end(&setup).success(), "{}", setup.read_log());
+            setup.assert_whole();
+            (in_time(&setup, WINDOWS, 1), counted(&setup))
+        };
+        let [safe, hasty] = thread::scope(|scope| {
+            let runs = [("7s", "9s"), ("200ms", "300ms")].map(|(slack, delay)| scope.spawn(move || run(slack, delay)));
+            thread::sleep(origin.plus(Duration::from_secs(4)).since(Timestamp::now()));
+            brokers.ask(&["cut", "1", "3"]);
+            thread::sleep(Duration::from_secs(4));
+            brokers.ask(&["heal", "1", "3"]);
+            runs.map(|run| run.join().expect("it runs"))
+        });
+        assert_counted(&safe.0, &safe.1);
+        // The test can fail: a slack that is shorter loses records, unless the brokers had dropped the follower before.
+        let [sent, found] = [&hasty.0, &hasty.1].map(|windows| windows.values().sum::<f64>());
+        println!("a replica that lags for 4 s, a slack of 200 ms: {sent} sent, {found:.0} found");
+        if found < 0.95 * sent {
+            return;
+        }
+    }
+    panic!("no replica has lagged");
 }
 
 /// How long nobody could publish and how long the worker was unready, told every 100 ms.
