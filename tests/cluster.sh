@@ -85,7 +85,6 @@ default.replication.factor=3
 min.insync.replicas=2
 replica.lag.time.max.ms=$lag
 replica.fetch.wait.max.ms=50
-broker.session.timeout.ms=3000
 broker.heartbeat.interval.ms=500
 num.network.threads=2
 num.io.threads=2

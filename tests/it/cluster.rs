@@ -57,9 +57,9 @@ fn assert_counted(sent: &BTreeMap<Timestamp, f64>, found: &BTreeMap<Timestamp, f
 #[test]
 fn three_brokers() {
     let Some(brokers) = cluster::inside("cluster::three_brokers", 6_000) else { return };
+    records_that_a_lagging_replica_hides_are_in_their_window_where_the_slack_is_longer(&brokers);
     a_leader_of_the_witness_that_is_cut_off_is_waited_for_and_told(&brokers);
     killed_leaders_lose_nothing(&brokers);
-    records_that_a_lagging_replica_hides_are_in_their_window_where_the_slack_is_longer(&brokers);
 }
 
 /// A follower that is cut off for less than replica.lag.time.max.ms holds up what consumers see.
@@ -79,15 +79,15 @@ fn records_that_a_lagging_replica_hides_are_in_their_window_where_the_slack_is_l
             let runs = [("7s", "9s"), ("200ms", "300ms")].map(|(slack, delay)| scope.spawn(move || run(slack, delay)));
             thread::sleep(origin.plus(Duration::from_secs(4)).since(Timestamp::now()));
             brokers.ask(&["cut", "1", "3"]);
-            thread::sleep(Duration::from_secs(4));
+            thread::sleep(Duration::from_secs(5));
             brokers.ask(&["heal", "1", "3"]);
             runs.map(|run| run.join().expect("it runs"))
         });
         assert_counted(&safe.0, &safe.1);
         // The test can fail: a slack that is shorter loses records, unless the brokers had dropped the follower before.
         let [sent, found] = [&hasty.0, &hasty.1].map(|windows| windows.values().sum::<f64>());
-        println!("a replica that lags for 4 s, a slack of 200 ms: {sent} sent, {found:.0} found");
-        if found < 0.95 * sent {
+        println!("a replica that lags for 5 s, a slack of 200 ms: {sent} sent, {found:.0} found");
+        if found < sent - 20.0 {
             return;
         }
     }
