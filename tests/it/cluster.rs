@@ -21,6 +21,9 @@ fn setup(brokers: &Inside, origin: Timestamp, windows: u32, leader: i32, slack: 
     setup.edit(&format!("topic = \"{}\"", setup.input), &format!("topic = \"{input}\""));
     setup.input = input;
     setup.edit("witness_min_insync_replicas = 1", "witness_min_insync_replicas = 2");
+    // Broker 2 tells the time: a clock on a broker that waits for a replica would wait too.
+    let clock = brokers.topic("clock", 1, 2, &[("message.timestamp.type", "LogAppendTime")]);
+    setup.edit("clock_slack", &format!("clock = \"{clock}\"\nclock_slack"));
     setup.edit("clock_slack = \"200ms\"", &format!("clock_slack = \"{slack}\""));
     setup.edit("publish_delay = \"300ms\"", &format!("publish_delay = \"{delay}\""));
     setup.edit("epsilon = 1.0", "epsilon = 1000.0");
