@@ -118,9 +118,9 @@ fn a_leader_of_the_witness_that_is_cut_off_is_waited_for_and_told(brokers: &Insi
             if ready != 200 {
                 unready += Duration::from_millis(100);
             }
-            // Ten seconds for the brokers of the input, and ten more, once they are back, for those of witness and output.
+            // Ten seconds each for the brokers of the input, of the witness and of the output, one after the other.
             assert!(
-                silent < Duration::from_secs(25) || ready == 503,
+                silent < Duration::from_secs(35) || ready == 503,
                 "ready after {silent:?} of silence: {}",
                 setup.read_log()
             );
