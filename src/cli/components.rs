@@ -162,21 +162,20 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> 
     let recorded = canonical::recorded(settings);
     let changes = diff::differences(ledger.settings(), &recorded);
     let is_chosen = settings.releases.iter().any(|release| release.auto.is_some());
+    let is_learnt = is_chosen && ledger.settings() != recorded;
     let ended = ended(settings, ledger);
-    if changes.is_empty() && ended.is_empty() && (!is_chosen || ledger.settings() == recorded) {
+    if changes.is_empty() && ended.is_empty() && !is_learnt {
         return Ok(());
     }
     let first = settings.windows.grid.first_from(ledger.next_window()).start;
     if !ended.is_empty() {
         info!("the ledger forgets the noise of sums that no release continues: {}", ended.join(", "));
     }
-    let is_learnt = is_chosen && ledger.settings() != recorded;
     let configuration = Configuration { settings: recorded, first, reach: settings.reach(), ended };
-    if changes.is_empty() && !is_learnt {
-        return Ok(ledger.reconfigure(configuration)?);
-    }
     if changes.is_empty() {
-        info!("the ledger now records what the file leaves to \"auto\"");
+        if is_learnt {
+            info!("the ledger now records what the file leaves to \"auto\"");
+        }
         return Ok(ledger.reconfigure(configuration)?);
     }
     warn!("the settings have changed; these hold for windows from {first} on, and what was spent stays spent:");
