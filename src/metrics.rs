@@ -12,7 +12,7 @@ use crate::mechanism::price::Price;
 /// How much the metrics reveal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// Only what the clock and the configuration determine, and whether the worker gets on: a message that stops reading, or a solver that is
+    /// Only what the clock and the configuration determine, and whether the worker makes progress: a message that stops reading, or a solver that is
     /// late, shows.
     Safe,
     /// Exact counts too, for people who may see the records anyway.
