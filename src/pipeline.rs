@@ -13,11 +13,13 @@ mod plan;
 mod price_schedule;
 mod pricing;
 mod publication;
+mod remarks;
 mod repeated;
 mod reports;
 mod schedule;
 mod series;
 mod stop;
+mod terms;
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -31,8 +33,9 @@ pub use self::health::{Health, Loop};
 pub use self::plan::{Plan, Release, ReleaseVariant};
 pub use self::price_schedule::PriceSchedule;
 pub use self::publication::Publication;
-pub use self::series::NoiseSeries;
+pub use self::series::{NoiseSeries, Stored};
 pub use self::stop::Stop;
+pub use self::terms::{Quoted, Released, Terms};
 
 use self::asked::Asked;
 use self::catch_up::CatchUp;
@@ -40,7 +43,6 @@ use self::outage::Outage;
 use self::repeated::Repeated;
 use self::reports::{LedgerStatus, Outcome, PendingReports};
 use self::stop::StopGuard;
-use crate::accountant::Charged;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closing, Ledger};
@@ -49,11 +51,11 @@ use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::sink::Sink;
 use crate::sink::deliver::{self, Progress};
-use crate::source::{self, Batch, Event, Positions, Source};
+use crate::source::{self, Event, Positions, Source};
 use crate::synopsis::Synopsis;
-use crate::synopsis::description::{self, Charge, Description, Entry};
+use crate::synopsis::description::Entry;
 use crate::window::grid::Span;
-use crate::window::{RecordCounts, Window, Windows};
+use crate::window::{Window, Windows};
 
 /// The longest wait for input or for a closed window, and so the delay with which a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
@@ -232,56 +234,60 @@ impl Reading<'_> {
         Ok(None)
     }
 
-    /// Tells what can happen any number of times, now and then.
-    fn tell(&mut self) {
-        match self.skipped.due() {
-            Some((1, why)) => warn!("{why}; it is skipped"),
-            Some((count, why)) => warn!("{count} more broken messages were skipped; the last: {why}"),
-            None => {}
-        }
-        if let Some((count, _)) = self.behind.due() {
-            warn!(
-                "{count} records turned up behind the end of their window, although they were stamped before its cutoff, and are \
-                 in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"
-            );
-        }
-    }
-
     fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Closed {
         let window = self.windows.close();
         let publish_at = self.plan.publication.due(window.span, cutoff);
         self.recorded = ends.clone();
         Closed { window, ends, publish_at }
     }
+}
 
-    fn is_reading(&mut self) {
-        // One broker of several may go on sending while another cannot be reached.
-        if !self.source.is_connected() {
-            self.health.reading.store(false, Relaxed);
-            if self.outage.fails() {
-                warn!("the brokers of the input cannot be reached; waiting for them");
+impl Plan {
+    /// From a closed window to its synopses, one a release and key: all of the walk that an exact value takes. Whoever calls
+    /// this pays for it before anything leaves. `stored` reads a state that an earlier window left, and `beat` is called
+    /// between two keys.
+    ///
+    /// # Errors
+    ///
+    /// If the price is too low for the noise to be drawn, or a stored state cannot be read or is damaged.
+    pub fn release(
+        &self,
+        window: &Window,
+        terms: &Terms,
+        stored: &Stored<'_>,
+        generator: &mut Generator,
+        beat: &dyn Fn(),
+    ) -> Result<Vec<Released>, Error> {
+        let mut synopses = Vec::new();
+        let Quoted { spans, prices, .. } = &terms.quoted;
+        let parts = self.releases.iter().zip(&window.forms).zip(spans).zip(prices).enumerate();
+        for (place, (((release, groups), span), price)) in parts {
+            // A release that is over skips the window: by the schedule, whatever the records are.
+            let Some(price) = price else { continue };
+            let variants = release.variants_at(*price)?;
+            for group in groups {
+                beat();
+                let key = group.key.as_deref();
+                let chosen = release.choose(&group.accumulator, generator);
+                let variant = variants.get(chosen);
+                let exact = variant.target.evaluate(&group.accumulator);
+                let description = variant.description(&exact, generator);
+                let noise_state = release.noise_state(stored, variant, key, *span)?;
+                let drawn = release.draw(variant, &exact, noise_state, generator);
+                let description = drawn.describe(release, description, self.rules.grid, *span);
+                let description = terms.describe(description, self, key, *span);
+                let (values, state) = (variant.dequantize(&drawn.noisy), drawn.state(release));
+                synopses.push(Released {
+                    release: place,
+                    variant: chosen,
+                    description,
+                    values,
+                    noisy: drawn.noisy,
+                    state,
+                });
             }
-        } else if !self.is_stuck {
-            self.health.reading.store(true, Relaxed);
-            if self.outage.works(Instant::now()) {
-                info!("reading the input");
-            }
         }
-    }
-
-    fn count(&mut self, mut counts: RecordCounts, batch: &Batch) {
-        // How many there are shows something of the records: not at the default level, and in no log.
-        let Some(operator) = &self.metrics.operator else { return };
-        let is_new = self.recorded.0.get(&batch.partition).is_none_or(|end| batch.offset >= *end);
-        if counts.closed > 0 && is_new {
-            counts.set_behind(self.windows.behind(batch));
-            self.behind.add(counts.behind, String::new());
-        }
-        operator.batches.inc();
-        operator.read_until.set(batch.message_time);
-        for (fate, count) in counts.by_name() {
-            operator.records.with_label_values(&[fate]).inc_by(count);
-        }
+        Ok(synopses)
     }
 }
 
@@ -406,40 +412,25 @@ impl Releasing<'_> {
         let started = Instant::now();
         let Closed { window, ends, publish_at } = closed;
         let plan = self.plan;
-        let began = self.ledger.genesis().first;
-        let spans: Vec<Span> =
-            plan.releases.iter().map(|release| plan.span_of(release, window.span, self.first)).collect();
-        // Windows are numbered from the first of the ledger, whatever was changed since.
-        let prices = plan.prices(window.span, &spans, began);
-        let Some(quoted) = plan.quote(&spans, &prices, |block| self.ledger.spent(block)) else {
+        let genesis = self.ledger.genesis();
+        let began = genesis.first;
+        let entry = Entry { id: genesis.ledger.clone(), sequence: self.ledger.head().sequence + 1 };
+        let quoted = plan.quoted(window.span, (self.first, began), |block| self.ledger.spent(block));
+        let Some(terms) = quoted.map(|quoted| Terms { publish_at, entry, quoted }) else {
             self.write(|ledger| ledger.withhold(window.span, ends))?;
             let outcome = Outcome::Withheld(plan.why_withheld(window.span, self.first, began));
             self.closed(publish_at, window.span, outcome);
             return Ok(());
         };
         let mut generator = (self.generators)()?;
+        let stored = |slot: &str| self.ledger.state(slot);
+        let synopses = plan.release(&window, &terms, &stored, &mut generator, &|| self.health.beat(Loop::Release))?;
         let (mut sealed, mut states) = (Vec::new(), Vec::new());
-        let parts = plan.releases.iter().zip(&window.forms).zip(spans).zip(prices);
-        for (((release, groups), span), price) in parts {
-            // A release that is over skips the window: by the schedule, whatever the records are.
-            let Some(price) = price else { continue };
-            let variants = release.variants_at(price)?;
-            for group in groups {
-                self.health.beat(Loop::Release);
-                let key = group.key.as_deref();
-                let variant = release.variant(&variants, &group.accumulator, &mut generator);
-                let exact = variant.target.evaluate(&group.accumulator);
-                let description = variant.description(&exact, &mut generator);
-                let noise_state = release.noise_state(&self.ledger, variant, key, span)?;
-                let drawn = release.draw(variant, &exact, noise_state, &mut generator);
-                let description = drawn.describe(release, description, plan.rules.grid, span);
-                let description = self.describe(description, key, span, publish_at, &quoted);
-                let synopsis = Synopsis::new(description, variant.dequantize(&drawn.noisy))?;
-                sealed.push(synopsis.seal()?);
-                states.extend(drawn.state(release));
-            }
+        for released in synopses {
+            sealed.push(Synopsis::new(released.description, released.values)?.seal()?);
+            states.extend(released.state);
         }
-        let charges = quoted.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
+        let charges = terms.quoted.charged.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
         let closing = Closing { window: window.span, publish_at, charges, ends, sealed, states };
         self.write(|ledger| ledger.pay(closing))?;
         self.health.owe(self.by_worker(publish_at), Timestamp::now());
@@ -462,32 +453,6 @@ impl Releasing<'_> {
     fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
         self.reports.add(due, window, outcome, LedgerStatus::of(&self.ledger, Some(outcome)));
         self.report();
-    }
-
-    /// Completes a description with what differs from window to window; `paid` are the panes that were charged for it.
-    fn describe(
-        &self,
-        description: Description,
-        key: Option<&str>,
-        paid: Span,
-        published: Timestamp,
-        quoted: &[Charged],
-    ) -> Description {
-        let Plan { blocks, total, .. } = self.plan;
-        let is_ours = |block: Span| blocks.spans_meeting(paid).any(|met| met == block);
-        let blocks = quoted.iter().filter(|quoted| is_ours(quoted.block)).map(|quoted| Charge {
-            start: quoted.block.start,
-            end: quoted.block.end,
-            spent: quoted.spent,
-            total: *total,
-        });
-        Description {
-            key: key.map(str::to_owned),
-            published,
-            privacy: description::Privacy { blocks: blocks.collect(), ..description.privacy },
-            ledger: Entry { id: self.ledger.genesis().ledger.clone(), sequence: self.ledger.head().sequence + 1 },
-            ..description
-        }
     }
 
     /// When `due` is by the worker's clock, which the probes follow.

@@ -2,8 +2,7 @@
 
 use super::error::Error;
 use super::plan::{Release, ReleaseVariant};
-use super::series::{NoiseSeries, NoiseState};
-use crate::ledger::Ledger;
+use super::series::{NoiseSeries, NoiseState, Stored};
 use crate::mechanism::Noisy;
 use crate::mechanism::noise::Generator;
 use crate::synopsis::description::Description;
@@ -24,13 +23,13 @@ impl Release {
     /// If the stored state cannot be read or is damaged.
     pub(super) fn noise_state(
         &self,
-        ledger: &Ledger,
+        stored: &Stored<'_>,
         variant: &ReleaseVariant,
         key: Option<&str>,
         window: Span,
     ) -> Result<Option<NoiseState>, Error> {
         let resume = |series: &NoiseSeries| {
-            series.resume(ledger, (&self.description().release, key), window, variant.target.shape().values())
+            series.resume(stored, (&self.description().release, key), window, variant.target.shape().values())
         };
         self.series.as_ref().map(resume).transpose()
     }

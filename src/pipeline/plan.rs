@@ -80,14 +80,9 @@ impl Plan {
 }
 
 impl Release {
-    /// The variant that the private choice selects, or the only one.
-    pub(super) fn variant<'w>(
-        &self,
-        variants: &'w Candidates<ReleaseVariant>,
-        state: &Accumulator,
-        generator: &mut Generator,
-    ) -> &'w ReleaseVariant {
-        variants.get(self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator)))
+    /// The place of the variant that the private choice selects, or of the only one.
+    pub(super) fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
+        self.bandwidth.as_ref().map_or(0, |choice| choice.choose(state, generator))
     }
 
     /// The panes that a synopsis names if the function is evaluated afresh on several of them.

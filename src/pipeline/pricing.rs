@@ -77,7 +77,7 @@ impl Release {
     /// # Errors
     ///
     /// If the price is too low for the noise to be drawn.
-    pub(super) fn variants_at(&self, price: Price) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::Error> {
+    pub fn variants_at(&self, price: Price) -> Result<Cow<'_, Candidates<ReleaseVariant>>, mechanism::Error> {
         match self.price_schedule.policy {
             Policy::Fixed(_) | Policy::Horizon { .. } => Ok(Cow::Borrowed(&self.variants)),
             Policy::Decaying { .. } => {

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Error;
 use crate::clock::Timestamp;
-use crate::ledger::Ledger;
+use crate::ledger;
 use crate::mechanism::continual::{self, Series, State, WindowKind};
 use crate::synopsis::description::{self, Description, Fresh, Sensitivity};
 use crate::window::grid::{Grid, Span};
+
+/// Reads the state that a series left in the ledger, by its slot; `None` if there is none.
+pub type Stored<'s> = dyn Fn(&str) -> Result<Option<Vec<u8>>, ledger::Error> + 's;
 
 /// Correlated noise, and what distinguishes its series from those of other settings.
 #[derive(Clone, Debug)]
@@ -48,14 +51,14 @@ impl NoiseSeries {
     /// If the stored state cannot be read or is damaged.
     pub(super) fn resume(
         &self,
-        ledger: &Ledger,
+        stored: &Stored<'_>,
         (release, key): (&str, Option<&str>),
         window: Span,
         values: usize,
     ) -> Result<NoiseState, Error> {
         let slot = NoiseSeries::slot(release, key);
         let head = |first| Head { identity: self.identity.clone(), first, next: window.end };
-        if let Some(bytes) = ledger.state(&slot)? {
+        if let Some(bytes) = stored(&slot)? {
             let (before, state) = read(&bytes).ok_or(continual::Error::StateDamaged)?;
             if before.identity == self.identity && before.next == window.start {
                 match State::from_bytes(&self.series, state) {
