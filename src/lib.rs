@@ -96,6 +96,8 @@ pub mod metrics;
 #[cfg(feature = "worker")]
 pub mod pipeline;
 #[cfg(feature = "worker")]
+pub mod audit;
+#[cfg(feature = "worker")]
 pub mod config;
 #[cfg(feature = "worker")]
 pub mod serve;

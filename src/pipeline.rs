@@ -26,7 +26,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tracing::{error, info, warn};
+use tracing::{Dispatch, error, info, warn};
 
 pub use self::error::Error;
 pub use self::health::{Health, Loop};
@@ -130,10 +130,12 @@ impl Worker<'_> {
         };
         // Few windows wait between the loops: a slow output slows reading instead of filling the memory.
         let (sender, receiver) = sync_channel(4);
+        // Both loops log to where the caller does.
+        let log = tracing::dispatcher::get_default(Dispatch::clone);
         thread::scope(|scope| {
             let released = scope.spawn(|| {
                 let mut guard = StopGuard::new(&stop);
-                let result = releasing.run(&receiver, &stop);
+                let result = tracing::dispatcher::with_default(&log, || releasing.run(&receiver, &stop));
                 if result.is_ok() {
                     guard.disarm();
                 }
@@ -336,7 +338,7 @@ impl Releasing<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     is_reading = false;
-                    stop.wait(POLL);
+                    stop.wait(next_step.saturating_duration_since(Instant::now()).min(POLL));
                 }
             }
             self.report();

@@ -68,6 +68,7 @@ impl<T> Candidates<T> {
 pub struct Bandwidth {
     marginals: Marginals,
     noise: Mechanism,
+    change: Sensitivity,
     /// In the unit cube, one list an axis.
     candidates: Vec<Vec<f64>>,
 }
@@ -84,7 +85,7 @@ impl Bandwidth {
         sensitivity: Sensitivity,
         price: Epsilon,
     ) -> Result<Self, Error> {
-        Ok(Bandwidth { marginals, noise: Mechanism::laplace(sensitivity, price)?, candidates })
+        Ok(Bandwidth { marginals, noise: Mechanism::laplace(sensitivity, price)?, change: sensitivity, candidates })
     }
 
     /// Standard deviations of the noise in a count, in records.
@@ -94,8 +95,18 @@ impl Bandwidth {
 
     /// Draws. The index of a candidate; each call costs the price once more.
     pub fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
-        let counts = self.noise.release(&self.marginals.evaluate(state), generator);
+        let counts = self.noise.release(&self.counts(state), generator);
         self.nearest(&counts)
+    }
+
+    /// What the choice is made from, once noise is added: as secret as the records.
+    pub fn counts(&self, state: &Accumulator) -> Exact {
+        self.marginals.evaluate(state)
+    }
+
+    /// How much a unit can change the counts in the 1-norm: what their noise is made for.
+    pub fn change(&self) -> Sensitivity {
+        self.change
     }
 
     /// From noisy counts on: nothing here sees a record.
@@ -185,6 +196,7 @@ fn quartiles(counts: &[f64], total: f64) -> f64 {
 pub struct Order {
     remainders: Vec<Remainder>,
     noise: Mechanism,
+    change: Sensitivity,
 }
 
 /// What an order is judged by: its noise, and the table of what it leaves undone.
@@ -267,14 +279,14 @@ impl Order {
         changes.sort_unstable();
         let both = changes.iter().rev().take(2).fold(0, |sum: u128, change| sum.saturating_add(*change));
         let sensitivity = Sensitivity(u64::try_from(both).map_err(|_| Error::TooMuchNoise { price })?);
-        Ok(Order { remainders, noise: Mechanism::laplace(sensitivity, price)? })
+        Ok(Order { remainders, noise: Mechanism::laplace(sensitivity, price)?, change: sensitivity })
     }
 
     /// The same where the noise on the values has `factor` times the scale: public, and as private.
     #[must_use]
     pub fn at_scale(&self, factor: f64) -> Self {
         let louder = |one: &Remainder| Remainder { noise: (one.noise as f64 * factor) as i64 as i128, ..one.clone() };
-        Order { remainders: self.remainders.iter().map(louder).collect(), noise: self.noise }
+        Order { remainders: self.remainders.iter().map(louder).collect(), ..self.clone() }
     }
 
     /// The scale of the noise on a score, in grid units.
@@ -289,8 +301,13 @@ impl Order {
         noisy.values().iter().enumerate().rev().max_by_key(|(_, score)| **score).map_or(0, |(index, _)| index)
     }
 
+    /// How much a unit can change the two scores that it changes most, together: what their noise is made for.
+    pub fn change(&self) -> Sensitivity {
+        self.change
+    }
+
     /// As secret as the values.
-    fn scores(&self, exact: &Exact) -> Exact {
+    pub fn scores(&self, exact: &Exact) -> Exact {
         let score = |order: &Remainder| -(order.noise + order.left(exact.reveal()));
         Exact::new(self.remainders.iter().map(score).collect())
     }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms in the order of the walk, each with the outside crates that only it (and later rooms) may name.
-const WALK: [&str; 17] = [
+const WALK: [&str; 18] = [
     "clock",
     "kafka",
     "source",
@@ -20,6 +20,7 @@ const WALK: [&str; 17] = [
     "feed",
     "metrics",
     "pipeline",
+    "audit",
     "config",
     "serve",
     "telemetry",
@@ -30,9 +31,9 @@ const WALK: [&str; 17] = [
 const CRATES: [(&str, &[&str]); 6] = [
     ("rdkafka", &["kafka", "source", "ledger", "sink", "feed", "cli"]),
     ("rusqlite", &["ledger"]),
-    ("prometheus", &["metrics"]),
+    ("prometheus", &["metrics", "audit"]),
     ("axum", &["serve"]),
-    ("tracing", &["source", "feed", "pipeline", "telemetry", "cli"]),
+    ("tracing", &["source", "feed", "pipeline", "audit", "telemetry", "cli"]),
     ("parquet", &["source", "cli"]),
 ];
 

@@ -425,12 +425,19 @@ fn nothing_but_tests_freezes_a_generator() {
     let frozen = files_that_contain("frozen(");
     assert_eq!(frozen.len(), 1, "{frozen:?}");
     assert!(frozen[0].ends_with("mechanism/noise/generator.rs"), "where it is defined");
+    // An audit replays streams that it makes up, with a ledger and an output in memory.
+    let replayed = files_that_contain("replayed(");
+    assert_eq!(replayed.len(), 2, "{replayed:?}");
+    assert!(replayed[0].ends_with("audit/replay.rs") && replayed[1].ends_with("mechanism/noise/generator.rs"));
     assert!(!files_that_contain("Generator::from_entropy").is_empty(), "the worker's are keyed by the system");
 }
 
 #[test]
 fn only_the_mechanism_opens_exact_values() {
-    let openers = files_that_contain(".reveal()");
+    let mut openers = files_that_contain(".reveal()");
+    // An audit opens those of streams that it makes up.
+    let audit = openers.remove(0);
+    assert!(audit.ends_with("audit/shift.rs"), "{audit:?}");
     let expected = ["calibrated.rs", "choice.rs", "continual/series.rs", "online/mod.rs", "selection.rs"];
     assert_eq!(openers.len(), expected.len(), "{openers:?}");
     assert!(

@@ -1,0 +1,121 @@
+//! The worker itself on a stream, in this process, with the noise frozen.
+
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use super::encode::encode;
+use super::error::Error;
+use super::log::Log;
+use super::messages::Message;
+use super::observed::{Drawn, Observed};
+use super::stream::{Sent, Stream};
+use super::subject::Subject;
+use super::watch::{self, Kept, Memory, Notes};
+use crate::ledger::{self, Genesis, Ledger};
+use crate::mechanism::noise::Generator;
+use crate::metrics::{Detail, Metrics};
+use crate::pipeline::{self, Health, Plan, Stop, Worker};
+
+/// Lets a worker read `messages`, with noise that `seed` determines.
+///
+/// # Errors
+///
+/// If it cannot be carried out. That the worker stopped because of a message is an observation, not an error.
+pub fn replay(subject: &Subject<'_>, messages: &[Message], seed: u64) -> Result<Observed, Error> {
+    let folder = scratch()?;
+    let sent = |message: &Message| {
+        let bytes = encode(message, subject.columns)?;
+        Ok::<_, Error>(Sent { partition: message.partition, stamp: message.stamp, bytes })
+    };
+    let messages = messages.iter().map(sent).collect::<Result<Vec<_>, _>>()?;
+    let log = Log::default();
+    tracing::dispatcher::with_default(&log.dispatch(), || observe(subject, messages, seed, folder.path()))
+        .map(|observed| Observed { log: log.lines(), ..observed })
+}
+
+/// A folder in memory where there is one: the ledger of a replay holds nothing that must last.
+fn scratch() -> std::io::Result<tempfile::TempDir> {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).or_else(|_| tempfile::tempdir()) } else { tempfile::tempdir() }
+}
+
+fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path) -> Result<Observed, Error> {
+    let evaluations = Notes::default();
+    let mut plan = watch::watched(subject.plan, &evaluations);
+    plan.rules.end = Some(subject.end());
+    let description = subject.plan.releases.first().map(|release| release.description());
+    let (pipeline, digest) =
+        description.map_or(("", ""), |about| (about.pipeline.as_str(), about.digests.configuration.as_str()));
+    let metrics = Metrics::new(Detail::Safe, pipeline, "audit", digest)?;
+    let (asked, windows, words) = (Arc::default(), Notes::default(), Notes::default());
+    let (witness, published) = (Memory::default(), Notes::default());
+    let claims = witness.claims.clone();
+    let ended = Worker {
+        plan: &plan,
+        source: Box::new(Stream::new(subject.columns, subject.stamps, messages, Arc::clone(&asked))),
+        ledger: ledger(&plan, folder)?,
+        witness: Box::new(witness),
+        sink: Box::new(Kept(published.clone())),
+        generators: Box::new({
+            let (evaluations, windows, words, metrics) =
+                (evaluations.clone(), windows.clone(), words.clone(), metrics.clone());
+            let mut window: u64 = 0;
+            move || {
+                windows.push((evaluations.len(), steady(&metrics)));
+                window += 1;
+                let mut key = [0; 32];
+                let numbers = seed.to_be_bytes().into_iter().chain(window.to_be_bytes());
+                key.iter_mut().zip(numbers).for_each(|(key, byte)| *key = byte);
+                let words: Notes<u128> = words.clone();
+                Ok(Generator::replayed(key, move |used| words.push(used)))
+            }
+        }),
+        metrics: metrics.clone(),
+        health: &Health::default(),
+        stop: Stop::default(),
+    }
+    .run();
+    let stopped = match ended {
+        Ok(()) => None,
+        Err(pipeline::Error::Source(error)) => Some(error.to_string()),
+        Err(error) => return Err(error.into()),
+    };
+    let drawn = windows.take().into_iter().zip(words.take());
+    let asked = std::mem::take(&mut *asked.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Observed {
+        windows: drawn.map(|((evaluations, metrics), words)| Drawn { evaluations, words, metrics }).collect(),
+        evaluations: evaluations.take(),
+        published: published.take(),
+        metrics: steady(&metrics),
+        log: Vec::new(),
+        asked,
+        claimed: claims.take().last().map(|claim| (claim.head.sequence, claim.last_block_end)),
+        stopped,
+    })
+}
+
+/// The metrics without how many messages have left so far: how many windows wait for one claim is a matter of time.
+fn steady(metrics: &Metrics) -> String {
+    let text = metrics.render().unwrap_or_else(|error| error.to_string());
+    text.lines().filter(|line| !line.contains("published")).collect::<Vec<_>>().join("\n")
+}
+
+fn ledger(plan: &Plan, folder: &Path) -> Result<Ledger, Error> {
+    let first = plan.rules.grid.origin();
+    let params = ledger::Params { path: folder.join("ledger"), keep_published: Duration::from_secs(1) };
+    let panes = plan.releases.iter().map(|release| release.form.panes).max().unwrap_or(1);
+    let genesis = Genesis {
+        ledger: "audit".to_owned(),
+        created: first,
+        settings: String::new(),
+        total: plan.total,
+        first,
+        backfill_until: None,
+        input: "audit".to_owned(),
+        witness: Memory::NAME.to_owned(),
+        previous: None,
+        reach: plan.rules.grid.length().saturating_mul(panes.saturating_sub(1)),
+    };
+    Ok(Ledger::create(&params, genesis)?)
+}
