@@ -4,12 +4,13 @@ use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::chain::{Closed, Configuration, Message, Outcome, Row, headers_as_json};
 use super::checkpoint::Checkpoint;
+use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
 use super::outbox;
 use super::spent::set_spent;
 use super::states::{Fresh, delete_state};
-use super::store::{self, Entry};
+use super::store;
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::source::Positions;
@@ -74,7 +75,7 @@ impl Ledger {
     fn append(&mut self, row: &Row, sealed: &[Sealed], states: &[Fresh]) -> Result<(), Error> {
         let mut account = self.state.account.clone();
         let spent = account.take(self.next_sequence(), row).map_err(|why| Error::Refused { why })?;
-        let entry = Entry::new(&self.state.head.digest, self.next_sequence(), row)?;
+        let entry = Entry::new(Some(self.state.link()), self.next_sequence(), row)?;
         let is_due = Checkpoint::is_due(entry.head.sequence);
         let checkpoint = is_due.then(|| self.state.checkpoint(&account, entry.head));
         let keep_published = self.keep_published;
@@ -96,7 +97,7 @@ impl Ledger {
             }
             checkpoint.map_or(Ok(()), |checkpoint| checkpoint.insert(transaction))
         })?;
-        (self.state.head, self.state.account) = (entry.head, account);
+        (self.state.head, self.state.form, self.state.account) = (entry.head, entry.link().form, account);
         Ok(())
     }
 

@@ -12,27 +12,15 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension};
-use serde::Deserialize;
 
-use super::chain::{Digest, Head};
+use super::entry::Entry;
 use super::error::Error;
-use super::store::Entry;
-
-const FIELD: &str = r#","row":"#;
 
 /// A file of old rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Archive {
     pub first: i64,
     pub last: i64,
-}
-
-/// A line of the file without its last field, the row, which is kept as it was.
-#[derive(Deserialize)]
-struct Line {
-    #[serde(flatten)]
-    head: Head,
-    salt: Digest,
 }
 
 impl Archive {
@@ -98,7 +86,7 @@ impl Archive {
         let mut next = self.first;
         for line in BufReader::new(text).lines() {
             let line = line.map_err(|_| damaged("it cannot be unpacked"))?;
-            let entry = parse(&line).ok_or_else(|| damaged(&format!("where row {next} should be")))?;
+            let entry = Entry::parse(&line).ok_or_else(|| damaged(&format!("where row {next} should be")))?;
             if i64::try_from(entry.head.sequence) != Ok(next) {
                 return Err(damaged(&format!("row {next} is missing")).into());
             }
@@ -110,16 +98,4 @@ impl Archive {
         }
         Ok(())
     }
-}
-
-/// A row as `ledger export --secret` prints it.
-pub(super) fn print(entry: &Entry) -> String {
-    let (head, salt) = (entry.head, entry.salt());
-    format!(r#"{{"sequence":{},"digest":"{}","salt":"{salt}"{FIELD}{}}}"#, head.sequence, head.digest, entry.body)
-}
-
-fn parse(line: &str) -> Option<Entry> {
-    let (about, row) = line.split_once(FIELD)?;
-    let Line { head, salt } = serde_json::from_str(&format!("{about}}}")).ok()?;
-    Entry::read_back(head, salt, row.strip_suffix('}')?.to_owned())
 }

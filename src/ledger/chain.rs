@@ -1,14 +1,23 @@
 //! The rows of a ledger, and how they are chained. Pure.
 //!
-//! A row is canonical JSON (one object, its fields in the order of the types below). Its digest is
+//! A row has a public and a secret part, each canonical JSON: one object, its fields in the order of the types below. Whoever has the
+//! public parts and the commitments to the secret ones can compute every digest:
 //!
 //! ```text
-//! SHA-256( "bernstream ledger row 1\n" | digest of the row before | sequence, 8 bytes big-endian | salt | body )
+//! commitment = SHA-256( "bernstream ledger secret 1\n" | salt | secret part )
+//! digest     = SHA-256( "bernstream ledger row 2\n" | form of the row before, 1 byte | digest of the row before
+//!                       | sequence, 8 bytes big-endian | commitment | public part )
 //! ```
 //!
-//! with 32 zero bytes before the first row, and a salt of 32 random bytes for each row. Digests are sent to the witness, and rows
-//! contain offsets, which are exact counts: without a salt they could be guessed from a digest.
+//! with a salt of 32 random bytes for each row. Digests are sent to the witness and commitments are exported, and the secret part of a
+//! window has offsets, which are exact counts: without a salt they could be guessed. The form is 2, or 1 for a row of an older program,
+//! or 0 and 32 zero bytes before the first row; `docs/proofs/ledger.md` says why. Older programs wrote a row as one text, and
+//!
+//! ```text
+//! digest = SHA-256( "bernstream ledger row 1\n" | digest of the row before | sequence, 8 bytes big-endian | salt | text )
+//! ```
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -97,24 +106,120 @@ pub(super) fn random() -> Option<[u8; 32]> {
     Some(bytes)
 }
 
-/// The digest of the row that follows one with digest `before`.
-pub(super) fn link(before: &Digest, sequence: u64, salt: &[u8; 32], body: &str) -> Digest {
-    let hash = Sha256::new()
-        .chain_update(b"bernstream ledger row 1\n")
-        .chain_update(before)
-        .chain_update(sequence.to_be_bytes())
-        .chain_update(salt)
-        .chain_update(body);
+/// How a row is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// As one text, by older programs.
+    Whole = 1,
+    /// As a public and a secret part.
+    Split = 2,
+}
+
+/// What a row says about the one that it follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub form: Form,
+    pub digest: Digest,
+}
+
+/// What stands for the secret part of a row in its digest.
+pub(super) fn commitment(salt: &[u8; 32], secret: &str) -> Digest {
+    let hash = Sha256::new().chain_update(b"bernstream ledger secret 1\n").chain_update(salt).chain_update(secret);
     Digest(hash.finalize().into())
 }
 
-/// One row.
+/// The digest of a row that follows the row `before`.
+pub(super) fn link(before: Option<Link>, sequence: u64, commitment: &Digest, public: &str) -> Digest {
+    let form = before.map_or(0, |before| before.form as u8);
+    let hash = Sha256::new()
+        .chain_update(b"bernstream ledger row 2\n")
+        .chain_update([form])
+        .chain_update(before.map_or(Digest::ZERO, |before| before.digest))
+        .chain_update(sequence.to_be_bytes())
+        .chain_update(commitment)
+        .chain_update(public);
+    Digest(hash.finalize().into())
+}
+
+/// The digest of a row of an older program.
+pub(super) fn link_whole(before: Option<Link>, sequence: u64, salt: &[u8; 32], text: &str) -> Digest {
+    let hash = Sha256::new()
+        .chain_update(b"bernstream ledger row 1\n")
+        .chain_update(before.map_or(Digest::ZERO, |before| before.digest))
+        .chain_update(sequence.to_be_bytes())
+        .chain_update(salt)
+        .chain_update(text);
+    Digest(hash.finalize().into())
+}
+
+/// One row. As JSON it is what older programs wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Row {
     Genesis(Genesis),
     Window(Closed),
     Configuration(Configuration),
+}
+
+/// What anyone may see of a row. Its text has the same length for the same keys, charges and states, whatever the records are.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum Public<'a> {
+    Genesis(Cow<'a, Genesis>),
+    Window(PublicWindow<'a>),
+    Configuration(Cow<'a, Configuration>),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PublicWindow<'a> {
+    window: Span,
+    outcome: Cow<'a, Outcome>,
+}
+
+/// The rest of it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Secret<'a> {
+    /// Of a window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ends: Option<Cow<'a, Positions>>,
+}
+
+impl Row {
+    /// Its public and its secret part.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub(super) fn split(&self) -> serde_json::Result<(String, String)> {
+        let (public, ends) = match self {
+            Row::Genesis(genesis) => (Public::Genesis(Cow::Borrowed(genesis)), None),
+            Row::Configuration(configuration) => (Public::Configuration(Cow::Borrowed(configuration)), None),
+            Row::Window(Closed { window, ends, outcome }) => {
+                let public = PublicWindow { window: *window, outcome: Cow::Borrowed(outcome) };
+                (Public::Window(public), Some(Cow::Borrowed(ends)))
+            }
+        };
+        Ok((serde_json::to_string(&public)?, serde_json::to_string(&Secret { ends })?))
+    }
+
+    /// The row with these parts.
+    ///
+    /// # Errors
+    ///
+    /// If they are not those of one row.
+    pub(super) fn join(public: &str, secret: &str) -> serde_json::Result<Row> {
+        let Secret { ends } = serde_json::from_str(secret)?;
+        match (serde_json::from_str(public)?, ends) {
+            (Public::Genesis(genesis), None) => Ok(Row::Genesis(genesis.into_owned())),
+            (Public::Configuration(configuration), None) => Ok(Row::Configuration(configuration.into_owned())),
+            (Public::Window(PublicWindow { window, outcome }), Some(ends)) => {
+                Ok(Row::Window(Closed { window, ends: ends.into_owned(), outcome: outcome.into_owned() }))
+            }
+            _ => Err(serde::de::Error::custom("its secret part is that of another kind of row")),
+        }
+    }
 }
 
 /// The first row: what this ledger accounts for. Everything here is public or random.
@@ -255,13 +360,40 @@ mod tests {
     use super::*;
     use crate::ledger::fixtures::{genesis, price, released, span};
 
+    const FIRST: Option<Link> = None;
+
+    fn after(form: Form) -> Option<Link> {
+        Some(Link { form, digest: Digest::of(b"before") })
+    }
+
     #[test]
     fn a_digest_depends_on_every_part_of_its_row() {
-        let base = link(&Digest::ZERO, 1, &[7; 32], "{}");
-        assert_ne!(base, link(&Digest::of(b"other"), 1, &[7; 32], "{}"));
-        assert_ne!(base, link(&Digest::ZERO, 2, &[7; 32], "{}"));
-        assert_ne!(base, link(&Digest::ZERO, 1, &[8; 32], "{}"));
-        assert_ne!(base, link(&Digest::ZERO, 1, &[7; 32], "{ }"));
+        let secret = commitment(&[7; 32], "{}");
+        let base = link(after(Form::Split), 1, &secret, "{}");
+        assert_ne!(base, link(FIRST, 1, &secret, "{}"));
+        assert_ne!(base, link(after(Form::Whole), 1, &secret, "{}"));
+        assert_ne!(base, link(Some(Link { form: Form::Split, digest: Digest::of(b"other") }), 1, &secret, "{}"));
+        assert_ne!(base, link(after(Form::Split), 2, &secret, "{}"));
+        assert_ne!(base, link(after(Form::Split), 1, &commitment(&[8; 32], "{}"), "{}"));
+        assert_ne!(base, link(after(Form::Split), 1, &commitment(&[7; 32], "{ }"), "{}"));
+        assert_ne!(base, link(after(Form::Split), 1, &secret, "{ }"));
+        assert_ne!(base, link_whole(after(Form::Split), 1, &[7; 32], "{}"));
+        // By an independent program (Python hashlib).
+        assert_eq!(secret.to_string(), "e58333b818bdae794dd553cb00cc545db3663cd2418c92b197edf9348e1d91c5");
+        assert_eq!(base.to_string(), "5b64f197425407480df9ac9035e72cac7883014797a4dd5e97092a7e6ed01b82");
+        assert_eq!(
+            link(FIRST, 0, &secret, "{}").to_string(),
+            "24926c08a23b78a7f9224db795367ca47e834ac06785b08dbfe581fdcd8f9494"
+        );
+    }
+
+    #[test]
+    fn a_digest_of_an_older_row_depends_on_every_part_of_it() {
+        let base = link_whole(FIRST, 1, &[7; 32], "{}");
+        assert_ne!(base, link_whole(after(Form::Whole), 1, &[7; 32], "{}"));
+        assert_ne!(base, link_whole(FIRST, 2, &[7; 32], "{}"));
+        assert_ne!(base, link_whole(FIRST, 1, &[8; 32], "{}"));
+        assert_ne!(base, link_whole(FIRST, 1, &[7; 32], "{ }"));
         // By an independent program (Python hashlib).
         assert_eq!(base.to_string(), "abc0b6ec0e9d0dbeacf7a40fcc0a374140e1cf9aea9f2fa56b3b2098e2bce315");
     }
@@ -301,6 +433,23 @@ mod tests {
         for row in rows {
             let text = serde_json::to_string(&row).unwrap();
             assert_eq!(serde_json::from_str::<Row>(&text).unwrap(), row);
+            let (public, secret) = row.split().unwrap();
+            assert_eq!(Row::join(&public, &secret).unwrap(), row);
+            let is_window = matches!(row, Row::Window(_));
+            assert!(!public.contains("ends") && (secret == "{}") != is_window, "{public} {secret}");
+            // What is public of a row without a secret is all of it.
+            assert_eq!(public == text, !is_window);
+        }
+    }
+
+    #[test]
+    fn parts_that_do_not_belong_together_are_no_row() {
+        let window = Row::Window(released(span(0, 10), &[(span(0, 10), price(5))]));
+        let (public, secret) = window.split().unwrap();
+        let (genesis, none) = Row::Genesis(genesis(0)).split().unwrap();
+        let whole = serde_json::to_string(&window).unwrap();
+        for (public, secret) in [(&public, &none), (&genesis, &secret), (&whole, &secret), (&public, &public)] {
+            assert!(Row::join(public, secret).is_err(), "{public} {secret}");
         }
     }
 

@@ -21,6 +21,7 @@ pub mod bootstrap;
 pub mod chain;
 mod checkpoint;
 mod claim;
+mod entry;
 mod error;
 #[cfg(test)]
 mod fixtures;

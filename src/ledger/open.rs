@@ -9,11 +9,12 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::archive::Archive;
 use super::chain::{Digest, Genesis, Head, Row, random};
+use super::entry::Entry;
 use super::error::Error;
 use super::instance::{Instance, Waiting};
 use super::outgoing::Outgoing;
 use super::replay::{self, LedgerState};
-use super::store::{self, Entry};
+use super::store;
 use super::verify;
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
@@ -75,7 +76,7 @@ impl Ledger {
             return Err(Error::Exists { path: params.path.clone() });
         }
         let sequence = genesis.previous.map_or(0, |previous| previous.sequence.saturating_add(1));
-        let row = Entry::new(&Digest::ZERO, sequence, &Row::Genesis(genesis))?;
+        let row = Entry::new(None, sequence, &Row::Genesis(genesis))?;
         store::create(&params.path, |transaction| row.insert(transaction))?;
         Ledger::load(params, lock)
     }
@@ -152,6 +153,7 @@ impl Ledger {
         match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
             1 => verify::migrate_from_1(&mut connection, &file)?,
             2 => verify::migrate_from_2(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
+            3 => verify::migrate_from_3(&mut connection).map_err(|error| Error::sqlite(&file, error))?,
             _ => {}
         }
         let state = replay::newest(&mut connection, &file)?;

@@ -3,6 +3,8 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::chain::{Message, Outcome, Row};
+use super::entry::Entry;
+use super::store;
 use crate::clock::Timestamp;
 use crate::window::grid::Span;
 
@@ -22,9 +24,9 @@ impl Outgoing {
     ///
     /// If the ledger cannot be read.
     pub fn read(connection: &Connection, sequence: i64) -> rusqlite::Result<Option<Self>> {
-        let body = "SELECT body FROM rows WHERE sequence = ?1";
-        let body = connection.query_row(body, [sequence], |row| row.get::<_, String>(0)).optional()?;
-        let Some(Ok(Row::Window(row))) = body.map(|body| serde_json::from_str(&body)) else { return Ok(None) };
+        let entry = format!("SELECT {} FROM rows WHERE sequence = ?1", store::columns(store::FORMAT));
+        let entry = connection.query_row(&entry, [sequence], Entry::read).optional()?;
+        let Some(Ok(Row::Window(row))) = entry.map(|entry| entry.row()) else { return Ok(None) };
         let Outcome::Released { publish_at, messages, .. } = row.outcome else { return Ok(None) };
         Ok(Some(Outgoing { sequence, window: row.window, publish_at, messages }))
     }

@@ -11,10 +11,11 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::archive::Archive;
 use super::chain::Message;
+use super::entry::Entry;
 use super::error::Error;
 use super::spent::{LIVE, read_spent};
 use super::states::{self, StoredState};
-use super::store::{self, Entry};
+use super::store;
 use crate::clock::Timestamp;
 use crate::window::grid::Span;
 
@@ -85,14 +86,15 @@ pub(super) enum Source {
 
 /// Copies the rows after number `after`, or says where they are. Ends where archived rows follow.
 fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
+    let format = store::format(connection)?;
     // Older formats have no archives.
-    if store::format(connection)? == store::FORMAT
+    if format > 2
         && let Some(archive) = Archive::after(connection, after)?
     {
         return Ok(Source::Archived(archive));
     }
-    let all = "SELECT sequence, salt, body, digest FROM rows WHERE sequence > ?1 ORDER BY sequence";
-    let mut statement = connection.prepare(all)?;
+    let all = format!("SELECT {} FROM rows WHERE sequence > ?1 ORDER BY sequence", store::columns(format));
+    let mut statement = connection.prepare(&all)?;
     let mut stored = statement.query([after])?;
     let (mut entries, mut bytes, mut next) = (Vec::new(), 0, None);
     while entries.len() < ROWS
@@ -104,7 +106,7 @@ fn entries(connection: &Connection, after: i64) -> rusqlite::Result<Source> {
             break;
         }
         next = entry.head.sequence.checked_add(1);
-        bytes += entry.body.len();
+        bytes += entry.size();
         entries.push(entry);
     }
     Ok(Source::Here(entries))

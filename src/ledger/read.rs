@@ -1,56 +1,41 @@
 //! What an open ledger says: its rows, its newest blocks and windows, and the states of its noise.
 
-use serde::Serialize;
-
-use super::chain::{Closed, Configuration, Digest, Genesis, Head, Outcome, Row};
+use super::chain::{Closed, Head, Row};
+use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
 use super::spent::read_spent;
-use super::store::Entry;
-use super::{pages, states};
+use super::{pages, states, store};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
-/// A row with everything that its digest was made of: enough to verify the chain. Secret: the end offsets of a window are exact counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A row with everything that its digest was made of. Secret: the end offsets of a window are exact counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    #[serde(flatten)]
     pub head: Head,
-    pub salt: Digest,
     pub row: Row,
-}
-
-/// A row without what counts messages: how far the input was read for a window, and the salt with which that could be guessed from
-/// the digest.
-///
-/// Who has all of them can compute the digests of the first row and of every change of settings, and compare those of the windows with
-/// what the witness has accepted; whether a window follows the row before it takes the salt.
-#[derive(Debug, Serialize)]
-pub struct Public<'a> {
-    #[serde(flatten)]
-    head: Head,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    salt: Option<Digest>,
-    row: PublicRow<'a>,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum PublicRow<'a> {
-    Genesis(&'a Genesis),
-    Window { window: Span, outcome: &'a Outcome },
-    Configuration(&'a Configuration),
+    entry: Entry,
 }
 
 impl Stored {
-    /// What of it anyone may see.
-    pub fn public(&self) -> Public<'_> {
-        let (salt, row) = match &self.row {
-            Row::Genesis(genesis) => (Some(self.salt), PublicRow::Genesis(genesis)),
-            Row::Configuration(configuration) => (Some(self.salt), PublicRow::Configuration(configuration)),
-            Row::Window(Closed { window, outcome, .. }) => (None, PublicRow::Window { window: *window, outcome }),
-        };
-        Public { head: self.head, salt, row }
+    /// A line of JSON with everything that its digest was made of.
+    pub fn secret_line(&self) -> String {
+        self.entry.secret_line()
+    }
+
+    /// A line of JSON with what anyone may see: without how far the input was read for a window, and without the salt with which that
+    /// could be guessed from the digest. Unless an older program wrote the row, its digest can be computed from the line.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn public_line(&self) -> Result<String, serde_json::Error> {
+        self.entry.public_line()
+    }
+
+    /// Whether its digest can be computed from its public line.
+    pub fn is_checkable(&self) -> bool {
+        self.entry.is_checkable()
     }
 }
 
@@ -81,8 +66,8 @@ impl Ledger {
     pub fn each_row<E: From<Error>>(&self, mut each: impl FnMut(Stored) -> Result<(), E>) -> Result<(), E> {
         let last = i64::try_from(self.state.head.sequence).unwrap_or(i64::MAX);
         pages::each_entry(&self.connection, &self.file, i64::MIN, last, |entry| {
-            let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
-            each(Stored { head: entry.head, salt: entry.salt(), row })
+            let row = entry.row().map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            each(Stored { head: entry.head, row, entry })
         })
     }
 
@@ -107,12 +92,12 @@ impl Ledger {
     /// If the ledger cannot be read or is damaged.
     pub fn newest(&self, mut more: impl FnMut(&Closed) -> bool) -> Result<Vec<(u64, Closed)>, Error> {
         let sqlite = |error| Error::sqlite(&self.file, error);
-        let all = "SELECT sequence, salt, body, digest FROM rows ORDER BY sequence DESC";
-        let mut statement = self.connection.prepare(all).map_err(sqlite)?;
+        let all = format!("SELECT {} FROM rows ORDER BY sequence DESC", store::columns(store::FORMAT));
+        let mut statement = self.connection.prepare(&all).map_err(sqlite)?;
         let mut newest = Vec::new();
         for entry in statement.query_map([], Entry::read).map_err(sqlite)? {
             let entry = entry.map_err(sqlite)?;
-            let row = serde_json::from_str(&entry.body).map_err(|e| Error::damaged(&self.file, e.to_string()))?;
+            let row = entry.row().map_err(|e| Error::damaged(&self.file, e.to_string()))?;
             let closed = match row {
                 Row::Window(closed) => closed,
                 Row::Configuration(_) => continue,

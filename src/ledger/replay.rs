@@ -11,13 +11,14 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Statement, params};
 
 use super::account::Account;
-use super::chain::{Closed, Digest, Genesis, Head, Outcome, Row};
+use super::chain::{Closed, Digest, Form, Genesis, Head, Link, Outcome, Row};
 use super::checkpoint::Checkpoint;
+use super::entry::Entry;
 use super::error::Error;
 use super::pages;
 use super::spent::{LIVE, price_as_json, read_spent, same_as_spent};
 use super::states::{self, check_states};
-use super::store::{self, Entry};
+use super::store;
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
@@ -28,21 +29,29 @@ pub(super) struct LedgerState {
     /// The digest of the first row.
     pub origin: Digest,
     pub head: Head,
+    /// How the head is written.
+    pub form: Form,
     pub account: Account,
 }
 
 impl LedgerState {
     fn begin(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
-        if !entry.follows(&Digest::ZERO) {
+        if !entry.follows(None) {
             return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
         }
-        match serde_json::from_str(&entry.body) {
+        match entry.row() {
             Ok(Row::Genesis(genesis)) => {
                 if entry.head.sequence != genesis.previous.map_or(0, |head| head.sequence.saturating_add(1)) {
                     return Err(damaged("it is not numbered as a first row".into()));
                 }
                 let account = Account::new(&genesis);
-                Ok(LedgerState { genesis, origin: entry.head.digest, head: entry.head, account })
+                Ok(LedgerState {
+                    genesis,
+                    origin: entry.head.digest,
+                    head: entry.head,
+                    form: entry.link().form,
+                    account,
+                })
             }
             Ok(_) => Err(damaged("a genesis row must be the first row, and no other".into())),
             Err(error) => Err(damaged(format!("it cannot be read: {error}"))),
@@ -56,31 +65,37 @@ impl LedgerState {
         damaged: impl Fn(String) -> Error,
     ) -> Result<(Row, Vec<(Span, Price)>), Error> {
         let sequence = entry.head.sequence;
-        if !entry.follows(&self.head.digest) {
+        if !entry.follows(Some(self.link())) {
             return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
         }
-        let row: Row =
-            serde_json::from_str(&entry.body).map_err(|error| damaged(format!("it cannot be read: {error}")))?;
+        let row = entry.row().map_err(|error| damaged(format!("it cannot be read: {error}")))?;
         if self.head.sequence.checked_add(1) != Some(sequence) {
             return Err(damaged("the row before it is missing".into()));
         }
         let spent = self.account.take(sequence, &row).map_err(damaged)?;
-        self.head = entry.head;
+        (self.head, self.form) = (entry.head, entry.link().form);
         Ok((row, spent))
+    }
+
+    /// What the next row follows.
+    pub fn link(&self) -> Link {
+        Link { form: self.form, digest: self.head.digest }
     }
 
     /// Skips the rows up to a checkpoint.
     fn go_on_from(&mut self, found: Checkpoint, connection: &Connection, file: &Path) -> Result<(), Error> {
         let sequence = found.head.sequence;
         let at = i64::try_from(sequence).unwrap_or(i64::MAX);
-        let digest = "SELECT digest FROM rows WHERE sequence = ?1";
-        let digest = connection.query_row(digest, [at], |row| store::digest_of(row, 0)).optional();
-        let digest = digest.map_err(|error| Error::sqlite(file, error))?;
-        if found.origin != self.origin || digest != Some(found.head.digest) {
+        let sqlite = |error| Error::sqlite(file, error);
+        let columns = store::columns(store::format(connection).map_err(sqlite)?);
+        let entry = format!("SELECT {columns} FROM rows WHERE sequence = ?1");
+        let entry = connection.query_row(&entry, [at], Entry::read).optional().map_err(sqlite)?;
+        let link = entry.map(|entry| entry.link()).filter(|link| link.digest == found.head.digest);
+        let Some(link) = link.filter(|_| found.origin == self.origin) else {
             let what = format!("row {sequence}: it, or the first row, is not the one of its checkpoint");
             return Err(Error::damaged(file, what));
-        }
-        (self.head, self.account) = (found.head, found.account);
+        };
+        (self.head, self.form, self.account) = (found.head, link.form, found.account);
         Ok(())
     }
 
@@ -159,8 +174,10 @@ pub(super) fn damaged(file: &Path, entry: &Entry, what: &str) -> Error {
 }
 
 pub(super) fn first(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
-    let first = "SELECT sequence, salt, body, digest FROM rows ORDER BY sequence LIMIT 1";
-    let entry = connection.query_row(first, [], Entry::read).optional().map_err(|error| Error::sqlite(file, error))?;
+    let sqlite = |error| Error::sqlite(file, error);
+    let columns = store::columns(store::format(connection).map_err(sqlite)?);
+    let first = format!("SELECT {columns} FROM rows ORDER BY sequence LIMIT 1");
+    let entry = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
     let entry = entry.ok_or_else(|| Error::damaged(file, "it has no rows"))?;
     LedgerState::begin(&entry, |what| damaged(file, &entry, &what))
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior, params};
 
-use super::archive::{Archive, print};
-use super::chain::{Digest, Head};
+use super::archive::Archive;
+use super::chain::{Head, Link};
+use super::entry::Entry;
 use super::error::Error;
 use super::open::Ledger;
-use super::store::{self, Entry};
-use super::{checkpoint, pages};
+use super::{checkpoint, pages, store};
 
 /// How many rows are removed in one transaction.
 const ROWS: i64 = 1000;
@@ -60,16 +60,14 @@ impl Ledger {
         if last <= before {
             return Ok(None);
         }
-        let mut digest = self.state.origin;
-        if before > genesis {
-            pages::each_entry(&connection, file, before - 1, before, |entry| {
-                digest = entry.head.digest;
-                Ok::<(), Error>(())
-            })?;
-        }
+        let mut link = None;
+        pages::each_entry(&connection, file, before - 1, before, |entry| {
+            link = Some(entry.link());
+            Ok::<(), Error>(())
+        })?;
         let rows =
             |each: &mut dyn FnMut(Entry) -> Result<(), Error>| pages::each_entry(&connection, file, before, last, each);
-        let archive = write(file, (before + 1, last), digest, rows, progress)?;
+        let archive = write(file, (before + 1, last), link, rows, progress)?;
         record(&mut connection, archive).map_err(sqlite)?;
         progress(Step::Recorded);
         remove(&mut connection, progress).map_err(sqlite)?;
@@ -100,7 +98,7 @@ fn lock(ledger: &Path) -> Result<File, Error> {
 fn write(
     ledger: &Path,
     (first, last): (i64, i64),
-    before: Digest,
+    before: Option<Link>,
     mut rows: impl FnMut(&mut dyn FnMut(Entry) -> Result<(), Error>) -> Result<(), Error>,
     progress: &mut dyn FnMut(Step),
 ) -> Result<Archive, Error> {
@@ -110,7 +108,7 @@ fn write(
     let mut out = zstd::Encoder::new(BufWriter::new(File::create(&draft).map_err(disk)?), 0).map_err(disk)?;
     let mut written = 0;
     rows(&mut |entry| {
-        writeln!(out, "{}", print(&entry)).map_err(disk)?;
+        writeln!(out, "{}", entry.secret_line()).map_err(disk)?;
         written += 1;
         if written % ROWS == 0 {
             progress(Step::Written);
@@ -124,9 +122,9 @@ fn write(
     ledger.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all()).map_err(disk)?;
     // What will be removed is what the file has.
     let mut before = before;
-    archive.each_entry(ledger, |entry| match entry.follows(&before) {
+    archive.each_entry(ledger, |entry| match entry.follows(before) {
         true => {
-            before = entry.head.digest;
+            before = Some(entry.link());
             Ok(())
         }
         false => Err(Error::damaged(&path, format!("row {} was changed", entry.head.sequence))),

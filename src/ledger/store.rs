@@ -1,6 +1,6 @@
 //! The file: its tables and its lock.
 //!
-//! `ledger.sqlite` holds `rows` (the chain), `spent` (what each block has spent, prices in JSON), `outbox` (the messages and
+//! `ledger.sqlite` holds `rows` (the chain; without a `secret` a row is whole in its `body`, as older programs wrote it), `spent` (what each block has spent, prices in JSON), `outbox` (the messages and
 //! whether they are known to be published; those of old rows are dropped, and `kept` says up to which), `states` (the noise that
 //! later windows continue; secret, because whoever knows the noise can subtract it), `checkpoints` (the account after some rows)
 //! and `archives` (which rows were moved to which file). It must be on local block storage with a reliable `fsync`.
@@ -9,12 +9,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::chain::{Digest, Head, Row, link, random};
+use super::chain::{Digest, Head};
 use super::error::Error;
 
-pub(super) const FORMAT: i64 = 3;
+pub(super) const FORMAT: i64 = 4;
 
 const TABLES: &str = "
     CREATE TABLE rows (
@@ -54,6 +54,14 @@ pub(super) const TABLES_OF_3: &str = "
     INSERT INTO kept SELECT min(sequence) FROM rows;
     CREATE TABLE archives (first INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT;
 ";
+
+/// The column that format 3 lacked: the secret part of a row, if its body is the public part.
+pub(super) const COLUMN_OF_4: &str = "ALTER TABLE rows ADD COLUMN secret TEXT";
+
+/// The columns of a row, in a file of this format.
+pub(super) fn columns(format: i64) -> &'static str {
+    if format < 4 { "sequence, salt, body, digest, NULL" } else { "sequence, salt, body, digest, secret" }
+}
 
 pub(super) fn file_in(folder: &Path) -> PathBuf {
     folder.join("ledger.sqlite")
@@ -143,6 +151,7 @@ pub(super) fn create(
         let transaction = connection.transaction()?;
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(TABLES_OF_2)?;
+        transaction.execute_batch(COLUMN_OF_4)?;
         fill(&transaction)?;
         transaction.execute_batch(TABLES_OF_3)?;
         transaction.commit()?;
@@ -154,61 +163,6 @@ pub(super) fn create(
         File::open(folder)?.sync_all()
     };
     publish().map_err(|error| Error::disk(&file, &error))
-}
-
-/// A row as it is stored.
-pub(super) struct Entry {
-    pub head: Head,
-    salt: [u8; 32],
-    pub body: String,
-}
-
-impl Entry {
-    /// Seals `row` with a fresh salt, as the successor of the row with digest `before`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Randomness`], or [`Error::Refused`] if the row could not be read again.
-    pub fn new(before: &Digest, sequence: u64, row: &Row) -> Result<Self, Error> {
-        let salt = random().ok_or(Error::Randomness)?;
-        let body = serde_json::to_string(row).map_err(|error| Error::Refused { why: error.to_string() })?;
-        // A row that cannot be read again, for example with a time beyond the calendar, would break the chain for good.
-        if serde_json::from_str::<Row>(&body).ok().as_ref() != Some(row) {
-            return Err(Error::Refused { why: "the row could not be read again".to_owned() });
-        }
-        let digest = link(before, sequence, &salt, &body);
-        Ok(Entry { head: Head { sequence, digest }, salt, body })
-    }
-
-    /// Reads the columns `sequence, salt, body, digest`.
-    pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
-        let head = Head { sequence: sequence_of(row, 0)?, digest: digest_of(row, 3)? };
-        Ok(Entry { head, salt: row.get(1)?, body: row.get(2)? })
-    }
-
-    /// An entry that was read from elsewhere; whether it is genuine is what [`follows`](Self::follows) says.
-    pub fn read_back(head: Head, salt: Digest, body: String) -> Option<Self> {
-        Some(Entry { head, salt: salt.as_ref().try_into().ok()?, body })
-    }
-
-    pub fn follows(&self, before: &Digest) -> bool {
-        link(before, self.head.sequence, &self.salt, &self.body) == self.head.digest
-    }
-
-    /// The salt in hexadecimal, for an export that others can verify.
-    pub fn salt(&self) -> Digest {
-        Digest::from(self.salt)
-    }
-
-    pub fn insert(&self, transaction: &rusqlite::Transaction<'_>) -> rusqlite::Result<()> {
-        let (salt, digest) = (self.salt.as_slice(), self.head.digest.as_ref());
-        let values = params![self.sequence()?, salt, self.body, digest];
-        transaction.execute("INSERT INTO rows VALUES (?1, ?2, ?3, ?4)", values).map(drop)
-    }
-
-    pub fn sequence(&self) -> rusqlite::Result<i64> {
-        i64::try_from(self.head.sequence).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
-    }
 }
 
 /// The newest row that is stored.

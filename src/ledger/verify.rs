@@ -7,12 +7,13 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::chain::{Closed, Outcome, Row};
 use super::checkpoint::{self, Checkpoint};
+use super::entry::Entry;
 use super::error::Error;
 use super::pages::{self, Page, Rest, StoredMessage};
 use super::replay::{self, LedgerState, damaged};
 use super::spent::{price_as_json, read_spent, same_as_spent, set_spent};
 use super::states::check_states;
-use super::store::{self, Entry};
+use super::store;
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
 
@@ -70,6 +71,18 @@ pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, E
     Ok(walk.state)
 }
 
+/// Migrates a ledger of format 3, all or nothing. Its rows stay as they are, and those that follow are written in two parts.
+///
+/// # Errors
+///
+/// If the ledger cannot be written; it is then unchanged.
+pub(super) fn migrate_from_3(connection: &mut Connection) -> rusqlite::Result<()> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    transaction.execute_batch(store::COLUMN_OF_4)?;
+    transaction.pragma_update(None, "user_version", store::FORMAT)?;
+    transaction.commit()
+}
+
 /// Migrates a ledger of format 2, all or nothing. What is dropped from now on is dropped bit by bit.
 ///
 /// # Errors
@@ -78,6 +91,7 @@ pub(super) fn all(connection: &Connection, file: &Path) -> Result<LedgerState, E
 pub(super) fn migrate_from_2(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(store::TABLES_OF_3)?;
+    transaction.execute_batch(store::COLUMN_OF_4)?;
     transaction.pragma_update(None, "user_version", store::FORMAT)?;
     transaction.commit()
 }
@@ -96,6 +110,8 @@ pub(super) fn migrate_from_1(connection: &mut Connection, file: &Path) -> Result
     transaction.execute_batch("ALTER TABLE spent RENAME TO spent_1").map_err(sqlite)?;
     transaction.execute_batch(store::TABLES_OF_2).map_err(sqlite)?;
     transaction.execute_batch(store::TABLES_OF_3).map_err(sqlite)?;
+    transaction.execute_batch(store::COLUMN_OF_4).map_err(sqlite)?;
+    transaction.pragma_update(None, "user_version", store::FORMAT).map_err(sqlite)?;
     let mut walk = Walk::begin(&transaction, file)?;
     let rest = loop {
         match walk.page(&transaction).map_err(sqlite)? {
@@ -118,7 +134,6 @@ pub(super) fn migrate_from_1(connection: &mut Connection, file: &Path) -> Result
     same_as_spent(file, read_spent(&transaction, old, &[]).map_err(sqlite)?, expected)?;
     set_spent(&transaction, walk.spent.into_iter()).map_err(sqlite)?;
     transaction.execute_batch("DROP TABLE spent_1").map_err(sqlite)?;
-    transaction.pragma_update(None, "user_version", store::FORMAT).map_err(sqlite)?;
     transaction.commit().map_err(sqlite)
 }
 

@@ -80,10 +80,37 @@ pub fn closing(ledger: &Ledger, keys: &[&str], tenths: u64, draw: u64) -> Closin
     }
 }
 
-/// The digest of a row, as the ledger's documentation says it is made.
-pub fn link(before: &[u8], sequence: u64, salt: &[u8], body: &str) -> Vec<u8> {
+/// The digest of a row of an older program, as the ledger's documentation says it is made.
+pub fn link_whole(before: &[u8], sequence: u64, salt: &[u8], body: &str) -> Vec<u8> {
     let parts = [b"bernstream ledger row 1\n", before, &sequence.to_be_bytes(), salt, body.as_bytes()].concat();
     Sha256::digest(parts).to_vec()
+}
+
+/// What stands for the secret part of a row, as the ledger's documentation says it is made.
+pub fn commitment(salt: &[u8], secret: &str) -> Vec<u8> {
+    Sha256::digest([b"bernstream ledger secret 1\n", salt, secret.as_bytes()].concat()).to_vec()
+}
+
+/// The digest of a row after one of this form and digest, as the ledger's documentation says it is made.
+pub fn link((form, before): (u8, &[u8]), sequence: u64, commitment: &[u8], public: &str) -> Vec<u8> {
+    let before = [b"bernstream ledger row 2\n", &[form][..], before].concat();
+    Sha256::digest([&before, &sequence.to_be_bytes()[..], commitment, public.as_bytes()].concat()).to_vec()
+}
+
+/// Writes the digest of a row after one of this form and digest; returns its own.
+pub fn rechain(file: &rusqlite::Connection, at: i64, (form, before): (u8, Vec<u8>)) -> (u8, Vec<u8>) {
+    let row = "SELECT salt, body, secret FROM rows WHERE sequence = ?1";
+    let row = file.query_row(row, [at], |row| {
+        Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?))
+    });
+    let (salt, body, secret) = row.unwrap();
+    let sequence = u64::try_from(at).unwrap();
+    let digest = match &secret {
+        None => link_whole(&before, sequence, &salt, &body),
+        Some(secret) => link((form, &before), sequence, &commitment(&salt, secret), &body),
+    };
+    file.execute("UPDATE rows SET digest = ?2 WHERE sequence = ?1", (at, &digest)).unwrap();
+    (if secret.is_some() { 2 } else { 1 }, digest)
 }
 
 /// The tables of format 1, as the program of that time made them.
@@ -142,7 +169,7 @@ pub fn format_1(folder: &Path, windows: u64) {
                 Row::Window(Closed { window, ends: Positions([(0, n)].into()), outcome })
             };
             let (salt, body) = ([9; 32], serde_json::to_string(&body).unwrap());
-            before = link(&before, sequence, &salt, &body);
+            before = link_whole(&before, sequence, &salt, &body);
             row.execute((n + 1, salt, body, &before)).unwrap();
         }
     }

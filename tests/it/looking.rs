@@ -160,7 +160,7 @@ fn a_ledger_that_a_crash_left_in_the_middle_of_a_write_is_looked_at_as_it_was_be
     file.execute_batch(
         "PRAGMA cache_size = 2; BEGIN IMMEDIATE; UPDATE rows SET salt = zeroblob(32);
          WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
-         INSERT INTO rows SELECT i, zeroblob(32), hex(zeroblob(200)), zeroblob(32) FROM n;",
+         INSERT INTO rows SELECT i, zeroblob(32), hex(zeroblob(200)), zeroblob(32), '{}' FROM n;",
     )
     .unwrap();
     for name in ["ledger.sqlite", "ledger.sqlite-journal"] {

@@ -7,6 +7,7 @@ mod api;
 mod broker;
 mod budget;
 mod calibration;
+mod chain;
 mod choice;
 mod clock;
 mod cluster;

@@ -19,16 +19,22 @@ from .cost import NORMS, Noise, gaussian_curve, shortfall
 from .export import Export
 from .prices import Price, price, rho_of_pure, show
 from .report import Findings, Report
+from .witness import Witness
 
 #: A synopsis, its document, the bytes of a message, or where a file or a folder of them is.
 One = Union[Synopsis, Mapping[str, Any], bytes, str, "os.PathLike[str]"]
 
 
-def verify(published: Union[One, Iterable[One]], ledger: Optional[Union[str, "os.PathLike[str]"]] = None) -> Report:
+def verify(
+    published: Union[One, Iterable[One]],
+    ledger: Optional[Union[str, "os.PathLike[str]"]] = None,
+    witness: Optional[Witness] = None,
+) -> Report:
     """Recomputes what synopses promise, and says what had to be believed. True where nothing is wrong.
 
     ``published`` is a synopsis, a file, a folder of an output, or any iterable of synopses, documents and messages of a
-    topic, such as :func:`bernstream.published`. ``ledger`` is the file of a ``bernstream ledger export``.
+    topic, such as :func:`bernstream.published`. ``ledger`` is the file of a ``bernstream ledger export``, and
+    ``witness`` the witness file of an output, or the messages of a witness topic.
 
     >>> import bernstream
     >>> report = bernstream.verify(bernstream.example())
@@ -37,6 +43,8 @@ def verify(published: Union[One, Iterable[One]], ledger: Optional[Union[str, "os
     >>> len(report.believed) > 0        # no description shows everything
     True
     """
+    if witness is not None and ledger is None:
+        raise SynopsisError("a witness is compared with the export of a ledger: give that too")
     found = Findings()
     books: dict[str, Books] = {}
     export = None if ledger is None else Export.read(Path(ledger), found)
@@ -61,6 +69,7 @@ def verify(published: Union[One, Iterable[One]], ledger: Optional[Union[str, "os
     for book in books.values():
         book.close(found)
     if export is not None:
+        export.witnessed(witness, found)
         export.close(found)
     _always(found)
     return found.report()
