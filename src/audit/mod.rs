@@ -1,29 +1,47 @@
-//! Neighbouring streams, replayed: what the promise says of one unit more or less, held against a whole worker.
+//! What the promise says of one unit more or less, held against the program that keeps it.
 //!
-//! [`neighbours::pairs`] makes pairs of streams that differ by one unit, from the words of the promise and not from the code that
-//! keeps it. [`replay::replay`] lets the worker itself, with its own ledger, read a stream with the noise frozen. [`compare`] says
-//! whether anything but the released values differs, and how far those move in the norm that the noise is made for, against what
-//! was declared. Nothing here is random but by a seed, and no real record is read.
+//! Neighbouring streams, replayed: [`neighbours::pairs`] makes pairs of streams that differ by one unit, from the words of the
+//! promise and not from the code that keeps it. [`replay::replay`] lets the worker itself, with its own ledger, read a stream with
+//! the noise frozen. [`compare`] says whether anything but the released values differs, and how far those move in the norm that
+//! the noise is made for, against what was declared.
+//!
+//! The noise: [`samplers`] tests every mechanism of a plan at the scale in use, and [`trade_off`] what the best attacker learns
+//! from the real walk on two neighbouring streams.
+//!
+//! Nothing here is random but by a seed, and no real record is read.
 
+mod attacker;
+mod batches;
 pub mod compare;
 mod encode;
 mod error;
+mod evidence;
+mod gamma;
+mod law;
 mod log;
+mod looks;
 pub mod messages;
 mod movers;
 pub mod neighbours;
 mod observed;
 mod odd;
 mod pair;
+mod promise;
 pub mod replay;
 mod run;
+pub mod samplers;
 mod shift;
 mod stage;
 mod stream;
 mod subject;
+mod tally;
+mod threads;
+pub mod trade_off;
 mod watch;
 
+pub use self::batches::batches;
 pub use self::error::Error;
+pub use self::evidence::{Test, Verdict};
 pub use self::observed::{Drawn, Evaluation, Observed, Published};
 pub use self::pair::Pair;
 pub use self::run::run;

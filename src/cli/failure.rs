@@ -19,6 +19,9 @@ pub enum Failure {
     /// The same, and the ledger cannot go on.
     #[error("{0}")]
     LostLedger(String),
+    /// A test of an audit has failed.
+    #[error("{0}")]
+    Audit(String),
     #[error("{0}")]
     Other(String),
     /// The reader of the output has closed the pipe.
@@ -27,12 +30,13 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The matching code of `sysexits.h`.
+    /// The matching code of `sysexits.h`; 1 for an audit that has found something.
     pub fn exit_code(&self) -> u8 {
         match self {
             Failure::Configuration(_) => 78,
             Failure::Unavailable(_) => 69,
             Failure::Ledger(_) | Failure::LostLedger(_) => 74,
+            Failure::Audit(_) => 1,
             Failure::Other(_) => 70,
             Failure::ClosedPipe => 0,
         }

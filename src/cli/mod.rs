@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod audit;
 mod candidates;
 mod chart;
 mod budget_forecast;
@@ -52,6 +53,8 @@ enum Command {
     Check(check::Arguments),
     /// Show noise, error and budget over time, before any record is read.
     Explain(explain::Arguments),
+    /// Hold the promise of a configuration against this program, without any data.
+    Audit(audit::Arguments),
     /// Evaluate a synopsis, from a file or a topic, in natural units.
     Evaluate(evaluate::Arguments),
     /// Show the synopses of a topic or folder in a browser, as they arrive.
@@ -83,6 +86,7 @@ fn command() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Audit(arguments) => audit::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments),
         Command::Dashboard(arguments) => dashboard::run(&arguments),
         Command::Query(arguments) => query::run(&arguments),

@@ -93,6 +93,11 @@ impl Bandwidth {
         2.0_f64.sqrt() * records(i128::from(self.noise.scale().units()))
     }
 
+    /// The noise on the counts.
+    pub fn mechanism(&self) -> Mechanism {
+        self.noise
+    }
+
     /// Draws. The index of a candidate; each call costs the price once more.
     pub fn choose(&self, state: &Accumulator, generator: &mut Generator) -> usize {
         let counts = self.noise.release(&self.counts(state), generator);
@@ -292,6 +297,11 @@ impl Order {
     /// The scale of the noise on a score, in grid units.
     pub fn scale(&self) -> u64 {
         self.noise.scale().units()
+    }
+
+    /// The noise on the scores.
+    pub fn mechanism(&self) -> Mechanism {
+        self.noise
     }
 
     /// Draws. The index of an order; each call costs the price once more.

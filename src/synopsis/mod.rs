@@ -44,7 +44,7 @@ mod error;
 pub mod evaluator;
 mod message;
 mod newton;
-mod noise;
+pub(crate) mod noise;
 pub mod pointwise;
 mod posterior;
 pub mod proper;

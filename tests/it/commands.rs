@@ -25,7 +25,8 @@ fn a_reader_who_has_seen_enough_is_no_failure() {
     let other = tempfile::tempdir().expect("a folder");
     let (density, moments) = (synopsis("density-1d", &folder), synopsis("moments-1d", &other));
     let query = ["query", &moments, "1"];
-    let commands: [&[&str]; 10] = [
+    let commands: [&[&str]; 11] = [
+        &["audit", "config/flights.toml", "--minutes", "0.01"],
         &["check", "--offline", "config/flights.toml"],
         &["explain", "config/users.toml"],
         &["schema"],

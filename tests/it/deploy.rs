@@ -33,8 +33,8 @@ fn the_commands_of_the_readme_work() {
                 run += 1;
             }
             // With a broker: in tests/it/flights.rs; without: in tests/it/functions.rs. The demonstration: in tests/it/demo.rs. The page: in
-            // tests/it/api.rs. The tests: this.
-            ["bernstream", "produce" | "ledger" | "run" | "evaluate" | "query" | "dashboard", ..]
+            // tests/it/api.rs. The audit: in tests/it/audit.rs. The tests: this.
+            ["bernstream", "audit" | "produce" | "ledger" | "run" | "evaluate" | "query" | "dashboard", ..]
             | ["cargo", "run", ..]
             | ["tests/run"] => {
                 run += 1;
@@ -43,5 +43,5 @@ fn the_commands_of_the_readme_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 17, "{commands:?}");
+    assert_eq!(run, 18, "{commands:?}");
 }

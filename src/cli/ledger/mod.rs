@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Action::Show { .. } => show(&settings),
         Action::Verify { output_only: true, .. } => audit::run(&settings.output),
-        Action::Verify { output_only: false, .. } => verify(&settings),
+        Action::Verify { output_only: false, .. } => verify(&settings, &mut |line| report(format_args!("{line}\n"))),
         Action::Export { secret, .. } => export(&settings, *secret),
         Action::Archive { .. } => archive(&settings),
         Action::Republish { window, .. } => republish(&settings, *window),
@@ -249,17 +249,22 @@ fn meaning(total: Price) -> Vec<String> {
     }
 }
 
-/// What was on the output before the ledger is read must be in the ledger: the worker pays first.
-fn verify(settings: &Settings) -> Result<(), Failure> {
+/// Verifies the ledger and the output, and tells what it has found, sentence by sentence. What was on the output before the ledger is
+/// read must be in the ledger: the worker pays first.
+///
+/// # Errors
+///
+/// If the ledger, its witness or the output is missing or damaged, or if one of them contradicts another.
+pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Failure>) -> Result<(), Failure> {
     let published = settings.output.extent()?;
     // This verifies all of the ledger; the rest is a comparison with the output.
     let ledger = Ledger::inspect(&settings.ledger)?;
     let (rows, mut paid) = paid(&ledger, &published)?;
-    report(format_args!("ledger verified: {rows} rows, newest {}\n", ledger.head().digest))?;
-    report(format_args!("it accounts for {}\n", promised(ledger.genesis())))?;
+    tell(format!("ledger verified: {rows} rows, newest {}", ledger.head().digest))?;
+    tell(format!("it accounts for {}", promised(ledger.genesis())))?;
     let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
-    report(format_args!("the witness has accepted {accepted}\n"))?;
+    tell(format!("the witness has accepted {accepted}"))?;
     let (mut others, mut unpaid) = (0, Vec::new());
     let genesis = ledger.genesis();
     published.each_published(|found| {
@@ -280,16 +285,16 @@ fn verify(settings: &Settings) -> Result<(), Failure> {
         let places = places.join(", ");
         return Err(Failure::Ledger(format!("the output holds what this ledger never paid for: {places}")));
     }
-    report(format_args!("every message on the output was paid for, byte for byte: {}\n", paid.found()))?;
+    tell(format!("every message on the output was paid for, byte for byte: {}", paid.found()))?;
     let missing = paid.missing();
     if missing > 0 {
-        report(format_args!(
+        tell(format!(
             "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish` \
-             sends what is kept\n"
+             sends what is kept"
         ))?;
     }
     if others > 0 {
-        report(format_args!("and {others} from earlier ledgers, which this ledger cannot verify\n"))?;
+        tell(format!("and {others} from earlier ledgers, which this ledger cannot verify"))?;
     }
     Ok(())
 }

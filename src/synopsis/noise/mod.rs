@@ -25,7 +25,7 @@ pub struct NoiseError {
 }
 
 /// Noise of a law with scale 1 on `count` values.
-pub(super) fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
+pub(crate) fn unit_noise(law: NoiseDistribution, count: usize, rng: &mut ChaCha12Rng) -> Vec<f64> {
     match law {
         NoiseDistribution::DiscreteLaplace => (0..count).map(|_| laplace(rng)).collect(),
         // Uniform in a cube whose radius has the Gamma law of N + 1 ([`crate::mechanism::noise::DiscreteCube`]).

@@ -1,0 +1,133 @@
+//! The best attacker for two neighbouring streams: the log likelihood ratio of what was released, and its law under the declared noise.
+
+use std::ops::Range;
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha12Rng;
+
+use super::law::Law;
+use super::looks::Looks;
+use super::samplers::key;
+use super::tally::Tally;
+use super::threads::in_parts;
+use crate::mechanism::NoiseDistribution;
+
+/// Thresholds of the attacker, for each of the two streams.
+const THRESHOLDS: usize = 200;
+/// Numbers that are simulated for the law of the declared noise, and draws at most.
+const NUMBERS: u64 = 60_000_000;
+const DRAWS: u64 = 1_000_000;
+/// Draws for each part of the scale at which it is asked whether it would be noticed.
+const DRAWS_OF_A_FACTOR: u64 = 20_000;
+
+/// Knows in which keys the streams differ, and by how much.
+#[derive(Clone, Debug)]
+pub(super) struct Attacker(pub Vec<Watched>);
+
+/// A key in which the streams differ.
+#[derive(Clone, Debug)]
+pub(super) struct Watched {
+    pub place: usize,
+    /// The declared law.
+    pub law: Law,
+    /// The exact values of the first stream, and by how much they are more than those of the second.
+    pub exact: Vec<i128>,
+    pub change: Vec<i128>,
+}
+
+impl Attacker {
+    /// The norm of the change over the scale: of several keys, each of which has noise of its own, the sum, or the root of the sum of
+    /// squares for Gaussian noise.
+    pub fn distance(&self) -> f64 {
+        let each = self.0.iter().map(|watched| watched.law.distance(&watched.change));
+        match self.law().noise {
+            NoiseDistribution::DiscreteGaussian => each.map(|mu| mu * mu).sum::<f64>().sqrt(),
+            _ => each.sum(),
+        }
+    }
+
+    /// The law of one key; that of every key.
+    fn law(&self) -> Law {
+        let none = Law { noise: NoiseDistribution::DiscreteLaplace, scale: 1.0, values: 0 };
+        self.0.first().map_or(none, |watched| watched.law)
+    }
+
+    /// The law of the sizes of all keys together.
+    pub fn all(&self) -> Law {
+        let law = self.law();
+        Law { values: law.values * self.0.len(), ..law }
+    }
+
+    /// The law of the log likelihood ratio under the declared noise, `factor` times its scale: draws with the unit. By the symmetry of
+    /// every law, what it is without the unit has the same law with the other sign.
+    #[expect(clippy::cast_possible_truncation, reason = "a simulated number is rounded to whole units")]
+    fn simulated(&self, seed: u64, draws: u64, factor: f64) -> Vec<f64> {
+        let in_part = |range: Range<u64>| {
+            let mut rng = ChaCha12Rng::from_seed(key([seed, 4, range.start, draws]));
+            let mut draw = || {
+                let loss = |watched: &Watched| {
+                    let mut noise = watched.law.simulated(&mut rng);
+                    if factor != 1.0 {
+                        #[expect(clippy::cast_precision_loss, reason = "a simulated number")]
+                        noise.iter_mut().for_each(|z| *z = (*z as f64 * factor).round() as i128);
+                    }
+                    watched.law.loss(&noise, &watched.change)
+                };
+                self.0.iter().map(loss).sum::<f64>()
+            };
+            range.map(|_| draw()).collect::<Vec<_>>()
+        };
+        in_parts(0..draws, in_part).into_iter().flatten().collect()
+    }
+
+    /// The curve of the declared noise. For Gaussian noise in closed form: with `mu` the distance, the log likelihood ratio is normal
+    /// of mean `mu^2 / 2` and variance `mu^2`. For the others simulated.
+    pub fn calculated(&self, seed: u64, alarm: f64) -> Calculated {
+        let values = self.all().values.max(1) as u64;
+        let is_gaussian = self.law().noise == NoiseDistribution::DiscreteGaussian;
+        let draws = if is_gaussian { DRAWS_OF_A_FACTOR } else { (NUMBERS / values).clamp(DRAWS_OF_A_FACTOR, DRAWS) };
+        let mut ratios = self.simulated(seed, draws, 1.0);
+        ratios.sort_by(f64::total_cmp);
+        // Between two numbers, so that no threshold lies on one that comes with a probability of its own.
+        let step = (ratios.len() / THRESHOLDS).max(1);
+        let between = |at: usize| {
+            let low = *ratios.get(at)?;
+            let high = *ratios.get(ratios.partition_point(|x| *x <= low + 1e-9 * (1.0 + low.abs())))?;
+            Some(f64::midpoint(low, high))
+        };
+        let one_side: Vec<f64> = (0..ratios.len()).step_by(step).filter_map(between).collect();
+        let thresholds = Tally::new(one_side.iter().flat_map(|x| [*x, -*x]).collect()).thresholds().to_vec();
+        let mut with = Tally::new(thresholds.clone());
+        let mut without = Tally::new(thresholds.clone());
+        ratios.iter().for_each(|x| with.add(*x));
+        ratios.iter().for_each(|x| without.add(-*x));
+        let (mut with, mut without) = (with.parts(), without.parts());
+        let mut error = Looks::new(alarm, draws).band(draws);
+        if is_gaussian {
+            let mu = self.distance();
+            let normal = |x: f64, mean: f64| libm::erfc((mean - x) / mu * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
+            with = thresholds.iter().map(|t| normal(*t, mu * mu / 2.0)).collect();
+            without = thresholds.iter().map(|t| normal(*t, -mu * mu / 2.0)).collect();
+            error = 0.0;
+        }
+        Calculated { thresholds, with, without, error: error + self.all().rounding() }
+    }
+
+    /// The largest part of the scale that the curves would show, of some.
+    pub fn noticed(&self, calculated: &Calculated, wanted: f64) -> Option<f64> {
+        [0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3].into_iter().find(|factor| {
+            let mut with = Tally::new(calculated.thresholds.clone());
+            self.simulated(5, DRAWS_OF_A_FACTOR, *factor).into_iter().for_each(|x| with.add(x));
+            with.distance(&calculated.with) >= wanted
+        })
+    }
+}
+
+/// The law of the log likelihood ratio at some thresholds, with the unit and without it.
+pub(super) struct Calculated {
+    pub thresholds: Vec<f64>,
+    pub with: Vec<f64>,
+    pub without: Vec<f64>,
+    /// How far off it can be.
+    pub error: f64,
+}

@@ -1,0 +1,95 @@
+//! The curve that a promise allows an attacker.
+
+use crate::accountant::concentrated;
+use crate::mechanism::calibrate::{Delta, Rho};
+use crate::mechanism::price::Price;
+use crate::synopsis::description::{Definition, Privacy};
+
+/// The deltas at which a promise of zero-concentrated differential privacy is read, in 10^-18.
+const DELTAS: [u64; 12] = [
+    500_000_000_000_000_000,
+    300_000_000_000_000_000,
+    200_000_000_000_000_000,
+    100_000_000_000_000_000,
+    50_000_000_000_000_000,
+    20_000_000_000_000_000,
+    10_000_000_000_000_000,
+    1_000_000_000_000_000,
+    100_000_000_000_000,
+    10_000_000_000_000,
+    1_000_000_000_000,
+    1_000_000_000,
+];
+
+/// A promise as (epsilon, delta) pairs, all of which hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promise(Vec<(f64, f64)>);
+
+impl Promise {
+    /// That of one release of one window, private choices included. Of a declared plan it is that of the whole plan; of random
+    /// differential privacy that which holds whatever the records are.
+    pub fn of(privacy: &Privacy) -> Self {
+        let implied = privacy.implies.map(|implied| (implied.epsilon.to_f64(), implied.delta.to_f64()));
+        Promise(match (&privacy.definition, privacy.price) {
+            (Definition::Random(random), _) => vec![(random.epsilon_at_worst, 0.0)],
+            (_, Price::Pure(epsilon)) => vec![(epsilon.to_f64(), 0.0)],
+            (_, Price::Approximate { epsilon, delta }) => vec![(epsilon.to_f64(), delta.to_f64())],
+            (_, Price::Concentrated(rho)) => concentrated(rho),
+            (_, Price::Slots(_)) => implied.into_iter().collect(),
+        })
+    }
+
+    /// The least part of false denials that is left to an attacker who makes this part of false accusations:
+    /// `max(0, 1 - delta - exp(epsilon) a, exp(-epsilon) (1 - delta - a))`, the largest of all pairs (`[DRS22]`, proposition 3).
+    pub fn least(&self, accusations: f64) -> f64 {
+        let of_pair = |(epsilon, delta): &(f64, f64)| {
+            let rest = 1.0 - delta - accusations;
+            (1.0 - delta - epsilon.exp() * accusations).max((-epsilon).exp() * rest)
+        };
+        self.0.iter().map(of_pair).fold(0.0, f64::max)
+    }
+
+    /// In words.
+    pub fn in_words(privacy: &Privacy) -> String {
+        match (&privacy.definition, privacy.price, privacy.implies) {
+            (Definition::Random(random), ..) => {
+                format!("epsilon {} whatever the records are", random.epsilon_at_worst)
+            }
+            (_, Price::Pure(epsilon), _) => format!("epsilon {epsilon}"),
+            (_, Price::Approximate { epsilon, delta }, _) => format!("epsilon {epsilon}, delta {delta}"),
+            (_, Price::Concentrated(rho), _) => format!("rho {rho}"),
+            (_, Price::Slots(_), Some(implied)) => {
+                format!("epsilon {}, delta {} of the whole plan", implied.epsilon, implied.delta)
+            }
+            (_, Price::Slots(_), None) => "a declared plan".to_owned(),
+        }
+    }
+}
+
+fn concentrated(rho: Rho) -> Vec<(f64, f64)> {
+    let pair = |delta: &u64| {
+        let delta = Delta::from_quintillionths(*delta);
+        concentrated::epsilon_of(rho, delta).map(|epsilon| (epsilon.to_f64(), delta.to_f64()))
+    };
+    DELTAS.iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_curve_is_that_of_the_definition_and_says_little_where_little_is_promised() {
+        let pure = Promise(vec![(1.0, 0.0)]);
+        let e = 1.0_f64.exp();
+        for (accusations, least) in [(0.0, 1.0), (0.1, 1.0 - 0.1 * e), (0.5, 0.5 / e), (1.0, 0.0)] {
+            assert!((pure.least(accusations) - least).abs() < 1e-12, "{accusations}");
+        }
+        // Gaussian noise of mu = 1, which costs rho = 1/2: the attacker's best is less than what rho allows.
+        let rho = Promise(concentrated(Rho::from_trillionths(500_000_000_000)));
+        for (accusations, gaussian) in [(0.05, 0.740), (0.158_655, 0.5), (0.5, 0.158_655)] {
+            let least = rho.least(accusations);
+            assert!(least <= gaussian && least > 0.4 * gaussian, "{accusations}: {least}");
+        }
+    }
+}

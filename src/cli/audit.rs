@@ -1,0 +1,151 @@
+//! `bernstream audit`: what a configuration promises, held against this program, without any data.
+
+mod ledger;
+mod limits;
+mod page;
+mod pictures;
+mod replay;
+mod report;
+mod walk;
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::audit::samplers;
+use crate::audit::{Stamps, Subject};
+use crate::cli::failure::Failure;
+use crate::cli::print::{line, note, print};
+use crate::cli::progress::during;
+use crate::cli::settings;
+use crate::config::{Input, Settings, guarantee};
+use crate::mechanism::choice::Candidates;
+use crate::mechanism::noise::Generator;
+use crate::synopsis::band::Band;
+
+use self::report::Report;
+
+/// The probability with which one test takes a right program for a wrong one.
+const ALARM: f64 = 1e-9;
+/// The parts of the time that are left, for replays and for samplers; the rest is for the walk.
+const REPLAYS: f64 = 0.4;
+const SAMPLERS: f64 = 0.35;
+/// The most draws of one sampler, and windows of one walk, however much time there is.
+const MOST_DRAWS: u64 = 2_000_000;
+const MOST_RUNS: u64 = 10_000_000;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// The configuration.
+    configuration: PathBuf,
+    /// About how long to test; every test is valid whenever it ends.
+    #[arg(long, default_value_t = 3.0, value_parser = minutes)]
+    minutes: f64,
+    /// Repeats an audit: the number that it printed.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Print the report as one JSON document.
+    #[arg(long)]
+    json: bool,
+    /// Write the report as one page, with pictures.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let minutes: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if minutes > 0.0 && minutes <= 100_000.0 { Ok(minutes) } else { Err("must be more than 0".to_owned()) }
+}
+
+/// Replays neighbours, tests the samplers, walks, verifies ledger and output, and says what all that cannot show.
+///
+/// # Errors
+///
+/// If the configuration has a fault, if a test could not be carried out, or if one has failed.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let started = Instant::now();
+    let settings = during("reading the configuration, and selecting what is automatic", || {
+        settings::load(&arguments.configuration)
+    })?;
+    let seed = match arguments.seed {
+        Some(seed) => seed,
+        None => Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?.word(),
+    };
+    let file = arguments.configuration.display().to_string();
+    let budget = Duration::from_secs_f64(60.0 * arguments.minutes);
+    let report = audit(&settings, file, seed, (started, started + budget))?;
+    // The page first: standard output may be closed.
+    if let Some(path) = &arguments.html {
+        let page = page::page(&report)?;
+        fs::write(path, page)
+            .map_err(|error| Failure::Unavailable(format!("cannot write {}: {error}", path.display())))?;
+        note(format_args!("wrote {}", path.display()));
+    }
+    if arguments.json {
+        let json = serde_json::to_string(&report).map_err(|error| Failure::Other(error.to_string()))?;
+        line(json)?;
+    } else {
+        print(report.in_words())?;
+    }
+    match report.failed.as_slice() {
+        [] => Ok(()),
+        failed => Err(Failure::Audit(format!("{} of its tests failed: {}", report.configuration, failed.join("; ")))),
+    }
+}
+
+fn audit(
+    settings: &Settings,
+    configuration: String,
+    seed: u64,
+    (started, end): (Instant, Instant),
+) -> Result<Report, Failure> {
+    let plan = settings.plan(|_| Candidates::new(no_band(), Vec::new()), false)?;
+    let stamps = match &settings.input {
+        Input::Kafka(kafka) if kafka.trust_producer_time => Stamps::Producers,
+        Input::Kafka(kafka) => Stamps::Broker { slack: kafka.clock_slack },
+        Input::Files(_) => Stamps::None,
+    };
+    let subject = Subject { plan: &plan, columns: &settings.columns, adjacency: settings.privacy.adjacency, stamps };
+    let part = |part: f64| {
+        let now = Instant::now();
+        now + end.saturating_duration_since(now).mul_f64(part)
+    };
+    let (replay, pairs) = during("replaying neighbours", || replay::replay(&subject, seed, part(REPLAYS)))?;
+    let all = samplers::samplers(&plan);
+    let until = part(SAMPLERS);
+    let sampled = during("testing the samplers", || {
+        let each = |(number, sampler): (usize, &samplers::Sampler)| {
+            let left = until.saturating_duration_since(Instant::now());
+            let share = left.div_f64((all.len() - number).max(1) as f64);
+            samplers::test(sampler, (seed, number as u64), ALARM, MOST_DRAWS, Instant::now() + share)
+        };
+        all.iter().enumerate().map(each).collect::<Vec<_>>()
+    });
+    let walks = during("walking", || walk::walk(&subject, &replay, &pairs, seed, (ALARM, MOST_RUNS), end))?;
+    let ledger = during("verifying ledger and output", || ledger::verify(settings));
+    let digest = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Report {
+        format: 1,
+        program: format!("bernstream {}", env!("CARGO_PKG_VERSION")),
+        configuration,
+        digest,
+        audited: crate::clock::Timestamp::now(),
+        seed,
+        seconds: 0.0,
+        passed: false,
+        failed: Vec::new(),
+        promise: guarantee::promise(settings),
+        not_protected: guarantee::not_protected(settings),
+        cannot_show: limits::cannot_show(settings, &replay, &sampled, &walks),
+        replay,
+        samplers: sampled,
+        walks,
+        ledger,
+    }
+    .judged(started.elapsed()))
+}
+
+/// Of synopses that nobody sees.
+fn no_band() -> Band {
+    Band { level: 0.95, half_width: 1.0, weights: vec![1.0], pointwise: 1.0, draws: 0, expected_sup: 1.0, norm: 1.0 }
+}

@@ -1,0 +1,117 @@
+//! What an audit cannot show, for this configuration.
+
+use super::replay::Replayed;
+use super::walk::Outcome;
+use crate::accountant::policy::Policy;
+use crate::audit::samplers::Sampled;
+use crate::cli::figures::three_digits;
+use crate::config::Settings;
+use crate::synopsis::description::Definition;
+use crate::targets::Target;
+
+/// A sentence each: what a fault must look like to stay unseen.
+pub fn cannot_show(settings: &Settings, replayed: &Replayed, sampled: &[Sampled], walks: &[Outcome]) -> Vec<String> {
+    let mut lines = of_replays(settings, replayed);
+    lines.extend(of_samplers(sampled));
+    lines.extend(of_walks(settings, walks));
+    lines.extend(
+        [
+            "that the prices of several windows, keys and releases add up to no more than the total: that is proved \
+             (docs/proofs/composition.md) and kept by the ledger, not shown by runs",
+            "the entropy of the operating system: the noise here comes from a seed, that of a worker from the system",
+            "brokers, disks, clocks and crashes: a replay has its messages in memory, and one worker that never stops",
+            "other versions of this program, and this program on another machine",
+            "what the promise leaves out, listed above as not protected",
+        ]
+        .map(str::to_owned),
+    );
+    lines
+}
+
+fn of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
+    let mut lines = vec![
+        "a pair of streams that is worse than those replayed: they are made from the words of the promise, with records at \
+         corners, edges and a few places between, not at every place"
+            .to_owned(),
+    ];
+    if replayed.replayed < replayed.pairs {
+        lines.push(format!(
+            "{} of the {} pairs, for which there was no time: more --minutes",
+            replayed.pairs - replayed.replayed,
+            replayed.pairs
+        ));
+    }
+    if let Definition::Random(random) = &settings.privacy.definition {
+        lines.push(format!(
+            "random differential privacy: its sensitivity was sampled, so pairs that move a release by more than that are no fault; \
+             that they are rare on the prior, {} of all, is not tested here",
+            random.gamma
+        ));
+    }
+    if settings.releases.iter().any(|release| is_solved(&*release.function.target)) {
+        lines.push(
+            "the time that a solver takes: it depends on the records, and a replay compares no times (publication is by the \
+             schedule)"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// A release whose evaluation takes many steps.
+fn is_solved(target: &dyn Target) -> bool {
+    !target.is_sum() && target.cost().products > 0
+}
+
+fn of_samplers(sampled: &[Sampled]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let largest = sampled.iter().flat_map(|one| &one.tests).map(|test| test.allowed).fold(0.0, f64::max);
+    if largest > 0.0 {
+        lines.push(format!(
+            "a sampler that is wrong in less than {} of its draws, or whose values depend on each other in more than the size of a \
+             draw and the signs of neighbours",
+            three_digits(2.0 * largest)
+        ));
+    }
+    for one in sampled.iter().filter(|one| !one.untested.is_empty()) {
+        lines.push(format!(
+            "{} of the noise of {}: its scale is {} grid units, too few for a law of real numbers",
+            one.untested.join(" and "),
+            one.of,
+            one.scale_in_grid_units
+        ));
+    }
+    lines
+}
+
+fn of_walks(settings: &Settings, walks: &[Outcome]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for outcome in walks {
+        if let Outcome::NotWalked { release, why } = outcome {
+            lines.push(format!("the walk of {release}: {why}"));
+        }
+    }
+    lines.push(
+        "what an attacker learns from several releases, windows or keys of another pair at once: every walk is of one release and one \
+         window"
+            .to_owned(),
+    );
+    for release in &settings.releases {
+        let name = &release.name;
+        if release.private_bandwidths.is_some() {
+            lines.push(format!(
+                "the choice of bandwidths of {name} by runs: each function is walked by itself; the noise of the choice is tested, and \
+                 what it is made from is compared"
+            ));
+        }
+        if release.is_sum_of_panes() {
+            lines.push(format!(
+                "later synopses of the running sum {name} by runs: the first is walked; replays compare how all move"
+            ));
+        }
+        if matches!(release.policy, Policy::Decaying { .. }) {
+            lines.push(format!("later prices of {name}: the walk and the samplers have the scale of a first window"));
+        }
+    }
+    lines
+}

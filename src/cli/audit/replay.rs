@@ -1,0 +1,75 @@
+//! Adversarial neighbours, replayed with the noise frozen.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::audit::compare::Part;
+use crate::audit::{self, Pair, Subject, neighbours};
+use crate::cli::failure::Failure;
+
+/// What the replays found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Replayed {
+    /// How many pairs there are for this configuration, and how many there was time for.
+    pub pairs: usize,
+    pub replayed: usize,
+    /// What the promise rules out, with the pair that showed it.
+    pub violations: Vec<Violation>,
+    pub changes: Vec<Change>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Violation {
+    pub pair: String,
+    pub what: String,
+}
+
+/// The largest change that was found of one part of a release.
+#[derive(Clone, Debug, Serialize)]
+pub struct Change {
+    pub release: String,
+    /// Its place in the plan.
+    #[serde(skip)]
+    pub place: usize,
+    /// `values`, or what a private choice is made from.
+    pub of: &'static str,
+    /// The variant of a private choice of bandwidths.
+    pub variant: usize,
+    pub found_in_grid_units: f64,
+    pub declared_in_grid_units: u64,
+    pub found_of_declared: f64,
+    pub pair: String,
+}
+
+/// Replays until there are no more pairs, or until `until`.
+///
+/// # Errors
+///
+/// If a replay could not be carried out.
+pub fn replay(subject: &Subject<'_>, seed: u64, until: Instant) -> Result<(Replayed, Vec<Pair>), Failure> {
+    let pairs = neighbours::pairs(subject);
+    let report = audit::run(subject, &pairs, seed, || Instant::now() < until)
+        .map_err(|error| Failure::Other(error.to_string()))?;
+    let change = |((place, part), largest): (&(usize, Part), &audit::compare::Largest)| {
+        let (of, variant) = match part {
+            Part::Values { variant } => ("values", *variant),
+            Part::Counts => ("the counts that bandwidths are chosen from", 0),
+            Part::Scores { variant } => ("the scores that an order is chosen from", *variant),
+        };
+        let release = subject.plan.releases.get(*place).map(|release| release.description().release.clone());
+        Change {
+            release: release.unwrap_or_default(),
+            place: *place,
+            of,
+            variant,
+            found_in_grid_units: largest.found,
+            declared_in_grid_units: largest.declared,
+            found_of_declared: largest.part(),
+            pair: largest.pair.clone(),
+        }
+    };
+    let violations = report.violations.into_iter().map(|(pair, what)| Violation { pair, what }).collect();
+    let changes = report.largest.iter().map(change).collect();
+    Ok((Replayed { pairs: pairs.len(), replayed: report.pairs, violations, changes }, pairs))
+}
