@@ -4,15 +4,17 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::cli::components::other_promise;
 use crate::cli::failure::Failure;
 use crate::cli::print::{note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::settings;
-use crate::config::{Input, Release, Settings, guarantee, synopsis_bytes};
+use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
 use crate::kafka::topic::Topic;
 use crate::kafka::{broker_clock, replica_lag};
+use crate::ledger::Ledger;
 use crate::source;
 use crate::source::files::Files;
 
@@ -20,7 +22,7 @@ use crate::source::files::Files;
 pub struct Arguments {
     /// The configuration.
     file: PathBuf,
-    /// Do not contact any broker.
+    /// Do not contact any broker, and do not look for the input.
     #[arg(long)]
     offline: bool,
 }
@@ -29,7 +31,7 @@ pub struct Arguments {
 ///
 /// # Errors
 ///
-/// If the configuration has a fault, or if a check at the brokers fails.
+/// If the configuration has a fault, if its ledger was begun for another promise, or if a check at the brokers fails.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
         during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
@@ -37,7 +39,13 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     for warning in settings.warnings() {
         note(format_args!("warning: {warning}"));
     }
+    if let Ok(recorded) = Ledger::newest_settings(&settings.ledger)
+        && let Some(why) = other_promise(&settings, &recorded)
+    {
+        return Err(Failure::Ledger(why));
+    }
     if arguments.offline {
+        note(format_args!("not looked at, because of --offline: {}", unseen(&settings).join(", ")));
         return Ok(());
     }
     let checks = during("checking the brokers", || online(&settings));
@@ -131,6 +139,21 @@ fn list(checks: &[Check]) -> String {
         };
     }
     text
+}
+
+/// What [`online`] would look at.
+fn unseen(settings: &Settings) -> Vec<String> {
+    let input = match &settings.input {
+        Input::Files(params) => {
+            format!("whether the files at {} are there and have the columns", params.path.display())
+        }
+        Input::Kafka(kafka) => format!("the brokers, and the topic {}", kafka.topic),
+    };
+    let output = match &settings.output {
+        Output::Kafka { sink, witness } => Some(format!("the topics {} and {}", sink.topic, witness.topic)),
+        Output::Files(_) => None,
+    };
+    std::iter::once(input).chain(output).collect()
 }
 
 /// Checks the input, the output and the witness.

@@ -124,30 +124,37 @@ pub fn input_id(settings: &Settings) -> Result<String, OpenError> {
     }
 }
 
-/// Checks what is fixed for the life of a ledger: input, unit and total. Other settings may change from a window on.
-fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
-    let genesis = ledger.genesis();
-    let theirs = canonical::definition(&genesis.settings);
+/// Why a ledger with these settings cannot account for those of the file, if it cannot: input, unit, total and plan are fixed for its
+/// life. Other settings may change from a window on.
+pub fn other_promise(settings: &Settings, recorded: &str) -> Option<String> {
+    let theirs = canonical::definition(recorded);
     if theirs.as_ref().is_none_or(|theirs| !theirs.is_kind_of(&settings.privacy.definition)) {
         let theirs =
             theirs.map_or("a definition that this program does not know".to_owned(), |theirs| theirs.to_string());
-        return Err(refused(format!(
+        return Some(format!(
             "the ledger in {} accounts for {theirs}, the configuration asks for {}: the two do not add up, so each needs a ledger of its own: {}",
             settings.ledger.path.display(),
             settings.privacy.definition,
             settings.output.new_ledger_advice(),
-        )));
+        ));
     }
-    let for_ever = diff::of_ledger(ledger.settings(), &settings.normalised);
-    if !for_ever.is_empty() {
-        return Err(refused(format!(
+    let for_ever = diff::of_ledger(recorded, &settings.normalised);
+    (!for_ever.is_empty()).then(|| {
+        format!(
             "the ledger in {} was created for another guarantee: undo the change, or {}\n  {}",
             settings.ledger.path.display(),
             settings.output.new_ledger_advice(),
             for_ever.join("\n  "),
-        )));
+        )
+    })
+}
+
+/// Checks what is fixed for the life of a ledger.
+fn same_promise(settings: &Settings, ledger: &Ledger) -> Result<(), OpenError> {
+    if let Some(why) = other_promise(settings, ledger.settings()) {
+        return Err(refused(why));
     }
-    if input_id(settings)? != genesis.input {
+    if input_id(settings)? != ledger.genesis().input {
         return Err(refused(format!(
             "the input topic was deleted and created anew since the ledger was created, so the offsets in the ledger are void; {}",
             settings.output.new_ledger_advice(),

@@ -42,8 +42,8 @@ const LINES: u32 = 12;
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// End after this many windows; without it, run until interrupted.
-    #[arg(long)]
-    windows: Option<usize>,
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    windows: Option<u32>,
     /// Serve /metrics, /healthz and /readyz at this address, for example 127.0.0.1:9464.
     #[arg(long)]
     listen: Option<SocketAddr>,
@@ -171,7 +171,7 @@ fn message(columns: [(&str, ArrayRef); 3]) -> Result<Vec<u8>, arrow_schema::Arro
 }
 
 /// Reads synopses like any consumer, and draws them.
-fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Result<(), Failure> {
+fn show(broker: &Broker, topic: &str, windows: Option<u32>, stop: &Stop) -> Result<(), Failure> {
     let failed = |error: String| Failure::Other(format!("the synopses cannot be read: {error}"));
     let consumer = broker
         .consumer(&[("group.id", "demo"), ("enable.auto.commit", "false")])
@@ -187,7 +187,7 @@ fn show(broker: &Broker, topic: &str, windows: Option<usize>, stop: &Stop) -> Re
         shown.push(synopsis.description().window.start);
         print(draw(&synopsis).map_err(|error| failed(error.to_string()))?)?;
         // All keys of a window are published before those of the next window.
-        let is_last = windows.is_some_and(|windows| shown.len() >= windows * KEYS);
+        let is_last = windows.is_some_and(|windows| shown.len() as u64 >= u64::from(windows) * KEYS as u64);
         if is_last {
             break;
         }

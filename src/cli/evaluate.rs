@@ -72,8 +72,10 @@ fn point(text: &str) -> Result<Point, String> {
 /// Why nothing, or not everything, was printed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot read {path}")]
+    #[error("cannot read {}", shown(path))]
     Read { path: PathBuf, source: io::Error },
+    #[error("{}", shown(path))]
+    NoSynopsis { path: PathBuf, source: crate::synopsis::Error },
     #[error("cannot print")]
     Print(#[from] io::Error),
     #[error("cannot print the description")]
@@ -162,10 +164,16 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
 /// If the file cannot be read or is not a synopsis.
 pub(super) fn read(path: &Path) -> Result<Synopsis, Error> {
     let bytes = bytes(path)?;
-    match std::str::from_utf8(&bytes) {
-        Ok(text) if text.trim_start().starts_with('{') => Ok(Synopsis::from_json(text)?),
-        _ => Ok(Synopsis::open(&bytes)?),
-    }
+    let synopsis = match std::str::from_utf8(&bytes) {
+        Ok(text) if text.trim_start().starts_with('{') => Synopsis::from_json(text),
+        _ => Synopsis::open(&bytes),
+    };
+    synopsis.map_err(|source| Error::NoSynopsis { path: path.to_owned(), source })
+}
+
+/// The name of a file to read.
+fn shown(path: &Path) -> String {
+    if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Error> {

@@ -95,9 +95,39 @@ fn a_synopsis_is_printed_as_json_and_read_back() {
     let refused = run(&["evaluate", &damaged.display().to_string()]);
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        !refused.status.success() && said.contains("not a synopsis: it is not a synopsis written as JSON"),
+        !refused.status.success()
+            && said.contains("damaged.json: not a synopsis: it is not a synopsis written as JSON"),
         "{said}"
     );
+}
+
+#[test]
+fn check_says_what_it_does_not_look_at() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = fs::read_to_string("config/files.toml").expect("a configuration");
+    let (file, away) = (folder.path().join("c.toml"), folder.path().join("away").display().to_string());
+    fs::write(&file, text.replace("path = \"flights\"", &format!("path = \"{away}\""))).expect("it can be written");
+    let offline = run(&["check", "--offline", &file.display().to_string()]);
+    let said = String::from_utf8_lossy(&offline.stderr);
+    assert!(offline.status.success(), "{said}");
+    let words = format!("not looked at, because of --offline: whether the files at {away}");
+    assert!(said.contains(&words) && said.contains("are there and have the columns"), "{said}");
+    let looked = run(&["check", &file.display().to_string()]);
+    assert!(
+        !looked.status.success() && String::from_utf8_lossy(&looked.stdout).contains("fault  files at"),
+        "{looked:?}"
+    );
+    let topics = run(&["check", "--offline", "config/flights.toml"]);
+    let said = String::from_utf8_lossy(&topics.stderr);
+    assert!(said.contains("because of --offline: the brokers, and the topic flights, the topics"), "{said}");
+}
+
+#[test]
+fn a_demonstration_of_no_windows_is_refused_before_it_begins() {
+    let none = run(&["demo", "--windows", "0"]);
+    assert!(!none.status.success() && none.stdout.is_empty());
+    let said = String::from_utf8_lossy(&none.stderr);
+    assert!(said.contains("invalid value '0' for '--windows <WINDOWS>'") && said.contains("1.."), "{said}");
 }
 
 #[test]

@@ -200,6 +200,11 @@ fn a_plan_that_declared_the_noise_of_an_older_program_is_refused_and_nothing_is_
     let words = why.contains("created for another guarantee") && why.contains("the plan of [privacy]");
     assert!(!refused.status.success() && words, "{why}");
     assert!(!folder.path().join("out/responses").exists());
+    // So says who looks before.
+    let checked = command(folder.path(), &["check", "--offline", "c.toml"]);
+    let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+    assert_eq!(checked.status.code(), refused.status.code());
+    assert!(said.contains("created for another guarantee") && said.contains("the plan of [privacy]"), "{said}");
     bernstream(folder.path(), &["ledger", "verify", "c.toml"]);
     // The same ledger of this program goes on.
     let folder = older(&text, |_| {});
