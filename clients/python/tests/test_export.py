@@ -16,6 +16,8 @@ from test_verify import faults, series
 
 import bernstream
 from bernstream.verification.chain import Line
+from bernstream.verification.export import Export
+from bernstream.verification.report import Findings
 
 HERE = Path(__file__).parent
 FALSE = json.loads((HERE / "false-exports.json").read_text())
@@ -111,10 +113,21 @@ def test_rows_of_older_programs_are_said_by_number(tmp_path: Path) -> None:
     path = export(tmp_path / "ledger.jsonl", rows(documents), older=3)
     report = bernstream.verify(documents, ledger=path)
     assert report, str(report)
-    assert any("what 2 of 5 rows say, 17 to 18: an older program wrote them" in line for line in report.believed)
+    assert any("what the rows 16 to 18 say, 3 of 5: older programs wrote them" in line for line in report.believed)
     assert any("rows 19 to 20 are chained to the digest of row 18" in line for line in report.verified)
     assert not any("without a gap, up to" in line for line in report.verified)
+    # Nothing ties the first row to the newest digest, though its own digest can be computed; the witness may have accepted it.
+    other = rows(documents)
+    other[0][1]["genesis"]["total"] = "2"
+    true, false = path.read_text().splitlines(), export(tmp_path / "other.jsonl", other, older=3).read_text().splitlines()
+    path.write_text("\n".join([false[0], *true[1:]]) + "\n")
+    for document in documents:
+        document["privacy"]["blocks"][0]["total"] = "2"
+    witness = claims(export(tmp_path / "true.jsonl", rows(documents), older=3), [16, 20])
+    assert faults(documents, ledger=path) == ""
+    assert "the witness has accepted another row 16" in faults(documents, ledger=path, witness=witness)
     # With its secrets all of it can be computed.
+    documents = series(4)
     report = bernstream.verify(documents, ledger=export(path, rows(documents), older=3, form="secret"))
     assert report and any("chained without a gap, up to the digest" in line for line in report.verified)
 
@@ -141,6 +154,23 @@ def test_every_false_export_is_found_and_says_why(tmp_path: Path, case: dict[str
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     said = faults(documents, ledger=path)
     assert case["says"] in said, said
+
+
+def test_a_flip_of_any_bit_is_found(tmp_path: Path) -> None:
+    whole = export(tmp_path / "ledger.jsonl", rows(series(1))).read_bytes()
+    path, found = tmp_path / "flipped.jsonl", Findings()
+    path.write_bytes(whole)
+    assert Export.read(path, found).ledger and not found.faults
+    for place in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[place // 8] ^= 1 << place % 8
+        path.write_bytes(flipped)
+        found = Findings()
+        try:
+            Export.read(path, found)
+        except bernstream.SynopsisError:
+            continue
+        assert found.faults, (place, bytes(flipped))
 
 
 def test_whoever_rewrites_the_whole_chain_contradicts_the_synopses(tmp_path: Path) -> None:
@@ -292,10 +322,11 @@ def test_what_a_program_exported_after_an_upgrade_is_verified(tmp_path: Path) ->
     for words in (
         "rows 4 to 7 are chained to the digest of row 3",
         "the witness has accepted its rows up to row 7, with the digest of the export",
+        "the witness has accepted row 0, of an older program, as the export shows it",
         "6 synopses say what its export says",
     ):
         assert any(words in said for said in report.verified), f"{words}: {report}"
-    assert any("what 3 of 8 rows say, 1 to 3: an older program wrote them" in said for said in report.believed)
+    assert any("what the rows 0 to 3 say, 4 of 8: older programs wrote them" in said for said in report.believed)
     text = path.read_text()
     assert "ends" not in text and text.count("salt") == 1
     lines = text.splitlines()
@@ -339,12 +370,12 @@ def test_what_a_program_exports_is_followed_and_its_older_rows_are_said(tmp_path
     )
     is_old = older not in ("", "format-4")
     assert unshown == (3 if is_old else 0)
-    words = "note: 3 of 8 rows were written by older versions"
+    words = "note: the first 4 of 8 rows were written by older versions"
     assert (words in said["public"]) == is_old and words not in said["secret"], said
     for name in ("public", "secret"):
         report = bernstream.verify(tmp_path / "out", ledger=tmp_path / f"{name}.jsonl", witness=tmp_path / "out/witness")
         assert report, str(report)
         count = 12 if older.startswith("sums") else 6
         assert any(f"{count} synopses say what its export says" in words for words in report.verified), str(report)
-        is_believed = any("what 3 of 8 rows say, 1 to 3: an older program" in words for words in report.believed)
+        is_believed = any("what the rows 0 to 3 say, 4 of 8: older programs" in words for words in report.believed)
         assert is_believed == (is_old and name == "public")

@@ -316,19 +316,20 @@ fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), 
 
 fn export(settings: &Settings, is_secret: bool) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
-    let (mut out, mut rows, mut unshown) = (io::stdout().lock(), 0_u64, 0_u64);
+    let (mut out, mut rows, mut loose) = (io::stdout().lock(), 0_u64, 0);
     ledger.each_row(|row| {
         let line =
             if is_secret { row.secret_line() } else { row.public_line().map_err(|e| Failure::Other(e.to_string()))? };
         rows += 1;
-        unshown += u64::from(!is_secret && !row.is_checkable());
+        if !is_secret && !row.is_checkable() {
+            loose = rows;
+        }
         writeln!(out, "{line}").map_err(|error| unprinted(&error))
     })?;
-    if unshown > 0 {
+    if loose > 0 {
         note(format_args!(
-            "note: {unshown} of {rows} rows were written by older versions, and nobody can compute their digests from a public export; \
-             of the other {} everybody can",
-            rows - unshown
+            "note: the first {loose} of {rows} rows were written by older versions: nobody can check their digests with a public export, \
+             so what they say must be believed"
         ));
     }
     Ok(())

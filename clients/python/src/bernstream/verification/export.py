@@ -27,8 +27,9 @@ class Export:
     rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
     previous: Optional[Head] = None
-    #: The rows of older programs whose digests cannot be computed from what is shown.
-    unshown: list[int] = field(default_factory=list)
+    #: The last row whose digest cannot be computed from what is shown: nothing ties it, and those before, to the newest digest.
+    loose: Optional[int] = None
+    computed: set[int] = field(default_factory=set)
     spent: dict[Span, list[tuple[int, Price]]] = field(default_factory=dict)
     #: Where the next window starts.
     next_window: Optional[datetime] = None
@@ -68,10 +69,12 @@ class Export:
             # Nobody could tell what it says from what somebody says that it says.
             found.wrong(f"{where}: row {row} is shown as one of an older program, and row {row - 1} before it is not")
         if (is_right := line.follows(before)) is None:
-            self.unshown.append(row)
+            self.loose = row
             if "window" not in line.row:
                 found.wrong(f"{where}: row {row} has no salt, and nothing that a salt would hide")
-        elif not is_right:
+        elif is_right:
+            self.computed.add(row)
+        else:
             found.wrong(f"{where}: the chain is broken: row {row} or one before it is not what its digest says")
         self.digests[row] = line.digest.hex()
 
@@ -118,25 +121,22 @@ class Export:
                 found.wrong(f"{where}: the {name(block)} has spent {show(now)}, more than its total, {show(self.total)}")
 
     def _say(self, found: Findings) -> None:
-        first, last = min(self.rows), max(self.rows)
-        rows = f"ledger {self.ledger}: rows {first} to {last} of the export"
-        if not self.unshown:
-            found.holds(f"{rows} are chained without a gap, up to the digest {self.digests[last]}")
+        first, last, ledger = min(self.rows), max(self.rows), f"ledger {self.ledger}"
+        head, rows = self.digests[last], f"{ledger}: rows {first} to {last} of the export"
+        if self.loose is None:
+            found.holds(f"{rows} are chained without a gap, up to the digest {head}")
         else:
             found.holds(f"{rows} follow each other without a gap")
             found.believe(
-                f"ledger {self.ledger}: what {len(self.unshown)} of {len(self.rows)} rows say, {min(self.unshown)} to "
-                f"{max(self.unshown)}: an older program wrote them, and nobody can compute their digests from a public export"
+                f"{ledger}: what the rows {first} to {self.loose} say, {self.loose + 1 - first} of {len(self.rows)}: older "
+                "programs wrote them, and a public export does not tie them to the newest digest"
             )
-            if (linked := max(self.unshown) + 1) <= last:
+            if (tied := self.loose + 1) <= last:
                 found.holds(
-                    f"ledger {self.ledger}: rows {linked} to {last} are chained to the digest of row {linked - 1}, up to the "
-                    f"digest {self.digests[last]}"
+                    f"{ledger}: rows {tied} to {last} are chained to the digest of row {tied - 1}, up to the digest {head}"
                 )
         if self.previous is not None:
-            found.believe(
-                f"ledger {self.ledger}: what the ledger before it has charged, which ended with row {self.previous[0]}"
-            )
+            found.believe(f"{ledger}: what the ledger before it has charged, which ended with row {self.previous[0]}")
 
     def witnessed(self, witness: Optional[Witness], found: Findings) -> None:
         """Compares the digests with those that the witness has accepted."""
@@ -159,6 +159,9 @@ class Export:
         if not ours:
             found.wrong(f"{ledger}: the witness has accepted none of its rows")
             return
+        for sequence in sorted(self.computed & {head[0] for head in ours}):
+            if self.loose is not None and sequence < self.loose:
+                found.holds(f"{ledger}: the witness has accepted row {sequence}, of an older program, as the export shows it")
         newest_of_ours, digest = ours[-1]
         if self.digests.get(newest_of_ours) == digest:
             found.holds(
