@@ -1,6 +1,7 @@
 //! The best attacker for two neighbouring streams: the log likelihood ratio of what was released, and its law under the declared noise.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -61,9 +62,9 @@ impl Attacker {
     /// The law of the log likelihood ratio under the declared noise, `factor` times its scale: draws with the unit. By the symmetry of
     /// every law, what it is without the unit has the same law with the other sign.
     #[expect(clippy::cast_possible_truncation, reason = "a simulated number is rounded to whole units")]
-    fn simulated(&self, seed: u64, draws: u64, factor: f64) -> Vec<f64> {
+    fn simulated(&self, seed: u64, draws: Range<u64>, factor: f64) -> Vec<f64> {
         let in_part = |range: Range<u64>| {
-            let mut rng = ChaCha12Rng::from_seed(key([seed, 4, range.start, draws]));
+            let mut rng = ChaCha12Rng::from_seed(key([seed, 4, range.start, 0]));
             let mut draw = || {
                 let loss = |watched: &Watched| {
                     let mut noise = watched.law.simulated(&mut rng);
@@ -77,16 +78,21 @@ impl Attacker {
             };
             range.map(|_| draw()).collect::<Vec<_>>()
         };
-        in_parts(0..draws, in_part).into_iter().flatten().collect()
+        in_parts(draws, in_part).into_iter().flatten().collect()
     }
 
     /// The curve of the declared noise. For Gaussian noise in closed form: with `mu` the distance, the log likelihood ratio is normal
-    /// of mean `mu^2 / 2` and variance `mu^2`. For the others simulated.
-    pub fn calculated(&self, seed: u64, alarm: f64) -> Calculated {
+    /// of mean `mu^2 / 2` and variance `mu^2`. For the others simulated, until `until` at most.
+    pub fn calculated(&self, seed: u64, alarm: f64, until: Instant) -> Calculated {
         let values = self.all().values.max(1) as u64;
         let is_gaussian = self.law().noise == NoiseDistribution::DiscreteGaussian;
         let draws = if is_gaussian { DRAWS_OF_A_FACTOR } else { (NUMBERS / values).clamp(DRAWS_OF_A_FACTOR, DRAWS) };
-        let mut ratios = self.simulated(seed, draws, 1.0);
+        let mut ratios = self.simulated(seed, 0..DRAWS_OF_A_FACTOR, 1.0);
+        while (ratios.len() as u64) < draws && Instant::now() < until {
+            let done = ratios.len() as u64;
+            ratios.extend(self.simulated(seed, done..done + DRAWS_OF_A_FACTOR, 1.0));
+        }
+        let draws = ratios.len() as u64;
         ratios.sort_by(f64::total_cmp);
         // Between two numbers, so that no threshold lies on one that comes with a probability of its own.
         let step = (ratios.len() / THRESHOLDS).max(1);
@@ -102,7 +108,7 @@ impl Attacker {
         ratios.iter().for_each(|x| with.add(*x));
         ratios.iter().for_each(|x| without.add(-*x));
         let (mut with, mut without) = (with.parts(), without.parts());
-        let mut error = Looks::new(alarm, draws).band(draws);
+        let mut error = Looks::new(alarm / 2.0, draws).band(draws);
         if is_gaussian {
             let mu = self.distance();
             let normal = |x: f64, mean: f64| libm::erfc((mean - x) / mu * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
@@ -117,7 +123,7 @@ impl Attacker {
     pub fn noticed(&self, calculated: &Calculated, wanted: f64) -> Option<f64> {
         [0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3].into_iter().find(|factor| {
             let mut with = Tally::new(calculated.thresholds.clone());
-            self.simulated(5, DRAWS_OF_A_FACTOR, *factor).into_iter().for_each(|x| with.add(x));
+            self.simulated(5, 0..DRAWS_OF_A_FACTOR, *factor).into_iter().for_each(|x| with.add(x));
             with.distance(&calculated.with) >= wanted
         })
     }

@@ -33,6 +33,8 @@ use crate::window::{Window, Windows};
 /// The first look, and how long it may take, however little time there is.
 const FIRST: u64 = 400;
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The part of the time for simulating the law of the declared noise.
+const SIMULATING: f64 = 0.15;
 
 /// Two neighbouring streams.
 #[derive(Clone, Copy, Debug)]
@@ -186,10 +188,12 @@ impl<'a> Walk<'a> {
     /// If the worker could not release a window, or takes too long for one.
     pub fn run(&self, (seed, number): (u64, u64), alarm: f64, most: u64, until: Instant) -> Result<Walked, Error> {
         let started = Instant::now();
-        let calculated = self.attacker.calculated(seed ^ number, alarm);
+        let simulating = started + until.saturating_duration_since(started).mul_f64(SIMULATING);
+        let calculated = self.attacker.calculated(seed ^ number, alarm, simulating);
         let of_size: Vec<f64> = self.attacker.all().sizes();
         let mut seen = Seen::new(calculated.thresholds.clone(), of_size);
-        let mut looks = Looks::new(alarm, FIRST);
+        // Half of the alarms are for the law that it is held against, or for the other stream.
+        let mut looks = Looks::new(alarm / 2.0, FIRST);
         let one = Instant::now();
         self.once((seed, number, 0), &mut seen.empty())?;
         let first = one.elapsed().mul_f64(FIRST as f64 / processors() as f64);

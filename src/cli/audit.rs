@@ -22,6 +22,7 @@ use crate::config::{Input, Settings, guarantee};
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
 use crate::synopsis::band::Band;
+use crate::synopsis::description::Definition;
 
 use self::report::Report;
 
@@ -63,7 +64,6 @@ fn minutes(text: &str) -> Result<f64, String> {
 ///
 /// If the configuration has a fault, if a test could not be carried out, or if one has failed.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let started = Instant::now();
     let settings = during("reading the configuration, and selecting what is automatic", || {
         settings::load(&arguments.configuration)
     })?;
@@ -72,7 +72,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?.word(),
     };
     let file = arguments.configuration.display().to_string();
-    let budget = Duration::from_secs_f64(60.0 * arguments.minutes);
+    // Selecting what is automatic takes as long as it takes.
+    let (started, budget) = (Instant::now(), Duration::from_secs_f64(60.0 * arguments.minutes));
     let report = audit(&settings, file, seed, (started, started + budget))?;
     // The page first: standard output may be closed.
     if let Some(path) = &arguments.html {
@@ -106,11 +107,12 @@ fn audit(
         Input::Files(_) => Stamps::None,
     };
     let subject = Subject { plan: &plan, columns: &settings.columns, adjacency: settings.privacy.adjacency, stamps };
+    let is_random = matches!(settings.privacy.definition, Definition::Random(_));
     let part = |part: f64| {
         let now = Instant::now();
         now + end.saturating_duration_since(now).mul_f64(part)
     };
-    let (replay, pairs) = during("replaying neighbours", || replay::replay(&subject, seed, part(REPLAYS)))?;
+    let (replay, pairs) = during("replaying neighbours", || replay::replay(&subject, seed, is_random, part(REPLAYS)))?;
     let all = samplers::samplers(&plan);
     let until = part(SAMPLERS);
     let sampled = during("testing the samplers", || {
