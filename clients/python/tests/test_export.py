@@ -106,6 +106,9 @@ def test_a_chain_is_followed_to_its_head(tmp_path: Path, form: str) -> None:
     assert any(f"that its newest row is row 19 with the digest {head}" in line for line in report.believed)
     assert any("what the ledger before it has charged, which ended with row 15" in line for line in report.believed)
     assert not any("older program" in line for line in report.believed if "sensitivity" not in line)
+    # Whoever has no synopses has the chain all the same.
+    alone = bernstream.verify([], ledger=path)
+    assert alone and any("chained without a gap" in line for line in alone.verified)
 
 
 def test_rows_of_older_programs_are_said_by_number(tmp_path: Path) -> None:
