@@ -234,6 +234,22 @@ def test_whoever_rewrites_the_whole_chain_contradicts_the_witness(tmp_path: Path
         bernstream.verify(documents, witness=witness)
 
 
+def test_a_ledger_that_is_passed_off_as_an_older_one_ties_nothing_and_contradicts_the_witness(tmp_path: Path) -> None:
+    documents = series(3)
+    true = export(tmp_path / "true.jsonl", rows(documents))
+    false = rows(documents)
+    false[0][1]["genesis"]["settings"] = "{ }"
+    path = export(tmp_path / "false.jsonl", false, older=4)
+    # The newest digest is the true one: nobody can compute that it is not that of this row.
+    digests = [json.loads(file.read_text().splitlines()[-1])["digest"] for file in (path, true)]
+    path.write_text(path.read_text().replace(*digests))
+    report = bernstream.verify(documents, ledger=path)
+    assert report and any("what the rows 16 to 19 say, 4 of 4: older programs" in line for line in report.believed)
+    assert not any("chained" in line for line in report.verified)
+    said = faults(documents, ledger=path, witness=claims(true, [16, 19]))
+    assert "the witness has accepted another row 16" in said and "another row 19" not in said
+
+
 def line(row: str, **more: str) -> str:
     fields = {"sequence": "1", "digest": f'"{"ab" * 32}"', "commitment": f'"{"cd" * 32}"', **more}
     return "{" + "".join(f'"{name}":{text},' for name, text in fields.items()) + f'"row":{row}}}'
