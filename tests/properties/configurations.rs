@@ -142,7 +142,7 @@ fn release(function: &str, noise: &str, row: &Row) -> String {
     let is_plane = ["density in the plane", "density with a covariance"].contains(&function);
     let is_of_points = ["ball", "gaussian_process"].contains(&noise);
     let is_of_cells = noise.ends_with("cells");
-    let has_lattice = !["moments", "logistic linear"].contains(&function);
+    let has_lattice = function != "moments";
     if noise == "auto" || function == "density auto" {
         text += "expected_records = 40\n";
     }
@@ -155,6 +155,7 @@ fn release(function: &str, noise: &str, row: &Row) -> String {
             (_, true, false) if function == "density auto" => "",
             (_, true, false) => "spline = \"quadratic\"\nstep = [10]\n",
             _ if !has_lattice => "",
+            _ if function == "logistic linear" => "degree = 1\norder = 1\n",
             _ if function == "density auto" => "degree = \"auto\"\norder = \"auto\"\n",
             _ if function == "private order" => {
                 "degree = 8\nprivate_order = { epsilon = 0.1, candidates = [1, 2, 4] }\n"
@@ -208,11 +209,9 @@ pub type Couple = ((usize, usize), (usize, usize));
 /// Every two levels of two choices.
 pub fn couples() -> Vec<Couple> {
     let mut all = Vec::new();
-    for one in 0..CHOICES.len() {
-        for other in one + 1..CHOICES.len() {
-            for a in 0..CHOICES[one].1.len() {
-                all.extend((0..CHOICES[other].1.len()).map(|b| ((one, a), (other, b))));
-            }
+    for (one, (_, levels)) in CHOICES.iter().enumerate() {
+        for (other, (_, others)) in CHOICES.iter().enumerate().skip(one + 1) {
+            all.extend((0..levels.len()).flat_map(|a| (0..others.len()).map(move |b| ((one, a), (other, b)))));
         }
     }
     all
@@ -223,13 +222,16 @@ pub fn couples_of(row: &Row) -> impl Iterator<Item = Couple> + '_ {
     (0..row.len()).flat_map(move |one| (one + 1..row.len()).map(move |other| ((one, row[one]), (other, row[other]))))
 }
 
+/// Where the array is kept: a search takes a minute or two.
+const FILE: &str = "tests/data/configurations.txt";
+
 /// The array: a row a line, a level a letter. [`search`] has made it.
 pub fn array() -> Vec<Row> {
     let row = |line: &str| -> Row {
         let levels: Vec<usize> = line.chars().map(|level| level.to_digit(36).expect("a level") as usize).collect();
         levels.try_into().expect("a level of each choice")
     };
-    include_str!("../data/configurations.txt").lines().map(row).collect()
+    std::fs::read_to_string(FILE).expect("the array").lines().map(row).collect()
 }
 
 /// The plainest row with a couple.
@@ -280,7 +282,7 @@ fn the_array_is_searched_for_again() {
     let letter = |level: usize| char::from_digit(u32::try_from(level).expect("few levels"), 36).expect("few levels");
     let line = |row: Row| row.into_iter().map(letter).chain(['\n']).collect::<String>();
     let text: String = search().into_iter().map(line).collect();
-    std::fs::write("tests/data/configurations.txt", text).expect("it is written");
+    std::fs::write(FILE, text).expect("it is written");
 }
 
 /// What goes together by the documents: changes choices that are not in the couple.

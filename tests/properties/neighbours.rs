@@ -25,12 +25,14 @@ use crate::harness::plan::plan as plan_of;
 use crate::memory::peak_of;
 
 /// For how long pairs are replayed in the test command.
-const SECONDS: u64 = 60;
+const SECONDS: u64 = 40;
 const THREADS: usize = 2;
+/// So many configurations in any case; on an idle machine nearly all of them, in an order that the seed determines.
+const LEAST: usize = 24;
 /// So many pairs of each configuration are replayed in any case: those that move most.
 const FIRST: usize = 6;
 /// How many couples of choices the array covers.
-const COVERED: usize = 1116;
+const COVERED: usize = 1119;
 
 /// Who stamps the messages of an input.
 fn stamps(settings: &Settings) -> Stamps {
@@ -49,11 +51,13 @@ fn subject<'a>(settings: &'a Settings, plan: &'a Plan) -> Subject<'a> {
 fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_nothing_else() {
     let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().expect("a whole number"));
     let seconds = number("BERNSTREAM_NEIGHBOURS").unwrap_or(SECONDS);
-    let seed = number("BERNSTREAM_NEIGHBOURS_SEED").unwrap_or_else(|| seed_of_the_clock());
+    let seed = number("BERNSTREAM_NEIGHBOURS_SEED").unwrap_or_else(seed_of_the_clock);
     let started = Instant::now();
     let rows = configurations::array();
     println!("seed {seed}");
     covers(&rows);
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
     let next = AtomicUsize::new(0);
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let share = Duration::from_secs(seconds).mul_f64(THREADS as f64 / rows.len() as f64);
@@ -61,10 +65,10 @@ fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_no
         let mut done = Vec::new();
         loop {
             let place = next.fetch_add(1, Relaxed);
-            let (round, at) = (place / rows.len(), place % rows.len());
-            if round > 0 && Instant::now() > deadline {
+            if place >= LEAST && Instant::now() > deadline {
                 return done;
             }
+            let at = order[place % rows.len()];
             let until = Instant::now() + share;
             let settings = configurations::parsed(&rows[at]).unwrap_or_else(|why| panic!("it is refused now: {why}"));
             done.push((at, replayed(&settings, seed + place as u64, until), configurations::shown(&rows[at])));
@@ -79,14 +83,14 @@ fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_no
         }
     });
     let pairs: usize = reports.values().map(|(_, report)| report.pairs).sum();
-    println!("{pairs} pairs of {} configurations in {:?}", rows.len(), started.elapsed());
+    println!("{pairs} pairs of {} configurations in {:?}", reports.len(), started.elapsed());
     table(&rows, &reports);
     let wrong: Vec<String> = reports
         .values()
         .flat_map(|(name, report)| report.violations.iter().map(move |(pair, what)| format!("[{name}] {pair}: {what}")))
         .collect();
     assert!(wrong.is_empty(), "seed {seed}, {} violations:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
-    assert!(pairs >= FIRST * rows.len(), "{pairs} pairs of {} configurations", rows.len());
+    assert!(pairs >= FIRST * reports.len() && reports.len() >= LEAST, "{pairs} pairs");
 }
 
 /// Every couple of choices is in a configuration, but for those that the program refuses.
@@ -205,7 +209,7 @@ fn what_shows_that_a_record_is_there_is_found() {
     found("number of messages", &|with| with.published.push(with.published[0].clone()));
     found("headers", &|with| with.published[1].headers[0].1.push('1'));
     found("published values", &|with| with.published[0].bytes = sound[0].published[2].bytes.clone());
-    found("asked", &|with| drop(with.asked.pop()));
+    found("asked", &|with| with.asked.truncate(1));
     found("claimed", &|with| with.claimed = None);
 }
 
