@@ -48,7 +48,7 @@ impl Attacker {
     }
 
     /// The law of one key; that of every key.
-    fn law(&self) -> Law {
+    pub fn law(&self) -> Law {
         let none = Law { noise: NoiseDistribution::DiscreteLaplace, scale: 1.0, values: 0 };
         self.0.first().map_or(none, |watched| watched.law)
     }

@@ -11,11 +11,12 @@ pub struct Test {
     /// How far apart they are, and how far they may be before it is an alarm.
     pub found: f64,
     pub allowed: f64,
-    /// Independent draws.
+    /// Independent draws; none where it is a calculation.
     pub draws: u64,
     /// The probability of an alarm if nothing is wrong.
     pub alarm: f64,
-    /// Noise of this part of its scale, or less, would have been noticed; `None` where the test says nothing about scales.
+    /// Noise of this part of its scale, or less, would have been noticed; `None` where the test says nothing about scales, or notices
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noticed: Option<f64>,
 }

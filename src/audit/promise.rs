@@ -1,7 +1,10 @@
 //! The curve that a promise allows an attacker.
 
+use super::law::Law;
 use crate::accountant::concentrated;
+use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::{Delta, Rho};
+use crate::mechanism::gaussian::curve;
 use crate::mechanism::price::Price;
 use crate::synopsis::description::{Definition, Privacy};
 
@@ -49,6 +52,27 @@ impl Promise {
         self.0.iter().map(of_pair).fold(0.0, f64::max)
     }
 
+    /// What a change costs at the declared scale, and the price: the largest epsilon or rho, or the delta at the promised epsilon. `None`
+    /// where the price says nothing about one window, or nothing that holds for every pair.
+    ///
+    /// `distance` is [`Law::distance`], of all keys. Noise of pure differential privacy has that epsilon; its rho is that of
+    /// [`crate::mechanism::concentrated`] for Laplace and ball noise, and `epsilon tanh(epsilon / 2)` of any other. Gaussian noise has `distance^2 / 2`
+    /// (`[BS16]`), and the delta of `[BW18]`, theorem 8.
+    pub fn cost(privacy: &Privacy, law: &Law, distance: f64) -> Option<(f64, f64)> {
+        let is_pure = law.noise.is_pure();
+        match (&privacy.definition, privacy.price) {
+            (Definition::Random(_), _) | (_, Price::Slots(_)) => None,
+            (_, Price::Pure(epsilon)) => is_pure.then(|| (distance, epsilon.to_f64())),
+            (_, Price::Approximate { epsilon, delta }) => match (is_pure, delta == Delta::ZERO) {
+                (true, true) => Some((distance, epsilon.to_f64())),
+                // The Laplace noise of [AR17] with a delta may have a larger epsilon.
+                (true, false) => None,
+                (false, _) => Some((curve(distance, epsilon.to_f64()), delta.to_f64())),
+            },
+            (_, Price::Concentrated(rho)) => Some((rho_of(law, distance), rho.to_f64())),
+        }
+    }
+
     /// In words.
     pub fn in_words(privacy: &Privacy) -> String {
         match (&privacy.definition, privacy.price, privacy.implies) {
@@ -63,6 +87,19 @@ impl Promise {
             }
             (_, Price::Slots(_), None) => "a declared plan".to_owned(),
         }
+    }
+}
+
+/// In floats; the whole numbers that the noise is made with are a few parts in 10^12 above.
+fn rho_of(law: &Law, t: f64) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "at most 2^20 values")]
+    let values = law.values as f64;
+    let of_any = t * (t / 2.0).tanh();
+    match law.noise {
+        NoiseDistribution::DiscreteGaussian => t * t / 2.0,
+        NoiseDistribution::DiscreteLaplace => t + (-t).exp_m1(),
+        NoiseDistribution::Ball => of_any.min(if t <= values { t * t / (2.0 * values) } else { t - values / 2.0 }),
+        NoiseDistribution::DiscreteCube => of_any,
     }
 }
 

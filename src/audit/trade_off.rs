@@ -212,7 +212,8 @@ impl<'a> Walk<'a> {
             done = looks.runs();
             let is_over = Instant::now() >= until || looks.next().runs() > most;
             let found = self.walked(&seen, &calculated, &looks, alarm, is_over, started);
-            if is_over || found.tests.iter().any(Test::has_failed) {
+            // What is calculated fails whatever is drawn.
+            if is_over || found.tests.iter().any(|test| test.draws > 0 && test.has_failed()) {
                 return Ok(found);
             }
             looks = looks.next();
@@ -303,7 +304,18 @@ impl<'a> Walk<'a> {
             let shrunk: Vec<f64> = sizes.iter().map(|x| up_to(x / factor)).collect();
             distance(&shrunk, &of_size)
         });
-        let tests = vec![
+        let cost = Promise::cost(&self.privacy, &self.attacker.law(), self.distance());
+        let cost = cost.map(|(found, allowed)| Test {
+            what: "the change that was found costs no more than the price".to_owned(),
+            // Rounded in the last digits.
+            verdict: Verdict::of(found <= allowed * (1.0 + 1e-9)),
+            found,
+            allowed,
+            draws: 0,
+            alarm: 0.0,
+            noticed: None,
+        });
+        let of_runs = [
             Test {
                 what: "no attacker is better than the promise allows".to_owned(),
                 verdict: Verdict::of(worst <= 0.0),
@@ -333,6 +345,7 @@ impl<'a> Walk<'a> {
                 noticed: by_size.map(|factor| factor.powf(power)),
             },
         ];
+        let tests = of_runs.into_iter().chain(cost).collect::<Vec<_>>();
         Walked {
             release: self.name.clone(),
             promised: Promise::in_words(&self.privacy),

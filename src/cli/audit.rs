@@ -90,7 +90,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     match report.failed.as_slice() {
         [] => Ok(()),
-        failed => Err(Failure::Audit(format!("{} of its tests failed: {}", report.configuration, failed.join("; ")))),
+        failed => Err(Failure::Audit(format!(
+            "audit of {}: {} of its tests failed: {}",
+            report.configuration,
+            failed.len(),
+            failed.join("; ")
+        ))),
     }
 }
 

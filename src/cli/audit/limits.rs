@@ -87,8 +87,16 @@ fn of_samplers(sampled: &[Sampled]) -> Vec<String> {
 fn of_walks(settings: &Settings, walks: &[Outcome]) -> Vec<String> {
     let mut lines = Vec::new();
     for outcome in walks {
-        if let Outcome::NotWalked { release, why } = outcome {
-            lines.push(format!("the walk of {release}: {why}"));
+        match outcome {
+            Outcome::NotWalked { release, why } => lines.push(format!("the walk of {release}: {why}")),
+            Outcome::Walked { walked, .. } => {
+                let allowed = walked.tests.iter().filter(|test| test.draws > 0).map(|test| test.allowed);
+                lines.push(format!(
+                    "a fault that moves no curve of the walk of {} by {}, such as one in fewer windows than that",
+                    walked.release,
+                    three_digits(2.0 * allowed.fold(0.0, f64::max))
+                ));
+            }
         }
     }
     lines.push(

@@ -159,12 +159,11 @@ fn of_test(test: &Test) -> String {
         Verdict::Passed => "passed",
         Verdict::Failed => "FAILED",
     };
+    let (found, allowed) = (three_digits(test.found.max(0.0)), three_digits(test.allowed));
+    if test.draws == 0 {
+        return format!("  {verdict}  {}: {found} of {allowed}", test.what);
+    }
     let power =
         test.noticed.map_or(String::new(), |factor| format!("; noise at {factor:.3} of its scale would be noticed"));
-    format!(
-        "  {verdict}  {}: off by {}, allowed {}{power}",
-        test.what,
-        three_digits(test.found.max(0.0)),
-        three_digits(test.allowed)
-    )
+    format!("  {verdict}  {}: off by {found}, allowed {allowed}{power}", test.what)
 }
