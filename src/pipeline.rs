@@ -123,6 +123,7 @@ impl Worker<'_> {
             generators: self.generators,
             outage: Outage::default(),
             reports: PendingReports::default(),
+            coming: None,
             catch_up: CatchUp::new(next.start),
             is_waiting: false,
             metrics,
@@ -306,6 +307,8 @@ struct Releasing<'a> {
     generators: Box<dyn FnMut() -> Result<Generator, mechanism::Error> + Send + 'a>,
     outage: Outage,
     reports: PendingReports,
+    /// The window that closes next, and when it is due; `None` for one that comes late whatever the worker does.
+    coming: Option<(Timestamp, Option<Timestamp>)>,
     catch_up: CatchUp,
     metrics: Metrics,
     health: &'a Health,
@@ -400,8 +403,8 @@ impl Releasing<'_> {
         self.is_waiting = progress.is_waiting;
         self.health.publishing.store(true, Relaxed);
         let (now, has_published) = (Timestamp::now(), progress.published > 0);
-        let next = progress.next_due.map(|due| self.by_worker(due));
-        self.health.delivered(has_published, next, progress.has_claimed || progress.is_waiting, now);
+        let (next, coming) = (progress.next_due.map(|due| self.by_worker(due)), self.coming());
+        self.health.delivered(has_published, next, progress.has_claimed || progress.is_waiting, coming, now);
         if self.outage.works(Instant::now()) && !is_first {
             info!("publishing what is due again");
         }
@@ -455,6 +458,22 @@ impl Releasing<'_> {
     fn closed(&mut self, due: Timestamp, window: Span, outcome: Outcome) {
         self.reports.add(due, window, outcome, LedgerStatus::of(&self.ledger, Some(outcome)));
         self.report();
+    }
+
+    /// When the window that closes next is due, if that was still to come when it became the next: a worker that is behind its
+    /// schedule is measured by what it publishes.
+    fn coming(&mut self) -> Option<Timestamp> {
+        let next = self.ledger.next_window();
+        match self.coming {
+            Some((window, due)) if window == next => due,
+            _ => {
+                let Plan { rules, publication, .. } = self.plan;
+                let due = publication.scheduled(rules, next, self.ledger.genesis().backfill_until);
+                let due = due.filter(|due| *due > self.clock.now()).map(|due| self.by_worker(due));
+                self.coming = Some((next, due));
+                due
+            }
+        }
     }
 
     /// When `due` is by the worker's clock, which the probes follow.

@@ -9,8 +9,8 @@ use crate::metrics::Metrics;
 /// A loop without a heartbeat for this long, plus the time that a window can take, hangs. Publishing waits less for a
 /// broker.
 const HANGS_AFTER: Duration = Duration::from_secs(180);
-/// A request without an answer for this long, and a window that was paid for and is not published for this long after it was
-/// due, plus the time that a window can take, make a worker unready.
+/// A request without an answer for this long, and a window that is not published for this long after it was due, plus the time that
+/// a window can take, make a worker unready.
 const OVERDUE: Duration = Duration::from_secs(10);
 /// Multiplications per second of a slow machine.
 const SLOW: u64 = 100_000_000;
@@ -32,7 +32,8 @@ pub struct Health {
     allowed: AtomicU64,
     /// When the request to witness or output began that has no answer yet; 0 without one.
     asked: AtomicI64,
-    /// Since when there is something paid for to publish; 0 if there is nothing. Later than now if it is not due yet.
+    /// When the next window was due, or the last progress of a worker that is behind its schedule; 0 if nothing is due. Later than
+    /// now if the window is not due yet.
     owed: AtomicI64,
 }
 
@@ -84,12 +85,23 @@ impl Health {
         let _ = self.owed.compare_exchange(0, due.max(now).micros(), Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// A step of delivery has published or not; what is next is due at `next`, or rows still wait for the witness to accept them.
-    pub(super) fn delivered(&self, has_published: bool, next: Option<Timestamp>, is_unaccepted: bool, now: Timestamp) {
+    /// A step of delivery has published or not. Of what was paid for the next is due at `next`, or rows still wait for the witness to
+    /// accept them; `coming` is when the window is due that closes next, if it is to be published in time.
+    ///
+    /// One clock for all that stands between the input and the output: what waits for the brokers of the one and then for those of
+    /// the other is as late as what waits for one of them as long.
+    pub(super) fn delivered(
+        &self,
+        has_published: bool,
+        next: Option<Timestamp>,
+        is_unaccepted: bool,
+        coming: Option<Timestamp>,
+        now: Timestamp,
+    ) {
         let owed = self.owed.load(Ordering::Relaxed);
         let owed = match next {
             Some(due) if owed == 0 || has_published => due.max(now).micros(),
-            None if !is_unaccepted => 0,
+            None if !is_unaccepted => coming.map_or(0, Timestamp::micros),
             // Every synopsis that is published is progress.
             _ if owed != 0 && has_published => now.micros(),
             _ => owed,
@@ -97,7 +109,7 @@ impl Health {
         self.owed.store(owed, Ordering::Relaxed);
     }
 
-    /// Whether an answer, or the publication of a window that was paid for, has been due for too long.
+    /// Whether an answer, or the publication of a window, has been due for too long.
     fn is_overdue(&self, now: Timestamp) -> bool {
         let patience = OVERDUE.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
         let is_over = |since: &AtomicI64, patience| {
@@ -151,6 +163,7 @@ mod tests {
         health.last_release.store(ago(1200).micros(), Ordering::Relaxed);
         assert!(!health.is_alive());
     }
+
     #[test]
     fn what_was_paid_for_and_is_due_is_published_or_the_worker_is_not_ready() {
         let health = Health::default();
@@ -161,17 +174,36 @@ mod tests {
         health.owe(at(65), at(1));
         assert!(!health.is_overdue(at(15)) && health.is_overdue(at(16)));
         // Every published synopsis is progress, and a step that publishes nothing is none.
-        health.delivered(true, Some(at(6)), false, at(16));
+        health.delivered(true, Some(at(6)), false, None, at(16));
         assert!(!health.is_overdue(at(26)));
-        health.delivered(false, Some(at(6)), true, at(26));
+        health.delivered(false, Some(at(6)), true, None, at(26));
         assert!(health.is_overdue(at(27)));
-        health.delivered(false, None, false, at(27));
+        health.delivered(false, None, false, None, at(27));
         assert!(!health.is_overdue(at(1000)), "everything is published");
         // What is withheld has no synopses: a claim for it is not due.
-        health.delivered(false, None, true, at(1000));
+        health.delivered(false, None, true, None, at(1000));
         assert!(!health.is_overdue(at(2000)));
-        health.delivered(false, Some(at(3000)), false, at(2000));
+        health.delivered(false, Some(at(3000)), false, None, at(2000));
         assert!(!health.is_overdue(at(3010)) && health.is_overdue(at(3011)));
+    }
+
+    #[test]
+    fn a_window_that_comes_late_is_late_whatever_it_waits_for() {
+        let health = Health::default();
+        let start = Timestamp::from_micros(1_000_000_000);
+        let at = |seconds: u64| start.plus(Duration::from_secs(seconds));
+        health.delivered(true, None, false, Some(at(60)), at(0));
+        // The brokers of the input do not answer for nine seconds, and then those of the witness for nine.
+        health.delivered(false, None, false, Some(at(60)), at(65));
+        health.owe(at(60), at(69));
+        assert!(!health.is_overdue(at(70)));
+        health.delivered(false, None, true, Some(at(120)), at(70));
+        assert!(health.is_overdue(at(71)) && health.is_overdue(at(78)));
+        health.delivered(true, None, false, Some(at(120)), at(78));
+        assert!(!health.is_overdue(at(130)) && health.is_overdue(at(131)));
+        // Who is behind the schedule catches up.
+        health.delivered(true, None, false, None, at(140));
+        assert!(!health.is_overdue(at(1000)));
     }
 
     #[test]

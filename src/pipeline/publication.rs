@@ -24,6 +24,19 @@ impl Publication {
         }
     }
 
+    /// When the window that starts at `start` is due. Files have no such schedule, and behind its end a grid has no windows.
+    pub(super) fn scheduled(
+        self,
+        rules: &Rules,
+        start: Timestamp,
+        backfill_until: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let Publication::AfterCutoff(_) = self else { return None };
+        let window = rules.grid.span_of(start);
+        let is_in_grid = rules.end.is_none_or(|end| window.end <= end);
+        is_in_grid.then(|| self.due(window, rules.cutoff(window, backfill_until)))
+    }
+
     /// How many windows that start at `until` or later are due by `now`. Files have no such schedule.
     pub(super) fn due_after(
         self,

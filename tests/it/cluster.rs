@@ -118,9 +118,9 @@ fn a_leader_of_the_witness_that_is_cut_off_is_waited_for_and_told(brokers: &Insi
             if ready != 200 {
                 unready += Duration::from_millis(100);
             }
-            // Ten seconds each for the brokers of the input, of the witness and of the output, one after the other.
+            // A window of a second is due 1.3 s after it ends, and overdue ten seconds after that.
             assert!(
-                silent < Duration::from_secs(35) || ready == 503,
+                silent < Duration::from_secs(15) || ready == 503,
                 "ready after {silent:?} of silence: {}",
                 setup.read_log()
             );
@@ -136,7 +136,6 @@ fn a_leader_of_the_witness_that_is_cut_off_is_waited_for_and_told(brokers: &Insi
         "the witness's leader cut off for 30 s: silent for {longest:?} at most, unready for {unready:?}, going on \
          {resumed:?} after"
     );
-    assert!(longest < Duration::from_secs(12) || unready > Duration::ZERO, "ready throughout {longest:?} of silence");
     assert!(resumed < Duration::from_secs(15), "publishing goes on after {resumed:?}: {}", setup.read_log());
     let verified = setup.ledger_command(&["verify"]);
     assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
