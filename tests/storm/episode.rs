@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -16,13 +17,15 @@ use super::place::Place;
 use super::schedule::{Grid, Schedule};
 use super::sender::Sender;
 use super::storm::Storm;
-use super::topics;
+use super::topics::{self, Lost};
 use super::worker::{Death, Shim, Worker};
 
 pub struct Episode {
     pub setup: Setup,
     pub rules: Rules,
     pub shim: Shim,
+    /// What of the input was given up.
+    pub lost: Mutex<Vec<Lost>>,
 }
 
 /// Plays a schedule and judges it. An error says what is wrong, and where the log and the ledger are.
@@ -80,7 +83,7 @@ impl Episode {
             backfill_until: backfill_until.micros(),
         };
         let shim = Shim::new(setup.folder.path()).expect("a C compiler, which was there");
-        Episode { setup, rules, shim }
+        Episode { setup, rules, shim, lost: Mutex::default() }
     }
 
     pub fn worker(&self, death: Option<Death>) -> Worker {
@@ -103,13 +106,25 @@ impl Episode {
         assert!(verified.status.success(), "ledger verify: {}", String::from_utf8_lossy(&verified.stderr));
     }
 
+    /// Gives up a part of the input, as the log says it is done.
+    pub fn give_up(&self, lost: Lost) {
+        let Lost { partition, from, to } = lost;
+        let mut all = self.lost.lock().expect("the list");
+        let before = if all.is_empty() { "clock_slack" } else { "lost = [" };
+        let one = format!("{{ partition = {partition}, from = {from}, to = {to} }}");
+        let after = if all.is_empty() { format!("lost = [{one}]\nclock_slack") } else { format!("lost = [{one}, ") };
+        self.setup.edit(before, &after);
+        all.push(lost);
+    }
+
     pub fn evidence(&self) -> Evidence {
         let Setup { servers, input, output, .. } = &self.setup;
+        let lost = self.lost.lock().expect("the list");
         Evidence {
             rules: self.rules.clone(),
-            input: topics::read(servers, input, "read_committed"),
-            output: topics::read(servers, output, "read_uncommitted"),
-            committed: topics::read(servers, output, "read_committed"),
+            input: topics::read(servers, input, "read_committed", &lost),
+            output: topics::read(servers, output, "read_uncommitted", &[]),
+            committed: topics::read(servers, output, "read_committed", &[]),
         }
     }
 }

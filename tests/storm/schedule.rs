@@ -73,6 +73,8 @@ pub enum Fault {
     Broker { harm: Harm, broker: i32, after: u32, lasts: u32 },
     /// `ledger verify`, an export that nobody reads, and slow readers of the endpoints, all at once.
     Readers { after: u32, lasts: u32 },
+    /// A batch that no client can unpack comes to a partition of the input; the worker is started again without it.
+    Bomb { after: u32, partition: i32 },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,6 +145,7 @@ impl fmt::Display for Fault {
             Fault::Second { after } => write!(f, "second:{after}"),
             Fault::Broker { harm, broker, after, lasts } => write!(f, "broker:{harm}:{broker}:{after}:{lasts}"),
             Fault::Readers { after, lasts } => write!(f, "readers:{after}:{lasts}"),
+            Fault::Bomb { after, partition } => write!(f, "bomb:{after}:{partition}"),
         }
     }
 }
@@ -154,6 +157,9 @@ impl FromStr for Fault {
         let fault = || match parts[..] {
             ["killed", after] => Some(Fault::Killed { after: after.parse().ok()? }),
             ["second", after] => Some(Fault::Second { after: after.parse().ok()? }),
+            ["bomb", after, partition] => {
+                Some(Fault::Bomb { after: after.parse().ok()?, partition: partition.parse().ok()? })
+            }
             ["clock", after, seconds, lasts] => Some(Fault::Clock {
                 after: after.parse().ok()?,
                 seconds: seconds.parse().ok()?,
@@ -255,8 +261,9 @@ fn fault(random: &mut ChaCha20Rng, grid: Grid, site: Site) -> Fault {
     match random.random_range(0..100) {
         0..76 => dies(random),
         76..84 => Fault::Killed { after },
-        84..91 => Fault::Frozen { after, lasts },
-        91..94 => Fault::Second { after },
+        84..90 => Fault::Frozen { after, lasts },
+        90..92 => Fault::Bomb { after, partition: random.random_range(0..2) },
+        92..94 => Fault::Second { after },
         94..97 => Fault::Readers { after, lasts },
         // Windows that are over do not wait for a clock.
         _ if grid == Grid::Past => Fault::Killed { after: after / 4 },

@@ -6,12 +6,15 @@ use std::process::{ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rdkafka::producer::{BaseRecord, Producer};
+
 use crate::harness::PATIENCE;
 
 use super::counts::Counts;
 use super::episode::Episode;
 use super::place::Place;
 use super::schedule::Fault;
+use super::topics::Lost;
 use super::worker::{Death, Worker, was_killed};
 
 /// A worker that has read its input for so long and has not died where it should passes that place seldom, and goes on.
@@ -73,6 +76,10 @@ impl<'a> Storm<'a> {
             }
             Fault::Second { after } => self.second(after),
             Fault::Readers { after, lasts } => self.readers(after, millis(lasts)),
+            Fault::Bomb { after, partition } => {
+                self.running(after);
+                self.bomb(partition);
+            }
             Fault::Broker { harm, broker, after, lasts } => {
                 self.running(after);
                 self.place.harm(harm, broker, millis(lasts));
@@ -163,6 +170,27 @@ impl<'a> Storm<'a> {
         }
     }
 
+    /// A batch that unfolds beyond all bounds stops the worker, which says what to give up; without it the next one goes on.
+    fn bomb(&mut self, partition: i32) {
+        let Episode { setup, .. } = self.episode;
+        let from = setup.read_log().len();
+        let producer = setup.producer(&[("compression.type", "zstd"), ("message.max.bytes", "200000000")]);
+        let zeros = vec![0; 130_000_000];
+        let record = BaseRecord::<(), [u8]>::to(&setup.input).partition(partition).payload(&zeros);
+        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        producer.flush(PATIENCE).expect("the broker takes it");
+        let until = Instant::now() + PATIENCE;
+        // One that has read all of its windows does not come to it.
+        while !self.is_over {
+            if let Some(lost) = lost(&setup.read_log()[from..]) {
+                self.kill("kills: to give up a batch");
+                return self.episode.give_up(lost);
+            }
+            assert!(Instant::now() < until, "the worker does not say what it cannot read: {}", self.last_words());
+            self.running(10);
+        }
+    }
+
     /// Those who look while the worker works.
     fn readers(&mut self, after: u32, lasts: Duration) {
         if self.running(after).is_none() {
@@ -217,6 +245,18 @@ impl<'a> Storm<'a> {
             }
         }
     }
+}
+
+/// What the log says to give up.
+fn lost(log: &str) -> Option<Lost> {
+    let number = |text: &str, name: &str| {
+        let digits = text.split_once(&format!("{name} = "))?.1;
+        digits[..digits.find(|c: char| !c.is_ascii_digit())?].parse::<i64>().ok()
+    };
+    let text = log.split_once("add { partition")?.1.split_once('}')?.0;
+    let text = format!("partition{text}}}");
+    let partition = i32::try_from(number(&text, "partition")?).ok()?;
+    Some(Lost { partition, from: number(&text, "from")?, to: number(&text, "to")? })
 }
 
 /// Connections that ask for half of something, and for something that they do not read.

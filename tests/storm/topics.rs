@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::{Headers, Message as _};
+use rdkafka::types::RDKafkaErrorCode::{BadCompression, BadMessage, MessageSizeTooLarge};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::harness::{PATIENCE, kafka};
@@ -20,8 +21,17 @@ pub struct Message {
     pub payload: Vec<u8>,
 }
 
-/// All that is on a topic: partition by partition, in order.
-pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
+/// Offsets `from..to` of a partition, which cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    pub partition: i32,
+    pub from: i64,
+    pub to: i64,
+}
+
+/// All that is on a topic but for what is lost: partition by partition, in order.
+pub fn read(servers: &str, topic: &str, isolation: &str, lost: &[Lost]) -> Vec<Message> {
+    use RDKafkaErrorCode::{BadCompression, BadMessage, MessageSizeTooLarge};
     let consumer: BaseConsumer = kafka::at(servers)
         .client_config()
         .expect("settings")
@@ -34,9 +44,14 @@ pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
     let metadata = consumer.fetch_metadata(Some(topic), PATIENCE).expect("metadata");
     let mut messages = Vec::new();
     for partition in metadata.topics()[0].partitions() {
-        let mut all = TopicPartitionList::new();
-        all.add_partition_offset(topic, partition.id(), Offset::Beginning).expect("a partition");
-        consumer.assign(&all).expect("assigned");
+        let from = |offset| {
+            let mut all = TopicPartitionList::new();
+            all.add_partition_offset(topic, partition.id(), offset).expect("a partition");
+            consumer.assign(&all).expect("assigned");
+        };
+        from(Offset::Beginning);
+        let mut lost: Vec<Lost> = lost.iter().filter(|lost| lost.partition == partition.id()).copied().collect();
+        lost.sort_by_key(|lost| std::cmp::Reverse(lost.from));
         let until = Instant::now() + PATIENCE;
         loop {
             assert!(Instant::now() < until, "partition {} of {topic} does not come to its end", partition.id());
@@ -52,6 +67,9 @@ pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
                     payload: message.payload().unwrap_or_default().to_vec(),
                 }),
                 Some(Err(KafkaError::PartitionEOF(_))) => break,
+                Some(Err(KafkaError::MessageConsumption(BadCompression | BadMessage | MessageSizeTooLarge))) => {
+                    from(Offset::Offset(lost.pop().expect("all but what is lost can be read").to));
+                }
                 // A broker that was away.
                 Some(Err(_)) | None => {}
             }
