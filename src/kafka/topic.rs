@@ -76,7 +76,8 @@ pub fn create(
             // Until a leader is elected, requests about a partition fail.
             numbers.iter().try_for_each(|number| {
                 client.fetch_watermarks(topic, *number, REQUEST_TIMEOUT).map(drop).map_err(|e| broker.failed(topic, &e))
-            })
+            })?;
+            is_known_everywhere(broker, &client, topic)
         });
         match state {
             Err(Error::NoTopic { .. } | Error::Unavailable { .. }) if Instant::now() < deadline => {
@@ -85,6 +86,21 @@ pub fn create(
             state => return state,
         }
     }
+}
+
+/// Fails where a broker does not know the topic yet: each learns of it by itself, and the next client may ask any of them.
+fn is_known_everywhere(broker: &Broker, client: &BaseConsumer<ErrorContext>, topic: &str) -> Result<(), Error> {
+    let brokers = metadata(broker, client, topic, REQUEST_TIMEOUT)?;
+    brokers.brokers().iter().filter(|_| brokers.brokers().len() > 1).try_for_each(|each| {
+        let mut one = broker.clone();
+        one.servers = format!("{}:{}", each.host(), each.port());
+        let client = one.consumer(&[]).map_err(|e| broker.failed(topic, &e))?;
+        match partitions(&one, &client, topic) {
+            // One that is down learns of it before it answers again.
+            Err(Error::Unavailable { .. }) => Ok(()),
+            answer => answer.map(drop),
+        }
+    })
 }
 
 /// Metadata by a client without an assignment.
