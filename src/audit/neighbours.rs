@@ -282,6 +282,7 @@ impl Pairs<'_, '_> {
             }
         }
         self.users_everywhere(cap, &is_in_block);
+        self.users_many();
         self.users_odd(&is_in_block);
         self.users_of_others(&is_in_block);
     }
@@ -322,6 +323,20 @@ impl Pairs<'_, '_> {
         let late: Vec<Row> = here.iter().rev().cloned().collect();
         let stamp = stage.full().end;
         self.add("all in one message, the last first", stage.with_message(Message::of(1, stamp, late)), &here);
+    }
+
+    /// Thousands of rows in one message, each with the same long text.
+    fn users_many(&mut self) {
+        let stage = self.stage;
+        let plain = self.plain();
+        let long = if stage.subject.plan.rules.keys.is_some() { odd::keys(&plain) } else { odd::units(&plain) };
+        for (name, row) in long.into_iter().filter(|(name, _)| name.contains("64 KiB")) {
+            let batches = vec![vec![row.clone(); 500]; 24];
+            let body = Body::Rows { batches, texts: Texts::Dictionary };
+            let message = Message { partition: 1, stamp: Stage::time(stage.full(), 0.6), body };
+            let name = format!("500 rows with a {name} in 24 batches");
+            self.add(name, stage.with_message(message), std::slice::from_ref(&row));
+        }
     }
 
     /// Odd rows, alone and before many good ones.

@@ -45,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::Ledger(why));
     }
     if arguments.offline {
-        note(format_args!("not looked at, because of --offline: {}", unseen(&settings).join(", ")));
+        note(format_args!("not looked at, because of --offline: {}", unseen(&settings)));
         return Ok(());
     }
     let checks = during("checking the brokers", || online(&settings));
@@ -142,18 +142,19 @@ fn list(checks: &[Check]) -> String {
 }
 
 /// What [`online`] would look at.
-fn unseen(settings: &Settings) -> Vec<String> {
-    let input = match &settings.input {
+fn unseen(settings: &Settings) -> String {
+    let (mut topics, mut files) = (Vec::new(), Vec::new());
+    match &settings.input {
+        Input::Kafka(kafka) => topics.push(&kafka.topic),
         Input::Files(params) => {
-            format!("whether the files at {} are there and have the columns", params.path.display())
+            files.push(format!("whether the files at {} are there and have the columns", params.path.display()));
         }
-        Input::Kafka(kafka) => format!("the brokers, and the topic {}", kafka.topic),
-    };
-    let output = match &settings.output {
-        Output::Kafka { sink, witness } => Some(format!("the topics {} and {}", sink.topic, witness.topic)),
-        Output::Files(_) => None,
-    };
-    std::iter::once(input).chain(output).collect()
+    }
+    if let Output::Kafka { sink, witness } = &settings.output {
+        topics.extend([&sink.topic, &witness.topic]);
+    }
+    let topics = topics.into_iter().map(|topic| format!("the topic {topic}"));
+    files.into_iter().chain(topics).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks the input, the output and the witness.

@@ -2,7 +2,8 @@
 //! than the sensitivity, and nothing else that anyone can see.
 //!
 //! Both streams go through a whole worker: a real broker, a real ledger, witness and folder. The worker is a process of
-//! its own, so that its log can be read as it was written.
+//! its own, so that its log can be read as it was written. Here is what only a broker can show: timestamps and offsets that it
+//! gives, and a message more on its way. `tests/properties/neighbours.rs` has all other neighbours, of every configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -38,19 +39,12 @@ const ORIGIN: &str = "2025-01-01T00:00:00Z";
 const WINDOWS: usize = 3;
 /// A key that becomes bytes which are not UTF-8 on the way.
 const NOT_TEXT: &str = "?not-text?";
-/// 64 KiB.
-const LONG: &str = match str::from_utf8(&[b'x'; 1 << 16]) {
-    Ok(long) => long,
-    Err(_) => panic!(),
-};
-
 /// A record; its time in microseconds after the origin.
 #[derive(Clone, Debug)]
 struct Record {
     time: Option<i64>,
     key: Option<&'static str>,
     value: Option<f64>,
-    user: Option<&'static str>,
 }
 
 /// A message; its timestamp in milliseconds after the origin.
@@ -61,15 +55,7 @@ struct Message {
     records: Vec<Record>,
 }
 
-/// How the worker is configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Promise {
-    Record,
-    User,
-    ReplaceOne,
-}
-
-/// One record more, or a record's values changed.
+/// One record more.
 struct Case {
     name: &'static str,
     stream: Vec<Message>,
@@ -100,18 +86,17 @@ fn origin() -> i64 {
     Timestamp::parse(ORIGIN).expect("a time").micros()
 }
 
-/// Six messages a window, in turn on two partitions, eight records each: 12 records of each user a window.
+/// Six messages a window, in turn on two partitions, eight records each.
 fn base() -> Vec<Message> {
     let mut random = ChaCha20Rng::seed_from_u64(1);
     let message = |number: i64| Message {
         partition: i32::try_from(number % 2).expect("0 or 1"),
         millis: 10_000 * (number + 1),
         records: (0..8)
-            .map(|row| Record {
+            .map(|_| Record {
                 time: Some(10_000_000 * number + random.random_range(100_000..10_000_000)),
                 key: Some(if random.random_bool(0.5) { "a" } else { "b" }),
                 value: Some(random.random_range(0.0..100.0)),
-                user: Some(["anna", "bela", "cleo", "dora"][row % 4]),
             })
             .collect(),
     };
@@ -135,88 +120,28 @@ fn with_message(millis: i64, record: Record) -> Vec<Message> {
     stream
 }
 
-/// Records more of every odd kind. Under a cap the record is its user's first of the window, so that it would count.
-fn records_more(promise: Promise) -> Vec<Case> {
-    let is_capped = promise == Promise::User;
-    let time = if is_capped { 60_000_001 } else { 95_000_000 };
-    let plain = Record { time: Some(time), key: Some("a"), value: Some(50.0), user: Some("anna") };
+/// A record more, and what becomes of it by the timestamp that the broker keeps.
+fn records_more() -> Vec<Case> {
+    let plain = Record { time: Some(95_000_000), key: Some("a"), value: Some(50.0) };
     let row = |name, fate, record| Case { name, stream: with_row(record), fate, is_seen: fate == "taken" };
-    let bent = |name, fate, millis| Case {
-        name,
-        stream: with_message(millis, Record { time: Some(95_000_000), ..plain.clone() }),
-        fate,
-        // Under a cap the other records of this user come first.
-        is_seen: fate == "taken" && !is_capped,
+    let bent = |name, fate, millis| {
+        let stream = with_message(millis, plain.clone());
+        Case { name, stream, fate, is_seen: fate == "taken" }
     };
-    let clamped = if is_capped { "outside" } else { "taken" };
-    let far = 60_000_000 * 60 * 24 * 365 * 1000;
-    let mut cases = vec![
+    vec![
         row("plain", "taken", plain.clone()),
-        row("null time", "missing", Record { time: None, ..plain.clone() }),
-        row("null key", "unknown_key", Record { key: None, ..plain.clone() }),
         row("null value", "missing", Record { value: None, ..plain.clone() }),
-        row("null user", if is_capped { "missing" } else { "taken" }, Record { user: None, ..plain.clone() }),
-        row("NaN", "missing", Record { value: Some(f64::NAN), ..plain.clone() }),
-        row("infinity", clamped, Record { value: Some(f64::INFINITY), ..plain.clone() }),
-        row("minus infinity", clamped, Record { value: Some(f64::NEG_INFINITY), ..plain.clone() }),
-        row("out of domain", clamped, Record { value: Some(1e300), ..plain.clone() }),
-        row("unknown key", "unknown_key", Record { key: Some("c"), ..plain.clone() }),
         row("a key that is not UTF-8", "unknown_key", Record { key: Some(NOT_TEXT), ..plain.clone() }),
-        row("a key of 64 KiB", "unknown_key", Record { key: Some(LONG), ..plain.clone() }),
-        row(
-            "a user of 64 KiB",
-            if is_capped { "long_unit" } else { "taken" },
-            Record { user: Some(LONG), ..plain.clone() },
-        ),
-        row("far-future event", "closed", Record { time: Some(far), ..plain.clone() }),
         row("the last time there is", "closed", Record { time: Some(i64::MAX - origin()), ..plain.clone() }),
-        row("far-past event", "closed", Record { time: Some(-far / 100), ..plain.clone() }),
-        row("an event of the next window", "ahead", Record { time: Some(130_000_000), ..plain.clone() }),
-        row("an event before the first window", "closed", Record { time: Some(-1), ..plain.clone() }),
-        row("an event of the window before", "late", Record { time: Some(30_000_000), ..plain.clone() }),
         bent("a message of its own", "taken", 100_000),
         bent("message timestamp in 1970", "ahead", 1 - origin() / 1000),
         bent("message timestamp in 9999", "late", 251_000_000_000_000),
         bent("message timestamp at the cutoff", "late", 121_000),
         bent("message timestamp just before the cutoff", "taken", 120_999),
-        bent("message timestamp before its event", "ahead", 90_000),
-        bent("message timestamp before its event, as allowed", "taken", 94_000),
-        bent("late", "late", 150_000),
-    ];
-    if is_capped {
-        let later = Record { time: Some(95_000_000), ..plain.clone() };
-        cases.push(Case { is_seen: false, ..row("after the first three of its user", "taken", later) });
-        cases.push(row("of a user of its own", "taken", Record { user: Some("emil"), ..plain }));
-    }
-    cases
-}
-
-/// A record with other values, also such that make it invalid: null, not a number, outside a domain that drops. It stays in its window
-/// and key.
-fn values_changed() -> Vec<Case> {
-    let case = |name, value, fate| {
-        let mut stream = base();
-        stream[PLACE].records[4].value = value;
-        Case { name, stream, fate, is_seen: true }
-    };
-    vec![
-        case("to one end", Some(0.0), "taken"),
-        case("to the other", Some(100.0), "taken"),
-        case("null", None, "missing"),
-        case("not a number", Some(f64::NAN), "missing"),
-        case("outside a domain that drops", Some(-1e300), "outside"),
-        case("infinity, outside a domain that drops", Some(f64::INFINITY), "outside"),
     ]
 }
 
-fn configuration(promise: Promise, servers: &str, topic: &str, folder: &Path) -> String {
-    let (unit, adjacency, outside) = match promise {
-        Promise::Record => (r#""record""#, r#""add_remove""#, "clamp"),
-        Promise::User => {
-            (r#"{ user = { column = "user", per = "3m", max_records_per_window = 3 } }"#, r#""add_remove""#, "drop")
-        }
-        Promise::ReplaceOne => (r#""record""#, "{ replace_one = { records_per_window = 48 } }", "drop"),
-    };
+fn configuration(servers: &str, topic: &str, folder: &Path) -> String {
     format!(
         r#"
 pipeline = "neighbours"
@@ -240,8 +165,8 @@ ahead = "1s"
 publish_delay = "300ms"
 
 [privacy]
-unit = {unit}
-adjacency = {adjacency}
+unit = "record"
+adjacency = "add_remove"
 epsilon = 3.0
 
 [release]
@@ -249,7 +174,7 @@ name = "density"
 epsilon = 1.0
 degree = 10
 order = 1
-domain = [{{ column = "value", min = 0, max = 100, outside = "{outside}" }}]
+domain = [{{ column = "value", min = 0, max = 100, outside = "clamp" }}]
 
 [release.density]
 bandwidths = [10]
@@ -267,11 +192,10 @@ path = "{folder}/ledger"
 
 fn encode(records: &[Record]) -> Vec<u8> {
     let times = records.iter().map(|r| r.time.map(|time| origin().saturating_add(time)));
-    let columns: [(&str, ArrayRef); 4] = [
+    let columns: [(&str, ArrayRef); 3] = [
         ("time", Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))),
         ("key", Arc::new(records.iter().map(|r| r.key).collect::<StringArray>())),
         ("value", Arc::new(records.iter().map(|r| r.value).collect::<Float64Array>())),
-        ("user", Arc::new(records.iter().map(|r| r.user).collect::<StringArray>())),
     ];
     let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)));
     let batch = batch.expect("columns of one length");
@@ -382,9 +306,9 @@ fn a_worker_with_frozen_noise() {
 }
 
 /// What a worker shows of a topic.
-fn watch(promise: Promise, servers: &str, topic: &str, detail: &str, seed: u8) -> Shown {
+fn watch(servers: &str, topic: &str, detail: &str, seed: u8) -> Shown {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let text = configuration(promise, servers, topic, folder.path());
+    let text = configuration(servers, topic, folder.path());
     fs::write(folder.path().join("bernstream.toml"), text).expect("it is written");
     let child = Command::new(env::current_exe().expect("this test"))
         .args(["--exact", "neighbours::a_worker_with_frozen_noise", "--nocapture"])
@@ -474,8 +398,8 @@ fn difference(one: &Shown, other: &Shown) -> BTreeMap<(usize, String), u128> {
 }
 
 /// Compares each case with the stream without it; gives the largest difference as a part of the sensitivity.
-fn replay(servers: &str, promise: Promise, cases: &[Case]) -> f64 {
-    let text = configuration(promise, servers, "topic", Path::new("folder"));
+fn replay(servers: &str, cases: &[Case]) -> f64 {
+    let text = configuration(servers, "topic", Path::new("folder"));
     let settings = Settings::parse(&text, "neighbours").expect("a sound configuration");
     let contributions = settings.privacy.unit.contributions();
     let sensitivity =
@@ -483,8 +407,8 @@ fn replay(servers: &str, promise: Promise, cases: &[Case]) -> f64 {
     let streams: Vec<_> = [base()].into_iter().chain(cases.iter().map(|case| case.stream.clone())).collect();
     let shown = at_once(streams.len(), |at| {
         let topic = send(servers, &streams[at]);
-        let safe = watch(promise, servers, &topic, "safe", 1);
-        (safe, fates(&watch(promise, servers, &topic, "operator", 1)))
+        let safe = watch(servers, &topic, "safe", 1);
+        (safe, fates(&watch(servers, &topic, "operator", 1)))
     });
     let (base, fates) = &shown[0];
     assert_eq!(base.published.len(), 2 * WINDOWS, "{:?} {:?}", base.log, base.metrics.last());
@@ -497,17 +421,12 @@ fn replay(servers: &str, promise: Promise, cases: &[Case]) -> f64 {
         let name = case.name;
         let mut expected = fates.clone();
         *expected.entry(case.fate.to_owned()).or_default() += 1;
-        if promise == Promise::ReplaceOne {
-            // It was there before, and valid.
-            *expected.entry("taken".to_owned()).or_default() -= 1;
-        }
         assert_eq!(others, &expected, "{name}: every other record keeps its fate");
         let different = difference(base, shown);
         assert_eq!(!different.is_empty(), case.is_seen, "{name}: {different:?}");
         let windows: BTreeSet<usize> = different.keys().map(|(window, _)| *window).collect();
         assert!(windows.iter().all(|window| *window == 1), "{name}: {different:?}");
-        // A user's records have several keys, and one may take the place of another.
-        assert!(promise == Promise::User || different.len() <= 1, "{name}: {different:?}");
+        assert!(different.len() <= 1, "{name}: {different:?}");
         let norm: u128 = different.values().sum();
         assert!(norm <= u128::from(sensitivity), "{name}: {norm} > {sensitivity}");
         largest = largest.max(norm);
@@ -518,40 +437,24 @@ fn replay(servers: &str, promise: Promise, cases: &[Case]) -> f64 {
 #[test]
 fn one_record_more_changes_its_own_window_and_key_and_nothing_else() {
     let Some(servers) = kafka::broker() else { return };
-    let largest = replay(&servers, Promise::Record, &records_more(Promise::Record));
+    let largest = replay(&servers, &records_more());
     println!("{largest:.3} of the sensitivity");
     assert!(largest > 0.5);
-}
-
-#[test]
-fn one_record_more_of_a_user_changes_its_own_window_and_nothing_else() {
-    let Some(servers) = kafka::broker() else { return };
-    let largest = replay(&servers, Promise::User, &records_more(Promise::User));
-    println!("{largest:.3} of the sensitivity of three records");
-    assert!(largest > 0.2);
-}
-
-#[test]
-fn other_values_of_one_record_change_its_own_window_and_key_and_nothing_else() {
-    let Some(servers) = kafka::broker() else { return };
-    let largest = replay(&servers, Promise::ReplaceOne, &values_changed());
-    println!("{largest:.3} of the sensitivity");
-    assert!(largest > 0.2);
 }
 
 /// The comparison notices: counts at the operator's level, other noise, and a record too many.
 #[test]
 fn what_is_not_hidden_is_noticed() {
     let Some(servers) = kafka::broker() else { return };
-    let null = &records_more(Promise::Record)[3];
+    let null = &records_more()[1];
     assert_eq!((null.name, null.is_seen), ("null value", false));
     let (less, more) = (send(&servers, &base()), send(&servers, &null.stream));
-    let operator = [&less, &more].map(|topic| watch(Promise::Record, &servers, topic, "operator", 1));
+    let operator = [&less, &more].map(|topic| watch(&servers, topic, "operator", 1));
     let counts = |shown: &Shown| {
         let last = shown.metrics.last().expect("metrics at the end");
         last.lines().filter(|line| !line.starts_with("bernstream_seal_seconds")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_ne!(counts(&operator[0]), counts(&operator[1]), "the operator's metrics count records");
-    let safe = [1, 2].map(|seed| watch(Promise::Record, &servers, &less, "safe", seed));
+    let safe = [1, 2].map(|seed| watch(&servers, &less, "safe", seed));
     assert_eq!(difference(&safe[0], &safe[1]).len(), 2 * WINDOWS, "noise is noticed in every message");
 }

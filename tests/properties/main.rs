@@ -1,4 +1,4 @@
-//! Everything that can be said of functions, noise, prices and synopses without a process, a broker or a database: one
+//! Everything that can be said of functions, noise, prices, synopses and whole workers without a process or a broker: one
 //! program, because each that is linked costs seconds.
 
 #[path = "../harness/mod.rs"]
@@ -14,6 +14,7 @@ mod cell_deviation;
 mod cell_readings;
 mod cells;
 mod change;
+mod configurations;
 mod continual;
 mod covariance;
 mod decode;
@@ -26,6 +27,7 @@ mod kernel_form;
 mod machine;
 mod memory;
 mod moments;
+mod neighbours;
 mod noise;
 mod online;
 mod oracle;

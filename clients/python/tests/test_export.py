@@ -106,6 +106,9 @@ def test_a_chain_is_followed_to_its_head(tmp_path: Path, form: str) -> None:
     assert any(f"that its newest row is row 19 with the digest {head}" in line for line in report.believed)
     assert any("what the ledger before it has charged, which ended with row 15" in line for line in report.believed)
     assert not any("older program" in line for line in report.believed if "sensitivity" not in line)
+    # Whoever has no synopses has the chain all the same.
+    alone = bernstream.verify([], ledger=path)
+    assert alone and any("chained without a gap" in line for line in alone.verified)
 
 
 def test_rows_of_older_programs_are_said_by_number(tmp_path: Path) -> None:
@@ -229,6 +232,22 @@ def test_whoever_rewrites_the_whole_chain_contradicts_the_witness(tmp_path: Path
     assert "has accepted none of its rows" in faults(documents, ledger=path, witness=[])
     with pytest.raises(bernstream.SynopsisError, match="give that too"):
         bernstream.verify(documents, witness=witness)
+
+
+def test_a_ledger_that_is_passed_off_as_an_older_one_ties_nothing_and_contradicts_the_witness(tmp_path: Path) -> None:
+    documents = series(3)
+    true = export(tmp_path / "true.jsonl", rows(documents))
+    false = rows(documents)
+    false[0][1]["genesis"]["settings"] = "{ }"
+    path = export(tmp_path / "false.jsonl", false, older=4)
+    # The newest digest is the true one: nobody can compute that it is not that of this row.
+    digests = [json.loads(file.read_text().splitlines()[-1])["digest"] for file in (path, true)]
+    path.write_text(path.read_text().replace(*digests))
+    report = bernstream.verify(documents, ledger=path)
+    assert report and any("what the rows 16 to 19 say, 4 of 4: older programs" in line for line in report.believed)
+    assert not any("chained" in line for line in report.verified)
+    said = faults(documents, ledger=path, witness=claims(true, [16, 19]))
+    assert "the witness has accepted another row 16" in said and "another row 19" not in said
 
 
 def line(row: str, **more: str) -> str:

@@ -9,8 +9,8 @@ use crate::targets::Adjacency;
 
 const EVERYTHING: &str = "everything that is ever published, retries and restarts included";
 
-/// What `replace_one` hides of validity, and what it does not hide. `tests/properties/absent.rs` and `tests/it/neighbours.rs` test
-/// just that.
+/// What `replace_one` hides of validity, and what it does not hide. `tests/properties/absent.rs` and
+/// `tests/properties/neighbours.rs` test just that.
 const REPLACED: &str = " The other values may also make it invalid, or valid: null, not a number, outside a domain that drops. That a \
                         record is there, its time and its key are not hidden.";
 

@@ -34,7 +34,7 @@ def verify(
 
     ``published`` is a synopsis, a file, a folder of an output, or any iterable of synopses, documents and messages of a
     topic, such as :func:`bernstream.published`. ``ledger`` is the file of a ``bernstream ledger export``, and
-    ``witness`` the witness file of an output, or the messages of a witness topic.
+    ``witness`` the witness file of an output, or the messages of a witness topic. With these, ``published`` may be empty.
 
     >>> import bernstream
     >>> report = bernstream.verify(bernstream.example())
@@ -64,7 +64,7 @@ def verify(
                 export.match(document, digest, found)
         except SynopsisError as error:
             found.wrong(f"{place}: {error}")
-    if not count and not found.faults:
+    if not count and not found.faults and export is None:
         raise SynopsisError("there is no synopsis to verify")
     for book in books.values():
         book.close(found)
