@@ -39,26 +39,27 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     for warning in settings.warnings() {
         note(format_args!("warning: {warning}"));
     }
-    if let Ok(recorded) = Ledger::newest_settings(&settings.ledger)
-        && let Some(why) = other_promise(&settings, &recorded)
-    {
-        return Err(Failure::Ledger(why));
-    }
+    // A ledger that cannot be read is told by whoever opens it.
+    let recorded = Ledger::newest_settings(&settings.ledger).ok();
+    let refused = recorded.and_then(|recorded| other_promise(&settings, &recorded));
     if arguments.offline {
         note(format_args!("not looked at, because of --offline: {}", unseen(&settings)));
-        return Ok(());
+        return refused.map_or(Ok(()), |why| Err(Failure::Ledger(why)));
     }
     let checks = during("checking the brokers", || online(&settings));
-    if checks.is_empty() {
-        return Ok(());
+    if !checks.is_empty() {
+        report(list(&checks))?;
     }
-    report(list(&checks))?;
     let failed = checks.iter().filter(|check| check.fault.is_some()).count();
     let verdict = format!("{failed} of {} checks failed", checks.len());
-    match failed {
-        0 => Ok(()),
-        _ if checks.iter().any(|check| check.is_unanswered) => Err(Failure::Unavailable(verdict)),
-        _ => Err(Failure::Configuration(verdict)),
+    match (failed, refused) {
+        (0, None) => Ok(()),
+        (0, Some(why)) => Err(Failure::Ledger(why)),
+        (_, refused) => {
+            refused.into_iter().for_each(note);
+            let is_unanswered = checks.iter().any(|check| check.is_unanswered);
+            Err(if is_unanswered { Failure::Unavailable(verdict) } else { Failure::Configuration(verdict) })
+        }
     }
 }
 

@@ -530,6 +530,10 @@ fn a_slack_that_replicas_may_exceed_is_a_fault_of_check_and_a_warning_of_the_wor
     let (code, said) = check();
     assert!(code == Some(78) && said.contains(&format!("fault  {setting}: it is 50ms")), "{said}");
     assert!(said.contains("raise clock_slack above 50ms"), "{said}");
+    // And nothing else that stops the worker is kept back for it.
+    let both = setup.bernstream(&["check"]).arg(setup.configuration()).output().expect("it runs");
+    let both = String::from_utf8_lossy(&both.stderr).into_owned();
+    assert!(both.contains("input.kafka.clock_slack: 200ms in the ledger, 50ms in the file"), "{both}");
     let other = Setup::new(&servers, 1);
     other.edit("clock_slack = \"200ms\"", "clock_slack = \"50ms\"");
     other.begin(Duration::ZERO);
