@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{Headers, Message as _};
-use rdkafka::types::RDKafkaErrorCode::{BadCompression, BadMessage, MessageSizeTooLarge};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::harness::{PATIENCE, kafka};
