@@ -18,6 +18,7 @@ import bernstream
 from bernstream.verification.chain import Line
 from bernstream.verification.export import Export
 from bernstream.verification.report import Findings
+from bernstream.verification.witness import accepted
 
 HERE = Path(__file__).parent
 FALSE = json.loads((HERE / "false-exports.json").read_text())
@@ -205,13 +206,16 @@ def test_whoever_rewrites_the_whole_chain_contradicts_the_witness(tmp_path: Path
     # Whoever claims first has claimed, and all other claims are void: what is torn, or follows another head.
     (taken,) = re.findall(rb'"head":\{"sequence":16,"digest":"([0-9a-f]*)"', witness[1])
     other = witness[1].replace(taken, b"cd" * 32)
-    void = [b"{", b"[]", b'{"previous":null}', witness[3][:-1], witness[1], other]
-    assert bernstream.verify(documents, ledger=path, witness=[*witness[:3], *void, witness[3]])
+    assert bernstream.verify(documents, ledger=path, witness=[*witness[:3], witness[1], other, witness[3]])
+    torn = [b"{", b"[]", b'{"previous":null}', witness[3][:-1], b"\0\0"]
+    for text in torn:
+        said = faults(documents, ledger=path, witness=[*witness[:3], text, witness[3]])
+        assert "the witness: message 3 is no claim, and no program goes on with it" in said
     said = faults(documents, ledger=path, witness=[witness[0], other, *witness[1:]])
     assert "the witness has accepted another row 16, with the digest cdcd" in said
     # As a file: the first line is its identity, and the last one is not complete.
     file = tmp_path / "witness"
-    file.write_bytes(b"identity\n\n" + b"\n\n".join(witness) + b'\n{"previous"')
+    file.write_bytes(b"identity\n\n" + b"\n\n".join([*witness[:3], *torn, witness[3]]) + b'\n{"previous"')
     assert bernstream.verify(documents, ledger=path, witness=file)
     # Rows that are not accepted yet, and rows that are not in the export.
     report = bernstream.verify(documents, ledger=path, witness=witness[:3])
@@ -232,6 +236,77 @@ def test_whoever_rewrites_the_whole_chain_contradicts_the_witness(tmp_path: Path
     assert "has accepted none of its rows" in faults(documents, ledger=path, witness=[])
     with pytest.raises(bernstream.SynopsisError, match="give that too"):
         bernstream.verify(documents, witness=witness)
+
+
+HEAD = {"sequence": 16, "digest": "cd" * 32}
+TIME = "2013-06-18T05:00:00Z"
+
+
+def claim(**more: Any) -> bytes:
+    return compact({"previous": None, "head": HEAD, "last_block_end": TIME, **more}).encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        claim(last_block_end="soon"),
+        claim(last_block_end=5),
+        claim(last_block_end="2013-02-30T05:00:00Z"),
+        claim(last_block_end="2013-06-18T24:00:00Z"),
+        claim(last_block_end="2013-06-18T05:00:00"),
+        claim(last_block_end="2013-06-18T05:00:00+24:00"),
+        claim(last_block_end="٢013-06-18T05:00:00Z"),
+        claim(maker=[1]),
+        claim(maker="FF00000000000000"),
+        claim(maker=""),
+        claim(more=1),
+        claim().decode().encode("utf-16"),
+        b"\xef\xbb\xbf" + claim(),
+        claim()[:-1] + b',"head":{"sequence":16,"digest":"' + b"cd" * 32 + b'"}}',
+        claim(head={"sequence": 16, "digest": " ".join(["cd"] * 32)}),
+        claim(head={"sequence": 16, "digest": "CD" * 32}),
+        claim(head={"sequence": 16, "digest": 5}),
+        claim(head={"sequence": 2**64, "digest": "cd" * 32}),
+        claim(head={"sequence": -1, "digest": "cd" * 32}),
+        claim(head={"sequence": True, "digest": "cd" * 32}),
+        claim(head={"sequence": 16.0, "digest": "cd" * 32}),
+        claim().replace(b"16", b"-0"),
+        claim().replace(b"16", b"9" * 5000),
+        claim().replace(b"16", b"NaN"),
+        claim(previous=[1]),
+        claim(previous=HEAD, head=None),
+        compact([None, HEAD]).encode(),
+        b"[" * 100_000,
+        b"",
+    ],
+    ids=lambda text: repr(text[:60]),
+)
+def test_what_the_program_takes_for_no_claim_is_none_here(text: bytes) -> None:
+    found = Findings()
+    assert accepted([text], found) == [] and len(found.faults) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        claim(maker="00000000000000ff"),
+        claim(maker=None),
+        claim(last_block_end="2016-12-31t23:59:60.5-05:00"),
+        claim(last_block_end="0000-02-29 00:00:00z"),
+        claim(head={**HEAD, "more": 1e5}),
+        claim().replace(b'"previous":null,', b" "),
+        compact([None, HEAD, TIME]).encode(),
+        compact([None, [16, "cd" * 32], TIME, None]).encode(),
+    ],
+    ids=lambda text: repr(text[:60]),
+)
+def test_what_the_program_takes_for_a_claim_is_one_here(text: bytes, tmp_path: Path) -> None:
+    found = Findings()
+    assert accepted([text], found) == [(16, "cd" * 32)] and not found.faults
+    # In a file, a line that cannot be read is said, for the program may read it.
+    (tmp_path / "witness").write_bytes(b"identity\n" + b"\xff\n" + text + b"\n")
+    assert accepted(tmp_path / "witness", found) == [(16, "cd" * 32)]
+    assert list(found.faults) == ["the witness: line 2 cannot be read"]
 
 
 def test_a_ledger_that_is_passed_off_as_an_older_one_ties_nothing_and_contradicts_the_witness(tmp_path: Path) -> None:

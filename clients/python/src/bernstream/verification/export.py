@@ -149,7 +149,7 @@ class Export:
                 "shown the same: compare it with what the witness has accepted"
             )
             return
-        heads = accepted(witness)
+        heads = accepted(witness, found)
         if self.previous is not None and self.previous not in heads:
             found.wrong(f"{ledger}: it follows a row {self.previous[0]} that the witness has not accepted")
         ours = [head for head in heads if first <= head[0] <= last]

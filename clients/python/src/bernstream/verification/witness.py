@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..errors import SynopsisError
+from .report import Findings
 
 #: The number of a row, and its digest in hexadecimal.
 Head = tuple[int, str]
@@ -16,46 +19,110 @@ Head = tuple[int, str]
 #: Where a witness file is, or the messages of a witness topic.
 Witness = Union[str, "os.PathLike[str]", Iterable[bytes]]
 
-_FIELDS = {"previous", "head", "last_block_end"}
+_CLAIM = ("previous", "head", "last_block_end", "maker")
+_HEAD = ("sequence", "digest")
+_TIME = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([01][0-9]|2[0-3]):[0-5][0-9]:([0-5][0-9]|60)(\.[0-9]+)?"
+    "([Zz]|[-+\N{MINUS SIGN}]([01][0-9]|2[0-3]):[0-5][0-9])"
+)
 
 
-def accepted(witness: Witness) -> list[Head]:
+def accepted(witness: Witness, found: Findings) -> list[Head]:
     """The heads that a witness has accepted, oldest first: of each claim that names the newest one, and has a higher number."""
+    is_file = isinstance(witness, (str, os.PathLike))
     heads: list[Head] = []
-    for text in _claims(witness):
-        if (claim := _claim(text)) is None:
+    lines = _lines(witness) if isinstance(witness, (str, os.PathLike)) else witness
+    for number, text in enumerate(lines, 2 if is_file else 0):
+        try:
+            previous, head = _claim(text)
+        except (UnicodeDecodeError, RecursionError):
+            # The program may read it where this package cannot: nobody may be shown another chain by that.
+            found.wrong(f"the witness: {'line' if is_file else 'message'} {number} cannot be read")
             continue
-        previous, head = claim
+        except ValueError as error:
+            # A crash leaves torn lines in a file; in a topic nothing but claims can be, and no program goes on with it.
+            if not is_file:
+                found.wrong(f"the witness: message {number} is no claim, and no program goes on with it: {error}")
+            continue
         if previous == (heads[-1] if heads else None) and (previous is None or head[0] > previous[0]):
             heads.append(head)
     return heads
 
 
-def _claims(witness: Witness) -> Iterator[bytes]:
-    if not isinstance(witness, (str, os.PathLike)):
-        yield from witness
-        return
+def _lines(witness: Union[str, os.PathLike[str]]) -> Iterable[bytes]:
     try:
         lines = Path(witness).read_bytes().split(b"\n")
     except OSError as error:
         raise SynopsisError(f"the witness {witness} cannot be read: {error}") from error
     # The first line is its identity, and one without its line break is not complete.
-    yield from lines[1:-1]
+    return lines[1:-1]
 
 
-def _claim(text: bytes) -> Optional[tuple[Optional[Head], Head]]:
-    """What a claim follows, and its head. Whatever else stands in a witness counts as nothing."""
-    try:
-        claim = json.loads(text)
-        if not isinstance(claim, Mapping) or not _FIELDS <= set(claim) <= _FIELDS | {"maker"}:
-            return None
-        return (None if claim["previous"] is None else _head(claim["previous"])), _head(claim["head"])
-    except (ValueError, KeyError, TypeError):
-        return None
+def _claim(text: bytes) -> tuple[Optional[Head], Head]:
+    """What a claim follows, and its head: of what the program takes for a claim, and of nothing else."""
+    # Objects are tuples of pairs, so that a name that comes twice is seen.
+    claim = json.loads(
+        text.decode("utf-8"), object_pairs_hook=tuple, parse_int=_whole, parse_float=_no_whole, parse_constant=_refuse
+    )
+    said = _fields(claim, _CLAIM, needs=3)
+    if not set(said) <= set(_CLAIM) or not {"head", "last_block_end"} <= set(said):
+        raise ValueError("its fields are not those of a claim")
+    if not _is_time(said["last_block_end"]):
+        raise ValueError("its last_block_end is not a time")
+    maker = said.get("maker")
+    if maker is not None and not (isinstance(maker, str) and re.fullmatch("[0-9a-f]{16}", maker)):
+        raise ValueError("its maker is not 16 lower-case hexadecimal digits")
+    previous = said.get("previous")
+    return (None if previous is None else _head(previous)), _head(said["head"])
 
 
 def _head(found: Any) -> Head:
-    sequence, digest = found["sequence"], found["digest"]
-    if type(sequence) is not int or len(bytes.fromhex(digest)) != 32 or digest != digest.lower():
-        raise ValueError("no head")
+    said = _fields(found, _HEAD, needs=2)
+    sequence, digest = said.get("sequence"), said.get("digest")
+    if type(sequence) is not int or not 0 <= sequence < 2**64:
+        raise ValueError("the number of its head is not a whole number of 64 bits")
+    if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
+        raise ValueError("its digest is not 64 lower-case hexadecimal digits")
     return sequence, digest
+
+
+def _fields(found: Any, names: tuple[str, ...], needs: int) -> dict[str, Any]:
+    """The fields of an object, or of a list in their order, which the program takes as well."""
+    if isinstance(found, list) and needs <= len(found) <= len(names):
+        return dict(zip(names, found))
+    if not isinstance(found, tuple):
+        raise ValueError("it is not an object")
+    said: dict[str, Any] = {}
+    for name, value in found:
+        # Half a pair of surrogates is no text.
+        name.encode("utf-8")
+        if name in said and name in names:
+            raise ValueError(f"it has {name} twice")
+        said[name] = value
+    return said
+
+
+def _is_time(found: Any) -> bool:
+    """Whether it is a time in RFC 3339, leap seconds included."""
+    if not isinstance(found, str) or (parts := _TIME.fullmatch(found)) is None:
+        return False
+    year, month, day = (int(part) for part in parts.groups()[:3])
+    try:
+        # Python has no year 0, which has the days of the year 400.
+        date(year or 400, month, day)
+    except ValueError:
+        return False
+    return True
+
+
+def _whole(text: str) -> Any:
+    return int(text) if len(text) <= 20 and not text.startswith("-") else _no_whole(text)
+
+
+def _no_whole(_: str) -> Any:
+    """A number that is the number of no row."""
+    return 0.5
+
+
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} is no JSON")
