@@ -2,7 +2,7 @@
 //! composition: one unit more or less changes the released values, by no more than is declared, and nothing else.
 //!
 //! `BERNSTREAM_NEIGHBOURS=3600 cargo test --test properties -- neighbours:: --nocapture` replays for an hour;
-//! `BERNSTREAM_NEIGHBOURS_SEED` starts from another seed.
+//! `BERNSTREAM_NEIGHBOURS_SEED=2` has another order.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -51,13 +51,14 @@ fn subject<'a>(settings: &'a Settings, plan: &'a Plan) -> Subject<'a> {
 fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_nothing_else() {
     let number = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().expect("a whole number"));
     let seconds = number("BERNSTREAM_NEIGHBOURS").unwrap_or(SECONDS);
-    let seed = number("BERNSTREAM_NEIGHBOURS_SEED").unwrap_or_else(seed_of_the_clock);
+    let seed = number("BERNSTREAM_NEIGHBOURS_SEED").unwrap_or(1);
     let started = Instant::now();
     let rows = configurations::array();
     println!("seed {seed}");
     covers(&rows);
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.shuffle(&mut ChaCha20Rng::seed_from_u64(seed));
+    order.sort_by_key(|at| !has_shown_a_fault(&rows[*at]));
     let next = AtomicUsize::new(0);
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let share = Duration::from_secs(seconds).mul_f64(THREADS as f64 / rows.len() as f64);
@@ -91,6 +92,12 @@ fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_no
         .collect();
     assert!(wrong.is_empty(), "seed {seed}, {} violations:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
     assert!(pairs >= FIRST * reports.len() && reports.len() >= LEAST, "{pairs} pairs");
+}
+
+/// Of expressions whose values can become invalid the declared change was once too small: they are replayed in any case.
+fn has_shown_a_fault(row: &configurations::Row) -> bool {
+    let of = |choice| configurations::level(row, choice);
+    of("function").starts_with("expression") && of("adjacency") == "replace_one"
 }
 
 /// Every couple of choices is in a configuration, but for those that the program refuses.
@@ -260,9 +267,4 @@ fn a_row_that_spoils_its_message_is_found() {
     let spoilt = Pair { with: Arc::new(with), ..pair };
     let said = control.said(&spoilt, &control.replays(&spoilt));
     assert!(said.iter().any(|said| said.contains("how the worker ended")), "{said:?}");
-}
-
-/// Another one each time.
-fn seed_of_the_clock() -> u64 {
-    bernstream::clock::Timestamp::now().micros().unsigned_abs() % (1 << 32)
 }
