@@ -36,6 +36,8 @@ class Line:
     form: int
     row: Mapping[str, Any]
     hidden: Optional[bytes]
+    #: The secret part of a split row, where it is shown.
+    secret: Optional[Mapping[str, Any]] = None
 
     @classmethod
     def read(cls, text: str) -> Line:
@@ -54,13 +56,13 @@ class Line:
             raise ValueError("its row is not one object of one kind")
         hidden = None
         if fields == _PUBLIC:
-            hidden = _digest(found["commitment"])
+            hidden = bytes.fromhex(digits(found["commitment"]))
         elif fields == _SECRET:
-            hidden = commitment(_digest(found["salt"]), canonical(found["secret"]))
+            hidden = commitment(bytes.fromhex(digits(found["salt"])), canonical(found["secret"]))
         elif fields == _WHOLE:
-            hidden = _digest(found["salt"])
+            hidden = bytes.fromhex(digits(found["salt"]))
         form = SPLIT if fields in (_PUBLIC, _SECRET) else WHOLE
-        return cls(sequence, _digest(found["digest"]), form, row, hidden)
+        return cls(sequence, bytes.fromhex(digits(found["digest"])), form, row, hidden, found.get("secret"))
 
     def link(self) -> Link:
         return Link(self.form, self.digest)
@@ -86,10 +88,11 @@ def canonical(found: Any) -> str:
     return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
-def _digest(found: Any) -> bytes:
+def digits(found: Any) -> str:
+    """A digest as it is written."""
     if not isinstance(found, str) or not _DIGEST.fullmatch(found):
-        raise ValueError(f"{found!r} is not 64 lower-case hexadecimal digits")
-    return bytes.fromhex(found)
+        raise ValueError(f"{str(found)[:80]!r} is not 64 lower-case hexadecimal digits")
+    return found
 
 
 def _refuse(found: str) -> Any:

@@ -109,10 +109,15 @@ def newest(document: Mapping[str, Any]) -> Span:
     return span(panes["newest"] if panes else document["window"])
 
 
+def paid_for(document: Mapping[str, Any]) -> Span:
+    """The time that it was paid for: a sum over windows pays for its newest one alone."""
+    panes = document.get("panes") or {}
+    return newest(document) if panes.get("step") is not None else span(document["window"])
+
+
 def check_blocks(document: Mapping[str, Any], where: str, found: Findings) -> None:
     """Every moment that the synopsis was paid for lies in a block that was charged."""
-    panes = document.get("panes") or {}
-    start, end = newest(document) if panes.get("step") is not None else span(document["window"])
+    start, end = paid_for(document)
     for block in sorted(span(block) for block in document["privacy"]["blocks"]):
         if block[0] <= start:
             start = max(start, block[1])
@@ -124,7 +129,8 @@ def check_implied(privacy: Mapping[str, Any], where: str, found: Findings) -> No
     """What a total means in epsilon and delta."""
     if (implied := privacy.get("implies")) is None or not privacy["blocks"]:
         return
-    epsilon, delta = float(Fraction(implied["epsilon"])), float(Fraction(implied["delta"]))
+    parts = price(implied)
+    epsilon, delta = float(parts["epsilon"]), float(parts["delta"])
     total = price(privacy["blocks"][0]["total"])
     words = f"a total of {show(total)} implies epsilon {epsilon:g} at delta {delta:g}"
     if set(total) != {"rho"}:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Optional
 
-from ..description import time
 from ..errors import SynopsisError
 from .chain import SPLIT, WHOLE, Line, Link
-from .composition import Span, name, newest, span
+from .composition import Span, name, newest, paid_for, span
 from .prices import Price, add, price, show, within
 from .report import Findings
+from .rows import Configuration, Genesis, Row, Window, row_of
 from .witness import Head, Witness, accepted
 
 
@@ -24,16 +25,27 @@ class Export:
 
     ledger: str = ""
     total: Price = field(default_factory=dict)
-    rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    rows: dict[int, Row] = field(default_factory=dict)
     digests: dict[int, str] = field(default_factory=dict)
     previous: Optional[Head] = None
     #: The last row whose digest cannot be computed from what is shown: nothing ties it, and those before, to the newest digest.
     loose: Optional[int] = None
+    #: The last row that an older program wrote.
+    older: Optional[int] = None
     computed: set[int] = field(default_factory=set)
     spent: dict[Span, list[tuple[int, Price]]] = field(default_factory=dict)
     #: Where the next window starts.
     next_window: Optional[datetime] = None
+    #: All blocks that were charged, in order.
+    blocks: list[Span] = field(default_factory=list)
+    #: How many synopses are of this ledger, how many of them say what it says, and of these, of rows that have to
+    #: be believed, and of the others, with bytes to compare.
+    ours: int = 0
     matched: int = 0
+    by_bytes: int = 0
+    by_belief: int = 0
+    #: How many are of other ledgers.
+    others: int = 0
 
     @classmethod
     def read(cls, path: Path, found: Findings) -> Export:
@@ -43,15 +55,15 @@ class Export:
             lines = path.read_bytes().decode("utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise SynopsisError(f"{path} cannot be read: {error}") from error
-        if lines and not lines[-1]:
-            del lines[-1]
+        if lines.pop():
+            found.wrong(f"{path} does not end with a line feed: its last line is cut off")
         for number, text in enumerate(lines, 1):
             where = f"line {number} of the export"
             try:
                 line = Line.read(text)
                 export._link(line, before, where, found)
                 export._take(line, where, found)
-            except (ValueError, KeyError, TypeError, RecursionError, SynopsisError) as error:
+            except (ValueError, RecursionError, SynopsisError) as error:
                 found.wrong(f"{where} is no row: {error}")
                 return export
             before = line.link()
@@ -68,6 +80,8 @@ class Export:
         if line.form == WHOLE and before.form == SPLIT:
             # Nobody could tell what it says from what somebody says that it says.
             found.wrong(f"{where}: row {row} is shown as one of an older program, and row {row - 1} before it is not")
+        if line.form == WHOLE:
+            self.older = row
         if (is_right := line.follows(before)) is None:
             self.loose = row
             if "window" not in line.row:
@@ -80,53 +94,60 @@ class Export:
 
     def _take(self, line: Line, where: str, found: Findings) -> None:
         """What a row says, by the rules of a ledger."""
-        row, sequence = line.row, line.sequence
-        if ("genesis" in row) == bool(self.rows):
-            found.wrong(f"{where}: a genesis row must be the first row, and no other")
+        row, sequence = row_of(line), line.sequence
+        if isinstance(row, Genesis) == bool(self.rows):
+            raise ValueError("a genesis row must be the first row, and no other")
         self.rows[sequence] = row
-        ((kind, said),) = row.items()
-        if kind == "genesis":
-            previous = said.get("previous")
-            self.previous = None if previous is None else (previous["sequence"], previous["digest"])
-            self.ledger, self.total, self.next_window = said["ledger"], price(said["total"]), _time(said["first"])
+        if isinstance(row, Genesis):
+            self.ledger, self.total, self.previous, self.next_window = row.ledger, row.total, row.previous, row.first
             if sequence != (0 if self.previous is None else self.previous[0] + 1):
                 found.wrong(f"{where}: row {sequence} is not numbered as a first row")
-        elif kind == "configuration":
-            if self.next_window is not None and _time(said["first"]) < self.next_window:
+        elif isinstance(row, Configuration):
+            if self.next_window is not None and row.first < self.next_window:
                 found.wrong(f"{where}: row {sequence} changes the settings of windows that are closed")
-            self.next_window = _time(said["first"])
-        elif kind == "window":
-            self._close_window(sequence, said, where, found)
+            self.next_window = row.first
         else:
-            raise ValueError(f"its kind is {kind}")
+            self._close_window(sequence, row, where, found)
 
-    def _close_window(self, sequence: int, said: Mapping[str, Any], where: str, found: Findings) -> None:
-        at, charges = span(said["window"]), _charges(said)
-        if (self.next_window is not None and at[0] != self.next_window) or at[1] <= at[0]:
+    def _close_window(self, sequence: int, row: Window, where: str, found: Findings) -> None:
+        if row.at[0] != self.next_window:
             found.wrong(f"{where}: the window of row {sequence} is not the next one")
-        self.next_window = at[1]
-        if charges is None:
+        self.next_window = row.at[1]
+        if row.charges is None:
             return
-        blocks = [block for block, _ in charges]
+        blocks = [block for block, _ in row.charges]
         is_joined = all(one[1] == other[0] for one, other in zip(blocks, blocks[1:]))
-        if not blocks or not is_joined or blocks[0][0] > at[0] or blocks[-1][1] < at[1]:
+        if not blocks or not is_joined or blocks[0][0] > row.at[0] or blocks[-1][1] < row.at[1]:
             found.wrong(f"{where}: row {sequence} does not charge every block that its window overlaps")
-        for block, paid in charges:
+        for block, paid in row.charges:
             if not any(paid.values()):
                 found.wrong(f"{where}: row {sequence} charges nothing to the {name(block)}")
+            if (other := self._overlapping(block)) is not None:
+                found.wrong(f"{where}: the {name(block)} overlaps the {name(other)}, and each has a total of its own")
+            if set(paid) != set(self.total):
+                found.wrong(f"{where}: row {sequence} charges {show(paid)}, which is not of the kind of {show(self.total)}")
+                continue
             history = self.spent.setdefault(block, [])
             now = add(history[-1][1], paid) if history else paid
             history.append((sequence, now))
-            if self.total and not within(now, self.total):
+            if not within(now, self.total):
                 found.wrong(f"{where}: the {name(block)} has spent {show(now)}, more than its total, {show(self.total)}")
+
+    def _overlapping(self, block: Span) -> Optional[Span]:
+        """Another block with a part of the same time. Notes the block."""
+        place = bisect_left(self.blocks, block)
+        near = self.blocks[max(place - 1, 0) : place + 1]
+        if block in near:
+            return None
+        self.blocks.insert(place, block)
+        return next((other for other in near if other[0] < block[1] and block[0] < other[1]), None)
 
     def _say(self, found: Findings) -> None:
         first, last, ledger = min(self.rows), max(self.rows), f"ledger {self.ledger}"
-        head, rows = self.digests[last], f"{ledger}: rows {first} to {last} of the export"
+        head = self.digests[last]
         if self.loose is None:
-            found.holds(f"{rows} are chained without a gap, up to the digest {head}")
+            found.holds(f"{ledger}: rows {first} to {last} of the export are chained without a gap, up to the digest {head}")
         else:
-            found.holds(f"{rows} follow each other without a gap")
             found.believe(
                 f"{ledger}: what the rows {first} to {self.loose} say, {self.loose + 1 - first} of {len(self.rows)}: older "
                 "programs wrote them, and a public export does not tie them to the newest digest"
@@ -164,9 +185,16 @@ class Export:
                 found.holds(f"{ledger}: the witness has accepted row {sequence}, of an older program, as the export shows it")
         newest_of_ours, digest = ours[-1]
         if self.digests.get(newest_of_ours) == digest:
-            found.holds(
-                f"{ledger}: the witness has accepted its rows up to row {newest_of_ours}, with the digest of the export"
-            )
+            if self._is_tied(newest_of_ours):
+                tied = first if self.loose is None else self.loose + 1
+                found.holds(
+                    f"{ledger}: the witness has accepted its rows {tied} to {newest_of_ours}, with the digest of the export"
+                )
+            else:
+                found.believe(
+                    f"{ledger}: that row {newest_of_ours} says what the witness has accepted: the export has that digest, but "
+                    "not what it was made of"
+                )
         if newest_of_ours < last:
             found.believe(f"{ledger}: rows {newest_of_ours + 1} to {last}, which the witness has not accepted")
         if heads[-1][0] > last:
@@ -176,45 +204,82 @@ class Export:
 
     def match(self, document: Mapping[str, Any], digest: Optional[str], found: Findings) -> None:
         """Compares a synopsis with the row that paid for it."""
-        entry, privacy = document["ledger"], document["privacy"]
-        where = f"{document['release']}, row {entry['sequence']}"
-        if entry["id"] != self.ledger:
+        if not self.rows:
             return
-        row = self.rows.get(entry["sequence"])
-        closed = None if row is None else row.get("window")
-        if closed is None or _charges(closed) is None:
+        entry, sequence = document["ledger"], document["ledger"]["sequence"]
+        where = f"{document['release']}, row {sequence}"
+        if entry["id"] != self.ledger:
+            self.others += 1
+            # Ledgers that follow each other number their rows as one.
+            if min(self.rows) <= sequence <= max(self.rows) or (sequence < min(self.rows) and self.previous is None):
+                found.wrong(f"{where}: it names the ledger {entry['id']}, and that row is one of the ledger {self.ledger}")
+            return
+        self.ours += 1
+        row = self.rows.get(sequence)
+        if not isinstance(row, Window) or row.charges is None:
             found.wrong(f"{where}: the export has no such row, or it released nothing")
             return
+        if wrong := list(self._contradictions(document, row, digest)):
+            for words in wrong:
+                found.wrong(f"{where}: {words}")
+            return
         self.matched += 1
-        if newest(document) != span(closed["window"]):
-            found.wrong(f"{where}: its window is not that of the row")
-        digests = {message["bytes"] for message in closed["outcome"]["released"]["messages"]}
-        if digest is not None and digest not in digests:
-            found.wrong(f"{where}: its bytes are not those that the row paid for")
+        self.by_bytes += digest is not None and self._is_tied(sequence)
+        self.by_belief += not self._is_tied(sequence)
+
+    def _contradictions(self, document: Mapping[str, Any], row: Window, digest: Optional[str]) -> Iterator[str]:
+        privacy, sequence = document["privacy"], document["ledger"]["sequence"]
+        if newest(document) != row.at:
+            yield "its window is not that of the row"
+        keys = self._keys(document)
+        if not any(key in keys for key, _ in row.messages):
+            yield f"the row paid for no message with the key {keys[0]}"
+        elif digest is not None and not any((key, digest) in row.messages for key in keys):
+            yield "its bytes are not those that the row paid for"
+        start, end = paid_for(document)
+        charged = {block for block, _ in row.charges or () if block[0] < end and start < block[1]}
+        if charged != {span(block) for block in privacy["blocks"]}:
+            yield "it does not name the blocks that the row charged for it"
         for block in privacy["blocks"]:
-            at, spent = span(block), price(block["spent"])
+            at, spent, total = span(block), price(block["spent"]), price(block["total"])
             history = dict(self.spent.get(at, ()))
-            if history.get(entry["sequence"]) != spent:
-                told = show(history[entry["sequence"]]) if entry["sequence"] in history else "nothing"
-                found.wrong(f"{where}: it says that the {name(at)} has spent {show(spent)}, by the export it was {told}")
+            if history.get(sequence) != spent:
+                told = show(history[sequence]) if sequence in history else "nothing"
+                yield f"it says that the {name(at)} has spent {show(spent)}, by the export it was {told}"
+            if total != self.total:
+                yield f"it says that the total of the {name(at)} is {show(total)}, by the export {show(self.total)}"
+
+    def _keys(self, document: Mapping[str, Any]) -> list[str]:
+        """The key of its message; the first programs did not name the release in it."""
+        pipeline, last = document["pipeline"], "" if document.get("key") is None else f"/{document['key']}"
+        is_older = self.older is not None and document["ledger"]["sequence"] <= self.older
+        return [f"{pipeline}/{document['release']}{last}", *([f"{pipeline}{last}"] if is_older else [])]
+
+    def _is_tied(self, sequence: int) -> bool:
+        """Whether a digest that can be computed ties what the row says to the newest one."""
+        return self.loose is None or sequence > self.loose
 
     def close(self, found: Findings) -> None:
+        """What the export and the synopses say together."""
+        if not self.rows:
+            return
+        ledger = f"ledger {self.ledger}"
         most = {part: max((now[-1][1][part] for now in self.spent.values()), default=Fraction(0)) for part in self.total}
-        found.holds(
-            f"ledger {self.ledger}: {self.matched} synopses say what its export says; no block has spent more than its total, "
-            f"at most {show(most)} of {show(self.total)}"
-        )
-
-
-def _time(found: Any) -> datetime:
-    if (at := time(found)) is None:
-        raise ValueError(f"{found!r} is not a time")
-    return at
-
-
-def _charges(closed: Mapping[str, Any]) -> Optional[list[tuple[Span, Price]]]:
-    """What a window charged to each block; None where it was withheld."""
-    outcome = closed["outcome"]
-    if outcome == "withheld":
-        return None
-    return [(span(at), price(paid)) for at, paid in outcome["released"]["charges"]]
+        sums = f"no block has spent more than its total, at most {show(most)} of {show(self.total)}"
+        if self.loose is None:
+            found.holds(f"{ledger}: {sums}")
+        else:
+            found.believe(f"{ledger}: that {sums}, for that rests on rows that have to be believed")
+        if tied := self.matched - self.by_belief:
+            what = "window, key and blocks" + (", and what these had spent and may spend" if self.loose is None else "")
+            found.holds(f"{ledger}: {tied} synopses say what its export says: their {what}")
+        if self.by_bytes:
+            found.holds(f"{ledger}: {self.by_bytes} synopses have the bytes that its rows paid for")
+        if tied > self.by_bytes:
+            found.believe(f"{ledger}: what else {tied - self.by_bytes} synopses say, whose bytes are not here to compare")
+        if self.by_belief:
+            found.believe(f"{ledger}: that {self.by_belief} synopses were paid for, whose rows have to be believed")
+        if self.others:
+            found.believe(f"{ledger}: {self.others} synopses of other ledgers, which its export cannot show")
+            if not self.ours:
+                found.wrong(f"{ledger}: no synopsis is of this ledger: is it the export of another output?")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Union
@@ -13,23 +14,31 @@ from ..errors import SynopsisError
 Price = dict[str, Fraction]
 
 
+#: As the program writes a part: at most a count of 64 bits of its smallest unit.
+_DECIMAL = re.compile(r"[0-9]{1,20}(\.[0-9]{1,18})?")
+_KINDS = ({"epsilon", "delta"}, {"rho"}, {"slots"})
+
+
 def decimal(text: Any) -> Fraction:
     """A plain decimal, exactly."""
-    if isinstance(text, bool) or not isinstance(text, (str, int)):
-        raise SynopsisError(f"{text!r} is not a price: prices are decimals as text")
-    try:
-        found = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise SynopsisError(f"{text!r} is not a price: prices are decimals as text") from None
-    if found < 0:
-        raise SynopsisError(f"a price of {text} is below 0")
-    return found
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+        raise SynopsisError(f"{str(text)[:40]!r} is not a price: prices are plain decimals as text, such as 0.1")
+    return Fraction(text)
 
 
 def price(found: Union[str, Mapping[str, Any]]) -> Price:
-    if isinstance(found, Mapping):
-        return {part: decimal(amount) for part, amount in found.items()}
-    return {"epsilon": decimal(found)}
+    """A price of one of the four kinds."""
+    if not isinstance(found, Mapping):
+        return {"epsilon": decimal(found)}
+    if set(found) not in _KINDS:
+        raise SynopsisError(f"{str(dict(found))[:80]} is not a price: it is of no kind")
+    return {part: _slots(amount) if part == "slots" else decimal(amount) for part, amount in found.items()}
+
+
+def _slots(found: Any) -> Fraction:
+    if type(found) is not int or not 0 <= found < 2**64:
+        raise SynopsisError(f"{str(found)[:40]!r} is not a number of slots")
+    return Fraction(found)
 
 
 def add(one: Price, other: Price) -> Price:

@@ -52,8 +52,8 @@ def verify(
     for place, synopsis, digest in _each(published, found):
         count += 1
         document = thaw(synopsis.meta)
-        where = _where(document)
         try:
+            where = _where(document)
             _one(document, synopsis, where, found)
             content = hashlib.sha256(json.dumps([document, synopsis.values.tolist()], sort_keys=True).encode()).hexdigest()
             entry = document["ledger"]
@@ -64,6 +64,8 @@ def verify(
                 export.match(document, digest, found)
         except SynopsisError as error:
             found.wrong(f"{place}: {error}")
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            found.wrong(f"{place}: its description cannot be understood: {error!r}")
     if not count and not found.faults and export is None:
         raise SynopsisError("there is no synopsis to verify")
     for book in books.values():
