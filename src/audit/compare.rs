@@ -44,8 +44,10 @@ pub struct Shift {
 /// What differs between two replays.
 #[derive(Clone, Debug, Default)]
 pub struct Difference {
-    /// What the promise rules out.
+    /// What the promise rules out, but for what moved too far.
     pub violations: Vec<String>,
+    /// What moved further than declared: under random differential privacy that may happen, with a stated probability.
+    pub beyond: Vec<String>,
     /// What it allows.
     pub shifts: Vec<Shift>,
 }
@@ -71,6 +73,8 @@ pub struct Report {
     pub pairs: usize,
     /// Each with the name of its pair.
     pub violations: Vec<(String, String)>,
+    /// What moved further than declared, each with the name of its pair.
+    pub beyond: Vec<(String, String)>,
     pub largest: BTreeMap<(usize, Part), Largest>,
 }
 
@@ -79,6 +83,7 @@ impl Report {
         self.pairs += 1;
         let name = || pair.name.clone();
         self.violations.extend(difference.violations.into_iter().map(|violation| (name(), violation)));
+        self.beyond.extend(difference.beyond.into_iter().map(|beyond| (name(), beyond)));
         for Shift { release, part, found, declared } in difference.shifts {
             self.enter((release, part), Largest { found, declared, pair: name() });
         }
@@ -88,6 +93,7 @@ impl Report {
     pub fn join(&mut self, other: Report) {
         self.pairs += other.pairs;
         self.violations.extend(other.violations);
+        self.beyond.extend(other.beyond);
         other.largest.into_iter().for_each(|(place, largest)| self.enter(place, largest));
     }
 
@@ -230,7 +236,7 @@ impl Difference {
             // Roots of whole numbers are rounded.
             if found > declared as f64 * (1.0 + 1e-12) {
                 let name = &release.description().release;
-                self.violations.push(format!("{name}, {part:?}: moved by {found} grid units, declared are {declared}"));
+                self.beyond.push(format!("{name}, {part:?}: moved by {found} grid units, declared are {declared}"));
             }
             if found > 0.0 {
                 self.shifts.push(Shift { release: at, part, found, declared });

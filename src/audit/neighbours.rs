@@ -1,7 +1,8 @@
 //! Pairs of neighbouring streams, from the words of the promise.
 //!
 //! "One record more or less": any row, however odd, in a message with others, in one of its own, before or after others, in every
-//! form that a producer can write it in. "Other values in one record. They may also make it invalid, or valid". "All records of one
+//! form that a producer can write it in (forms, places and times are tried for one record more; pairs of other promises have the
+//! plain form, and users many places). "Other values in one record. They may also make it invalid, or valid". "All records of one
 //! user (in one period) more or less": any number of rows, wherever they are. Every other row keeps its message timestamp and its
 //! place relative to the others. How the program keeps the promise is not looked at, but for the values that move a function
 //! most: those are found by trying.

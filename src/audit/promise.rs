@@ -55,11 +55,12 @@ impl Promise {
     /// What a change costs at the declared scale, and the price: the largest epsilon or rho, or the delta at the promised epsilon. `None`
     /// where the price says nothing about one window, or nothing that holds for every pair.
     ///
-    /// `distance` is [`Law::distance`], of all keys. Noise of pure differential privacy has that epsilon; its rho is that of
+    /// `found` is [`Law::distance`], of all keys, and `declared` the same of the declared change; the larger one is held against the
+    /// price, but for pure noise at a price in rho, whose calibration may know more of the declared change than its norm. Noise of pure differential privacy has that epsilon; its rho is that of
     /// [`crate::mechanism::concentrated`] for Laplace and ball noise, and `epsilon tanh(epsilon / 2)` of any other. Gaussian noise has `distance^2 / 2`
     /// (`[BS16]`), and the delta of `[BW18]`, theorem 8.
-    pub fn cost(privacy: &Privacy, law: &Law, distance: f64) -> Option<(f64, f64)> {
-        let is_pure = law.noise.is_pure();
+    pub fn cost(privacy: &Privacy, law: &Law, found: f64, declared: f64) -> Option<(f64, f64)> {
+        let (is_pure, distance) = (law.noise.is_pure(), found.max(declared));
         match (&privacy.definition, privacy.price) {
             (Definition::Random(_), _) | (_, Price::Slots(_)) => None,
             (_, Price::Pure(epsilon)) => is_pure.then(|| (distance, epsilon.to_f64())),
@@ -69,7 +70,7 @@ impl Promise {
                 (true, false) => None,
                 (false, _) => Some((curve(distance, epsilon.to_f64()), delta.to_f64())),
             },
-            (_, Price::Concentrated(rho)) => Some((rho_of(law, distance), rho.to_f64())),
+            (_, Price::Concentrated(rho)) => Some((rho_of(law, if is_pure { found } else { distance }), rho.to_f64())),
         }
     }
 

@@ -51,6 +51,8 @@ pub struct Walk<'a> {
     window: Span,
     quoted: Quoted,
     attacker: Attacker,
+    /// The change that was declared, as a part of the scale.
+    declared: f64,
     privacy: Privacy,
     name: String,
 }
@@ -172,7 +174,9 @@ impl<'a> Walk<'a> {
             return Err(Error::Sum);
         }
         let name = release.description().release.clone();
-        Ok(Walk { neighbours, window, quoted, attacker: Attacker(watched), privacy, name, plan })
+        let attacker = Attacker(watched);
+        let declared = release.variants.first().change.0 as f64 / attacker.law().scale;
+        Ok(Walk { neighbours, window, quoted, attacker, declared, privacy, name, plan })
     }
 
     /// How far the streams are apart in the norm of the noise, as a part of its scale.
@@ -304,9 +308,9 @@ impl<'a> Walk<'a> {
             let shrunk: Vec<f64> = sizes.iter().map(|x| up_to(x / factor)).collect();
             distance(&shrunk, &of_size)
         });
-        let cost = Promise::cost(&self.privacy, &self.attacker.law(), self.distance());
+        let cost = Promise::cost(&self.privacy, &self.attacker.law(), self.distance(), self.declared);
         let cost = cost.map(|(found, allowed)| Test {
-            what: "the change that was found costs no more than the price".to_owned(),
+            what: "the change that was found or declared costs no more than the price".to_owned(),
             // Rounded in the last digits.
             verdict: Verdict::of(found <= allowed * (1.0 + 1e-9)),
             found,

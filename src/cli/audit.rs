@@ -42,7 +42,7 @@ pub struct Arguments {
     /// About how long to test; every test is valid whenever it ends.
     #[arg(long, default_value_t = 3.0, value_parser = minutes)]
     minutes: f64,
-    /// Repeats an audit: the number that it printed.
+    /// Draws the same noise as the audit that printed this number; how much is tested still depends on the time.
     #[arg(long)]
     seed: Option<u64>,
     /// Print the report as one JSON document.

@@ -43,7 +43,7 @@ pub use self::append::Closing;
 pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Message, Outcome, Row, State};
 pub use self::error::Error;
 pub use self::instance::Instance;
-pub use self::open::{Ledger, Params, exists, new_id};
+pub use self::open::{Ledger, Params, Pending, exists, new_id};
 pub use self::outbox::Paid;
 pub use self::read::Stored;
 pub use self::retire::Step;

@@ -63,6 +63,15 @@ pub fn new_id() -> Result<String, Error> {
     Ok(Digest::from(bytes).to_string().chars().take(32).collect())
 }
 
+/// What must be written to a ledger before it can be verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// It has an older format.
+    Older { format: i64 },
+    /// A crash has left it in the middle of a write.
+    Unfinished,
+}
+
 impl Ledger {
     /// Creates a ledger in a folder that has none, all or nothing.
     ///
@@ -107,6 +116,28 @@ impl Ledger {
         match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
             format if format > store::FORMAT => Err(Error::Newer { path: file, format }),
             _ => replay::settings(&connection, &file),
+        }
+    }
+
+    /// Why [`inspect`](Self::inspect) would write to a ledger, if it would. Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], or if the ledger is damaged or cannot be read.
+    pub fn pending(params: &Params) -> Result<Option<Pending>, Error> {
+        if !exists(params) {
+            return Err(Error::Missing { path: params.path.clone() });
+        }
+        let file = store::file_in(&params.path);
+        let connection = match store::connect(&file, false) {
+            Err(Error::Unfinished { .. }) => return Ok(Some(Pending::Unfinished)),
+            other => other?,
+        };
+        match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
+            format if format < 1 => Err(Error::Damaged { path: file, what: "it has no format".to_owned() }),
+            format if format < store::FORMAT => Ok(Some(Pending::Older { format })),
+            format if format > store::FORMAT => Err(Error::Newer { path: file, format }),
+            _ => Ok(None),
         }
     }
 

@@ -76,7 +76,7 @@ fn a_shipped_configuration_passes_and_its_report_says_what_was_tested() {
 
     // The page holds everything by itself: nothing is loaded, and nothing runs.
     let page = fs::read_to_string(page).expect("the page");
-    assert!(page.contains("Audit of config/flights.toml: <span class=\"passed\">passed</span>"), "{page}");
+    assert!(page.contains("Audit of config/flights.toml: <span class=\"passed\">passed"), "{page}");
     assert_eq!(page.matches("<svg").count(), 4, "changes, a sampler, and two of the walk");
     assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("href="));
     for words in ["found / declared", "false accusations", "What this cannot show", "--seed 7"] {
@@ -89,13 +89,9 @@ fn sums_with_noise_that_is_correlated_pass_and_what_is_left_out_is_named() {
     let output = audit(&["config/flights-running.toml", "--minutes", "0.1", "--seed", "7"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text} {}", String::from_utf8_lossy(&output.stderr));
-    for words in [
-        "Gaussian noise",
-        "last-four-weeks: ",
-        "promised: rho 0.01",
-        "later synopses of the running sum",
-        "\n  passed: ",
-    ] {
+    for words in
+        ["Gaussian noise", "last-four-weeks: ", "promised: rho 0.01", "later synopses of the running sum", "\n  passed"]
+    {
         assert!(text.contains(words), "{words}: {text}");
     }
 }
@@ -158,6 +154,33 @@ path = "{}"
     assert_eq!((wrong.status.code(), &found["ledger"]["state"]), (Some(1), &"failed".into()), "{found}");
     let words = "1 of its tests failed: ledger and output: the output holds what this ledger never paid for";
     assert!(said.contains(words), "{said}");
+}
+
+/// To verify an older format is to rewrite it: an audit leaves that to whoever runs the worker.
+#[test]
+fn a_ledger_of_an_older_format_is_not_verified_and_not_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("ledger");
+    fs::create_dir(&path).expect("a folder");
+    let old = fs::read_dir("tests/data/upgrade/sums-of-format-3/ledger").expect("a ledger");
+    for file in old.map(|file| file.expect("a file")) {
+        fs::copy(file.path(), path.join(file.file_name())).expect("a copy");
+    }
+    let text = fs::read_to_string("config/flights.toml").expect("a configuration");
+    let text = text.replace("path = \"ledger\"", &format!("path = \"{}\"", path.display()));
+    let file = folder.path().join("audited.toml");
+    fs::write(&file, text).expect("it can be written");
+    let content = || {
+        let files = fs::read_dir(&path).expect("a folder").map(|file| file.expect("a file").path());
+        files.map(|file| (file.clone(), fs::read(file).expect("bytes"))).collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let before = content();
+    let output = audit(&[&file.display().to_string(), "--minutes", "0.01", "--json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!((output.status.code(), &report["ledger"]["state"]), (Some(0), &"not_verified".into()), "{said}");
+    assert!(report["ledger"]["lines"].to_string().contains("has format 3, of an older program"), "{report}");
+    assert!(content() == before, "an audit changes nothing");
 }
 
 #[test]
@@ -285,8 +308,10 @@ fn noise_for_half_the_sensitivity_breaks_the_promise_by_the_attacker_alone() {
         ReleaseVariant { mechanism, descriptions, ..variant.clone() }
     });
     let walked = walk(&subject(&settings, &weak), 20_000);
-    let expected =
-        ["no attacker is better than the promise allows", "the change that was found costs no more than the price"];
+    let expected = [
+        "no attacker is better than the promise allows",
+        "the change that was found or declared costs no more than the price",
+    ];
     assert_eq!(failed(&walked), expected, "{:?}", walked.tests);
     assert!(walked.epsilon_shown > 1.0, "{}", walked.epsilon_shown);
 }
@@ -303,6 +328,6 @@ fn half_the_sensitivity_is_caught_by_the_replays() {
         let subject = subject(&settings, plan);
         let pairs = neighbours::pairs(&subject);
         let report = audit::run(&subject, &pairs[..pairs.len().min(12)], 1, || true).expect("replays");
-        assert_eq!(report.violations.is_empty(), is_right, "{:?}", report.violations);
+        assert_eq!((report.violations.len(), report.beyond.is_empty()), (0, is_right), "{report:?}");
     }
 }

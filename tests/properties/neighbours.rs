@@ -88,7 +88,9 @@ fn one_unit_more_or_less_changes_released_values_by_no_more_than_declared_and_no
     table(&rows, &reports);
     let wrong: Vec<String> = reports
         .values()
-        .flat_map(|(name, report)| report.violations.iter().map(move |(pair, what)| format!("[{name}] {pair}: {what}")))
+        .flat_map(|(name, report)| {
+            report.violations.iter().chain(&report.beyond).map(move |(pair, what)| format!("[{name}] {pair}: {what}"))
+        })
         .collect();
     assert!(wrong.is_empty(), "seed {seed}, {} violations:\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
     assert!(pairs >= FIRST * reports.len() && reports.len() >= LEAST, "{pairs} pairs");
@@ -193,7 +195,8 @@ impl Control {
 
     /// What is said of two replays.
     fn said(&self, pair: &Pair, [with, without]: &[Observed; 2]) -> Vec<String> {
-        compare(&self.subject(), pair, with, without).violations
+        let found = compare(&self.subject(), pair, with, without);
+        found.violations.into_iter().chain(found.beyond).collect()
     }
 }
 

@@ -41,6 +41,17 @@ fn of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
             replayed.pairs
         ));
     }
+    if settings.releases.iter().any(|release| release.private_bandwidths.is_some()) {
+        lines.push(
+            "what follows a private choice in which two streams differ: the rest of that window has other noise, and is not compared"
+                .to_owned(),
+        );
+    }
+    lines.push(
+        "noise that two keys share, where a pair differs in one of them; and rows of the ledger, of which only the number and the end \
+         of the input are compared"
+            .to_owned(),
+    );
     if let Definition::Random(random) = &settings.privacy.definition {
         lines.push(format!(
             "random differential privacy: its sensitivity was sampled, so pairs that move a release by more than that are no fault; \
@@ -99,6 +110,14 @@ fn of_walks(settings: &Settings, walks: &[Outcome]) -> Vec<String> {
             }
         }
     }
+    if walks.iter().any(has_no_cost) {
+        lines.push(
+            "what the change costs beside the price, for a declared plan, random differential privacy and pure noise with a delta: the \
+             price of one window says nothing that holds for every pair; of a declared plan the attacker is held against the budget of \
+             the whole plan"
+                .to_owned(),
+        );
+    }
     lines.push(
         "what an attacker learns from several releases, windows or keys of another pair at once: every walk is of one release and one \
          window"
@@ -122,4 +141,9 @@ fn of_walks(settings: &Settings, walks: &[Outcome]) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Whether nothing that is calculated was held against the price.
+fn has_no_cost(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Walked { walked, .. } if walked.tests.iter().all(|test| test.draws > 0))
 }

@@ -18,7 +18,8 @@ pre{white-space:pre-wrap;font:13px/1.5 monospace}figure{display:inline-block;mar
 ///
 /// If a picture cannot be drawn.
 pub fn page(report: &Report) -> Result<String, Failure> {
-    let (class, verdict) = if report.passed { ("passed", "passed") } else { ("failed", "failed") };
+    let (class, verdict) =
+        if report.passed { ("passed", report.passed_in_words()) } else { ("failed", "failed".to_owned()) };
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Audit of {name}</title><style>{STYLE}</style></head>\
          <body>\n<h1>Audit of {name}: <span class=\"{class}\">{verdict}</span></h1>\n",

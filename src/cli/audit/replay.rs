@@ -82,8 +82,8 @@ pub fn replay(
             pair: largest.pair.clone(),
         }
     };
-    let is_fault = |what: &str| !(is_random && what.contains("declared are"));
-    let violations = report.violations.into_iter().filter(|(_, what)| is_fault(what));
+    let beyond = if is_random { Vec::new() } else { report.beyond };
+    let violations = report.violations.into_iter().chain(beyond);
     let violations = violations.map(|(pair, what)| Violation { pair, what }).collect();
     let changes = report.largest.iter().map(change).collect();
     Ok((Replayed { pairs: pairs.len(), replayed: report.pairs, violations, changes }, pairs))

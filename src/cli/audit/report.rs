@@ -103,6 +103,21 @@ impl Report {
         lines
     }
 
+    /// Never plainly "passed" where something was left out.
+    pub fn passed_in_words(&self) -> String {
+        let walks = self.walks.iter().filter(|outcome| matches!(outcome, Outcome::NotWalked { .. })).count();
+        let pairs = self.replay.pairs.saturating_sub(self.replay.replayed);
+        let left_out = [
+            (pairs > 0).then(|| format!("{pairs} pairs of streams")),
+            (walks > 0).then(|| format!("{walks} walks")),
+            matches!(self.ledger.state, State::NotVerified | State::Unreachable).then(|| "the ledger".to_owned()),
+        ];
+        match left_out.into_iter().flatten().collect::<Vec<_>>().as_slice() {
+            [] => "passed".to_owned(),
+            left_out => format!("passed what was run; left out: {}", left_out.join(", ")),
+        }
+    }
+
     /// Whether it passed, and how to repeat it.
     pub fn verdict(&self) -> Vec<String> {
         let tests = self.samplers.iter().map(|one| one.tests.len()).sum::<usize>();
@@ -111,12 +126,16 @@ impl Report {
         let tests = tests + self.walks.iter().map(walked).sum::<usize>();
         let mut lines = vec![match self.failed.as_slice() {
             [] => format!(
-                "passed: {} pairs and {tests} tests, each with a false alarm in 10^9 audits",
+                "{}: {} pairs and {tests} tests, each with a false alarm in 10^9 audits",
+                self.passed_in_words(),
                 self.replay.replayed
             ),
             failed => format!("FAILED: {}", failed.join("; ")),
         }];
-        lines.push(format!("{:.0} s; --seed {} draws the same noise", self.seconds, self.seed));
+        lines.push(format!(
+            "{:.0} s; --seed {} draws the same noise, for as many pairs and windows as there is time",
+            self.seconds, self.seed
+        ));
         lines
     }
 }
