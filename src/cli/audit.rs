@@ -9,7 +9,8 @@ mod report;
 mod walk;
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::audit::samplers;
@@ -69,17 +70,21 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     })?;
     let seed = match arguments.seed {
         Some(seed) => seed,
-        None => Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?.word(),
+        // Programs that read JSON numbers as floats have it exactly, too.
+        None => Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?.word() >> 11,
     };
+    // A page that cannot be written is told before the audit takes its time.
+    let cannot =
+        |path: &Path, error: io::Error| Failure::Unavailable(format!("cannot write {}: {error}", path.display()));
+    let page = arguments.html.as_deref().map(|path| fs::File::create(path).map_err(|error| cannot(path, error)));
+    let page = page.transpose()?;
     let file = arguments.configuration.display().to_string();
     // Selecting what is automatic takes as long as it takes.
     let (started, budget) = (Instant::now(), Duration::from_secs_f64(60.0 * arguments.minutes));
     let report = audit(&settings, file, seed, (started, started + budget))?;
     // The page first: standard output may be closed.
-    if let Some(path) = &arguments.html {
-        let page = page::page(&report)?;
-        fs::write(path, page)
-            .map_err(|error| Failure::Unavailable(format!("cannot write {}: {error}", path.display())))?;
+    if let (Some(path), Some(mut file)) = (&arguments.html, page) {
+        file.write_all(page::page(&report)?.as_bytes()).map_err(|error| cannot(path, error))?;
         note(format_args!("wrote {}", path.display()));
     }
     if arguments.json {
