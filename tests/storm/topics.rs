@@ -20,7 +20,7 @@ pub struct Message {
     pub payload: Vec<u8>,
 }
 
-/// Offsets `from..to` of a partition, which cannot be read.
+/// Offsets `from..to` of a partition, which were given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
     pub partition: i32,
@@ -28,8 +28,14 @@ pub struct Lost {
     pub to: i64,
 }
 
-/// All that is on a topic but for what is lost: partition by partition, in order.
-pub fn read(servers: &str, topic: &str, isolation: &str, lost: &[Lost]) -> Vec<Message> {
+impl Lost {
+    pub fn has(&self, message: &Message) -> bool {
+        self.partition == message.partition && (self.from..self.to).contains(&message.offset)
+    }
+}
+
+/// All that is on a topic and can be read: partition by partition, in order.
+pub fn read(servers: &str, topic: &str, isolation: &str) -> Vec<Message> {
     use RDKafkaErrorCode::{BadCompression, BadMessage, MessageSizeTooLarge};
     let consumer: BaseConsumer = kafka::at(servers)
         .client_config()
@@ -49,25 +55,30 @@ pub fn read(servers: &str, topic: &str, isolation: &str, lost: &[Lost]) -> Vec<M
             consumer.assign(&all).expect("assigned");
         };
         from(Offset::Beginning);
-        let mut lost: Vec<Lost> = lost.iter().filter(|lost| lost.partition == partition.id()).copied().collect();
-        lost.sort_by_key(|lost| std::cmp::Reverse(lost.from));
+        // Behind the last message, and from where the reader was last set off.
+        let (mut next, mut tried) = (0, -1);
         let until = Instant::now() + PATIENCE;
         loop {
             assert!(Instant::now() < until, "partition {} of {topic} does not come to its end", partition.id());
             match consumer.poll(Duration::from_secs(1)) {
-                Some(Ok(message)) => messages.push(Message {
-                    partition: message.partition(),
-                    offset: message.offset(),
-                    stamp: message.timestamp().to_millis().expect("a time") * 1000,
-                    key: message.key().unwrap_or_default().to_vec(),
-                    headers: message.headers().map_or(vec![], |headers| {
-                        headers.iter().map(|h| (h.key.to_owned(), h.value.unwrap_or_default().to_vec())).collect()
-                    }),
-                    payload: message.payload().unwrap_or_default().to_vec(),
-                }),
+                Some(Ok(message)) => {
+                    next = message.offset() + 1;
+                    messages.push(Message {
+                        partition: message.partition(),
+                        offset: message.offset(),
+                        stamp: message.timestamp().to_millis().expect("a time") * 1000,
+                        key: message.key().unwrap_or_default().to_vec(),
+                        headers: message.headers().map_or(vec![], |headers| {
+                            headers.iter().map(|h| (h.key.to_owned(), h.value.unwrap_or_default().to_vec())).collect()
+                        }),
+                        payload: message.payload().unwrap_or_default().to_vec(),
+                    });
+                }
                 Some(Err(KafkaError::PartitionEOF(_))) => break,
                 Some(Err(KafkaError::MessageConsumption(BadCompression | BadMessage | MessageSizeTooLarge))) => {
-                    from(Offset::Offset(lost.pop().expect("all but what is lost can be read").to));
+                    // From right behind the last message nothing that can be read is passed.
+                    tried = next.max(tried + 1);
+                    from(Offset::Offset(tried));
                 }
                 // A broker that was away.
                 Some(Err(_)) | None => {}
