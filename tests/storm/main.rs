@@ -41,6 +41,9 @@ use self::schedule::Schedule;
 /// How many pipelines have their storm at the same time: they wait more than they work.
 const LANES: u64 = 3;
 
+/// Between two reports of what was counted so far.
+const BETWEEN_COUNTS: Duration = Duration::from_secs(300);
+
 fn setting<T: FromStr<Err: Display>>(name: &str, otherwise: T) -> T {
     let Ok(text) = env::var(name) else { return otherwise };
     text.parse().unwrap_or_else(|error| panic!("{name}: {error}"))
@@ -92,10 +95,10 @@ fn storm(lanes: u64, place: impl Fn(u64) -> Place + Sync) {
     }
     say(&format!("a storm of {time:?} from seed {seed}: BERNSTREAM_STORM_SEED={seed}"));
     let failures = Mutex::new(Vec::new());
-    let (begun, next) = (Instant::now(), AtomicU64::new(0));
+    let (begun, next, told_at) = (Instant::now(), AtomicU64::new(0), Mutex::new(Instant::now()));
     thread::scope(|scope| {
         for lane in 0..lanes {
-            let (counts, failures, place, next) = (&counts, &failures, &place, &next);
+            let (counts, failures, place, next, told_at) = (&counts, &failures, &place, &next, &told_at);
             scope.spawn(move || {
                 let place = place(lane);
                 while begun.elapsed() < time {
@@ -105,6 +108,12 @@ fn storm(lanes: u64, place: impl Fn(u64) -> Place + Sync) {
                         let told = told(&schedule, &why, &place, time);
                         say(&told);
                         failures.lock().expect("the list").push(told);
+                    }
+                    // What is killed with the storm still counts.
+                    let mut told_at = told_at.lock().expect("a time");
+                    if told_at.elapsed() > BETWEEN_COUNTS {
+                        say(&format!("{counts}{:>9.1}  minutes", begun.elapsed().as_secs_f64() / 60.0));
+                        *told_at = Instant::now();
                     }
                 }
             });
