@@ -40,6 +40,10 @@ export class Synopsis {
   halfWidths(axes: Axes): Float64Array;
   /** The pointwise band. */
   pointwise(order?: number): Pointwise;
+  /** Everything that can be read from noisy counts of cells; only for tables of cells. */
+  tables(): Tables;
+  /** The same tables of cells, with another function where one is asked for without more. */
+  as(choice: TableChoice): Synopsis;
   /** A score or a probability with its band, and which side of 0 or 1/2 it is on. */
   classify(point: Point): Classified;
   /** Synopses minus simulated noise from the same distribution: plausible functions without the noise. */
@@ -77,6 +81,75 @@ export class Pointwise {
   deviation(point: Point): number;
   halfWidths(axes: Axes): Float64Array;
   deviations(axes: Axes): Float64Array;
+}
+
+/** What of tables of cells is read: by default the label's own function, at the finest bandwidths. */
+export interface TableChoice extends TableOptions {
+  /** "expected" needs a label that is a number, "probability" any label. */
+  function?: "density" | "expected" | "probability";
+  /** Whose probability: the index of a table. */
+  table?: number;
+}
+
+export interface TableOptions {
+  /** In natural units, one for each axis, none below the finest; a number is that of one axis. */
+  bandwidths?: number | readonly number[];
+  /** Local constant or local linear; by default "linear" for "expected", otherwise "constant". */
+  degree?: "constant" | "linear";
+}
+
+/** Everything that can be read from tables of cells. Points, ranges and bandwidths are in natural units. */
+export class Tables {
+  private constructor();
+  /** Classes, or "below" and "above" a threshold; none of a number and without a label. */
+  readonly names: readonly string[];
+  /** The finest bandwidths of a reading, one for each axis. */
+  readonly finest: readonly number[];
+  density(point: Point, options?: TableOptions): PointEstimate;
+  expected(point: Point, options?: TableOptions): PointEstimate;
+  /** Of every table. */
+  probabilities(point: Point, options?: TableOptions): PointEstimate[];
+  classify(point: Point, options?: TableOptions): TableClass<PointEstimate>;
+  /** On a product grid, row-major, the last axis fastest. The ends of unknown intervals are NaN. */
+  on(axes: Axes, choice?: TableChoice): { values: Float64Array; pointwise: Ends; simultaneous: Ends };
+  count(range: Range): Estimate;
+  /** Of all records. */
+  share(range: Range): Estimate;
+  /** The mean label of the records in a range. */
+  mean(range: Range): Estimate;
+  /** Of every table, among the records in a range. */
+  probabilitiesIn(range: Range): Estimate[];
+  classifyIn(range: Range): TableClass<Estimate>;
+  /** The place below which a part of all records lies: 1/2 is the median. One axis only. */
+  quantile(part: number): Estimate;
+}
+
+/** `[low, high]` per axis; null is all of an axis. */
+export type Range = readonly ([number, number] | readonly number[] | null)[] | readonly [number, number];
+
+export interface Ends {
+  lower: Float64Array;
+  upper: Float64Array;
+}
+
+/** A reading with its interval for the noise; null is unknown: the records may be none. */
+export interface Estimate {
+  value: number | null;
+  /** With 95 % probability, for this reading alone. */
+  pointwise: [number, number] | null;
+}
+
+export interface PointEstimate extends Estimate {
+  value: number;
+  /** At all points and all bandwidths at once. */
+  simultaneous: [number, number] | null;
+}
+
+export interface TableClass<E> {
+  /** Null: too close to call. */
+  table: number | null;
+  says: string;
+  probabilities: E[];
 }
 
 export interface Classified {
@@ -180,6 +253,7 @@ export type Basis =
   | "affine"
   | { readonly kernel: { readonly kernel: PointKernel; readonly points: readonly (readonly number[])[] } }
   | { readonly cells: { readonly precision: readonly (readonly number[])[]; readonly spline: Spline; readonly steps: readonly number[] } }
+  | { readonly tables: { readonly spline: Spline; readonly steps: readonly number[]; readonly bandwidths: readonly number[]; readonly tables: number } }
   | { readonly cosine: { readonly frequencies: number } };
 /** How records are shared among the nodes of a grid. */
 export type Spline = "box" | "linear" | "quadratic";
@@ -198,7 +272,12 @@ export type Target =
   | { readonly classifier: { readonly label: string; readonly above: number; readonly method: object } }
   | { readonly probability: { readonly label: string; readonly above: number; readonly method: object } }
   | { readonly sum: { readonly expression: string; readonly clip?: object | null } }
-  | { readonly moments: { readonly frequencies: number } };
+  | { readonly moments: { readonly frequencies: number } }
+  | { readonly cells: { readonly label?: CellLabel | null } };
+export type CellLabel =
+  | { readonly number: { readonly column: string; readonly min: number; readonly max: number } }
+  | { readonly above: { readonly column: string; readonly above: number } }
+  | { readonly classes: { readonly column: string; readonly values: readonly (string | number | boolean)[] } };
 export type Smoothing =
   | { readonly bandwidths: readonly number[] }
   | { readonly covariance: readonly (readonly number[])[] };

@@ -19,6 +19,8 @@ const MOST_FREQUENCIES = [1024, 258, 19];
 const MOST_POINTS = 1024;
 /** The most cells that a release has. */
 const MOST_CELLS = 65_536;
+/** The most classes that tables of cells have. */
+const MOST_CLASSES = 16;
 /**
  * How records are shared among nodes: where the first of an axis lies, in steps; how many more there are than steps; the
  * variance of the shares, in steps squared; the shares of the nodes at an end that lie outside the domain.
@@ -136,6 +138,7 @@ function check(meta) {
   need(meta, "reading", (x) => x === undefined || x === null || (x === "nonnegative" && basis === "cells"), "one for such values");
   need(meta, "offset", (x) => x === undefined || Number.isFinite(x), "a number");
   checkTarget(field(meta, "target"), domain.length);
+  checkTables(meta);
   checkNoise(meta);
   checkSmoothness(meta.smoothness, domain.length, basis);
   need(meta, "not_protected", isList(isText), "a list of texts");
@@ -170,7 +173,14 @@ function checkBasis(basis, axes) {
     return name;
   }
   if (name === "cells") {
-    checkCells(content, axes);
+    if (!isDefinite(checkPrecision(content, axes))) throw damaged("the matrix that reads its cells is not positive definite");
+    checkGrid(content, axes, 1);
+    return name;
+  }
+  if (name === "tables") {
+    const areBandwidths = (list) => isPositives(axes)(list) && list.every((b) => b <= 1);
+    kernelVariances(checkGrid(content, axes, 1), need(content, "bandwidths", areBandwidths, "a list of widths up to 1, one for each axis"));
+    checkGrid(content, axes, need(content, "tables", (x) => isWhole(x, 1, MOST_CLASSES), `a whole number from 1 to ${MOST_CLASSES}`));
     return name;
   }
   if (name !== "kernel") throw unknown("basis", name);
@@ -192,13 +202,14 @@ function checkPrecision(of, axes) {
   return need(of, "precision", isMatrix, `a matrix with ${axes} rows and columns`);
 }
 
-function checkCells(cells, axes) {
-  if (!isDefinite(checkPrecision(cells, axes))) throw damaged("the matrix that reads its cells is not positive definite");
+/** The nodes that records were shared among, of so many tables. */
+function checkGrid(cells, axes, tables) {
   const spline = need(cells, "spline", isText, "a text");
   if (!SPLINES.has(spline)) throw unknown("spline", spline);
   const areSteps = (list) => Array.isArray(list) && list.length === axes && list.every((m) => isWhole(m, 1, MOST_CELLS));
   const steps = need(cells, "steps", areSteps, `${axes} whole numbers`);
-  if (cellCount({ spline, steps }) > MOST_CELLS) throw damaged(`it has more than ${MOST_CELLS} cells`);
+  if (cellCount({ spline, steps }) * tables > MOST_CELLS) throw damaged(`it has more than ${MOST_CELLS} cells`);
+  return { spline, steps };
 }
 
 /** Whether every pivot is positive, where one variable after the other is completed to a square. */
@@ -250,7 +261,35 @@ function checkTarget(target, axes) {
     }
   } else if (name === "sum") need(content, "expression", isText, "a text");
   else if (name === "moments") need(content, "frequencies", (t) => isWhole(t, 1, MOST_FREQUENCIES[axes - 1]), "a number");
-  else throw unknown("target", name);
+  else if (name === "cells") {
+    if (!isObject(content)) throw damaged("its target has no content");
+    checkLabel(content.label);
+  } else throw unknown("target", name);
+}
+
+/** The label of tables of cells, if there is one. */
+function checkLabel(label) {
+  if (label === undefined || label === null) return;
+  const { name, content } = variant(label, "label");
+  if (!["number", "above", "classes"].includes(name)) throw unknown("label", name);
+  need(content, "column", isText, "a text");
+  if (name === "above") need(content, "above", Number.isFinite, "a number");
+  if (name === "number") {
+    const [min, max] = [need(content, "min", Number.isFinite, "a number"), need(content, "max", Number.isFinite, "a number")];
+    if (!isPositive(max - min)) throw damaged(`its label '${content.column}' has no proper range`);
+  }
+  if (name === "classes") {
+    const isValue = (x) => isText(x) || isFlag(x) || Number.isFinite(x);
+    const areValues = (list) => isList(isValue)(list) && list.length >= 2 && list.length <= MOST_CLASSES;
+    need(content, "values", areValues, `a list of 2 to ${MOST_CLASSES} values`);
+  }
+}
+
+/** The basis of tables and the target that is read from them come together, and fit each other. */
+function checkTables({ basis, target }) {
+  const isTables = basisName({ basis }) === "tables";
+  if (isTables !== (targetName({ target }) === "cells")) throw damaged("tables of cells and their target come together");
+  if (isTables && basis.tables.tables !== labelOf(target.cells).tables) throw damaged("its tables are not those of its label");
 }
 
 const LAWS = ["discrete laplace", "discrete cube", "rounded ball", "discrete gaussian"];
@@ -317,7 +356,7 @@ function checkSmoothness(smoothness, axes, basis) {
   }
 }
 
-/** "bernstein", "affine", "kernel", "cells" or "cosine". */
+/** "bernstein", "affine", "kernel", "cells", "tables" or "cosine". */
 const basisName = (meta) => (isText(meta.basis) ? meta.basis : Object.keys(meta.basis)[0]);
 const targetName = (meta) => (isText(meta.target) ? meta.target : Object.keys(meta.target)[0]);
 
@@ -328,6 +367,7 @@ function valueCount({ basis, degree, domain }) {
     case "affine": return domain.length + 1;
     case "kernel": return basis.kernel.points.length;
     case "cells": return cellCount(basis.cells);
+    case "tables": return cellCount(basis.tables) * basis.tables.tables;
     default: return basis.cosine.frequencies ** domain.length;
   }
 }
@@ -337,10 +377,13 @@ function valueCount({ basis, degree, domain }) {
 /** A released function: what it is (`meta`), and its noisy values. Made by `parse`. */
 export class Synopsis {
   #evaluators = new Map();
+  #choice;
+  #cells = null;
 
-  constructor(meta, values) {
+  constructor(meta, values, choice = {}) {
     this.meta = meta;
     this.values = values;
+    this.#choice = choice;
   }
 
   /** The reading that is expected to be the most accurate. Bands belong to `meta.order`, which is the default. */
@@ -373,6 +416,7 @@ export class Synopsis {
       return new Evaluator(meta, new KernelSum(kernelOf(kernel), points, values, meta.offset ?? 0));
     }
     if (basis === "cells") return new Evaluator(meta, cellSum(meta, values, by));
+    if (basis === "tables" && isOrder) return new Evaluator(meta, this.#function());
     if (by === "posterior" && (basis === "bernstein" || basis === "kernel")) return smoothed(meta, values, posterior(meta, values));
     if (by === "kernel" && basis === "bernstein") {
       const kernel = prior(meta);
@@ -399,6 +443,7 @@ export class Synopsis {
   halfWidth(point) {
     const { meta } = this;
     if (basisName(meta) === "cosine") throw noFunction();
+    if (basisName(meta) === "tables") return this.#function().halfWidths(oneOf(meta.domain, point), meta.band.half_width)[0];
     const weights = unitPoint(meta.domain, point).map((x) => weightAt(meta.band.weights, x));
     return meta.band.half_width / weights.reduce((product, weight) => product * weight);
   }
@@ -407,19 +452,42 @@ export class Synopsis {
   halfWidths(axes) {
     const { meta } = this;
     if (basisName(meta) === "cosine") throw noFunction();
+    if (basisName(meta) === "tables") return this.#function().halfWidths(unitAxes(meta.domain, axes), meta.band.half_width);
     const weights = unitAxes(meta.domain, axes).map((axis) => axis.map((x) => weightAt(meta.band.weights, x)));
     return productOf(weights).map((weight) => meta.band.half_width / weight);
   }
 
   /** The pointwise band, for an order. */
   pointwise(order = this.meta.order) {
-    return new Pointwise(this.meta, order);
+    return new Pointwise(this.meta, order, basisName(this.meta) === "tables" ? this.#function() : null);
+  }
+
+  /** Everything that can be read from noisy counts of cells; only for tables of cells. */
+  tables() {
+    if (basisName(this.meta) !== "tables") throw new SynopsisError("it does not hold tables of cells");
+    return new Tables(this.meta, (this.#cells ??= new CellTables(this.meta, this.values)));
+  }
+
+  /**
+   * The same tables of cells with another function where one is asked for without more: `choice` is
+   * `{ function: "density" | "expected" | "probability", table, degree: "constant" | "linear", bandwidths }`.
+   */
+  as(choice) {
+    this.tables();
+    new TableFunction(this.#cells, choice);
+    return new Synopsis(this.meta, this.values, choice);
+  }
+
+  #function() {
+    this.#cells ??= new CellTables(this.meta, this.values);
+    return new TableFunction(this.#cells, this.#choice);
   }
 
   /**
    * A score with its band, and its side: of a classifier (above 0) or a probability (above 1/2).
    */
   classify(point) {
+    if (this.meta.target.cells?.label?.above) return sideOf(this.tables().classify(point, this.#choice));
     const threshold = new Map([["classifier", 0], ["probability", 0.5]]).get(targetName(this.meta));
     if (threshold === undefined) throw new SynopsisError("it is no classifier: it has no classes");
     const [score, halfWidth] = [this.evaluate(point), this.halfWidth(point)];
@@ -440,7 +508,7 @@ export class Synopsis {
       const unit = unitNoise(meta.noise.law, values.length, random);
       // Noise on kernel functions is drawn on their whitened coordinates.
       const noise = newton ? newton.coefficients(unit) : unit;
-      return new Synopsis(meta, values.map((value, i) => value - meta.noise.scale * noise[i]));
+      return new Synopsis(meta, values.map((value, i) => value - meta.noise.scale * noise[i]), this.#choice);
     };
     return Array.from({ length: count }, one);
   }
@@ -486,6 +554,9 @@ function unitPoint(domain, point) {
   }
   return domain.map((axis, i) => toUnit(axis, coordinates[i]));
 }
+
+/** A point of the domain as a product grid of the unit cube. */
+const oneOf = (domain, point) => unitPoint(domain, point).map((y) => Float64Array.of(y));
 
 function unitAxes(domain, axes) {
   if (axes?.length !== domain.length || axes.some((axis) => typeof axis === "number")) {
@@ -1455,9 +1526,11 @@ export class Pointwise {
   #deviation;
   #newton = null;
   #cells = null;
+  #function;
 
-  constructor(meta, order) {
+  constructor(meta, order, ofTables) {
     checkOrder(order);
+    this.#function = ofTables;
     const basis = basisName(meta);
     if (basis === "cosine") throw noFunction();
     if (basis === "kernel") this.#newton = Newton.on(meta.basis.kernel);
@@ -1465,27 +1538,31 @@ export class Pointwise {
     const count = valueCount(meta);
     this.#meta = meta;
     this.#order = order;
-    this.#factor = meta.band.pointwise ?? meta.noise.scale * pointwiseFactor(meta.noise.law, count);
+    this.#factor = factorOf(meta);
     this.#deviation = meta.noise.scale * Math.sqrt(variance(meta.noise.law, count));
   }
 
   /** At a point, the noise is within this with 95 % probability. */
   halfWidth(point) {
+    if (this.#function) return this.#function.halfWidths(oneOf(this.#meta.domain, point), this.#factor)[0];
     return this.#factor * this.#length(unitPoint(this.#meta.domain, point));
   }
 
   /** The standard deviation of the noise. */
   deviation(point) {
+    if (this.#function) return this.#function.deviations(oneOf(this.#meta.domain, point), this.#deviation)[0];
     return this.#deviation * this.#length(unitPoint(this.#meta.domain, point));
   }
 
   /** The half-widths on the product grid of `axes`, row-major, the last axis fastest. */
   halfWidths(axes) {
-    return this.#lengths(unitAxes(this.#meta.domain, axes)).map((length) => this.#factor * length);
+    const unit = unitAxes(this.#meta.domain, axes);
+    return this.#function ? this.#function.halfWidths(unit, this.#factor) : this.#lengths(unit).map((length) => this.#factor * length);
   }
 
   deviations(axes) {
-    return this.#lengths(unitAxes(this.#meta.domain, axes)).map((length) => this.#deviation * length);
+    const unit = unitAxes(this.#meta.domain, axes);
+    return this.#function ? this.#function.deviations(unit, this.#deviation) : this.#lengths(unit).map((length) => this.#deviation * length);
   }
 
   /** The length of the influences of the values on the function. */
@@ -1599,6 +1676,444 @@ function choose(n, k) {
   let product = 1;
   for (let i = 0; i < k; i++) product = (product * (n - i)) / (i + 1);
   return product;
+}
+
+// ---- Tables of cells: noisy counts by label, which many functions are read from ----------------------------------------
+
+/** The label of a target, and how many tables it makes. */
+function labelOf({ label }) {
+  if (label === undefined || label === null) return { kind: null, tables: 1 };
+  const [[kind, content]] = Object.entries(label);
+  return { kind, ...content, tables: kind === "classes" ? content.values.length : 2 };
+}
+
+/** The variances of the kernels that read the nodes at these bandwidths: less those of the spline. */
+function kernelVariances({ spline, steps }, bandwidths) {
+  const { variance } = SPLINES.get(spline);
+  return steps.map((m, axis) => {
+    const left = bandwidths[axis] ** 2 - variance / m ** 2;
+    if (!isPositive(left)) throw damaged("its cells are too wide for its bandwidths");
+    return left;
+  });
+}
+
+/** The share of the spline of the node at `u = 0` that lies below `u`, in steps. */
+function splineBelow(spline, u) {
+  switch (spline) {
+    case "box": return Math.min(Math.max(u + 0.5, 0), 1);
+    case "linear":
+      if (u <= -1 || u >= 1) return u < 0 ? 0 : 1;
+      return u < 0 ? (1 + u) ** 2 / 2 : 1 - (1 - u) ** 2 / 2;
+    default:
+      if (u <= -1.5 || u >= 1.5) return u < 0 ? 0 : 1;
+      if (u < -0.5) return (u + 1.5) ** 3 / 6;
+      return u <= 0.5 ? 0.5 + (3 * u) / 4 - u ** 3 / 3 : 1 - (1.5 - u) ** 3 / 6;
+  }
+}
+
+/** How far a bandwidth may be below the finest: from natural units it is rounded. */
+const ROUNDING = 1e-9;
+
+/** The tables of a synopsis in the unit cube: sums of their counts with weights of the nodes. */
+class CellTables {
+  constructor(meta, values) {
+    const { basis: { tables: grid }, target: { cells }, domain, noise, band } = meta;
+    Object.assign(this, { meta, grid, domain, label: labelOf(cells), nodes: nodesOf(grid) });
+    this.count = cellCount(grid);
+    this.tables = Array.from({ length: grid.tables }, (_, t) => values.subarray(t * this.count, (t + 1) * this.count));
+    this.counts = new Float64Array(this.count);
+    for (const table of this.tables) for (let j = 0; j < this.count; j++) this.counts[j] += table[j];
+    const sums = this.tables.map((table) => sumOf(table));
+    this.records = sums.reduce((sum, one) => sum + one, 0);
+    this.overall = sharesOf(sums.map((one) => Math.max(one, 0)), () => 1 / grid.tables);
+    /** The deviation of the noise of a cell, all tables together. */
+    this.deviation = noise.scale * Math.sqrt(variance(noise.law, values.length) * grid.tables);
+    this.factors = { pointwise: factorOf(meta), simultaneous: band.half_width };
+  }
+
+  /** The finest bandwidths, in natural units. */
+  get finest() {
+    return this.domain.map(({ min, max }, i) => this.grid.bandwidths[i] * (max - min));
+  }
+
+  /** Bandwidths to read at in the unit cube, from natural units; by default the finest. */
+  bandwidths(wanted) {
+    if (wanted === undefined || wanted === null) return this.grid.bandwidths;
+    const list = typeof wanted === "number" ? [wanted] : wanted;
+    if (!isPositives(this.domain.length)(Array.from(list))) {
+      throw new SynopsisError(`${wanted} is not one positive bandwidth for each of ${this.domain.length} axes`);
+    }
+    return this.domain.map(({ column, min, max }, i) => {
+      if (list[i] < this.finest[i] * (1 - ROUNDING)) {
+        throw new SynopsisError(`the finest bandwidth of ${column} is ${this.finest[i]}, not ${list[i]}`);
+      }
+      return list[i] / (max - min);
+    });
+  }
+
+  /** How much of each node lies in a range, on each axis. */
+  inside(range) {
+    return range.map(([low, high], axis) => {
+      const [below, above] = [this.below(axis, low), this.below(axis, high)];
+      return above.map((share, j) => share - below[j]);
+    });
+  }
+
+  /** How much of each node lies below `x`. */
+  below(axis, x) {
+    const { nodes, grid: { spline, steps } } = this;
+    if (x <= 0 || x >= 1) return new Float64Array(nodes[axis].length).fill(x <= 0 ? 0 : 1);
+    return nodes[axis].map((p) => splineBelow(spline, (x - p) * steps[axis]));
+  }
+}
+
+const sumOf = (list) => list.reduce((sum, x) => sum + x, 0);
+
+/** Numbers that are not negative, divided by their sum; `none(t)` where that is 0. */
+function sharesOf(list, none) {
+  const whole = sumOf(list);
+  return list.map((x, t) => (whole > 0 ? x / whole : none(t)));
+}
+
+/**
+ * The part of each table from its noisy sum at a place, where the weights have this length: drawn to those of all records
+ * where there are few.
+ */
+function partsOf({ overall, deviation }, sums, length) {
+  if (!(length > 0)) return overall;
+  const whole = sumOf(sums);
+  const noise = deviation * length;
+  const pull = (noise * noise) / Math.max(whole, noise);
+  const drawn = (sum, t) => Math.min(Math.max((sum + pull * overall[t]) / (Math.max(whole, 0) + pull), 0), 1);
+  return sharesOf(sums.map(drawn), (t) => overall[t]);
+}
+
+/**
+ * The ratios `p` with `|part - p whole| <= noise |w - p u|`, from the products of `w` and `u` (Fieller), as far as they are from 0 to
+ * 1; null if the whole may be none.
+ */
+function fieller(part, whole, noise, [ww, wu, uu]) {
+  if (!(whole > noise * Math.sqrt(uu))) return null;
+  const square = noise * noise;
+  const a = whole * whole - square * uu;
+  const middle = (part * whole - square * wu) / a;
+  // The discriminant, without terms that cancel.
+  const spread = whole * whole * ww - 2 * part * whole * wu + part * part * uu - square * (ww * uu - wu * wu);
+  const half = (noise * Math.sqrt(Math.max(spread, 0))) / a;
+  return [middle - half, middle + half].map((p) => Math.min(Math.max(p, 0), 1));
+}
+
+/** One function of tables of cells at some bandwidths, on product grids of the unit cube, with its intervals. */
+class TableFunction {
+  constructor(cells, { function: of, table, degree, bandwidths } = {}) {
+    const { kind } = cells.label;
+    this.cells = cells;
+    this.of = of ?? { number: "expected", above: "probability", classes: "probability" }[kind] ?? "density";
+    if (!["density", "expected", "probability"].includes(this.of)) throw new SynopsisError(`there is no function '${of}' of tables`);
+    if (this.of === "expected" && kind !== "number") throw new SynopsisError("its label is not a number: it has no expected value");
+    if (this.of === "probability" && !kind) throw new SynopsisError("it has no label: it has no probabilities");
+    this.table = this.of === "expected" ? 1 : table ?? (kind === "classes" ? 0 : 1);
+    if (this.of !== "density" && !isWhole(this.table, 0, cells.tables.length - 1)) throw new SynopsisError(`there is no table ${table}`);
+    this.isLinear = (degree ?? (this.of === "expected" ? "linear" : "constant")) === "linear";
+    if (!["constant", "linear", undefined, null].includes(degree)) throw new SynopsisError(`there is no degree '${degree}'`);
+    this.variances = kernelVariances(cells.grid, cells.bandwidths(bandwidths));
+    [this.low, this.width] = this.of === "expected" ? [cells.label.min, cells.label.max - cells.label.min] : [0, 1];
+  }
+
+  at(y) {
+    return this.on(y.map((x) => Float64Array.of(x)))[0];
+  }
+
+  on(axes) {
+    return this.read(axes, 0).values;
+  }
+
+  /**
+   * How far the further end of the interval is, if the noise of any weights is within `factor` times their length; the whole
+   * range of the label where it is unknown.
+   */
+  halfWidths(axes, factor) {
+    const { values, lower, upper } = this.read(axes, factor);
+    return values.map((value, i) => (Number.isNaN(lower[i]) ? this.width : Math.max(Math.abs(value - lower[i]), Math.abs(upper[i] - value))));
+  }
+
+  deviations(axes, deviation) {
+    if (this.of !== "density") throw new SynopsisError("the noise of a ratio has intervals, not a deviation");
+    return this.halfWidths(axes, deviation);
+  }
+
+  /** The values, and the ends of their intervals, which are not a number where it is unknown. */
+  read(axes, factor) {
+    const along = axes.map((axis, i) => new KernelMoments(axis, this.cells.nodes[i], this.variances[i]));
+    return this.of === "density" ? this.density(along, factor) : this.ratio(along, factor);
+  }
+
+  density(along, factor) {
+    const { domain, counts, tables } = this.cells;
+    const peak = domain.reduce((product, { min, max }, i) => product * Math.sqrt(2 * Math.PI * this.variances[i]) * (max - min), 1);
+    const none = along.map(() => 0);
+    const values = sumsOf(counts, along, none).map((sum) => sum / peak);
+    const half = squaresOf(along, none).map((square) => (factor * Math.sqrt(tables.length * square)) / peak);
+    return { values, lower: values.map((value, i) => value - half[i]), upper: values.map((value, i) => value + half[i]) };
+  }
+
+  ratio(along, factor) {
+    const { sums, lengths } = this.weighted(along);
+    const count = lengths.length;
+    const [values, lower, upper] = [new Float64Array(count), new Float64Array(count).fill(NaN), new Float64Array(count).fill(NaN)];
+    for (let i = 0; i < count; i++) {
+      const here = sums.map((sum) => sum[i]);
+      values[i] = this.low + this.width * partsOf(this.cells, here, lengths[i])[this.table];
+      const ends = fieller(here[this.table], sumOf(here), factor * lengths[i], [1, 1, here.length]);
+      if (ends) [lower[i], upper[i]] = ends.map((p) => this.low + this.width * p);
+    }
+    return { values, lower, upper };
+  }
+
+  /** The sums of every table with the weights at each point of a grid, and the lengths of these weights. */
+  weighted(along) {
+    const { tables, deviation } = this.cells;
+    const none = along.map(() => 0);
+    const sums = tables.map((table) => sumsOf(table, along, none));
+    const squares = squaresOf(along, none);
+    if (!this.isLinear) return { sums, lengths: squares.map(Math.sqrt) };
+    const one = (axis, power = 1) => none.map((_, i) => (i === axis ? power : 0));
+    const both = (a, b) => none.map((_, i) => (i === a) + (i === b));
+    const each = (make) => along.map((_, a) => make(a));
+    const firsts = each((a) => tables.map((table) => sumsOf(table, along, one(a))));
+    const seconds = each((a) => each((b) => (b <= a ? sumsOf(this.cells.counts, along, both(a, b)) : null)));
+    const [ofFirsts, ofSeconds] = [each((a) => squaresOf(along, one(a))), each((a) => each((b) => squaresOf(along, both(a, b))))];
+    const ridges = each((a) => squaresOf(along, one(a, 4)).map((square) => 2 * deviation * Math.sqrt(square)));
+    const lengths = new Float64Array(squares.length);
+    for (let i = 0; i < squares.length; i++) {
+      const matrix = each((a) => each((b) => (seconds[a][b] ?? seconds[b][a])[i] + (a === b ? ridges[a][i] : 0)));
+      const slope = solved(matrix, each((a) => firsts[a].reduce((sum, first) => sum + first[i], 0))) ?? none;
+      let square = squares[i];
+      slope.forEach((beta, a) => {
+        sums.forEach((sum, t) => (sum[i] -= beta * firsts[a][t][i]));
+        square -= 2 * beta * ofFirsts[a][i];
+        slope.forEach((other, b) => (square += beta * other * ofSeconds[a][b][i]));
+      });
+      lengths[i] = Math.sqrt(Math.max(square, 0));
+    }
+    return { sums, lengths };
+  }
+}
+
+/** The kernels of an axis times powers of the distance to each node, as matrices with one column per point. */
+class KernelMoments {
+  constructor(axis, nodes, variance) {
+    Object.assign(this, { axis, nodes, variance });
+  }
+
+  times(power) {
+    return matrixOf(this.axis.length, this.nodes.length, (i, j) => {
+      const d = this.nodes[j] - this.axis[i];
+      return Math.exp(-(d * d) / (2 * this.variance)) * d ** power;
+    });
+  }
+
+  /** The sums of the squared kernels times a power. */
+  squares(power) {
+    return this.axis.map((y) => this.nodes.reduce((sum, p) => sum + Math.exp(-((p - y) ** 2) / this.variance) * (p - y) ** power, 0));
+  }
+}
+
+const sumsOf = (table, along, powers) => onGrid(table, along.map((axis, i) => axis.times(powers[i])));
+const squaresOf = (along, powers) => productOf(along.map((axis, i) => axis.squares(powers[i])));
+
+/** The solution of a symmetric system of equations; null if its matrix is not positive definite. */
+function solved(matrix, right) {
+  const factor = [];
+  for (const row of matrix) {
+    const next = forward(factor, row);
+    const pivot = row[factor.length] - dot(next, next);
+    if (!(pivot > 0)) return null;
+    factor.push(extended(next, Math.sqrt(pivot)));
+  }
+  return backward(factor, forward(factor, right));
+}
+
+/** The steps of a distribution function that quantiles are read from. */
+const PARTS = 1000;
+
+/** Everything that can be read from tables of cells, each with its intervals. Made by `Synopsis.tables`. */
+export class Tables {
+  #domain;
+  #cells;
+
+  constructor(meta, cells) {
+    this.#domain = meta.domain;
+    this.#cells = cells;
+  }
+
+  /** The names of the tables: classes, or the two sides of a threshold; of a number and without a label none. */
+  get names() {
+    const { kind, values } = this.#cells.label;
+    return kind === "classes" ? values.map(String) : kind === "above" ? ["below", "above"] : [];
+  }
+
+  /** The finest bandwidths of a reading, in natural units, one for each axis. */
+  get finest() {
+    return this.#cells.finest;
+  }
+
+  /** Records per unit of the axes at a point. `options` may have `bandwidths`, in natural units. */
+  density(point, options = {}) {
+    return this.#estimate(point, { ...options, function: "density" });
+  }
+
+  /** The expected label at a point. `options` may have `bandwidths` and the `degree`, "linear" or "constant". */
+  expected(point, options = {}) {
+    return this.#estimate(point, { ...options, function: "expected" });
+  }
+
+  /** The probability of every table at a point; options as for `expected`, by default "constant". */
+  probabilities(point, options = {}) {
+    return this.#cells.tables.map((_, table) => this.#estimate(point, { ...options, function: "probability", table }));
+  }
+
+  /** The most probable class at a point, within the simultaneous band. */
+  classify(point, { bandwidths, degree } = {}) {
+    const probabilities = this.probabilities(point, { bandwidths, degree });
+    const { sums, lengths } = this.#at(point, { function: "probability", bandwidths, degree });
+    return this.#class(probabilities, sums.map((sum) => sum[0]), this.#cells.factors.simultaneous * lengths[0]);
+  }
+
+  /** A function on the product grid of `axes`, row-major, with both intervals; their ends are not a number where they are unknown. */
+  on(axes, choice = {}) {
+    const form = new TableFunction(this.#cells, choice);
+    const unit = unitAxes(this.#domain, axes);
+    const { pointwise, simultaneous } = this.#cells.factors;
+    const { values, ...wide } = form.read(unit, simultaneous);
+    const { lower, upper } = form.read(unit, pointwise);
+    return { values, pointwise: { lower, upper }, simultaneous: wide };
+  }
+
+  /** The number of records in a range: `[low, high]` for each axis, or null for all of it. */
+  count(range) {
+    const { tables, counts, factors } = this.#cells;
+    const weights = this.#inside(range);
+    const half = factors.pointwise * Math.sqrt(tables.length) * lengthOf(weights);
+    const value = product(counts, weights);
+    return { value, pointwise: [value - half, value + half] };
+  }
+
+  /** The share of all records in a range. */
+  share(range) {
+    const { tables, counts, records, count, factors } = this.#cells;
+    const weights = this.#inside(range);
+    const part = product(counts, weights);
+    const noise = factors.pointwise * Math.sqrt(tables.length);
+    const sum = weights.reduce((product, of) => product * sumOf(of), 1);
+    const pointwise = fieller(part, records, noise, [lengthOf(weights) ** 2, sum, count]);
+    return { value: records > 0 ? Math.min(Math.max(part / records, 0), 1) : null, pointwise };
+  }
+
+  /** The probability of every table among the records in a range. */
+  probabilitiesIn(range) {
+    if (!this.#cells.label.kind) throw new SynopsisError("it has no label: it has no probabilities");
+    const { sums, length } = this.#sumsIn(range);
+    const values = partsOf(this.#cells, sums, length);
+    const noise = this.#cells.factors.pointwise * length;
+    return sums.map((sum, t) => ({ value: values[t], pointwise: fieller(sum, sumOf(sums), noise, [1, 1, sums.length]) }));
+  }
+
+  /** The mean label of the records in a range. */
+  mean(range) {
+    const { kind, min, max } = this.#cells.label;
+    if (kind !== "number") throw new SynopsisError("its label is not a number: it has no mean");
+    const { value, pointwise } = this.probabilitiesIn(range)[1];
+    const natural = (p) => min + (max - min) * p;
+    return { value: natural(value), pointwise: pointwise?.map(natural) ?? null };
+  }
+
+  /** The most frequent class in a range. */
+  classifyIn(range) {
+    const { sums, length } = this.#sumsIn(range);
+    return this.#class(this.probabilitiesIn(range), sums, this.#cells.factors.pointwise * length);
+  }
+
+  /** The place below which a part of all records lies, for example 1/2 for the median; one axis only. */
+  quantile(part) {
+    const [{ min, max }] = this.#domain;
+    if (this.#domain.length !== 1) throw new SynopsisError(`a quantile needs one axis, not ${this.#domain.length}`);
+    if (!(part >= 0 && part <= 1)) throw new SynopsisError(`the part ${part} is not from 0 to 1`);
+    const { tables, records, count, factors } = this.#cells;
+    const natural = (k) => min + ((max - min) * k) / PARTS;
+    const steps = this.#distribution();
+    const noise = factors.pointwise * Math.sqrt(tables.length);
+    const apart = steps.map(({ below }) => below - part * records);
+    const allowed = steps.map(({ sum, square }) => noise * Math.sqrt(Math.max(square - 2 * part * sum + part * part * count, 0)));
+    // Everything but what is certainly below and certainly above.
+    const first = apart.findIndex((d, k) => d >= -allowed[k]);
+    let last = PARTS;
+    while (last >= 0 && apart[last] > allowed[last]) last--;
+    const ends = [first < 0 ? PARTS : Math.max(first - 1, 0), Math.min(last + 1, PARTS)];
+    if (!(records > 0)) return { value: null, pointwise: ends.map(natural) };
+    const rising = isotonic(steps.map(({ below }) => below)).map((below) => below / records);
+    const at = rising.findIndex((below) => below >= part);
+    const k = at < 0 ? PARTS : at === 0 ? 0 : at - 1 + (part - rising[at - 1]) / (rising[at] - rising[at - 1]);
+    return { value: natural(k), pointwise: ends.map(natural) };
+  }
+
+  /** The noisy number of records below each step, and the sums of the weights and their squares. */
+  #distribution() {
+    const cells = this.#cells;
+    return (cells.distribution ??= Array.from({ length: PARTS + 1 }, (_, k) => {
+      const below = cells.below(0, k / PARTS);
+      return { below: dot(cells.counts, below), sum: sumOf(below), square: dot(below, below) };
+    }));
+  }
+
+  #inside(range) {
+    const sides = typeof range?.[0] === "number" ? [range] : range;
+    if (sides?.length !== this.#domain.length || sides.some((side) => side !== null && side?.length !== 2)) {
+      throw new SynopsisError(`a range of this synopsis has ${this.#domain.length} pairs of bounds`);
+    }
+    const unit = this.#domain.map((axis, i) => sides[i]?.map((bound) => toUnit(axis, bound)) ?? [0, 1]);
+    if (unit.some(([low, high]) => low > high)) throw new SynopsisError("a range ends before it begins");
+    return this.#cells.inside(unit);
+  }
+
+  #sumsIn(range) {
+    const weights = this.#inside(range);
+    return { sums: this.#cells.tables.map((table) => product(table, weights)), length: lengthOf(weights) };
+  }
+
+  #at(point, choice) {
+    const form = new TableFunction(this.#cells, choice);
+    const axes = oneOf(this.#domain, point);
+    return form.weighted(axes.map((axis, i) => new KernelMoments(axis, this.#cells.nodes[i], form.variances[i])));
+  }
+
+  #estimate(point, choice) {
+    const form = new TableFunction(this.#cells, choice);
+    const axes = oneOf(this.#domain, point);
+    const { pointwise, simultaneous } = this.#cells.factors;
+    const ends = (factor) => {
+      const { lower, upper } = form.read(axes, factor);
+      return Number.isNaN(lower[0]) ? null : [lower[0], upper[0]];
+    };
+    return { value: form.on(axes)[0], pointwise: ends(pointwise), simultaneous: ends(simultaneous) };
+  }
+
+  /** The most probable, if its sum is larger than that of the next by more than the noise of their difference. */
+  #class(probabilities, sums, noise) {
+    if (!this.names.length) throw new SynopsisError("its label is a number: it has no classes");
+    const [best, next] = probabilities.map((_, t) => t).sort((a, b) => probabilities[b].value - probabilities[a].value);
+    const isApart = sums[best] - sums[next] > Math.SQRT2 * noise;
+    return { table: isApart ? best : null, says: isApart ? this.names[best] : "too close to call", probabilities };
+  }
+}
+
+/** The length of weights that are a product over the axes. */
+const lengthOf = (weights) => weights.reduce((length, of) => length * root(of), 1);
+
+/** A class of two as the side of a threshold. */
+function sideOf({ says, probabilities: [, { value, simultaneous }] }) {
+  const [lower, upper] = simultaneous ?? [0, 1];
+  return { score: value, lower, upper, says };
 }
 
 // ---- Sums of smooth functions over the records, from their cosine moments -------------------------------------------
@@ -1803,10 +2318,10 @@ function gammaParts(shape) {
   return weighed.map(([r, p]) => [r, p / mass]);
 }
 
-/**
- * Noise of scale 1 is within this times the length of the influences with 95 % probability; for synopses whose band does not
- * state it.
- */
+/** At one point the noise is within this times the length of the influences with 95 % probability. */
+const factorOf = (meta) => meta.band.pointwise ?? meta.noise.scale * pointwiseFactor(meta.noise.law, valueCount(meta));
+
+/** The same for noise of scale 1, for synopses whose band does not state it. */
 function pointwiseFactor(law, count) {
   if (law === "discrete laplace") return Math.log(20);
   if (law === "discrete gaussian") return 1.959963985;

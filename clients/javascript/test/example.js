@@ -55,6 +55,20 @@ export function cells(precision, spline, steps, fields = {}) {
   return { ...describe({ ...flat, target, ...fields }), values: Array.from({ length: count }, () => random() - 0.5) };
 }
 
+/** Tables of cells: `count(table, node)` gives their counts, `label` is that of the target; bandwidths are in natural units. */
+export function tables(label, spline, steps, bandwidths, count, fields = {}) {
+  const more = { box: 0, linear: 1, quadratic: 3 }[spline];
+  const nodes = steps.reduce((count, m) => count * (m + more), 1);
+  const number = !label ? 1 : label.classes ? label.classes.values.length : 2;
+  const meta = describe({
+    domain: axes(steps.length), degree: 1, order: 1, basis: { tables: { spline, steps, bandwidths: bandwidths.map((b, i) => b / (axes(3)[i].max - axes(3)[i].min)), tables: number } },
+    target: { cells: label ? { label } : {} }, meaning: "noisy counts of cells, in records",
+    band: { covers: "the noise, not the approximation", level: 0.95, half_width: 1.4, weights: [1], pointwise: 0.9, draws: 20000 },
+    ...fields,
+  });
+  return { ...meta, values: Array.from({ length: number * nodes }, (_, i) => count(Math.floor(i / nodes), i % nodes)) };
+}
+
 /** Evenly spaced points of the unit cube, the last axis fastest. */
 export function cube(dimensions, side) {
   const axis = Array.from({ length: side }, (_, i) => i / (side - 1));

@@ -88,6 +88,25 @@ function checkProper(synopsis, { order, points, mass, densities, cumulative, tol
   same(points.map((point) => parts.evaluate(point)), cumulative, tolerance, "distribution function");
 }
 
+/** A reading of tables of cells, with its intervals; null is unknown. */
+function checkReading(synopsis, { reading, table, degree, bandwidths, point, range, part, tolerance, ...wanted }) {
+  const [tables, options] = [synopsis.tables(), { degree, bandwidths }];
+  const found = {
+    density: () => tables.density(point, options),
+    count: () => tables.count(range),
+    share: () => tables.share(range),
+    probability: () => (range ? tables.probabilitiesIn(range) : tables.probabilities(point, options))[table],
+    expected: () => (range ? tables.mean(range) : tables.expected(point, options)),
+    quantile: () => tables.quantile(part),
+  }[reading]();
+  const numbers = ({ value, pointwise, simultaneous }) => [value, ...(pointwise ?? [null, null]), ...(simultaneous ?? [null, null])];
+  const [here, there] = [numbers(found), numbers(wanted)];
+  const what = JSON.stringify({ reading, table, degree, bandwidths, point, range, part });
+  assert.deepEqual(here.map((x) => x === null), there.map((x) => x === null), what);
+  const known = (list) => list.filter((x) => x !== null);
+  if (known(there).length) same(known(here), known(there), tolerance, what);
+}
+
 for (const name of cases) {
   test(name, () => {
     const golden = read(name);
@@ -97,6 +116,7 @@ for (const name of cases) {
     if (golden.half_widths) checkBands(synopsis, golden.half_widths);
     else assert.throws(() => synopsis.halfWidth(golden.synopsis.domain.map(({ min }) => min)), SynopsisError);
     golden.queries.forEach((query) => checkQuery(synopsis, query));
+    (golden.readings ?? []).forEach((reading) => checkReading(synopsis, reading));
     if (golden.proper) checkProper(synopsis, golden.proper);
     assert.ok(golden.evaluations.length + golden.queries.length > 0);
   });

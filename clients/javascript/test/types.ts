@@ -10,10 +10,18 @@ const box: number = smooth.integrate([[0, 1], [2, 3]]) + smooth.integrate([0, 1]
 const answer: Answer = synopsis.query((x, y) => Math.exp(-x * y), { jackson: 2 });
 const again: Answer = synopsis.query(synopsis.weights((x) => x));
 const seen: string = synopsis.classify(3).says + synopsis.meta.domain[0]!.column + new SynopsisError("").message;
+const tables = synopsis.tables();
+const late: [number, number] | null = tables.probabilities([1, 2], { bandwidths: [3, 4] })[1]!.simultaneous;
+const median: number | null = tables.quantile(0.5).value;
+const inRange: (number | null)[] = [tables.count([0, 1]), tables.share([[0, 1], null]), tables.mean([0, 1])].map(({ value }) => value);
+const smooth20: Float64Array = synopsis.as({ function: "density", bandwidths: 20 }).halfWidths([[1]]);
+const ends: Float64Array = tables.on([[0, 1]], { function: "probability", table: 0 }).pointwise.lower;
 const { target } = synopsis.meta;
 if ("density" in target && "bandwidths" in target.density.kernel) target.density.kernel.bandwidths.map((b) => b * 2);
 // @ts-expect-error there is no such reading
 synopsis.evaluate(1, "furthest");
+// @ts-expect-error there is no such function
+synopsis.as({ function: "mean" });
 // @ts-expect-error a synopsis is only made by parse
 new Synopsis();
-export { again, answer, band, box, error, grid, seen };
+export { again, answer, band, box, ends, error, grid, inRange, late, median, seen, smooth20 };
