@@ -1759,11 +1759,13 @@ class CellTables {
     });
   }
 
-  /** How much of each node lies below `x`. */
+  /** How much of what lies inside the cube of each node lies below `x`. */
   below(axis, x) {
     const { nodes, grid: { spline, steps } } = this;
-    if (x <= 0 || x >= 1) return new Float64Array(nodes[axis].length).fill(x <= 0 ? 0 : 1);
-    return nodes[axis].map((p) => splineBelow(spline, (x - p) * steps[axis]));
+    return nodes[axis].map((p) => {
+      const [first, last, at] = [0, 1, x].map((end) => splineBelow(spline, (end - p) * steps[axis]));
+      return (at - first) / (last - first);
+    });
   }
 }
 

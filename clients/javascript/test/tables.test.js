@@ -55,9 +55,14 @@ class Reference {
     return this.nodes.map((p) => box.reduce((product, [low, high], i) => product * (this.below(i, p[i], high) - this.below(i, p[i], low)), 1));
   }
 
-  /** The integral of a spline, by the midpoint rule: it is a piece of a polynomial on every half step. */
+  /** The part of a spline up to `x`, of what lies inside the cube. */
   below(axis, p, x) {
-    if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
+    const [first, last, at] = [0, 1, x].map((end) => this.integral(axis, p, end));
+    return (at - first) / (last - first);
+  }
+
+  /** The integral of a spline, by the midpoint rule: it is a piece of a polynomial on every half step. */
+  integral(axis, p, x) {
     const spline = (f) => {
       const a = Math.abs(f);
       if (this.spline === "box") return a < 0.5 ? 1 : 0;
