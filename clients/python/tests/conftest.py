@@ -80,3 +80,30 @@ def cells(document: dict[str, Any]) -> Callable[..., bernstream.Synopsis]:
         return bernstream.Synopsis.from_json(changed)
 
     return made
+
+
+@pytest.fixture
+def tables(document: dict[str, Any]) -> Callable[..., bernstream.Synopsis]:
+    """Counts of cells without a function; of as many tables as the label has."""
+
+    def made(spline: str, steps: list[int], label: Any = None, values: Any = None, **more: Any) -> bernstream.Synopsis:
+        count = 1 if label is None else len(label["classes"]["values"]) if "classes" in label else 2
+        size = count * math.prod(m + {"box": 0, "linear": 1, "quadratic": 3}[spline] for m in steps)
+        if values is None:
+            values = np.random.default_rng(7).normal(8.0, 5.0, size=size)
+        basis = {"spline": spline, "steps": steps, "bandwidths": [1.5 / m for m in steps], "tables": count}
+        changed = {
+            **document,
+            "domain": [{"column": "xyz"[i], "min": -1.0, "max": 1.0 + i} for i in range(len(steps))],
+            "basis": {"tables": basis},
+            "degree": 1,
+            "order": 1,
+            "target": {"cells": {"label": label}},
+            "noise": {"law": "discrete laplace", "scale": 1.0, "grid": 2.0**-32, "calibrated": "tight"},
+            "band": {**document["band"], "half_width": 5.0, "weights": [1.0], "pointwise": 3.0},
+            "values": np.asarray(values, dtype=float).ravel().tolist(),
+            **more,
+        }
+        return bernstream.Synopsis.from_json(changed)
+
+    return made

@@ -94,6 +94,43 @@ def test_a_sensitivity_of_less_than_what_is_needed_is_found(name: str) -> None:
     assert "but " in (said := faults(document)) and "changes the values by" in said
 
 
+@pytest.mark.parametrize(
+    ("law", "adjacency", "spline", "records"),
+    [
+        ("discrete laplace", "add_remove", "linear", 1.0),
+        ("discrete laplace", "replace_one", "quadratic", 2.0),
+        ("discrete gaussian", "add_remove", "box", 1.0),
+        ("discrete gaussian", "add_remove", "quadratic", 0.7706),
+        ("discrete gaussian", "replace_one", "linear", 2.0**0.5),
+    ],
+)
+def test_a_record_changes_counts_by_one_whatever_its_label(law: str, adjacency: str, spline: str, records: float) -> None:
+    document = of("density-1d-gaussian" if law == "discrete gaussian" else "density-1d")
+    grid, more = 2.0**-32, {"box": 0, "linear": 1, "quadratic": 3}[spline]
+    rho = document["privacy"]["price"].get("rho") if law == "discrete gaussian" else None
+    scale = records / (2.0 * float(rho)) ** 0.5 if rho else records / float(document["privacy"]["price"])
+    norm, label = "2-norm" if rho else "1-norm", {"number": {"column": "delay", "min": 0.0, "max": 9.0}}
+    document |= {
+        "basis": {"tables": {"spline": spline, "steps": [8], "bandwidths": [0.2], "tables": 2}},
+        "target": {"cells": {"label": label}},
+        "degree": 1,
+        "order": 1,
+        "values": [3.0] * (2 * (8 + more)),
+        "privacy": {**document["privacy"], "adjacency": adjacency},
+        "noise": {**document["noise"], "law": law, "scale": 16 * round(1.01 * scale / grid / 16) * grid, "grid": grid},
+        "sensitivity": {
+            **document["sensitivity"], "norm": norm, "units": round(1.0005 * records / grid), "derived": "cells", "records": 1
+        },
+    }  # fmt: skip
+    report = bernstream.verify(document)
+    assert report, str(report)
+    assert any("changes the values by at most" in line for line in report.verified)
+    less = copy.deepcopy(document)
+    less["sensitivity"]["units"] = round(0.99 * records / grid)
+    assert "but one record changes the values by" in faults(less)
+    assert "the scale of its noise is too small" in faults(scaled(document, 0.9))
+
+
 @pytest.mark.parametrize("case", UNSOUND, ids=lambda case: case["why"])
 def test_every_unsound_synopsis_is_found_and_says_why(case: dict[str, Any]) -> None:
     document = of(case["of"])

@@ -9,6 +9,7 @@ True
 True
 """
 
+from .cell_readings import Estimate
 from .density import Bounds, Cumulative, Density
 from .description import Axis
 from .errors import SynopsisError
@@ -24,6 +25,7 @@ __all__ = [
     "Bounds",
     "Cumulative",
     "Density",
+    "Estimate",
     "Mean",
     "NoiseError",
     "Report",

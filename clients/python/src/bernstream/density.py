@@ -55,7 +55,7 @@ class Cumulative:
         running = np.cumsum(of(middles) / STEPS)
         if not running[-1] > 0.0:
             raise no_mass(float(running[-1]) * (axis.max - axis.min))
-        rising = np.clip(_isotonic(running) / running[-1], 0.0, 1.0)
+        rising = np.clip(isotonic(running) / running[-1], 0.0, 1.0)
         self._values = np.concatenate([[0.0], rising[:-1], [1.0]])
         self._places = np.linspace(axis.min, axis.max, STEPS + 1)
 
@@ -73,7 +73,7 @@ def no_mass(mass: float) -> SynopsisError:
     )
 
 
-def _isotonic(values: Array) -> Array:
+def isotonic(values: Array) -> Array:
     """The nondecreasing sequence nearest in least squares: decreasing neighbours are pooled."""
     blocks: list[tuple[float, int]] = []
     for value in values.tolist():

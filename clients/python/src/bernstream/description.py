@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Optional
 
 import numpy as np
@@ -15,8 +14,10 @@ from . import noise
 from .arrays import Array
 from .bernstein import MAX_DEGREE, MAX_ORDER
 from .errors import SynopsisError
-from .forms import SPLINES, Affine, Basis, Cells, Kernels, Lattice, Moments
+from .fields import Fields
+from .forms import SPLINES, Affine, Basis, Cells, Kernels, Lattice, Moments, Tables
 from .kernels import Gaussian, Kernel, Laplacian, Polynomial, backward, cholesky, forward
+from .label import MOST_CLASSES, Label, label_of
 
 #: The version of the format that this package reads.
 FORMAT = 1
@@ -24,7 +25,7 @@ FORMAT = 1
 MOST_FREQUENCIES = (1024, 258, 19)
 #: The most cells of a release.
 MOST_CELLS = 65_536
-_SUM, _MOMENTS = "sum", "moments"
+_SUM, _MOMENTS, _CELLS = "sum", "moments", "cells"
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,11 @@ class Description:
     order: int
     noise: Noise
     band: Band
-    #: ``density``, ``regression``, ``classifier``, ``probability``, ``sum`` or ``moments``.
+    #: ``density``, ``regression``, ``classifier``, ``probability``, ``sum``, ``moments`` or ``cells``.
     kind: str
     target: Mapping[str, Any]
+    #: What divides the records of cells among tables, if anything does.
+    label: Optional[Label]
     #: The kernel of the posterior, if the description names one.
     prior: Optional[Kernel]
     window: tuple[datetime, datetime]
@@ -77,110 +80,12 @@ class Description:
         return np.array([axis.max - axis.min for axis in self.axes])
 
 
-class _Fields:
-    """An object of the document, and its path."""
-
-    def __init__(self, found: Any, place: str = "") -> None:
-        if not isinstance(found, Mapping):
-            raise SynopsisError(f"not a synopsis: {place.rstrip('.') or 'the document'} is not an object")
-        self.found, self.place = found, place
-
-    def wrong(self, name: str, what: str) -> SynopsisError:
-        return SynopsisError(f"not a synopsis: its {self.place}{name} {what}")
-
-    def any(self, name: str) -> Any:
-        if name not in self.found:
-            raise self.wrong(name, "is missing")
-        return self.found[name]
-
-    def object(self, name: str) -> _Fields:
-        return _Fields(self.any(name), f"{self.place}{name}.")
-
-    def text(self, name: str) -> str:
-        if not isinstance(found := self.any(name), str):
-            raise self.wrong(name, "is not a text")
-        return found
-
-    def number(self, name: str) -> float:
-        return self._number(name, self.any(name))
-
-    def _number(self, name: str, found: Any) -> float:
-        if isinstance(found, bool) or not isinstance(found, (int, float)):
-            raise self.wrong(name, "is not a number")
-        try:
-            number = float(found)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            raise self.wrong(name, "is not a finite number")
-        return number
-
-    def positive(self, name: str) -> float:
-        if not (found := self.number(name)) > 0.0:
-            raise self.wrong(name, "is not positive")
-        return found
-
-    def whole(self, name: str, low: int, high: int) -> int:
-        found = self.any(name)
-        if isinstance(found, bool) or not isinstance(found, int):
-            raise self.wrong(name, "is not a whole number")
-        if not low <= found <= high:
-            raise self.wrong(name, f"is {found}, not {low} to {high}")
-        return found
-
-    def numbers(self, name: str) -> Array:
-        return np.array([self._number(name, x) for x in self.list(name)], dtype=np.float64)
-
-    def list(self, name: str) -> Sequence[Any]:
-        if not isinstance(found := self.any(name), (list, tuple)):
-            raise self.wrong(name, "is not a list")
-        return found
-
-    def matrix(self, name: str, columns: int) -> Array:
-        rows = [_Fields({name: row}, self.place).numbers(name) for row in self.list(name)]
-        if not rows or any(len(row) != columns for row in rows):
-            raise self.wrong(name, f"does not have rows of {columns} numbers")
-        return np.array(rows)
-
-    def flag(self, name: str) -> bool:
-        if not isinstance(found := self.any(name), bool):
-            raise self.wrong(name, "is not true or false")
-        return found
-
-    def time(self, name: str) -> datetime:
-        if (found := time(self.text(name))) is None:
-            raise self.wrong(name, f"'{self.found[name]}' is not a time such as 2013-01-01T00:00:00Z")
-        return found
-
-    def variant(self, name: str) -> tuple[str, Any]:
-        """``"word"`` or ``{"word": content}``."""
-        found = self.any(name)
-        if isinstance(found, str):
-            return found, None
-        if isinstance(found, Mapping) and len(found) == 1:
-            return next(iter(found.items()))
-        raise self.wrong(name, "is not of one kind")
-
-
-def time(text: str) -> Optional[datetime]:
-    """A time in RFC 3339, to the microsecond."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", text)
-    if found is None:
-        return None
-    day, clock, part, zone = found.groups()
-    part = ((part or ".") + "000000")[:7]
-    try:
-        return datetime.fromisoformat(f"{day}T{clock}{part}{'+00:00' if zone in 'Zz' else zone}").astimezone(timezone.utc)
-    except (ValueError, OverflowError):
-        return None
-
-
 def check(document: Mapping[str, Any]) -> Description:
     """The part of a description that evaluation needs. Raises an error that says what is invalid."""
-    fields = _Fields(document)
+    fields = Fields(document)
     if (found := fields.any("format")) != FORMAT or type(found) is not int:
         raise SynopsisError(f"not a synopsis: it has format {found!r}, this package reads format {FORMAT}")
-    axes = tuple(_axis(_Fields(axis, "domain.")) for axis in fields.list("domain"))
+    axes = tuple(_axis(Fields(axis, "domain.")) for axis in fields.list("domain"))
     if not 1 <= len(axes) <= 3:
         raise SynopsisError(f"not a synopsis: it has {len(axes)} axes, not 1 to 3")
     degree, order = fields.whole("degree", 1, MAX_DEGREE), fields.whole("order", 1, MAX_ORDER)
@@ -188,9 +93,14 @@ def check(document: Mapping[str, Any]) -> Description:
     if not isinstance(basis, Lattice) and (degree, order) != (1, 1):
         raise SynopsisError("not a synopsis: what has no lattice has degree 1 and order 1")
     kind, target = fields.variant("target")
-    if kind not in ("density", "regression", "classifier", "probability", _SUM, _MOMENTS):
+    if kind not in ("density", "regression", "classifier", "probability", _SUM, _MOMENTS, _CELLS):
         raise fields.wrong("target", f"is a '{kind}', which this package does not know")
-    about = _Fields(target, f"target.{kind}.")
+    about = Fields(target, f"target.{kind}.")
+    label = label_of(about) if kind == _CELLS else None
+    if isinstance(basis, Tables) != (kind == _CELLS) or (
+        isinstance(basis, Tables) and basis.tables != (1 if label is None else label.tables)
+    ):
+        raise SynopsisError("not a synopsis: its tables of cells and its target do not fit")
     _words(fields)
     if document.get("smoothness") is not None:
         _smoothness(fields, basis, len(axes))
@@ -208,13 +118,14 @@ def check(document: Mapping[str, Any]) -> Description:
         band=_band(fields.object("band")),
         kind=kind,
         target=about.found,
+        label=label,
         prior=_prior(kind, about, axes),
         window=(span.time("start"), span.time("end")),
         key=key,
     )
 
 
-def _words(fields: _Fields) -> None:
+def _words(fields: Fields) -> None:
     """Checks the texts that people are shown."""
     for name in ("pipeline", "release", "meaning"):
         fields.text(name)
@@ -230,43 +141,64 @@ def _words(fields: _Fields) -> None:
     digests.text("program")
 
 
-def _axis(axis: _Fields) -> Axis:
+def _axis(axis: Fields) -> Axis:
     column, low, high = axis.text("column"), axis.number("min"), axis.number("max")
     if not (math.isfinite(high - low) and high > low):
         raise SynopsisError(f"not a synopsis: axis '{column}' has no proper domain")
     return Axis(column, low, high)
 
 
-def _basis(fields: _Fields, degree: int, axes: int) -> Basis:
+def _basis(fields: Fields, degree: int, axes: int) -> Basis:
     name, content = fields.variant("basis")
     if (name, content) == ("bernstein", None):
         return Lattice(degree)
     if (name, content) == ("affine", None):
         return Affine()
     if name == "cosine":
-        return Moments(_Fields(content, "basis.cosine.").whole("frequencies", 1, MOST_FREQUENCIES[axes - 1]))
+        return Moments(Fields(content, "basis.cosine.").whole("frequencies", 1, MOST_FREQUENCIES[axes - 1]))
     if name == "kernel":
-        form = _Fields(content, "basis.kernel.")
+        form = Fields(content, "basis.kernel.")
         points = form.matrix("points", axes)
         if not np.all((points >= 0.0) & (points <= 1.0)):
             raise SynopsisError("not a synopsis: its kernel points do not lie in the domain")
         return Kernels(_point_kernel(form, axes), points)
     if name == "cells":
-        return _cells(_Fields(content, "basis.cells."), axes)
+        return _cells(Fields(content, "basis.cells."), axes)
+    if name == "tables":
+        return _tables(Fields(content, "basis.tables."), axes)
     raise fields.wrong("basis", f"is '{name}', which this package does not know")
 
 
-def _cells(form: _Fields, axes: int) -> Cells:
-    precision, spline = form.matrix("precision", axes), form.text("spline")
+def _cells(form: Fields, axes: int) -> Cells:
+    precision = form.matrix("precision", axes)
     if len(precision) != axes or not _is_definite(precision):
         raise SynopsisError(f"not a synopsis: the matrix that reads its cells is not a positive definite one of {axes} rows")
-    if spline not in SPLINES:
-        raise form.wrong("spline", f"is '{spline}', which this package does not know")
-    steps = tuple(_Fields({"steps": m}, form.place).whole("steps", 1, MOST_CELLS) for m in form.list("steps"))
-    cells = Cells(Gaussian(precision), spline, steps)
-    if len(steps) != axes or cells.count(axes) > MOST_CELLS:
-        raise form.wrong("steps", f"are not one number per axis, of at most {MOST_CELLS} cells in all")
+    cells = Cells(*_grid(form, axes), Gaussian(precision))
+    if cells.count(axes) > MOST_CELLS:
+        raise form.wrong("steps", f"make more than {MOST_CELLS} cells")
     return cells
+
+
+def _tables(form: Fields, axes: int) -> Tables:
+    bandwidths = form.numbers("bandwidths")
+    if len(bandwidths) != axes or not np.all((bandwidths > 0.0) & (bandwidths <= 1.0)):
+        raise form.wrong("bandwidths", f"are not {axes} numbers above 0 and at most 1")
+    tables = Tables(*_grid(form, axes), bandwidths, form.whole("tables", 1, MOST_CLASSES))
+    if tables.count(axes) > MOST_CELLS:
+        raise form.wrong("steps", f"make more than {MOST_CELLS} values")
+    if not np.all(tables.narrowed(bandwidths) > 0.0):
+        raise form.wrong("bandwidths", "are less than what the spline blurs")
+    return tables
+
+
+def _grid(form: Fields, axes: int) -> tuple[str, tuple[int, ...]]:
+    """The spline, and the steps of each axis."""
+    if (spline := form.text("spline")) not in SPLINES:
+        raise form.wrong("spline", f"is '{spline}', which this package does not know")
+    steps = tuple(Fields({"steps": m}, form.place).whole("steps", 1, MOST_CELLS) for m in form.list("steps"))
+    if len(steps) != axes:
+        raise form.wrong("steps", "are not one number per axis")
+    return spline, steps
 
 
 def _is_definite(matrix: Array) -> bool:
@@ -277,40 +209,40 @@ def _is_definite(matrix: Array) -> bool:
     return True
 
 
-def _point_kernel(form: _Fields, axes: int) -> Kernel:
+def _point_kernel(form: Fields, axes: int) -> Kernel:
     name, content = form.variant("kernel")
     if name == "gaussian":
-        precision = _Fields(content, f"{form.place}kernel.gaussian.").matrix("precision", axes)
+        precision = Fields(content, f"{form.place}kernel.gaussian.").matrix("precision", axes)
         if len(precision) != axes or not np.all(np.diag(precision) > 0.0):
             raise SynopsisError(f"not a synopsis: the matrix of its kernel does not have {axes} proper rows and columns")
         return Gaussian(precision)
     if name == "machine":
-        return _machine(_Fields({"machine": content}, f"{form.place}kernel."), "machine", axes)
+        return _machine(Fields({"machine": content}, f"{form.place}kernel."), "machine", axes)
     raise form.wrong("kernel", f"is '{name}', which this package does not know")
 
 
-def _machine(form: _Fields, at: str, axes: int) -> Kernel:
+def _machine(form: Fields, at: str, axes: int) -> Kernel:
     name, content = form.variant(at)
     inner = f"{form.place}{at}.{name}."
     if name == "gaussian":
-        return Gaussian(np.eye(axes) / _Fields(content, inner).positive("bandwidth") ** 2)
+        return Gaussian(np.eye(axes) / Fields(content, inner).positive("bandwidth") ** 2)
     if name == "laplacian":
-        return Laplacian(_Fields(content, inner).positive("bandwidth"))
+        return Laplacian(Fields(content, inner).positive("bandwidth"))
     if name == "polynomial":
-        return Polynomial(_Fields(content, inner).whole("power", 1, 20))
+        return Polynomial(Fields(content, inner).whole("power", 1, 20))
     if (name, content) == ("linear", None):
         return Polynomial(1)
     raise form.wrong(at, f"is '{name}', which this package does not know")
 
 
-def _noise(about: _Fields) -> Noise:
+def _noise(about: Fields) -> Noise:
     if (law := about.text("law")) not in noise.LAWS:
         raise about.wrong("law", f"is '{law}', which this package does not know")
     about.positive("grid")
     return Noise(law, about.positive("scale"))
 
 
-def _band(about: _Fields) -> Band:
+def _band(about: Fields) -> Band:
     weights = about.numbers("weights")
     if not 1 <= len(weights) <= MAX_DEGREE + 1 or not np.all(weights > 0.0):
         raise about.wrong("weights", f"are not 1 to {MAX_DEGREE + 1} positive numbers")
@@ -321,9 +253,9 @@ def _band(about: _Fields) -> Band:
     return Band(about.number("level"), about.positive("half_width"), weights, pointwise)
 
 
-def _smoothness(fields: _Fields, basis: Basis, axes: int) -> None:
+def _smoothness(fields: Fields, basis: Basis, axes: int) -> None:
     name, content = fields.variant("smoothness")
-    of = _Fields({name: content}, "smoothness.")
+    of = Fields({name: content}, "smoothness.")
     if name in ("lipschitz", "curvature") and isinstance(basis, Lattice):
         bounds = of.numbers(name)
         if len(bounds) == axes and np.all(bounds > 0.0):
@@ -333,7 +265,7 @@ def _smoothness(fields: _Fields, basis: Basis, axes: int) -> None:
     raise SynopsisError("not a synopsis: the smoothness that it declares does not fit its form")
 
 
-def _privacy(fields: _Fields) -> None:
+def _privacy(fields: Fields) -> None:
     """Every price is of the kind that belongs to the definition."""
     privacy = fields.object("privacy")
     privacy.text("in_words")
@@ -350,13 +282,13 @@ def _privacy(fields: _Fields) -> None:
     }
     if definition not in keys:
         raise privacy.wrong("definition", f"is '{definition}', which this package does not know")
-    if definition == "random" and not 0.0 < _Fields(content, "privacy.definition.random.").number("gamma") < 1.0:
+    if definition == "random" and not 0.0 < Fields(content, "privacy.definition.random.").number("gamma") < 1.0:
         raise SynopsisError("not a synopsis: its gamma is not between 0 and 1")
     if (fields.object("noise").found.get("calibrated") == "sampled") != (definition == "random"):
         raise SynopsisError("not a synopsis: its noise and its definition of privacy do not fit")
     if definition == "declared plan" and privacy.found.get("implies") is None:
         raise SynopsisError("not a synopsis: it does not say what epsilon and delta its plan has")
-    blocks = [_Fields(block, "privacy.blocks.") for block in privacy.list("blocks")]
+    blocks = [Fields(block, "privacy.blocks.") for block in privacy.list("blocks")]
     for price in [privacy.any("price"), *(block.any(name) for block in blocks for name in ("spent", "total"))]:
         written = set(price) if isinstance(price, Mapping) else set()
         if written != keys[definition] or not isinstance(price, (Mapping, str)) or isinstance(price, str) == bool(written):
@@ -366,7 +298,7 @@ def _privacy(fields: _Fields) -> None:
         block.time("end")
 
 
-def _prior(kind: str, about: _Fields, axes: tuple[Axis, ...]) -> Optional[Kernel]:
+def _prior(kind: str, about: Fields, axes: tuple[Axis, ...]) -> Optional[Kernel]:
     """The covariance of sums of a kernel's functions at independent places: ``sqrt 2`` wider, if Gaussian."""
     widths = np.array([axis.max - axis.min for axis in axes])
     if kind == "density":
@@ -387,7 +319,7 @@ def _prior(kind: str, about: _Fields, axes: tuple[Axis, ...]) -> Optional[Kernel
             factor = cholesky(np.tril(2.0 * matrix / np.outer(widths, widths)))
             return Gaussian(backward(factor, forward(factor, np.eye(len(axes)))))
         raise about.wrong("kernel", f"is '{name}', which this package does not know")
-    if kind in (_SUM, _MOMENTS):
+    if kind in (_SUM, _MOMENTS, _CELLS):
         return None
     about.text("label")
     if kind == "regression":
@@ -398,6 +330,6 @@ def _prior(kind: str, about: _Fields, axes: tuple[Axis, ...]) -> Optional[Kernel
     method, content = about.variant("method")
     if method != "kernel_machine":
         return None
-    kernel_of = _Fields(content, f"{about.place}method.kernel_machine.")
+    kernel_of = Fields(content, f"{about.place}method.kernel_machine.")
     machine = _machine(kernel_of, "kernel", len(axes))
     return Gaussian(machine.precision / 2.0) if isinstance(machine, Gaussian) else machine

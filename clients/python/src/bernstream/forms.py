@@ -46,10 +46,9 @@ SPLINES = {"box": (0.5, 0, 1.0 / 12.0), "linear": (0.0, 1, 1.0 / 6.0), "quadrati
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """``sum_j c_j K(y, p_j)``, ``p_j`` the nodes of a grid, the last axis fastest; the noise is on the ``c_j``."""
+class Nodes:
+    """A grid that records were shared among, by a spline; the last axis fastest."""
 
-    kernel: Gaussian
     spline: str
     steps: tuple[int, ...]
 
@@ -70,6 +69,13 @@ class Cells:
     def spline_variance(self) -> float:
         """In steps squared."""
         return SPLINES[self.spline][2]
+
+
+@dataclass(frozen=True, eq=False)
+class Cells(Nodes):
+    """``sum_j c_j K(y, p_j)``, ``p_j`` the nodes; the noise is on the ``c_j``."""
+
+    kernel: Gaussian
 
     def bandwidths(self) -> Array:
         """The standard deviation of the density's kernel along each axis of the unit cube."""
@@ -92,4 +98,20 @@ class Moments:
         return int(self.frequencies**axes)
 
 
-Basis = Union[Lattice, Affine, Kernels, Cells, Moments]
+@dataclass(frozen=True, eq=False)
+class Tables(Nodes):
+    """Counts of records on the nodes, one table after the other: what many functions can be read from."""
+
+    #: The smallest that a reading may have, in units of the cube.
+    bandwidths: Array
+    tables: int
+
+    def count(self, axes: int) -> int:
+        return self.tables * super().count(axes)
+
+    def narrowed(self, bandwidths: Array) -> Array:
+        """The variance of the kernel along each axis, without what the spline has added already."""
+        return np.asarray(np.square(bandwidths) - self.spline_variance / np.square(np.array(self.steps, dtype=np.float64)))
+
+
+Basis = Union[Lattice, Affine, Kernels, Cells, Tables, Moments]

@@ -7,14 +7,16 @@ from typing import Optional, Protocol, Union
 
 import numpy as np
 
-from . import bernstein, noise, posterior
+from . import bernstein, noise, posterior, tables
 from .arrays import Array, in_parts, product
 from .bernstein import MAX_ORDER
 from .counts import MOST_NODES, Counts
+from .density import Bounds
 from .description import Description
 from .errors import SynopsisError
-from .forms import Affine, Cells, Kernels, Lattice, Moments
+from .forms import Affine, Cells, Kernels, Lattice, Moments, Tables
 from .kernels import Gaussian
+from .label import Label
 
 #: The order of the Bernstein operator, or ``"nearest"``, ``"kernel"``, ``"posterior"`` or ``"nonnegative"``.
 By = Union[int, str]
@@ -152,6 +154,74 @@ class Grid:
         return float(rest[0])
 
 
+class DensityOfTables(Grid):
+    """The density of counts without a label, by the smallest bandwidths."""
+
+    def __init__(self, of: tables.Readings, volume: float) -> None:
+        basis = of.basis
+        variances = basis.narrowed(basis.bandwidths)
+        self.peak = 1.0 / float(np.prod(np.sqrt(2.0 * np.pi * variances)) * volume)
+        super().__init__(Cells(basis.spline, basis.steps, Gaussian(np.diag(1.0 / variances))), of.counts.ravel() * self.peak)
+        self.of = of
+
+    def bounds(self, points: Array, pointwise: bool) -> Bounds:
+        values, widths = self.values(points), self.half_widths(points, pointwise)
+        return Bounds(values - widths, values + widths)
+
+    def half_widths(self, points: Array, pointwise: bool) -> Array:
+        return self.of.factor(pointwise) * self._lengths(points)
+
+    def deviations(self, points: Array) -> Array:
+        return self.of.deviation * self._lengths(points)
+
+    def _lengths(self, points: Array) -> Array:
+        return self.peak * self.of.around(points, self.of.basis.bandwidths).lengths
+
+
+class LabelOfTables:
+    """The expected label, or the probability of one class, by the smallest bandwidths."""
+
+    def __init__(self, of: tables.Readings, label: Label) -> None:
+        self.of, self.table = of, label.shown
+        self.low, self.high = (0.0, 1.0) if label.range is None else label.range
+        self.degree = "constant" if label.range is None else "linear"
+
+    def values(self, points: Array) -> Array:
+        return np.asarray(self.low + (self.high - self.low) * self.of.probabilities(self._sums(points))[:, self.table])
+
+    def bounds(self, points: Array, pointwise: bool) -> Bounds:
+        """What the noise does not exclude: all that the label can be, where that is unknown."""
+        lower, upper = self._interval(points, pointwise)
+        return Bounds(np.where(np.isnan(lower), self.low, lower), np.where(np.isnan(upper), self.high, upper))
+
+    def half_widths(self, points: Array, pointwise: bool) -> Array:
+        """The distance of the further end; the width of the label's range, where that is unknown."""
+        lower, upper = self._interval(points, pointwise)
+        values = self.values(points)
+        found = np.maximum(upper - values, values - lower)
+        return np.where(np.isnan(found), self.high - self.low, found)
+
+    def deviations(self, points: Array) -> Array:
+        raise SynopsisError("a ratio of noisy counts has no standard deviation: ask for its band()")
+
+    def mean(self) -> float:
+        return _mean(self, len(self.of.nodes))
+
+    def integral(self, low: Array, high: Array) -> float:
+        raise SynopsisError("an expected label or a probability has no integral: ask for mean(), proportions() or count()")
+
+    def _sums(self, points: Array) -> tables.Sums:
+        return self.of.around(points, self.of.basis.bandwidths, self.degree)
+
+    def _interval(self, points: Array, pointwise: bool) -> Bounds:
+        ends = self.of.interval(self._sums(points), self.table, self.of.factor(pointwise))
+        return Bounds(*(self.low + (self.high - self.low) * end for end in ends))
+
+
+#: Readings that know their own intervals.
+OfTables = (DensityOfTables, LabelOfTables)
+
+
 class Smooth:
     """The posterior of a Gaussian process, or kernel interpolation."""
 
@@ -169,7 +239,9 @@ class Smooth:
 
 
 def deviations(reading: Reading) -> Optional[Callable[[Array], Array]]:
-    """The posterior standard deviation at points of the cube; None for readings that have none."""
+    """The reading's own standard deviation at points of the cube; None if it is that of the noise on its values."""
+    if isinstance(reading, OfTables):
+        return reading.deviations
     if isinstance(reading, Smooth) and reading.uncertain:
         return reading.of.deviations
     if isinstance(reading, Grid) and reading.posterior is not None:
@@ -203,6 +275,11 @@ def read(about: Description, values: Array, by: By) -> Reading:
     basis, axes = about.basis, len(about.axes)
     if isinstance(basis, Moments):
         raise SynopsisError(NO_FUNCTION)
+    if isinstance(basis, Tables):
+        if not isinstance(by, int):
+            raise _not(by)
+        of = tables.Readings(about, values)
+        return DensityOfTables(of, float(np.prod(about.widths))) if about.label is None else LabelOfTables(of, about.label)
     if isinstance(basis, Cells):
         return _read_cells(about, basis, values, by)
     if isinstance(by, int):

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 import numpy as np
 
-from . import arrow, bands, noise, readings, show
+from . import arrow, bands, noise, places, readings, show
 from .arrays import Array, Numbers
+from .cell_readings import CellReadings, Estimate
 from .density import Bounds, Cumulative, Density, no_mass
 from .description import Axis, check
 from .document import Text, freeze, parse
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _NORMAL = 1.96
 
 
-class Synopsis:
+class Synopsis(CellReadings):
     """A released function of the records of a window, callable with points in natural units.
 
     Everything here is post-processing of a release: it costs no privacy, however often it is used.
@@ -106,7 +107,7 @@ class Synopsis:
 
     @property
     def kind(self) -> str:
-        """``density``, ``regression``, ``classifier``, ``probability``, ``sum`` or ``moments``."""
+        """``density``, ``regression``, ``classifier``, ``probability``, ``sum``, ``moments`` or ``cells``."""
         return self._about.kind
 
     @property
@@ -170,25 +171,29 @@ class Synopsis:
         if by is not None:
             return self.by(by)(*coordinates)
         function = self._function
-        points, shape = self._points(coordinates)
-        return _shaped(function.values(points), shape)
+        points, shape = places.points(self.axes, coordinates)
+        return places.shaped(function.values(points), shape)
 
     def predict(self, X: Any) -> Array:
         """As in scikit-learn: ``X`` has one row per point and one column per axis, or is a frame with the axes' columns.
 
         For a classifier or a probability, the class: 1 for a label above ``meta["target"][...]["above"]``, else 0; if the
-        band of a score contains 0, it is too close to call. For everything else, the value, as when called: for a
-        density, records per unit.
+        band of a score contains 0, it is too close to call. For cells with classes, the most probable one. For everything
+        else, the value, as when called: for a density, records per unit.
         """
+        if self._classes:
+            return np.array([self._classes[table] for table in self._probable(X).argmax(axis=1)])
         values = self._rows(X)
         if self.kind == "classifier":
             return np.asarray(values > 0.0, dtype=np.int64)
         return np.asarray(values > 0.5, dtype=np.int64) if self.kind == "probability" else values
 
     def predict_proba(self, X: Any) -> Array:
-        """The probabilities of the classes 0 and 1, from 0 to 1, one row per point."""
+        """The probabilities of the classes 0 and 1, or of the classes of cells, from 0 to 1, one row per point."""
+        if self._classes:
+            return self._probable(X)
         if self.kind != "probability":
-            raise SynopsisError(f"a {self.kind} has no probabilities: only a target 'probability' has")
+            raise SynopsisError(f"a {self.kind} has no probabilities: only a target 'probability' and classes of cells have")
         above = np.clip(self._rows(X), 0.0, 1.0)
         return np.stack([1.0 - above, above], axis=1)
 
@@ -208,23 +213,26 @@ class Synopsis:
         """Lower and upper bounds: they cover the noise, not the approximation error, with probability :attr:`level`.
 
         At all points simultaneously; with ``pointwise`` at a single point, which is narrower. ``"posterior"`` has only
-        pointwise bounds; they cover the function itself with 95 % probability if it is as smooth as its kernel.
+        pointwise bounds; they cover the function itself with 95 % probability if it is as smooth as its kernel. Those of an
+        expected label or a probability of cells are all that it can be where the noise leaves it unknown.
         """
-        points, shape = self._points(coordinates)
+        points, shape = places.points(self.axes, coordinates)
+        if isinstance(self._function, readings.OfTables):
+            return Bounds(*(places.shaped(end, shape) for end in self._function.bounds(points, pointwise)))
         values, half_widths = self._function.values(points), self._half_widths(points, pointwise)
-        return Bounds(_shaped(values - half_widths, shape), _shaped(values + half_widths, shape))
+        return Bounds(places.shaped(values - half_widths, shape), places.shaped(values + half_widths, shape))
 
     def half_width(self, *coordinates: Numbers, pointwise: bool = False) -> Any:
-        """The half-width of :meth:`band`."""
-        points, shape = self._points(coordinates)
-        return _shaped(self._half_widths(points, pointwise), shape)
+        """The half-width of :meth:`band`, or the distance of its further end; the width of the label's range if unknown."""
+        points, shape = places.points(self.axes, coordinates)
+        return places.shaped(self._half_widths(points, pointwise), shape)
 
     def deviation(self, *coordinates: Numbers) -> Any:
         """The standard deviation of the noise at points; for ``"posterior"``, of noise and approximation together."""
-        points, shape = self._points(coordinates)
+        points, shape = places.points(self.axes, coordinates)
         if (posterior := readings.deviations(self._function)) is not None:
-            return _shaped(posterior(points), shape)
-        return _shaped(self._pointwise.deviation * self._pointwise.lengths(points), shape)
+            return places.shaped(posterior(points), shape)
+        return places.shaped(self._pointwise.deviation * self._pointwise.lengths(points), shape)
 
     @property
     def mass(self) -> float:
@@ -245,16 +253,27 @@ class Synopsis:
         if ends.shape != (len(self.axes), 2):
             raise SynopsisError(f"a box of this synopsis has {len(self.axes)} intervals (low, high)")
         function = self._function
-        low, high = (self._points(tuple(end))[0][0] for end in ends.T)
+        low, high = (places.points(self.axes, tuple(end))[0][0] for end in ends.T)
         if np.any(low > high):
             raise SynopsisError("an interval of the box ends before it begins")
         return float(np.prod(self._about.widths)) * function.integral(low, high)
 
-    def density(self, proper: bool = False) -> Density:
+    @overload
+    def density(self, *, proper: bool = False) -> Density: ...
+
+    @overload
+    def density(self, first: Numbers, /, *rest: Numbers, bandwidths: Optional[Numbers] = None) -> Estimate: ...
+
+    def density(
+        self, *coordinates: Numbers, proper: bool = False, bandwidths: Optional[Numbers] = None
+    ) -> Union[Density, Estimate]:
         """A density instead of records per unit: divided by the public number of records, or by the released mass.
 
-        With ``proper`` it is clipped at 0 and divided by the remaining mass.
+        With ``proper`` it is clipped at 0 and divided by the remaining mass. With points, of cells only: records per unit
+        of the axes there with their intervals, by any bandwidths that are not below the smallest.
         """
+        if coordinates:
+            return self._density_at(*coordinates, bandwidths=bandwidths)
         self._is_density()
         divide_by = self._about.target.get("divide_by")
         if proper:
@@ -310,7 +329,9 @@ class Synopsis:
         return other
 
     def _is_density(self) -> None:
-        if self.kind != "density":
+        if self.kind == "cells" and self._about.label is not None:
+            raise SynopsisError("its function is not the density: give density() points, or ask for quantile()")
+        if self.kind not in ("density", "cells"):
             raise SynopsisError(f"this synopsis is no density but a {self.kind}")
 
     @cached_property
@@ -322,29 +343,26 @@ class Synopsis:
         return bands.Pointwise(self._about, self._by)
 
     def _half_widths(self, points: Array, pointwise: bool) -> Array:
+        if isinstance(self._function, readings.OfTables):
+            return self._function.half_widths(points, pointwise)
         if not pointwise:
             return bands.simultaneous(self._about, self._by, points)
         if (posterior := readings.deviations(self._function)) is not None:
             return _NORMAL * posterior(points)
         return self._pointwise.factor * self._pointwise.lengths(points)
 
-    def _points(self, coordinates: tuple[Numbers, ...]) -> tuple[Array, tuple[int, ...]]:
-        """Points of the unit cube, one row per point, and the shape of the request."""
-        about = self._about
-        if len(coordinates) != len(about.axes):
-            raise SynopsisError(f"a point of this synopsis has {len(about.axes)} coordinates, not {len(coordinates)}")
-        units = []
-        for axis, given in zip(about.axes, coordinates):
-            natural = np.asarray(given, dtype=np.float64)
-            outside = ~((natural >= axis.min) & (natural <= axis.max))
-            if np.any(outside):
-                first = float(natural[outside].flat[0])
-                raise SynopsisError(f"{axis.column} = {first} is outside the domain {axis.min} to {axis.max}")
-            units.append(np.clip((natural - axis.min) / (axis.max - axis.min), 0.0, 1.0))
-        wide = np.broadcast_arrays(*units)
-        return np.stack([unit.ravel() for unit in wide], axis=1), wide[0].shape
+    @property
+    def _classes(self) -> tuple[Any, ...]:
+        """The classes of cells; none of everything else."""
+        return () if self._about.label is None else self._about.label.classes
+
+    def _probable(self, X: Any) -> Array:
+        return np.asarray(self.probabilities(*self._points_of(X).T).value)
 
     def _rows(self, X: Any) -> Array:
+        return np.asarray(self(*self._points_of(X).T))
+
+    def _points_of(self, X: Any) -> Array:
         columns = [axis.column for axis in self.axes]
         if hasattr(X, "columns") and set(columns) <= set(X.columns):
             X = np.stack([np.asarray(X[column], dtype=np.float64) for column in columns], axis=1)
@@ -353,7 +371,7 @@ class Synopsis:
             raise SynopsisError(
                 f"X needs one row per point and {len(columns)} columns, {', '.join(columns)}; its shape is {rows.shape}"
             )
-        return np.asarray(self(*rows.T))
+        return rows
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Synopsis, (self._document, self._values, self._by)
@@ -374,7 +392,3 @@ def read(path: Union[str, os.PathLike[str]]) -> Synopsis:
 def example() -> Synopsis:
     """A synopsis for experiments: departure delays at one airport on one day of 2013, released with epsilon = 1."""
     return read(Path(__file__).with_name("example.json"))
-
-
-def _shaped(values: Array, shape: tuple[int, ...]) -> Any:
-    return np.float64(values[0]) if shape == () else values.reshape(shape)

@@ -6,8 +6,8 @@ import time as clock
 from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
-from .description import time
 from .errors import SynopsisError
+from .fields import time
 from .synopsis import Synopsis
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from ..description import time
 from ..errors import SynopsisError
+from ..fields import time
 from .cost import epsilon_of_rho, gaussian_curve
 from .prices import Price, add, price, show, within
 from .report import Findings

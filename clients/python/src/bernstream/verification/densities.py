@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..description import Description
-from ..forms import Cells, Kernels, Lattice
+from ..forms import Cells, Kernels, Lattice, Nodes, Tables
 from ..kernels import Gaussian, cholesky, forward
 from .changes import Needed, largest, lattice, norm_of, places, rounding
 
@@ -113,6 +113,17 @@ def _diagonal(b: Array, grids: Array, degree: int, norm: str, adjacency: str, vo
 def _cells(about: Description, form: Cells, norm: str, adjacency: str, volume: float) -> Needed:
     """A record's shares are not negative and add up to 1; a value is a count times the peak of the kernel that reads it."""
     peak = math.sqrt(float(np.linalg.det(form.kernel.precision)) / (2.0 * math.pi) ** len(form.steps)) / volume
+    return _shares(form, norm, adjacency, peak)
+
+
+def of_tables(about: Description, norm: str, adjacency: str) -> Needed:
+    """A label only divides a record's shares among tables, which makes no norm larger; a value is a number of records."""
+    assert isinstance(about.basis, Tables)
+    return _shares(about.basis, norm, adjacency, 1.0)
+
+
+def _shares(form: Nodes, norm: str, adjacency: str, peak: float) -> Needed:
+    """What the shares of a record change, each times ``peak``."""
     longest = {"box": 1.0, "linear": 1.0, "quadratic": math.sqrt(0.75**2 + 2.0 * 0.125**2)}[form.spline] ** len(form.steps)
     replaced = adjacency == "replace_one"
     change = {

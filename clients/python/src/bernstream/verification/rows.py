@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Optional, Union
 
-from ..description import time
+from ..fields import time
 from .chain import WHOLE, Line, digits
 from .composition import Span
 from .prices import Price, price

@@ -45,6 +45,8 @@ def check(about: Description, document: Mapping[str, Any], where: str, found: Fi
 
 def recompute(about: Description, document: Mapping[str, Any], norm: str, adjacency: str, grid: float) -> Needed:
     """For one record, in natural units."""
+    if about.kind == "cells":
+        return densities.of_tables(about, norm, adjacency)
     if about.kind == "density":
         return densities.needed(about, document, norm, adjacency, grid)
     if about.kind == "sum":
