@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_export import export, rows
+from test_export import claims, export, message, rows
 from test_verify import faults, series
 
 import bernstream
@@ -35,7 +35,9 @@ WRONG_ROWS: list[tuple[tuple[str, ...], Any, str]] = [
     ((*FIRST, "outcome"), {"released": {"publish_at": BLOCK["end"], "charges": []}}, "it has no field messages"),
     ((*RELEASED, "messages"), [7], "is not an object"),
     ((*RELEASED, "messages"), [{"key": "k", "headers": "", "bytes": ""}], "64 lower-case hexadecimal digits"),
+    ((*RELEASED, "messages"), [], "an empty list"),
     ((*RELEASED, "states"), [], "an empty list"),
+    ((*RELEASED, "states"), [{"slot": "s", "digest": part * 32} for part in ("ab", "cd")], "two states of the slot 's'"),
     ((*RELEASED, "charges"), {"a": 1}, "is not a list"),
     ((*RELEASED, "charges"), [[BLOCK]], "not a pair of block and price"),
     ((*RELEASED, "charges"), [[{**BLOCK, "more": 1}, "0.1"]], "it has a field more"),
@@ -91,14 +93,45 @@ def test_blocks_that_overlap_are_found(tmp_path: Path) -> None:
     assert "overlaps the block 2013-06-18T05:00:00+00:00" in said and "each has a total of its own" in said
 
 
+def test_a_message_in_two_versions_is_found_by_whoever_is_shown_one_of_them(tmp_path: Path) -> None:
+    documents = series(3)
+    found = rows(documents)
+    messages = found[2][1]["window"]["outcome"]["released"]["messages"]
+    messages.append({**messages[0], "bytes": "12" * 32})
+    path = export(tmp_path / "ledger.jsonl", found)
+    said = faults(documents, ledger=path, witness=claims(path, [16, 19]))
+    assert f"it has two messages with the key {messages[0]['key']!r}" in said
+
+
+def test_synopses_cost_no_more_than_their_row_charged(tmp_path: Path) -> None:
+    """Though their block had spent enough before."""
+    documents = series(3)
+    documents[2]["privacy"]["price"] = "0.2"
+    path = export(tmp_path / "ledger.jsonl", rows(documents))
+    said = faults(documents[2], ledger=path)
+    assert "row 19: the row charged epsilon 0.1 to the block" in said and "less than the prices of its synopses" in said
+    # Two releases of one row, of which each alone would fit.
+    documents = series(3)
+    both, found = [documents[2], {**documents[2], "release": "other"}], rows(documents)
+    found[3][1]["window"]["outcome"]["released"]["messages"] += [message(both[1])]
+    said = faults(both, ledger=export(path, found))
+    assert "less than the prices of its synopses" in said
+    found[3][1]["window"]["outcome"]["released"]["charges"][0][1] = "0.2"
+    for document in both:
+        document["privacy"]["blocks"][0]["spent"] = "0.4"
+    assert faults(both, ledger=export(path, found)) == ""
+
+
 def test_synopses_of_other_ledgers_are_counted_or_found(tmp_path: Path) -> None:
     documents = series(3)
     found = rows(documents)
     path = export(tmp_path / "ledger.jsonl", found)
     # A ledger before this one, and one after it.
-    for sequence in (3, 30):
+    for sequence, day in ((3, 16), (30, 20)):
         other = series(1)[0]
         other["ledger"] = {"id": "another", "sequence": sequence}
+        for span in (other["window"], *other["privacy"]["blocks"]):
+            span.update(start=f"2013-06-{day}T05:00:00Z", end=f"2013-06-{day + 1}T05:00:00Z")
         report = bernstream.verify([*documents, other], ledger=path)
         assert report, str(report)
         assert any("1 synopses of other ledgers, which its export cannot show" in line for line in report.believed)

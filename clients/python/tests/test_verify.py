@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,112 @@ def test_composition_that_does_not_add_up_is_found() -> None:
     again = series(2)
     again[1]["window"] = again[0]["window"]
     assert "its window was published again, by rows 17 and 18" in faults(again)
+
+
+def test_two_ledgers_that_charge_the_same_time_are_found() -> None:
+    """Each of them says that no block has spent more than its total."""
+    other = series(2)
+    for document in other:
+        document["ledger"]["id"] = "another"
+    assert bernstream.verify(other)
+    assert "of ledger another overlaps the block 2013-06-18T05:00:00" in (said := faults([*series(2), *other])), said
+    for document in other:
+        document["pipeline"] = "of another output"
+    assert faults([*series(2), *other]) == ""
+
+
+def of_users(name: str, per: str) -> dict[str, Any]:
+    document = of(name)
+    document["privacy"]["unit"] = {"user": {"column": "passenger", "per": per, "max_records_per_window": 1}}
+    return document
+
+
+def test_a_block_is_the_whole_period_of_a_user() -> None:
+    """A shorter one would give a unit its total several times."""
+    for per in ("1d", "24h", "23h 60m", "86400s", "86399s 999ms 1000us"):
+        assert faults(of_users("density-1d", per)) == "", per
+    for per in ("1d 1us", "365d", "12h", "ever"):
+        assert f"is not a period of its unit, {per}, which has one total" in faults(of_users("density-1d", per)), per
+    for per in ("", "1", "1 d", "-1d", "0d", "\u0661d", "9" * 18 + "d"):
+        assert "is no duration" in faults(of_users("density-1d", per)), per
+    ever = of_users("density-1d", "ever")
+    ever["privacy"]["blocks"][0].update(start="0001-01-01T00:00:00Z", end="9999-12-31T23:59:59.999999Z")
+    assert faults(ever) == ""
+
+
+def test_a_user_in_several_windows_of_a_sum_needs_noise_for_all_of_them() -> None:
+    """What the changes of all come to in one draw grows faster in rho than the prices of the windows add up."""
+    for law, norm, fresh in (
+        ("discrete laplace", "1-norm", {"nodes": 2}),
+        ("discrete gaussian", "2-norm", {"norm_squared": 1.5}),
+    ):
+        document = of_users("density-1d-hopping", "1d")
+        privacy, said = document["privacy"], document["sensitivity"]
+        privacy["definition"], privacy["price"] = "zero-concentrated", {"rho": "0.8"}
+        privacy["blocks"][0].update(spent={"rho": "0.8"}, total={"rho": "50"})
+        document["noise"]["law"], said["norm"] = law, norm
+        said["fresh"] = {"scale": said["fresh"]["scale"], **fresh}
+        # All of a change is as far as the noise is wide: the 1-norm of one is no less than its 2-norm.
+        document["noise"]["scale"] *= 2.0
+        assert faults(document) == "", law
+        week = copy.deepcopy(document)
+        week["privacy"]["unit"]["user"]["per"] = "7d"
+        week["privacy"]["blocks"][0]["start"] = "2013-06-12T05:00:00Z"
+        assert "too small for a user in 7 windows" in faults(week), law
+        for at in (week["noise"], week["sensitivity"]["fresh"]):
+            at["scale"] *= 3.0
+        assert faults(week) == "", law
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *(
+            (f"sensitivity.{name}", value)
+            for name in ("units", "records", "values")
+            for value in (math.nan, 0, -1, 1.5, "1", None)
+        ),
+        ("sensitivity.values", 1),
+        ("sensitivity.fresh", {"scale": 1e300, "nodes": 1}),
+        *(("sensitivity.fresh.nodes", value) for value in (0, 0.5, math.nan, None)),
+        *(("sensitivity.fresh.scale", value) for value in (0.0, -1.0, math.nan, math.inf, 1e300, "1")),
+        *(("sensitivity.fresh.norm_squared", value) for value in (1e-12, 0.99, math.nan, math.inf)),
+    ],
+)
+def test_what_is_no_number_of_a_sensitivity_is_found(path: str, value: Any) -> None:
+    document = of("density-1d-hopping" if "fresh." in path else "density-1d")
+    put(document, path, value)
+    assert "its sensitivity" in (said := faults(document)) or "its noise.scale" in said
+
+
+def test_the_scale_of_a_paper_is_recomputed() -> None:
+    document = of("density-1d-paper")
+    privacy, values = document["privacy"], len(document["values"])
+    privacy["definition"], privacy["price"] = "epsilon-delta", {"epsilon": "1", "delta": "0.2"}
+    privacy["blocks"][0].update(spent=privacy["price"], total=privacy["price"])
+    # Where there are more values than 8 ln(1 / delta) that is less noise than without a delta.
+    each = 0.5 / math.sqrt(2.0 * values * math.log(5.0))
+    noise = document["noise"]
+    units = document["sensitivity"]["units"] / values / each
+    noise["scale"] = 16 * math.ceil(units / 16) * noise["grid"]
+    assert faults(document) == ""
+    # That leaves half for what is less than that.
+    assert "the scale of its noise is too small" in faults(scaled(document, 0.45))
+    # No other noise has such a scale.
+    other = of("density-1d-gaussian")
+    small = {"epsilon": "1", "delta": "0.000001"}
+    other["privacy"].update(privacy, implies=None, price=small)
+    other["privacy"]["blocks"][0].update(spent=small, total=small)
+    other["noise"]["calibrated"] = noise["calibrated"]
+    assert "the scale of its noise is too small" in faults(scaled(other, 0.1))
+
+
+def test_a_clip_of_both_signs_counts_twice_where_a_record_is_replaced() -> None:
+    document = of("sum-2d-clipped")
+    document["privacy"]["adjacency"] = "replace_one"
+    assert "but one record changes the values by" in faults(document)
+    document["sensitivity"]["units"] *= 2
+    assert faults(scaled(document, 2.0)) == ""
 
 
 def test_a_folder_and_messages_are_read(tmp_path: Path) -> None:

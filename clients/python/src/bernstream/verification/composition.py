@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, Optional
 
 from ..errors import SynopsisError
 from ..fields import time
@@ -15,6 +17,18 @@ from .prices import Price, add, price, show, within
 from .report import Findings
 
 Span = tuple[datetime, datetime]
+
+_TICK = timedelta(microseconds=1)
+#: A duration as the program writes it, such as "1d 12h".
+_DURATION = re.compile(r"([0-9]{1,18})(d|h|ms|us|m|s)")
+_LENGTHS = {
+    "d": timedelta(days=1),
+    "h": timedelta(hours=1),
+    "m": timedelta(minutes=1),
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+    "us": _TICK,
+}
 
 
 def span(found: Mapping[str, Any]) -> Span:
@@ -42,6 +56,7 @@ class _Block:
 class Books:
     """The synopses of one ledger."""
 
+    pipeline: str
     ledger: str
     blocks: dict[Span, _Block] = field(default_factory=dict)
     #: The digest of the content by row, release and key; and the row by release, key and window.
@@ -115,10 +130,57 @@ def paid_for(document: Mapping[str, Any]) -> Span:
     return newest(document) if panes.get("step") is not None else span(document["window"])
 
 
+def check_overlaps(books: Iterable[Books], found: Findings) -> None:
+    """No two ledgers of a pipeline charge the same time: what a unit loses in both adds up, and neither knows of the other."""
+    last: dict[str, tuple[Span, str]] = {}
+    charged = [(block, book.pipeline, book.ledger) for book in books for block in book.blocks]
+    for block, pipeline, ledger in sorted(charged):
+        before, other = last.get(pipeline, (None, ledger))
+        if before is not None and ledger != other and block[0] < before[1]:
+            found.wrong(f"{pipeline}: the {name(block)} of ledger {ledger} overlaps the {name(before)} of ledger {other}")
+        if before is None or before[1] < block[1]:
+            last[pipeline] = block, ledger
+
+
+def period(unit: Any) -> Optional[timedelta]:
+    """How long all records of a user are one unit; None for ever. Raises an error where it is no duration."""
+    if (written := unit["user"]["per"]) == "ever":
+        return None
+    parts = written.split(" ")
+    found = [_DURATION.fullmatch(part) for part in parts]
+    try:
+        length = sum((int(part[1]) * _LENGTHS[part[2]] for part in found if part), timedelta())
+    except OverflowError:
+        length = timedelta()
+    if not all(found) or not length:
+        raise SynopsisError(f"its unit is a user in a period of {str(written)[:40]!r}, which is no duration")
+    return length
+
+
+def panes_of_a_unit(document: Mapping[str, Any]) -> Optional[int]:
+    """In how many windows of the grid a unit can be; None where nothing says it."""
+    unit = document["privacy"]["unit"]
+    if unit == "record":
+        return 1
+    if (length := period(unit)) is None:
+        return None
+    start, end = newest(document)
+    window = end - start
+    # A period starts a multiple of the divisor after a window does.
+    step = math.gcd(length // _TICK, window // _TICK) * _TICK
+    return -(-(window - step + length) // window)
+
+
 def check_blocks(document: Mapping[str, Any], where: str, found: Findings) -> None:
-    """Every moment that the synopsis was paid for lies in a block that was charged."""
+    """Every moment that the synopsis was paid for lies in a block that was charged, and all of a user's period in one block."""
     start, end = paid_for(document)
+    unit = document["privacy"]["unit"]
+    length = None if unit == "record" else period(unit)
     for block in sorted(span(block) for block in document["privacy"]["blocks"]):
+        # All of time, as it is written.
+        is_all = block[0].year == 1 and block[1].year == 9999
+        if unit != "record" and not (is_all if length is None else block[1] - block[0] == length):
+            found.wrong(f"{where}: the {name(block)} is not a period of its unit, {unit['user']['per']}, which has one total")
         if block[0] <= start:
             start = max(start, block[1])
     if start < end:

@@ -72,6 +72,14 @@ def rho(noise: Noise) -> float:
     return min(own, rho_of_pure(t))
 
 
+def advanced(noise: Noise, delta: float) -> float:
+    """The epsilon of Laplace noise on values that change by the same, with a delta: advanced composition."""
+    each = noise.ratio / noise.values
+    if not 0.0 < delta < 1.0 or each > 700.0:
+        return math.inf
+    return math.sqrt(2.0 * noise.values * math.log(1.0 / delta)) * each + noise.values * each * math.expm1(each)
+
+
 def tail(x: float) -> float:
     """The upper tail of the normal law."""
     return math.erfc(x / math.sqrt(2.0)) / 2.0

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
+from functools import reduce
 from pathlib import Path
 from typing import Any, Optional
 
@@ -36,6 +37,8 @@ class Export:
     spent: dict[Span, list[tuple[int, Price]]] = field(default_factory=dict)
     #: Where the next window starts.
     next_window: Optional[datetime] = None
+    #: What the synopses of a row cost, by release and blocks.
+    prices: dict[int, dict[tuple[str, frozenset[Span]], Price]] = field(default_factory=dict)
     #: All blocks that were charged, in order.
     blocks: list[Span] = field(default_factory=list)
     #: How many synopses are of this ledger, how many of them say what it says, and of these, of rows that have to
@@ -237,9 +240,14 @@ class Export:
         elif digest is not None and not any((key, digest) in row.messages for key in keys):
             yield "its bytes are not those that the row paid for"
         start, end = paid_for(document)
-        charged = {block for block, _ in row.charges or () if block[0] < end and start < block[1]}
-        if charged != {span(block) for block in privacy["blocks"]}:
+        charged = {block: paid for block, paid in row.charges or () if block[0] < end and start < block[1]}
+        if set(charged) != {span(block) for block in privacy["blocks"]}:
             yield "it does not name the blocks that the row charged for it"
+        self.prices.setdefault(sequence, {})[document["release"], frozenset(charged)] = price(privacy["price"])
+        for at, whole in charged.items():
+            prices = [paid for (_, blocks), paid in self.prices[sequence].items() if at in blocks]
+            if not within(reduce(add, prices), whole):
+                yield f"the row charged {show(whole)} to the {name(at)}, less than the prices of its synopses"
         for block in privacy["blocks"]:
             at, spent, total = span(block), price(block["spent"]), price(block["total"])
             history = dict(self.spent.get(at, ()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Optional, Union
@@ -76,7 +76,8 @@ def _configuration(found: Any) -> Configuration:
     _text(said["settings"])
     _reach(said)
     if "ended" in said:
-        _some(said["ended"], _text)
+        for slot in _some(said["ended"]):
+            _text(slot)
     return Configuration(_time(said["first"]))
 
 
@@ -90,9 +91,12 @@ def _window(found: Any, has_ends: bool) -> Window:
     released = _fields(_fields(outcome, ["released"])["released"], ["publish_at", "charges", "messages"], ["states"])
     _time(released["publish_at"])
     if "states" in released:
-        _some(released["states"], _state)
+        _once([_state(one) for one in _some(released["states"])], "states of the slot")
     charges = [_charge(one) for one in _list(released["charges"])]
-    return Window(at, charges, frozenset(_message(one) for one in _list(released["messages"])))
+    messages = [_message(one) for one in _some(released["messages"])]
+    # Of two versions of one message everybody could be shown another one.
+    _once([key for key, _ in messages], "messages with the key")
+    return Window(at, charges, frozenset(messages))
 
 
 def _charge(found: Any) -> tuple[Span, Price]:
@@ -107,10 +111,10 @@ def _message(found: Any) -> tuple[str, str]:
     return _text(said["key"]), digits(said["bytes"])
 
 
-def _state(found: Any) -> None:
+def _state(found: Any) -> str:
     said = _fields(found, ["slot", "digest"])
-    _text(said["slot"])
     digits(said["digest"])
+    return _text(said["slot"])
 
 
 def _head(found: Any) -> Head:
@@ -158,12 +162,19 @@ def _list(found: Any) -> list[Any]:
     return found
 
 
-def _some(found: Any, each: Callable[[Any], Any]) -> None:
-    """A list that is left out where it is empty."""
+def _some(found: Any) -> list[Any]:
+    """A list that is never empty."""
     if not _list(found):
         raise ValueError("it has an empty list, which is never written")
-    for one in found:
-        each(one)
+    return _list(found)
+
+
+def _once(names: list[str], what: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"it has two {what} {name[:80]!r}")
+        seen.add(name)
 
 
 def _text(found: Any) -> str:

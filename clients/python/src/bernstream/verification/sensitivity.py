@@ -9,18 +9,18 @@ from typing import Any
 from ..description import Description
 from . import densities, fits, sums
 from .changes import Needed
+from .declared import Declared
 from .report import Findings
 
 
-def check(about: Description, document: Mapping[str, Any], where: str, found: Findings) -> None:
+def check(about: Description, document: Mapping[str, Any], declared: Declared, where: str, found: Findings) -> None:
     """Compares the declared sensitivity with the recomputed one."""
-    declared, privacy = document["sensitivity"], document["privacy"]
-    grid, norm = document["noise"]["grid"], declared["norm"]
+    privacy, grid, norm = document["privacy"], document["noise"]["grid"], declared.norm
     records = _records(privacy["unit"])
-    if declared["records"] != records:
-        counted = f"its sensitivity is for {declared['records']} records, but a unit has up to {records} in a window"
+    if declared.records != records:
+        counted = f"its sensitivity is for {declared.records} records, but a unit has up to {records} in a window"
         found.wrong(f"{where}: {counted}")
-    change = declared["units"] * grid
+    change = declared.units * grid
     if isinstance(privacy["definition"], Mapping):
         words = "its sensitivity, sampled on a public prior: this is random differential privacy, a weaker promise"
         found.believe(f"{where}: {words}")

@@ -32,8 +32,9 @@ def of_expression(about: Description, norm: str, adjacency: str, grid: float) ->
     assert isinstance(about.basis, Lattice)
     values = (about.basis.degree + 1) ** len(about.axes)
     if (clip := about.target.get("clip")) is not None:
-        # Under `replace_one` twice that is needed only where values have both signs, which a clip does not say.
-        sup, one = clip["sup"], min(clip["sum"], clip["sup"] * values)
+        # A clip lets both signs pass: a record that is replaced can take away what it added and add as much of the other sign.
+        times = 2.0 if adjacency == "replace_one" else 1.0
+        sup, one = times * clip["sup"], times * min(clip["sum"], clip["sup"] * values)
         change = {"1-norm": one, "sup norm": sup, "2-norm": math.sqrt(one * sup)}[norm]
         return Needed(change, 1e-6)
     words = "that intervals bound the expression: only the largest change of many records that were tried was recomputed"

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional, Union
 
@@ -14,8 +15,9 @@ from ..document import thaw
 from ..errors import SynopsisError
 from ..synopsis import Synopsis, read
 from . import sensitivity
-from .composition import Books, check_blocks, check_implied
-from .cost import NORMS, Noise, gaussian_curve, shortfall
+from .composition import Books, check_blocks, check_implied, check_overlaps, panes_of_a_unit
+from .cost import NORMS, Noise, advanced, gaussian_curve, shortfall
+from .declared import Declared, Fresh
 from .export import Export
 from .prices import Price, price, rho_of_pure, show
 from .report import Findings, Report
@@ -58,7 +60,7 @@ def verify(
             content = hashlib.sha256(json.dumps([document, synopsis.values.tolist()], sort_keys=True).encode()).hexdigest()
             entry = document["ledger"]
             # Two ledgers may follow each other on one output.
-            book = books.setdefault(entry["id"], Books(entry["id"]))
+            book = books.setdefault(entry["id"], Books(document["pipeline"], entry["id"]))
             book.add(document, content, f"{where}, row {entry['sequence']}", found)
             if export is not None:
                 export.match(document, digest, found)
@@ -70,6 +72,7 @@ def verify(
         raise SynopsisError("there is no synopsis to verify")
     for book in books.values():
         book.close(found)
+    check_overlaps(books.values(), found)
     if export is not None:
         export.witnessed(witness, found)
         export.close(found)
@@ -121,52 +124,64 @@ def _one(document: Mapping[str, Any], synopsis: Synopsis, where: str, found: Fin
             f"{where}: its sensitivity and the scale of its noise, which a synopsis of an older program does not derive"
         )
         return
-    declared, noise = document["sensitivity"], document["noise"]
-    if declared["norm"] != NORMS[noise["law"]]:
-        found.wrong(f"{where}: {noise['law']} noise hides a change in the {NORMS[noise['law']]}, not in the {declared['norm']}")
+    declared, noise = Declared.read(document, len(synopsis.values)), document["noise"]
+    if declared.norm != NORMS[noise["law"]]:
+        found.wrong(f"{where}: {noise['law']} noise hides a change in the {NORMS[noise['law']]}, not in the {declared.norm}")
         return
-    sensitivity.check(about, document, where, found)
-    fresh = declared.get("fresh")
-    scale = noise["scale"] if fresh is None else fresh["scale"]
+    sensitivity.check(about, document, declared, where, found)
+    fresh = declared.fresh
     if fresh is None and (document.get("panes") or {}).get("step") is not None:
         found.believe(f"{where}: the noise of a sum over windows, which its description does not derive")
         return
+    scale = noise["scale"] if fresh is None else fresh.scale
     if fresh is None and not sensitivity.is_multiple(scale, noise["grid"]):
         found.wrong(f"{where}: the scale of its noise is not a multiple of 16 grid units")
-    # Each pane is in several draws, or in one draw and, by a filter, in all that follow.
-    times = 1.0 if fresh is None else float(fresh.get("nodes", 1)) if noise["law"] != "discrete gaussian" else 1.0
-    spread = 1.0 if fresh is None else float(fresh.get("norm_squared", 1.0)) ** 0.5
     drawn = Noise(
         law=noise["law"],
         scale=scale / noise["grid"],
-        change=declared["units"] * spread,
+        change=declared.units * (1.0 if fresh is None else fresh.norm_squared**0.5),
         values=len(synopsis.values),
-        touched=declared["values"],
+        touched=declared.values,
     )
-    if fresh is not None and "norm_squared" in fresh:
+    if fresh is not None and fresh.nodes is None:
         found.believe(
-            f"{where}: the norm of the filter that correlates the noise of its sums, {fresh['norm_squared']:.6g} squared"
+            f"{where}: the norm of the filter that correlates the noise of its sums, {fresh.norm_squared:.6g} squared"
         )
-    _scale(document, drawn, times, where, found)
+    elif fresh is not None:
+        found.believe(f"{where}: in how many draws each window of its sums is, {fresh.nodes}")
+    _scale(document, drawn, fresh, where, found)
 
 
-def _scale(document: Mapping[str, Any], drawn: Noise, times: float, where: str, found: Findings) -> None:
+def _scale(document: Mapping[str, Any], drawn: Noise, fresh: Optional[Fresh], where: str, found: Findings) -> None:
     privacy = document["privacy"]
     paid = price(privacy["price"])
     if set(paid) == {"slots"}:
         _planned(privacy, drawn, where, found)
         return
     own = _without_choices(paid, document.get("choices", ()))
-    if times > 1.0:
-        own = {part: amount / int(times) for part, amount in own.items()}
-    calibrated = document["noise"].get("calibrated", "tight")
-    why = shortfall(drawn, own)
-    if not why:
-        found.holds(f"{where}: {drawn.law} noise of this scale costs no more than the {show(own)} that were paid for it")
-    elif calibrated != "tight" and set(paid) == {"epsilon", "delta"}:
-        found.believe(f"{where}: the advanced composition of Laplace noise that a paper's scale rests on")
+    panes = 1
+    if fresh is not None and fresh.nodes != 1:
+        # Each pane is in several draws, or in all that follow: a unit in several panes moves one draw by all of its changes.
+        if (several := panes_of_a_unit(document)) is None:
+            found.believe(f"{where}: that its noise is enough for a user in several of the windows that a sum is over")
+        panes = several or 1
+    draws = 1 if fresh is None else fresh.nodes or 1
+    each = {part: amount / draws for part, amount in own.items()}
+    together = replace(drawn, change=drawn.change * panes)
+    why = shortfall(together, {part: amount * panes for part, amount in each.items()})
+    if why and _is_paper(document, drawn) and advanced(drawn, float(own["delta"])) <= float(own["epsilon"]) * (1.0 + 1e-9):
+        why = ""
+    if why:
+        users = f" for a user in {panes} windows" if panes > 1 else ""
+        found.wrong(f"{where}: the scale of its noise is too small{users}: {why}")
     else:
-        found.wrong(f"{where}: the scale of its noise is too small: {why}")
+        found.holds(f"{where}: {drawn.law} noise of this scale costs no more than the {show(each)} that were paid for it")
+
+
+def _is_paper(document: Mapping[str, Any], drawn: Noise) -> bool:
+    """Whether its scale is that of a paper, for Laplace noise with a delta: docs/proofs/noise.md."""
+    is_tight = document["noise"].get("calibrated", "tight") == "tight"
+    return not is_tight and drawn.law == "discrete laplace" and set(price(document["privacy"]["price"])) == {"epsilon", "delta"}
 
 
 def _without_choices(paid: Price, choices: Iterable[Mapping[str, Any]]) -> Price:
@@ -209,6 +224,7 @@ def _always(found: Findings) -> None:
         "that the program computed the functions that it describes, of records that it bounded and capped as its pages say"
     )
     found.believe("that the noise was drawn from its law, from secret random numbers, once for every window")
+    found.believe("that what synopses promise in words is what was verified")
     found.believe(
         "that nothing else was published of the same records, and that rows of the input stand for what the unit says"
     )
