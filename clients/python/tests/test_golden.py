@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 import jsonschema
 import numpy as np
@@ -13,7 +13,7 @@ import pytest
 from conftest import CLIENTS, GOLDEN, WRONG
 from functions import function
 
-from bernstream import Synopsis, SynopsisError
+from bernstream import Bounds, Estimate, Synopsis, SynopsisError
 
 
 def cases(part: str) -> list[Any]:
@@ -70,6 +70,48 @@ def test_bands_agree_with_rust(case: dict[str, Any]) -> None:
         reading = synopsis.by(band["order"])
         close(reading.half_width(*points, pointwise=True), band["half_widths"], band.get("tolerance", tolerance))
         close(reading.deviation(*points), band["deviations"], band.get("tolerance", tolerance))
+
+
+@pytest.mark.parametrize("case", cases("readings"))
+def test_what_is_read_from_cells_agrees_with_rust(case: dict[str, Any]) -> None:
+    synopsis = read(case, "json")
+    for expected in case["readings"]:
+        found, wanted = numbers(estimate(synopsis, expected)), numbers_of(expected)
+        assert np.array_equal(np.isnan(found), np.isnan(wanted)), expected
+        known = ~np.isnan(wanted)
+        if known.any():
+            close(found[known], wanted[known], expected["tolerance"])
+
+
+def estimate(synopsis: Synopsis, asked: dict[str, Any]) -> Estimate:
+    """One number of the same reading; of a probability that of its table."""
+    point, box, table = asked.get("point"), asked.get("range"), asked.get("table")
+    at: dict[str, Any] = {"bandwidths": asked.get("bandwidths")}
+    of_label = at if asked.get("degree") is None else {**at, "degree": asked["degree"]}
+    ask: dict[str, Callable[[], Estimate]] = {
+        "density": lambda: synopsis.density(*point, **at),
+        "count": lambda: synopsis.count(*box),
+        "share": lambda: synopsis.share(*box),
+        "expected": lambda: synopsis.expected(*point, **of_label) if box is None else synopsis.mean(*box),
+        "probability": lambda: synopsis.probabilities(*point, **of_label) if box is None else synopsis.proportions(*box),
+        "quantile": lambda: synopsis.quantile(asked["part"]),
+    }
+    found = ask[asked["reading"]]()
+    if asked["reading"] != "probability":
+        return found
+    bands = [None if ends is None else Bounds(*(end[table] for end in ends)) for ends in found[1:]]
+    return Estimate(found.value[table], *bands)
+
+
+def numbers(found: Estimate) -> Any:
+    return np.array([found.value, *found.pointwise, *(found.simultaneous or ())], dtype=float)
+
+
+def numbers_of(expected: dict[str, Any]) -> Any:
+    """Null, of a value or of an interval, is NaN."""
+    bands = ["pointwise"] + ["simultaneous"] * (expected.get("point") is not None)
+    ends = [end for band in bands for end in (expected[band] or [None, None])]
+    return np.array([expected["value"], *ends], dtype=float)
 
 
 @pytest.mark.parametrize("case", cases("queries"))
