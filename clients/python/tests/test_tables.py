@@ -285,6 +285,9 @@ def test_the_function_of_cells_is_the_usual_one_of_its_label(tables: Made) -> No
     assert plain.cumulative()(1.0) == 1.0 and "<svg" in plain._repr_html_() and "<svg" in number._repr_html_()
     curves = np.array([one(x) for one in plain.sample(2000, rng=3)])
     assert np.all(np.abs(curves.std(axis=0) / plain.deviation(x) - 1.0) < 0.1)
+    many = tables("linear", [6], NUMBER, number.values + 400.0)
+    curves = np.array([one(x) for one in many.sample(1000, rng=3)])
+    assert np.all(np.abs(curves.std(axis=0) / many.deviation(x) - 1.0) < 0.15)
     assert number.sample(1, rng=3)[0].expected(0.0).value != number.expected(0.0).value
     assert number.by(1)(0.0) == number(0.0) and "cells" in (plain.kind, number.kind)
 
@@ -317,6 +320,8 @@ def test_many_points_are_worked_on_in_parts(tables: Made) -> None:
         (lambda f: f.classify(0.0), "no label"),
         (lambda f: f.density(0.0, bandwidths=0.1), "too coarse for such bandwidths: the smallest are 0.6"),
         (lambda f: f.density(0.0, bandwidths=[1.0, 1.0]), "one per axis"),
+        (lambda f: f.density(0.0, bandwidths=2.1), "exceed the domain"),
+        (lambda f: f.density(0.0, bandwidths=float("nan")), "exceed the domain"),
         (lambda f: f.density(2.0), "outside the domain"),
         (lambda f: f.count((0.5, 0.2)), "ends before it begins"),
         (lambda f: f.count((0.5, 0.6), (0.1, 0.2)), "1 pairs"),
@@ -339,7 +344,6 @@ def test_what_a_label_does_not_say_is_refused_in_words(tables: Made) -> None:
         (lambda: number.classify(0.0), "ask for expected"),
         (lambda: classes.expected(0.0), "label is a class"),
         (lambda: classes.mean((0.0, 0.5)), "label is a class"),
-        (lambda: number.deviation(0.0), "no standard deviation"),
         (lambda: number.integrate(), "has no integral"),
         (lambda: number.density(), "its function is not the density"),
         (lambda: number.cumulative(), "its function is not the density"),

@@ -15,7 +15,7 @@ from .label import Label
 from .places import points, ranges, shaped
 from .tables import Readings, Sums
 
-#: Bandwidths in natural units may be below the smallest by this part of it: they are rounded.
+#: Bandwidths in natural units may be beyond the smallest and the largest by this part of them: they are rounded.
 _ROUNDING = 1e-9
 
 
@@ -144,8 +144,8 @@ class CellReadings:
         if given is None:
             return smallest
         found = np.atleast_1d(np.asarray(given, dtype=np.float64)) / self._about.widths
-        if found.shape != smallest.shape or not np.all(np.isfinite(found)):
-            raise SynopsisError(f"bandwidths are {len(smallest)} finite numbers, one per axis")
+        if found.shape != smallest.shape or not np.all(found <= 1.0 + _ROUNDING):
+            raise SynopsisError(f"bandwidths are {len(smallest)} numbers, one per axis, that do not exceed the domain")
         if not np.all(found >= smallest * (1.0 - _ROUNDING)):
             least = ", ".join(f"{b:.6g}" for b in smallest * self._about.widths)
             raise SynopsisError(f"the cells are too coarse for such bandwidths: the smallest are {least}")

@@ -202,7 +202,8 @@ class LabelOfTables:
         return np.where(np.isnan(found), self.high - self.low, found)
 
     def deviations(self, points: Array) -> Array:
-        raise SynopsisError("a ratio of noisy counts has no standard deviation: ask for its band()")
+        """To first order; infinite where there may be no records."""
+        return (self.high - self.low) * self.of.errors(self._sums(points), self.table)
 
     def mean(self) -> float:
         return _mean(self, len(self.of.nodes))

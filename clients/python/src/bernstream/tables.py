@@ -126,6 +126,14 @@ class Readings:
             total = clipped.sum(axis=1, keepdims=True)
             return np.asarray(np.where(total > 0.0, clipped / total, overall))
 
+    def errors(self, sums: Sums, table: int) -> Array:
+        """The standard deviation of the noise on the probability of a table, to first order; infinite without records."""
+        p = self.probabilities(sums)[:, table]
+        lengths = sums.lengths * np.sqrt(np.square(1.0 - p) + (self.count - 1.0) * np.square(p))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            one = self.deviation / math.sqrt(self.count)
+            return np.where(sums.total > 0.0, one * lengths / sums.total, np.inf)
+
     def interval(self, sums: Sums, table: int, factor: float) -> Bounds:
         """Of the probability of a table: all that the noise does not exclude, by Fieller's theorem."""
         ones = np.ones(len(sums.lengths))
