@@ -27,6 +27,8 @@ export class Synopsis {
   readonly meta: Description;
   /** Row-major, the last axis fastest. */
   readonly values: Float64Array;
+  /** What `as` chose, if this was made by it. */
+  readonly choice?: Readonly<TableChoice>;
   /** The reading that is expected to be the most accurate; bands belong to `meta.order`, which is the default. */
   readonly recommended: By;
   /** The function by a reading that the values allow; by default `meta.order`. */
@@ -118,7 +120,7 @@ export class Tables {
   /** The mean label of the records in a range. */
   mean(range: Range): Estimate;
   /** Of every table, among the records in a range. */
-  probabilitiesIn(range: Range): Estimate[];
+  proportions(range: Range): Estimate[];
   classifyIn(range: Range): TableClass<Estimate>;
   /** The place below which a part of all records lies: 1/2 is the median. One axis only. */
   quantile(part: number): Estimate;

@@ -377,13 +377,13 @@ function valueCount({ basis, degree, domain }) {
 /** A released function: what it is (`meta`), and its noisy values. Made by `parse`. */
 export class Synopsis {
   #evaluators = new Map();
-  #choice;
   #cells = null;
 
-  constructor(meta, values, choice = {}) {
+  constructor(meta, values, choice) {
     this.meta = meta;
     this.values = values;
-    this.#choice = choice;
+    /** What `as` chose, if this was made by it. */
+    this.choice = choice;
   }
 
   /** The reading that is expected to be the most accurate. Bands belong to `meta.order`, which is the default. */
@@ -475,19 +475,19 @@ export class Synopsis {
   as(choice) {
     this.tables();
     new TableFunction(this.#cells, choice);
-    return new Synopsis(this.meta, this.values, choice);
+    return new Synopsis(this.meta, this.values, Object.freeze({ ...choice }));
   }
 
   #function() {
     this.#cells ??= new CellTables(this.meta, this.values);
-    return new TableFunction(this.#cells, this.#choice);
+    return new TableFunction(this.#cells, this.choice);
   }
 
   /**
    * A score with its band, and its side: of a classifier (above 0) or a probability (above 1/2).
    */
   classify(point) {
-    if (this.meta.target.cells?.label?.above) return sideOf(this.tables().classify(point, this.#choice));
+    if (this.meta.target.cells?.label?.above) return sideOf(this.tables().classify(point, this.choice));
     const threshold = new Map([["classifier", 0], ["probability", 0.5]]).get(targetName(this.meta));
     if (threshold === undefined) throw new SynopsisError("it is no classifier: it has no classes");
     const [score, halfWidth] = [this.evaluate(point), this.halfWidth(point)];
@@ -508,7 +508,7 @@ export class Synopsis {
       const unit = unitNoise(meta.noise.law, values.length, random);
       // Noise on kernel functions is drawn on their whitened coordinates.
       const noise = newton ? newton.coefficients(unit) : unit;
-      return new Synopsis(meta, values.map((value, i) => value - meta.noise.scale * noise[i]), this.#choice);
+      return new Synopsis(meta, values.map((value, i) => value - meta.noise.scale * noise[i]), this.choice);
     };
     return Array.from({ length: count }, one);
   }
@@ -1827,7 +1827,7 @@ class TableFunction {
   }
 
   on(axes) {
-    return this.read(axes, 0).values;
+    return this.read(axes, []).values;
   }
 
   /**
@@ -1835,7 +1835,7 @@ class TableFunction {
    * range of the label where it is unknown.
    */
   halfWidths(axes, factor) {
-    const { values, lower, upper } = this.read(axes, factor);
+    const { values, ends: [{ lower, upper }] } = this.read(axes, [factor]);
     return values.map((value, i) => (Number.isNaN(lower[i]) ? this.width : Math.max(Math.abs(value - lower[i]), Math.abs(upper[i] - value))));
   }
 
@@ -1844,32 +1844,37 @@ class TableFunction {
     return this.halfWidths(axes, deviation);
   }
 
-  /** The values, and the ends of their intervals, which are not a number where it is unknown. */
-  read(axes, factor) {
+  /** The values, and for each factor the ends of their intervals, which are not a number where it is unknown. */
+  read(axes, factors) {
     const along = axes.map((axis, i) => new KernelMoments(axis, this.cells.nodes[i], this.variances[i]));
-    return this.of === "density" ? this.density(along, factor) : this.ratio(along, factor);
+    return this.of === "density" ? this.density(along, factors) : this.ratio(along, factors);
   }
 
-  density(along, factor) {
+  density(along, factors) {
     const { domain, counts, tables } = this.cells;
     const peak = domain.reduce((product, { min, max }, i) => product * Math.sqrt(2 * Math.PI * this.variances[i]) * (max - min), 1);
     const none = along.map(() => 0);
     const values = sumsOf(counts, along, none).map((sum) => sum / peak);
-    const half = squaresOf(along, none).map((square) => (factor * Math.sqrt(tables.length * square)) / peak);
-    return { values, lower: values.map((value, i) => value - half[i]), upper: values.map((value, i) => value + half[i]) };
+    const lengths = squaresOf(along, none).map((square) => Math.sqrt(tables.length * square) / peak);
+    const end = (far) => values.map((value, i) => value + far * lengths[i]);
+    return { values, ends: factors.map((factor) => ({ lower: end(-factor), upper: end(factor) })) };
   }
 
-  ratio(along, factor) {
+  ratio(along, factors) {
     const { sums, lengths } = this.weighted(along);
-    const count = lengths.length;
-    const [values, lower, upper] = [new Float64Array(count), new Float64Array(count).fill(NaN), new Float64Array(count).fill(NaN)];
-    for (let i = 0; i < count; i++) {
+    const values = new Float64Array(lengths.length);
+    const unknown = () => new Float64Array(lengths.length).fill(NaN);
+    const ends = factors.map(() => ({ lower: unknown(), upper: unknown() }));
+    for (let i = 0; i < lengths.length; i++) {
       const here = sums.map((sum) => sum[i]);
+      const whole = sumOf(here);
       values[i] = this.low + this.width * partsOf(this.cells, here, lengths[i])[this.table];
-      const ends = fieller(here[this.table], sumOf(here), factor * lengths[i], [1, 1, here.length]);
-      if (ends) [lower[i], upper[i]] = ends.map((p) => this.low + this.width * p);
+      factors.forEach((factor, f) => {
+        const found = fieller(here[this.table], whole, factor * lengths[i], [1, 1, here.length]);
+        if (found) [ends[f].lower[i], ends[f].upper[i]] = found.map((p) => this.low + this.width * p);
+      });
     }
-    return { values, lower, upper };
+    return { values, ends };
   }
 
   /** The sums of every table with the weights at each point of a grid, and the lengths of these weights. */
@@ -1904,20 +1909,31 @@ class TableFunction {
 
 /** The kernels of an axis times powers of the distance to each node, as matrices with one column per point. */
 class KernelMoments {
+  #moments;
+
   constructor(axis, nodes, variance) {
-    Object.assign(this, { axis, nodes, variance });
+    Object.assign(this, { axis, nodes });
+    this.#moments = [matrixOf(axis.length, nodes.length, (i, j) => Math.exp(-((nodes[j] - axis[i]) ** 2) / (2 * variance)))];
   }
 
   times(power) {
-    return matrixOf(this.axis.length, this.nodes.length, (i, j) => {
-      const d = this.nodes[j] - this.axis[i];
-      return Math.exp(-(d * d) / (2 * this.variance)) * d ** power;
-    });
+    const { axis, nodes } = this;
+    if (!this.#moments[power]) {
+      const { entries } = this.times(power - 1);
+      this.#moments[power] = matrixOf(axis.length, nodes.length, (i, j) => entries[j * axis.length + i] * (nodes[j] - axis[i]));
+    }
+    return this.#moments[power];
   }
 
-  /** The sums of the squared kernels times a power. */
+  /** The sums over the nodes of the squared kernels times a power of the distance. */
   squares(power) {
-    return this.axis.map((y) => this.nodes.reduce((sum, p) => sum + Math.exp(-((p - y) ** 2) / this.variance) * (p - y) ** power, 0));
+    const [a, b] = [this.times(Math.floor(power / 2)).entries, this.times(Math.ceil(power / 2)).entries];
+    const count = this.axis.length;
+    return this.axis.map((_, i) => {
+      let sum = 0;
+      for (let at = i; at < a.length; at += count) sum += a[at] * b[at];
+      return sum;
+    });
   }
 }
 
@@ -1987,9 +2003,8 @@ export class Tables {
     const form = new TableFunction(this.#cells, choice);
     const unit = unitAxes(this.#domain, axes);
     const { pointwise, simultaneous } = this.#cells.factors;
-    const { values, ...wide } = form.read(unit, simultaneous);
-    const { lower, upper } = form.read(unit, pointwise);
-    return { values, pointwise: { lower, upper }, simultaneous: wide };
+    const { values, ends: [alone, all] } = form.read(unit, [pointwise, simultaneous]);
+    return { values, pointwise: alone, simultaneous: all };
   }
 
   /** The number of records in a range: `[low, high]` for each axis, or null for all of it. */
@@ -2013,7 +2028,7 @@ export class Tables {
   }
 
   /** The probability of every table among the records in a range. */
-  probabilitiesIn(range) {
+  proportions(range) {
     if (!this.#cells.label.kind) throw new SynopsisError("it has no label: it has no probabilities");
     const { sums, length } = this.#sumsIn(range);
     const values = partsOf(this.#cells, sums, length);
@@ -2025,7 +2040,7 @@ export class Tables {
   mean(range) {
     const { kind, min, max } = this.#cells.label;
     if (kind !== "number") throw new SynopsisError("its label is not a number: it has no mean");
-    const { value, pointwise } = this.probabilitiesIn(range)[1];
+    const { value, pointwise } = this.proportions(range)[1];
     const natural = (p) => min + (max - min) * p;
     return { value: natural(value), pointwise: pointwise?.map(natural) ?? null };
   }
@@ -2033,7 +2048,7 @@ export class Tables {
   /** The most frequent class in a range. */
   classifyIn(range) {
     const { sums, length } = this.#sumsIn(range);
-    return this.#class(this.probabilitiesIn(range), sums, this.#cells.factors.pointwise * length);
+    return this.#class(this.proportions(range), sums, this.#cells.factors.pointwise * length);
   }
 
   /** The place below which a part of all records lies, for example 1/2 for the median; one axis only. */
@@ -2093,11 +2108,9 @@ export class Tables {
     const form = new TableFunction(this.#cells, choice);
     const axes = oneOf(this.#domain, point);
     const { pointwise, simultaneous } = this.#cells.factors;
-    const ends = (factor) => {
-      const { lower, upper } = form.read(axes, factor);
-      return Number.isNaN(lower[0]) ? null : [lower[0], upper[0]];
-    };
-    return { value: form.on(axes)[0], pointwise: ends(pointwise), simultaneous: ends(simultaneous) };
+    const { values: [value], ends } = form.read(axes, [pointwise, simultaneous]);
+    const [alone, all] = ends.map(({ lower, upper }) => (Number.isNaN(lower[0]) ? null : [lower[0], upper[0]]));
+    return { value, pointwise: alone, simultaneous: all };
   }
 
   /** The most probable, if its sum is larger than that of the next by more than the noise of their difference. */

@@ -95,7 +95,7 @@ function checkReading(synopsis, { reading, table, degree, bandwidths, point, ran
     density: () => tables.density(point, options),
     count: () => tables.count(range),
     share: () => tables.share(range),
-    probability: () => (range ? tables.probabilitiesIn(range) : tables.probabilities(point, options))[table],
+    probability: () => (range ? tables.proportions(range) : tables.probabilities(point, options))[table],
     expected: () => (range ? tables.mean(range) : tables.expected(point, options)),
     quantile: () => tables.quantile(part),
   }[reading]();

@@ -237,9 +237,9 @@ test("counts, shares and means in a range are the splines' parts in it", () => {
     const middle = 1.1;
     const half = (side) => [side, ...all.slice(1)];
     near(at.count(half([-1, middle])).value + at.count(half([middle, 3])).value, C, 1e-10, what);
-    if (label === "none") return assert.throws(() => at.probabilitiesIn(all), SynopsisError);
+    if (label === "none") return assert.throws(() => at.proportions(all), SynopsisError);
     const { values } = reference.parts(G);
-    const parts = at.probabilitiesIn(inUnits(box));
+    const parts = at.proportions(inUnits(box));
     parts.forEach(({ value }, t) => near(value, values[t], rough, what));
     if (label === "number") {
       near(at.mean(inUnits(box)).value, -10 + 60 * values[1], 10 * rough, what);
@@ -247,6 +247,16 @@ test("counts, shares and means in a range are the splines' parts in it", () => {
     } else assert.throws(() => at.mean(all), SynopsisError);
     return undefined;
   });
+});
+
+test("even records are counted evenly up to the ends of the domain", () => {
+  // What of the spline of each node lies inside the domain, at either end.
+  const inside = { box: () => 1, linear: (j) => (j % 8 ? 1 : 1 / 2), quadratic: (j) => [1 / 48, 1 / 2, 47 / 48][Math.min(j, 10 - j)] ?? 1 };
+  for (const spline of Object.keys(FIRST)) {
+    const at = parse(tables(null, spline, [8], [0.6], (_, j) => 5 * inside[spline](j))).tables();
+    for (const x of [-0.95, -0.7, 0.3, 2.9, 3]) near(at.count([-1, x]).value, 10 * (x + 1), 1e-12, spline);
+    near(at.quantile(0.01).value, -0.96, 1e-12);
+  }
 });
 
 test("quantiles are where the sorted counts reach a part, and their interval the steps that the noise allows", () => {
