@@ -79,7 +79,7 @@ export class Pointwise {
   private constructor();
   /** The noise is within this with 95 % probability. */
   halfWidth(point: Point): number;
-  /** The standard deviation of the noise. */
+  /** The standard deviation of the noise; of an expected label or a probability of tables to first order, and infinite without records. */
   deviation(point: Point): number;
   halfWidths(axes: Axes): Float64Array;
   deviations(axes: Axes): Float64Array;

@@ -1747,6 +1747,7 @@ class CellTables {
       if (list[i] < this.finest[i] * (1 - ROUNDING)) {
         throw new SynopsisError(`the finest bandwidth of ${column} is ${this.finest[i]}, not ${list[i]}`);
       }
+      if (list[i] > (max - min) * (1 + ROUNDING)) throw new SynopsisError(`a bandwidth of ${column} is larger than the domain`);
       return list[i] / (max - min);
     });
   }
@@ -1839,14 +1840,24 @@ class TableFunction {
     return values.map((value, i) => (Number.isNaN(lower[i]) ? this.width : Math.max(Math.abs(value - lower[i]), Math.abs(upper[i] - value))));
   }
 
+  /** The standard deviation of the noise; of ratios to first order, and infinite without records. */
   deviations(axes, deviation) {
-    if (this.of !== "density") throw new SynopsisError("the noise of a ratio has intervals, not a deviation");
-    return this.halfWidths(axes, deviation);
+    if (this.of === "density") return this.halfWidths(axes, deviation);
+    const { sums, lengths } = this.weighted(this.along(axes));
+    return lengths.map((length, i) => {
+      const here = sums.map((sum) => sum[i]);
+      const [whole, p] = [sumOf(here), partsOf(this.cells, here, length)[this.table]];
+      return whole > 0 ? (this.width * deviation * length * Math.sqrt((1 - p) ** 2 + (here.length - 1) * p ** 2)) / whole : Infinity;
+    });
+  }
+
+  along(axes) {
+    return axes.map((axis, i) => new KernelMoments(axis, this.cells.nodes[i], this.variances[i]));
   }
 
   /** The values, and for each factor the ends of their intervals, which are not a number where it is unknown. */
   read(axes, factors) {
-    const along = axes.map((axis, i) => new KernelMoments(axis, this.cells.nodes[i], this.variances[i]));
+    const along = this.along(axes);
     return this.of === "density" ? this.density(along, factors) : this.ratio(along, factors);
   }
 

@@ -374,12 +374,13 @@ test("what does not fit is refused", () => {
   refuses({ values: [1, 2, 3] }, /3 values, its description asks for 8/);
   refuses({ degree: 2 }, /degree 1 and order 1/);
   const synopsis = parse(whole());
+  assert.ok(synopsis.pointwise().deviation(0) > 0);
   for (const by of ["nearest", "kernel", "posterior", "nonnegative", "furthest"]) assert.throws(() => synopsis.evaluator(by), SynopsisError);
   const at = synopsis.tables();
   for (const wrong of [
     () => at.density(0, { bandwidths: 0.9 }), () => at.density(0, { bandwidths: [1, 2] }), () => at.density(9), () => at.count([0]), () => at.count([2, 1]),
     () => at.count([0, 9]), () => at.expected(0, { degree: "cubic" }), () => synopsis.as({ function: "none" }), () => synopsis.as({ function: "probability", table: 2 }),
-    () => parse(tables(null, "box", [4], [1], () => 1)).tables().expected(0), () => synopsis.pointwise().deviation(0),
+    () => parse(tables(null, "box", [4], [1], () => 1)).tables().expected(0), () => at.density(0, { bandwidths: 4.1 }),
   ]) assert.throws(wrong, SynopsisError, `${wrong}`);
   assert.equal(at.expected(0, { bandwidths: 3 }).value, 20);
   assert.deepEqual(at.finest, [1]);
