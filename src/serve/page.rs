@@ -33,12 +33,16 @@ pub const FILES: &[File] = &[
     File { path: "/page.js", kind: JS, text: include_str!("page/page.js") },
     File { path: "/plot.js", kind: JS, text: include_str!("page/plot.js") },
     File { path: "/price.js", kind: JS, text: include_str!("page/price.js") },
+    File { path: "/quantiles.js", kind: JS, text: include_str!("page/quantiles.js") },
+    File { path: "/range.js", kind: JS, text: include_str!("page/range.js") },
     File { path: "/sentence.js", kind: JS, text: include_str!("page/sentence.js") },
+    File { path: "/smoothing.js", kind: JS, text: include_str!("page/smoothing.js") },
     File { path: "/stage.js", kind: JS, text: include_str!("page/stage.js") },
     File { path: "/status.js", kind: JS, text: include_str!("page/status.js") },
     File { path: "/store.js", kind: JS, text: include_str!("page/store.js") },
     File { path: "/table.js", kind: JS, text: include_str!("page/table.js") },
     File { path: "/time.js", kind: JS, text: include_str!("page/time.js") },
+    File { path: "/views.js", kind: JS, text: include_str!("page/views.js") },
     File { path: "/words.js", kind: JS, text: include_str!("page/words.js") },
 ];
 

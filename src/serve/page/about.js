@@ -90,7 +90,7 @@ export function drawAbout(meta) {
     fact("Total, at most", `\u03b5 = ${epsilon} at \u03b4 = ${Number(delta).toExponential()}, for everything ever charged to a block.`);
   }
   fact("Noise", `${NOISE[noise.law] ?? noise.law}; scale ${short(noise.scale)} in the units of the values.`);
-  fact("Band", `The wide band contains the noise at all points simultaneously with ${Math.round(band.level * 100)} % probability, the narrow band at any single point.`,
+  fact("Band", `The wide band contains the noise at all points${meta.basis.tables ? " and bandwidths" : ""} simultaneously with ${Math.round(band.level * 100)} % probability, the narrow band at any single point.`,
     `It covers ${band.covers}${band.draws > 0 ? `; estimated from ${plural(band.draws, "simulated draw")}` : "; exact"}.`);
   fact("Read as", ...readAs(meta));
   if (meta.choices?.length > 0) fact("Chosen from the records, privately", ...meta.choices.map(choice));
@@ -146,6 +146,11 @@ function readAs(meta) {
     const grid = steps.length === 1 ? `a grid of ${plural(steps[0], "step")}` : `a grid of ${steps.join(" \u00d7 ")} steps`;
     return [`Counts of records on ${grid}, each with its own noise, smoothed by a Gaussian kernel. A record counts for the ${shared}${steps.length > 1 && spline !== "box" ? " on each axis" : ""}.`,
       ...(meta.reading ? [`The noise is large beside the records. The reading by "${meta.reading}", which clients offer, smooths the counts and leaves none below 0; it is expected to be more accurate, and has no band.`] : [])];
+  }
+  if (meta.basis.tables) {
+    const { steps, tables } = meta.basis.tables;
+    const grid = steps.length === 1 ? `a grid of ${plural(steps[0], "step")}` : `a grid of ${steps.join(" \u00d7 ")} steps`;
+    return [`Counts of records on ${grid}${tables > 1 ? `, in ${tables} tables by their label` : ""}, each with its own noise. Every function, count and quantile on this page is read from them, at no further price.`];
   }
   return [`${meta.target.moments?.frequencies} frequencies of each axis: it answers queries, and has no value at a point.`];
 }

@@ -21,21 +21,44 @@ export function along({ min, max }, count) {
 const evaluator = (synopsis) => once(synopsis, "evaluator", () => synopsis.evaluator());
 const pointwise = (synopsis) => once(synopsis, "pointwise", () => synopsis.pointwise());
 
+/** The ends of a band that is as far on both sides. */
+const edges = (values, half) => ({ lower: values.map((v, i) => v - half[i]), upper: values.map((v, i) => v + half[i]) });
+
+/** The half-widths of a band up to its further end, and its ends; both infinite where it is unknown. */
+function asymmetric(values, { lower, upper }) {
+  const known = (x, none) => (Number.isNaN(x) ? none : x);
+  return {
+    half: values.map((v, i) => known(Math.max(v - lower[i], upper[i] - v), Infinity)),
+    ends: { lower: lower.map((x) => known(x, -Infinity)), upper: upper.map((x) => known(x, Infinity)) },
+  };
+}
+
+/**
+ * The function on a product grid with the half-widths of its simultaneous band (`wide`), infinite where it is unknown, and its
+ * ends (`outer`); the same of the pointwise band (`narrow`, `inner`) if wanted.
+ */
+export function banded(synopsis, axes, isBoth) {
+  if (synopsis.choice) {
+    const { values, simultaneous, pointwise: own } = synopsis.tables().on(axes, synopsis.choice);
+    const [outer, inner] = [asymmetric(values, simultaneous), asymmetric(values, own)];
+    return { values, wide: outer.half, outer: outer.ends, narrow: inner.half, inner: inner.ends };
+  }
+  const [values, wide] = [evaluator(synopsis).on(axes), synopsis.halfWidths(axes)];
+  const all = { values, wide, outer: edges(values, wide) };
+  if (!isBoth) return all;
+  const narrow = pointwise(synopsis).halfWidths(axes);
+  return { ...all, narrow, inner: edges(values, narrow) };
+}
+
 /** The points of a line through the domain: along `axis`, with all other coordinates from `at`. */
 const lineAxes = (meta, axis, at, xs) => meta.domain.map((_, i) => (i === axis ? xs : [at[i]]));
 
-/** The function along one axis, with the half-widths of its simultaneous (`wide`) and pointwise (`narrow`) bands. */
+/** The function along one axis, with both bands. */
 export function line(synopsis, axis, at, count = 201) {
   const others = at.map((x, i) => (i === axis ? "" : x));
   return once(synopsis, JSON.stringify(["line", axis, others, count]), () => {
     const xs = along(synopsis.meta.domain[axis], count);
-    const axes = lineAxes(synopsis.meta, axis, at, xs);
-    return {
-      xs,
-      values: evaluator(synopsis).on(axes),
-      wide: synopsis.halfWidths(axes),
-      narrow: pointwise(synopsis).halfWidths(axes),
-    };
+    return { xs, ...banded(synopsis, lineAxes(synopsis.meta, axis, at, xs), true) };
   }, places);
 }
 
@@ -53,19 +76,14 @@ export function plane(synopsis, at, side) {
   const others = at.slice(2);
   return once(synopsis, JSON.stringify(["plane", others, side]), () => {
     const [xs, ys] = [along(domain[0], side), along(domain[1], side)];
-    const axes = [xs, ys, ...others.map((x) => [x])];
-    return { xs, ys, values: evaluator(synopsis).on(axes), wide: synopsis.halfWidths(axes) };
+    return { xs, ys, ...banded(synopsis, [xs, ys, ...others.map((x) => [x])], false) };
   }, places);
 }
 
 /** Value and half-widths at one point. */
 export function point(synopsis, at) {
-  const axes = at.map((x) => [x]);
-  return {
-    value: evaluator(synopsis).on(axes)[0],
-    wide: synopsis.halfWidths(axes)[0],
-    narrow: pointwise(synopsis).halfWidths(axes)[0],
-  };
+  const { values, wide, narrow } = banded(synopsis, at.map((x) => [x]), true);
+  return { value: values[0], wide: wide[0], narrow: narrow[0] };
 }
 
 /** The smallest and largest value of a series, optionally with the band: one scale for all windows. */
@@ -83,6 +101,7 @@ function own(synopsis, withBand) {
   const { domain } = synopsis.meta;
   const count = [0, 101, 33, 15][domain.length];
   const axes = domain.map((axis) => along(axis, count));
+  if (synopsis.choice) return knownExtent(banded(synopsis, axes), withBand);
   const values = evaluator(synopsis).on(axes);
   const wide = withBand ? synopsis.halfWidths(axes) : null;
   let [low, high] = [Infinity, -Infinity];
@@ -93,6 +112,25 @@ function own(synopsis, withBand) {
   }
   return [low, high];
 }
+
+const most = (list) => list.reduce((a, b) => Math.max(a, b), -Infinity);
+const least = (list) => -most(list.map((x) => -x));
+
+/**
+ * The same where the function is known. Its band grows without limit where records are few: it is on the scale as far as it is
+ * usual, or as wide as the values.
+ */
+function knownExtent({ values, wide, outer }, withBand) {
+  const known = [...values.keys()].filter((i) => wide[i] < Infinity);
+  if (known.length === 0) return [Infinity, -Infinity];
+  const own = known.map((i) => values[i]);
+  const [low, high] = [least(own), most(own)];
+  if (!withBand) return [low, high];
+  const room = Math.max(high - low, 2 * partOf(known.map((i) => wide[i]), 0.5));
+  return [Math.max(low - room, least(known.map((i) => outer.lower[i]))), Math.min(high + room, most(known.map((i) => outer.upper[i])))];
+}
+
+const partOf = (list, part) => [...list].sort((a, b) => a - b)[Math.floor(part * (list.length - 1))];
 
 /**
  * Where two windows differ by more than both their bands: 1 above, -1 below, 0 where noise alone could explain the
@@ -116,12 +154,17 @@ export function isFlat({ values, wide }) {
 }
 
 /**
- * The largest half-width of the simultaneous band on the domain. The band is a product over the axes of one and the same function,
+ * The largest half-width of the simultaneous band on the domain; of a function of tables, whose noise differs from place to place,
+ * that of two known places in three. Otherwise the band is a product over the axes of one and the same function,
  * so the worst coordinate of the first axis is the worst of every axis. The points include those of a map.
  */
 export function largestHalfWidth(synopsis) {
   return once(synopsis, "largest", () => {
     const { domain } = synopsis.meta;
+    if (synopsis.choice) {
+      const { wide } = banded(synopsis, domain.map((axis) => along(axis, [0, 101, 33, 15][domain.length])));
+      return partOf(wide.filter((half) => half < Infinity), 2 / 3) ?? Infinity;
+    }
     const xs = along(domain[0], 8 * 127 + 1);
     const own = synopsis.halfWidths(domain.map(({ min }, i) => (i === 0 ? xs : [min])));
     const worst = own.indexOf(Math.max(...own)) / (xs.length - 1);

@@ -29,8 +29,11 @@ export function colourScale(min, max, half, label, isTwoSided = false) {
   const scale = isTwoSided ? TWO_SIDED : VIRIDIS;
   const colours = Array.from({ length: steps }, (_, i) => colour(scale, steps === 1 ? 0.5 : i / (steps - 1)));
   const step = (v) => Math.min(steps - 1, Math.max(0, Math.floor(((v - min) / (max - min)) * steps)));
-  return { min, max, steps, label, isTwoSided, colours, pixels: colours.map(pixel), step, tellsApart: steps > 2 };
+  return { min, max, half, steps, label, isTwoSided, colours, pixels: colours.map(pixel), step, tellsApart: steps > 2 };
 }
+
+/** Where the noise is larger than the colours allow for. */
+export const isUnclear = ({ wide }, { half }) => Array.from(wide, (own) => own > half * (1 + 1e-9));
 
 /** A colour as a pixel of an image: machines with browsers are little-endian. */
 const pixel = ([r, g, b, a = 255]) => ((a << 24) | (b << 16) | (g << 8) | r) >>> 0;
@@ -66,7 +69,7 @@ function place(context, picture, room) {
  * Draws a plane. `picture`:
  *   x, y      { min, max, label } of the axes
  *   plane     { xs, ys, values, wide }
- *   scale     the colour scale; without it the sides of `border` are shown
+ *   scale     the colour scale, hatched where the noise is larger than it allows for; without it the sides of `border` are shown
  *   border    { at, above, below }: hatched where the band contains `at`
  *   isFlat    hatched all over: noise could explain all differences between points
  *   mark      [x, y] of the crosshair
@@ -79,11 +82,17 @@ export function drawHeat(canvas, picture) {
   const { x, y, plane, scale, border, isFlat, mark, small } = picture;
   const bar = small || !scale ? 0 : 74;
   const room = frame(context, width - bar, height, x, y, colours, { small });
-  const marks = isFlat ? new Array(plane.values.length).fill(0) : border ? sides(plane, border.at) : null;
+  const sided = isFlat ? new Array(plane.values.length).fill(0) : border ? sides(plane, border.at) : new Array(plane.values.length).fill(1);
+  const unclear = scale && isUnclear(plane, scale);
+  const marks = scale ? sided.map((mark, i) => (unclear[i] ? 0 : mark)) : sided;
   const tints = [colours.below, colours.paper, colours.above].map((css) => pixel(channels(context, css)));
-  place(context, image(plane, (i) => (scale ? scale.pixels[scale.step(plane.values[i])] : tints[marks[i] + 1])), room);
-  if (marks && marks.includes(0)) {
-    const mask = image(plane, (i) => (marks[i] === 0 ? 0xff000000 : 0));
+  const isUnknown = (i) => plane.wide[i] === Infinity;
+  place(context, image(plane, (i) => (scale && !isUnknown(i) ? scale.pixels[scale.step(plane.values[i])] : tints[marks[i] + 1])), room);
+  if (scale && plane.wide.includes(Infinity)) {
+    drawHatched(context, image(plane, (i) => (isUnknown(i) ? 0xff000000 : 0)), room, ratio, colours, small);
+  }
+  if (marks.includes(0)) {
+    const mask = image(plane, (i) => (marks[i] === 0 && !(scale && isUnknown(i)) ? 0xff000000 : 0));
     drawHatched(context, mask, room, ratio, scale ? { ...colours, hatch: scale.isTwoSided ? "rgba(25,35,45,.4)" : colours.overlay } : colours, small);
   }
   if (small) return room;

@@ -16,6 +16,8 @@ export function valueLabel(meta) {
       return `score for ${aboveOf(of)}`;
     case "probability":
       return `probability of ${aboveOf(of)}`;
+    case "share":
+      return `probability of ${of.label} = ${of.value}`;
     default:
       return meta.meaning.split(";")[0];
   }
@@ -34,6 +36,8 @@ export function title(meta) {
       return `Classification ${aboveOf(of)}, by ${columns}`;
     case "probability":
       return `Probability of ${aboveOf(of)}, by ${columns}`;
+    case "share":
+      return `Probability of ${of.label} = ${of.value}, by ${columns}`;
     case "moments":
       return `Queries on ${columns}`;
     default:
@@ -56,6 +60,6 @@ export function border(meta) {
 
 /** The range of the values, if it is known. */
 export function rangeOf(meta) {
-  if (kindOf(meta) === "probability") return [0, 1];
+  if (kindOf(meta) === "probability" || kindOf(meta) === "share") return [0, 1];
   return undefined;
 }

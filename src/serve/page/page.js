@@ -9,11 +9,16 @@ import { listen } from "./feed.js";
 import { border, kindOf, title } from "./kinds.js";
 import { ofLine, ofPlane, percent } from "./sentence.js";
 import { isFlat, line as lineOf, plane } from "./grid.js";
+import { isUnclear } from "./heat.js";
+import { Quantiles } from "./quantiles.js";
+import { RecordRange } from "./range.js";
+import { Smoothing } from "./smoothing.js";
 import { mapScale, SIDE, Stage } from "./stage.js";
 import { drawStatus, drawUnreadable, judge } from "./status.js";
 import { isOfOneScale, Store, whyApart } from "./store.js";
 import { answersCsv, csv, drawAnswerTable, drawTable } from "./table.js";
 import { Time } from "./time.js";
+import { Views } from "./views.js";
 import { duration, span } from "./words.js";
 
 const store = new Store();
@@ -31,9 +36,17 @@ const stage = new Stage(byId("stage"), (to) => {
   draw();
 });
 const ask = new Ask(byId("questions"), () => drawNumbers(look()));
+
+/** What was published of an entry, whatever of it is shown. */
+const sourceOf = (entry) => entry?.source ?? entry;
+
+const views = new Views();
+const smoothing = new Smoothing(views, draw);
+const range = new RecordRange(draw);
+const quantiles = new Quantiles(draw);
 const time = new Time((index) => {
   const { series } = look() ?? { series: [] };
-  chosen.window = index === null ? null : series[index]?.synopsis ?? null;
+  chosen.window = index === null ? null : sourceOf(series[index])?.synopsis ?? null;
   draw();
 });
 
@@ -55,8 +68,8 @@ function look() {
   const release = pick("release", releases, releases[0]);
   const keys = store.keys(pipeline, release);
   const key = pick("key", keys, keys[0]);
-  const series = store.series(pipeline, release, key);
-  const found = series.findIndex(({ synopsis }) => synopsis === chosen.window);
+  const series = store.series(pipeline, release, key).map((entry) => views.of(entry));
+  const found = series.findIndex((entry) => sourceOf(entry).synopsis === chosen.window);
   const index = found < 0 ? series.length - 1 : found;
   const entry = series[index];
   const { domain } = entry.meta;
@@ -69,6 +82,7 @@ function look() {
   const alike = series.filter(({ meta }) => isOfOneScale(meta, entry.meta));
   return {
     pipeline, release, key, pipelines, releases, keys, series: alike, entry, before, apart, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
+    range: range.of(sourceOf(entry).meta),
     isGhost: byId("ghost").checked, isPlausible: byId("plausible").checked, isRegions: byId("regions").value === "regions",
   };
 }
@@ -100,7 +114,7 @@ function drawNow() {
   drawFlags(meta);
   drawBadge(meta);
   drawGauge(meta);
-  if (byId("about").open) drawAbout(meta);
+  if (byId("about").open) drawAbout(sourceOf(now.entry).meta);
   say(byId("where"), `${meta.pipeline} \u00b7 ${meta.release}`);
   say(byId("title"), title(meta));
   say(byId("key-title"), meta.key === null || meta.key === undefined ? "" : meta.key);
@@ -117,6 +131,9 @@ function drawNow() {
       ask.forget();
       stage.draw(now);
     }
+    smoothing.draw(now);
+    range.draw(now);
+    quantiles.draw(now);
     time.draw(now);
     time.drawMultiples(now);
     drawNumbers(now);
@@ -178,12 +195,16 @@ function drawSwitches(now) {
   say(byId("above-words"), sided?.above ?? "");
   say(byId("below-words"), sided?.below ?? "");
   const scale = isMap ? mapScale(now) : undefined;
-  const isBlind = scale && (scale.steps === 1 || isFlat(plane(now.entry.synopsis, now.at, SIDE)));
+  const drawn = isQuestions ? undefined : isMap ? plane(now.entry.synopsis, now.at, SIDE) : lineOf(now.entry.synopsis, 0, now.at);
+  const isBlind = scale && (scale.steps === 1 || isFlat(drawn));
   for (const item of document.querySelectorAll("#legend [data-for]")) {
     const wanted = item.dataset.for;
     item.hidden = !((wanted === "map" && scale?.tellsApart && !isBlind)
       || (wanted === "few" && scale && !scale.tellsApart && !isBlind)
       || (wanted === "flat" && isBlind)
+      || (wanted === "range" && now.range)
+      || (wanted === "unknown" && !isMap && drawn?.wide.some((half) => half === Infinity))
+      || (wanted === "unclear" && scale && !isBlind && isUnclear(drawn, scale).includes(true))
       || (["above", "below"].includes(wanted) && sided)
       || (wanted === "ghost" && now.isGhost && now.before)
       || (wanted === "plausible" && now.isPlausible)
@@ -287,7 +308,7 @@ function choose(pipeline, release, key) {
   Object.assign(chosen, { pipeline, release, key, window: null });
   const { series } = look();
   // The same window for another key.
-  if (start) chosen.window = series.find(({ meta }) => meta.window.start === start)?.synopsis ?? null;
+  if (start) chosen.window = sourceOf(series.find(({ meta }) => meta.window.start === start))?.synopsis ?? null;
   remember();
   draw();
 }
@@ -330,7 +351,7 @@ for (const id of ["badge", "gauge", "about-open"]) {
   byId(id).addEventListener("click", () => {
     const now = look();
     if (!now) return;
-    drawAbout(now.entry.meta);
+    drawAbout(sourceOf(now.entry).meta);
     byId("about").showModal();
   });
 }

@@ -6,11 +6,12 @@ import { beyond, runs, sides } from "./grid.js";
 /**
  * Draws one curve. `picture`:
  *   x, y         { min, max, label } of the axes
- *   now          { xs, values, wide, narrow } of the window that is shown
+ *   now          { xs, values, wide, outer, inner } of the window that is shown
  *   then         the same for the previous window, a ghost; grey where noise alone could explain the difference
  *   curves       plausible curves, { xs, curves }
  *   border       { at, above, below, short }: the threshold between two classes, and their names
  *   mark         the position of the crosshair
+ *   range        [from, to] of the records that are counted
  *   small        without axes, for small multiples
  * Returns the frame, whose `toX` maps a pointer position to a coordinate.
  */
@@ -18,7 +19,7 @@ export function drawPlot(canvas, picture) {
   const { context, width, height } = sheet(canvas);
   if (width < 20 || height < 20) return null;
   const colours = theme();
-  const { x, y, now, then, curves, border, mark, small } = picture;
+  const { x, y, now, then, curves, border, mark, range, small } = picture;
   const room = frame(context, width, height, x, y, colours, { small });
   if (!small) drawAxes(context, room, x, y, colours);
   context.save();
@@ -27,20 +28,24 @@ export function drawPlot(canvas, picture) {
   context.clip();
   if (border) drawSides(context, room, now, border, colours, small);
   if (small && y.min < 0 && y.max > 0) rule(context, room.left, room.y(0), room.right, room.y(0), colours.line);
-  drawBand(context, room, now.xs, now.values, now.wide, colours.wide);
-  if (!small && !curves) drawBand(context, room, now.xs, now.values, now.narrow, colours.narrow);
+  drawBand(context, room, now.xs, now.outer, colours.wide);
+  if (!small && !curves) drawBand(context, room, now.xs, now.inner, colours.narrow);
   if (curves) drawCurves(context, room, curves, colours);
   if (then) drawGhost(context, room, now, then, colours);
   stroke(context, room, now.xs, now.values, { colour: colours.curve, width: small ? 1.5 : 2.25 });
+  drawUnknown(context, room, now, colours, small);
+  if (range && !small) drawRange(context, room, range, colours);
   context.restore();
   if (mark !== undefined && !small) drawMark(context, room, now, mark, colours);
   return room;
 }
 
-function drawBand(context, room, xs, values, half, colour) {
+function drawBand(context, room, xs, { lower, upper }, colour) {
+  // Where it is unknown, the band has no end.
+  const place = (v) => Math.min(Math.max(room.y(v), room.top - 10), room.bottom + 10);
   context.beginPath();
-  for (let i = 0; i < xs.length; i++) context.lineTo(room.x(xs[i]), room.y(values[i] + half[i]));
-  for (let i = xs.length - 1; i >= 0; i--) context.lineTo(room.x(xs[i]), room.y(values[i] - half[i]));
+  for (let i = 0; i < xs.length; i++) context.lineTo(room.x(xs[i]), place(upper[i]));
+  for (let i = xs.length - 1; i >= 0; i--) context.lineTo(room.x(xs[i]), place(lower[i]));
   context.closePath();
   context.fillStyle = colour;
   context.fill();
@@ -63,7 +68,12 @@ function drawCurves(context, room, { xs, curves }, colours) {
 
 /** The previous window: thin and grey, highlighted only where the difference exceeds both bands. */
 function drawGhost(context, room, now, then, colours) {
-  stroke(context, room, then.xs, then.values, { colour: colours.ghost, width: 1.25, dash: [4, 4] });
+  const isKnown = Array.from(then.wide, (half) => half < Infinity);
+  for (let i = 0; i < isKnown.length; i++) {
+    const start = i;
+    while (isKnown[i]) i++;
+    stroke(context, room, then.xs.slice(start, i), then.values.slice(start, i), { colour: colours.ghost, width: 1.25, dash: [4, 4] });
+  }
   const marks = beyond(now, then);
   for (let i = 0; i < marks.length; i++) {
     if (marks[i] === 0) continue;
@@ -103,16 +113,45 @@ function drawSides(context, room, now, { at, above, below, short }, colours, sma
   rule(context, room.left, room.y(at), room.right, room.y(at), colours.soft);
 }
 
+/** Hatches where there may be no records: nothing is known of the function there. */
+function drawUnknown(context, room, now, colours, small) {
+  const hatch = hatching(context, colours, small ? 5 : 8);
+  for (const { mark, from, to } of runs(now.xs, Array.from(now.wide, (half) => (half < Infinity ? 1 : 0)))) {
+    if (mark === 1) continue;
+    const [left, width] = [room.x(from), room.x(to) - room.x(from)];
+    for (const fill of [colours.paper, hatch]) {
+      context.fillStyle = fill;
+      context.fillRect(left, room.top, width, room.bottom - room.top);
+    }
+    context.font = `600 12px ${colours.font}`;
+    const half = context.measureText("unknown").width / 2 + 5;
+    if (small || 2 * half > width) continue;
+    context.textAlign = "center";
+    context.textBaseline = "top";
+    context.fillStyle = colours.paper;
+    context.fillRect(left + width / 2 - half, room.top + 3, 2 * half, 19);
+    context.fillStyle = colours.ink;
+    context.fillText("unknown", left + width / 2, room.top + 7);
+  }
+}
+
+/** The range of the records that are counted, as a bar on the axis. */
+function drawRange(context, room, [from, to], colours) {
+  context.fillStyle = colours.plausible;
+  context.fillRect(room.x(from), room.bottom - 7, Math.max(2, room.x(to) - room.x(from)), 7);
+}
+
 function drawMark(context, room, now, mark, colours) {
   const px = Math.round(room.x(mark)) + 0.5;
   context.lineWidth = 1;
   rule(context, px, room.top, px, room.bottom, colours.ghost);
   const at = (mark - now.xs[0]) / (now.xs[now.xs.length - 1] - now.xs[0]) * (now.xs.length - 1);
   const i = Math.min(now.xs.length - 2, Math.floor(at));
-  const value = now.values[i] + (at - i) * (now.values[i + 1] - now.values[i]);
-  const half = now.wide[i] + (at - i) * (now.wide[i + 1] - now.wide[i]);
+  const between = (list) => list[i] + (at - i) * (list[i + 1] - list[i]);
+  if (!(between(now.wide) < Infinity)) return;
+  const value = between(now.values);
   context.lineWidth = 2;
-  const [top, bottom] = [room.y(value + half), room.y(value - half)].map((y) => Math.min(Math.max(y, room.top), room.bottom));
+  const [top, bottom] = [room.y(between(now.outer.upper)), room.y(between(now.outer.lower))].map((y) => Math.min(Math.max(y, room.top), room.bottom));
   rule(context, px, top, px, bottom, colours.curve);
   context.beginPath();
   context.arc(px, Math.min(Math.max(room.y(value), room.top), room.bottom), 4.5, 0, 2 * Math.PI);

@@ -47,8 +47,17 @@ function peakInWords(axis, now, noun) {
   return `${noun} is largest near ${axis.column} = ${placeOn(axis, at)}, at ${giveOrTake(value, half)}; the noise allows ${places}.`;
 }
 
+/** Where there may be no records to know the function by. */
+const unknown = (now) => Array.from(now.wide, (half) => half === Infinity);
+
+function unknownInWords(axis, now) {
+  const own = runs(now.xs, unknown(now)).filter(({ mark }) => mark).map((run) => interval(axis, run));
+  return own.length > 0 ? [`It is unknown, as there may be no records, for ${axis.column} ${either(own, "and")}.`] : [];
+}
+
 function sidesInWords(axis, now, { at, above, below }) {
-  const found = runs(now.xs, sides(now, at));
+  const hidden = unknown(now);
+  const found = runs(now.xs, sides(now, at).map((mark, i) => (hidden[i] ? undefined : mark)));
   const say = (mark, words) => {
     const own = found.filter((run) => run.mark === mark).map((run) => interval(axis, run));
     return own.length > 0 ? `${words} for ${axis.column} ${either(own, "and")}` : "";
@@ -88,7 +97,8 @@ export function ofLine(meta, now, then, apart) {
   const sided = border(meta);
   if (sided) parts.push(`According to the band: ${sidesInWords(axis, now, sided)}`);
   if (kindOf(meta) === "density" || kindOf(meta) === "sum") parts.push(peakInWords(axis, now, "It"));
-  if (kindOf(meta) === "regression") parts.push(atEnds(axis, now));
+  if (kindOf(meta) === "regression" || kindOf(meta) === "share") parts.push(atEnds(axis, now));
+  parts.push(...unknownInWords(axis, now));
   if (then) parts.push(change(meta, now, then));
   else if (apart) parts.push(`It is not compared with the previous window: ${apart}.`);
   parts.push(`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`);
@@ -111,13 +121,14 @@ export function ofPlane(meta, plane, at) {
   if (sided) {
     const marks = sides(plane, sided.at);
     const share = (mark) => Math.round((100 * marks.filter((own) => own === mark).length) / marks.length);
-    parts.push(`According to the band: ${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, too close to call within the noise on ${100 - share(1) - share(-1)} %.`);
+    const hidden = Math.round((100 * unknown(plane).filter(Boolean).length) / marks.length);
+    parts.push(`According to the band: ${sided.above} on ${share(1)} % of the map, ${sided.below} on ${share(-1)} %, ${hidden > 0 ? `unknown on ${hidden} %, ` : ""}too close to call within the noise on ${100 - share(1) - share(-1) - hidden} %.`);
   } else {
     const floor = values.reduce((most, v, i) => Math.max(most, v - wide[i]), -Infinity);
-    let [best, count] = [0, 0];
+    let [best, count] = [-1, 0];
     let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
     values.forEach((v, i) => {
-      if (v > values[best]) best = i;
+      if (wide[i] < Infinity && !(v <= values[best])) best = i;
       if (v + wide[i] < floor) return;
       const [px, py] = [xs[Math.floor(i / ys.length)], ys[i % ys.length]];
       count += 1;

@@ -7,7 +7,7 @@ import { colourScale, drawHeat } from "./heat.js";
 import { border, kindOf, rangeOf, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
 import { noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
-import { giveOrTake, rounded } from "./words.js";
+import { giveOrTake, plusMinus, rounded } from "./words.js";
 
 const CURVES = 20;
 /** Points on each side of a map. */
@@ -27,7 +27,7 @@ export class Stage {
     this.#moved = moved;
   }
 
-  /** Draws `look`: { series, entry, before, at, isGhost, isPlausible, isRegions }. */
+  /** Draws `look`: { series, entry, before, at, range, isGhost, isPlausible, isRegions }. */
   draw(look) {
     const { meta } = look.entry;
     const signature = JSON.stringify([kindOf(meta), meta.domain, meta.pipeline, meta.release, meta.key]);
@@ -120,14 +120,14 @@ export class Stage {
       say(value, placeOn(meta.domain[i], at[i]));
     });
     const here = point(synopsis, at);
-    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise \u00b1\u00a0${rounded(here.narrow, here.narrow)})`];
+    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
     if (before && isGhost) {
       const then = point(before.synopsis, at);
       const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
       words.push(`\u00b7 previous: ${rounded(then.value, then.wide)}, ${apart ? "beyond the noise" : noDifference(meta)}`);
     }
     const sided = border(meta);
-    if (sided) {
+    if (sided && here.wide < Infinity) {
       const apart = here.value - sided.at;
       words.push(`\u00b7 ${Math.abs(apart) <= here.wide ? "too close to call" : apart > 0 ? sided.above : sided.below}`);
     }
@@ -147,7 +147,7 @@ export function valueScale(series, label) {
 }
 
 /** The input for a plot of the function along one axis. */
-export function curvePicture({ series, entry, before, at, isGhost, isPlausible }, axis, count = 201) {
+export function curvePicture({ series, entry, before, at, range, isGhost, isPlausible }, axis, count = 201) {
   const { meta, synopsis } = entry;
   const { min, max, column } = meta.domain[axis];
   return {
@@ -157,6 +157,7 @@ export function curvePicture({ series, entry, before, at, isGhost, isPlausible }
     then: isGhost && before ? line(before.synopsis, axis, at, count) : undefined,
     curves: isPlausible ? plausible(synopsis, axis, at, CURVES) : undefined,
     border: border(meta),
+    range: range?.axis === axis ? range.ends : undefined,
   };
 }
 

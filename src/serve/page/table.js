@@ -3,10 +3,10 @@
 import { ticks } from "./axes.js";
 import { answerRow } from "./ask.js";
 import { byId, element } from "./dom.js";
-import { along } from "./grid.js";
+import { along, banded } from "./grid.js";
 import { valueLabel } from "./kinds.js";
 import { placeOn } from "./sentence.js";
-import { giveOrTake, instant, rounded } from "./words.js";
+import { instant, plusMinus, rounded } from "./words.js";
 
 /** The points of an axis in a table: round numbers. */
 const rowsOf = (axis, count) => ticks(axis.min, axis.max, count).values.filter((x) => x >= axis.min && x <= axis.max);
@@ -15,9 +15,7 @@ const rowsOf = (axis, count) => ticks(axis.min, axis.max, count).values.filter((
 const CSV_SIDES = [0, 201, 41, 41];
 
 function* gridRows(synopsis, axes) {
-  const values = synopsis.evaluator().on(axes);
-  const wide = synopsis.halfWidths(axes);
-  const narrow = synopsis.pointwise().halfWidths(axes);
+  const { values, wide, outer, narrow, inner } = banded(synopsis, axes, true);
   const sizes = axes.map((axis) => axis.length);
   for (let i = 0; i < values.length; i++) {
     let rest = i;
@@ -26,7 +24,10 @@ function* gridRows(synopsis, axes) {
       at[a] = axes[a][rest % sizes[a]];
       rest = Math.floor(rest / sizes[a]);
     }
-    yield { at, value: values[i], wide: wide[i], narrow: narrow[i] };
+    yield {
+      at, value: values[i], wide: wide[i], narrow: narrow[i],
+      outer: [outer.lower[i], outer.upper[i]], inner: [inner.lower[i], inner.upper[i]],
+    };
   }
 }
 
@@ -46,9 +47,9 @@ export function drawTable({ entry, at }) {
   const { meta, synopsis } = entry;
   const axes = withThird(meta, (axis) => rowsOf(axis, meta.domain.length === 1 ? 21 : 8), at);
   const percent = `${Math.round(meta.band.level * 100)} %`;
-  const rows = [...gridRows(synopsis, axes)].map(({ at: place, value, wide, narrow }) => [
-    ...place.map((x, i) => placeOn(meta.domain[i], x)), rounded(value, wide), rounded(value - wide, wide),
-    rounded(value + wide, wide), `\u00b1 ${rounded(narrow, narrow)}`,
+  const rows = [...gridRows(synopsis, axes)].map(({ at: place, value, wide, narrow, outer }) => [
+    ...place.map((x, i) => placeOn(meta.domain[i], x)), rounded(value, wide), ...outer.map((end) => rounded(end, wide)),
+    plusMinus(narrow),
   ]);
   fill(`${valueLabel(meta)}, rounded to the noise; lower and upper cover the noise at all points simultaneously with ${percent} probability`,
     [...meta.domain.map(({ column }) => column), "value", "lower", "upper", "pointwise"], rows);
@@ -68,14 +69,15 @@ function csvText(text) {
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
 }
 
-/** Every number with enough digits to round-trip: programs round for themselves. */
+/** Every number with enough digits to round-trip: programs round for themselves. What is unknown is empty. */
 export function csv({ entry, at }) {
   const { meta, synopsis } = entry;
   const axes = withThird(meta, (axis) => along(axis, CSV_SIDES[meta.domain.length]), at);
   const heads = [...meta.domain.map(({ column }) => csvText(column)), "value", "lower", "upper", "pointwise_lower", "pointwise_upper"];
   const lines = [heads.join(",")];
-  for (const { at: place, value, wide, narrow } of gridRows(synopsis, axes)) {
-    lines.push([...place, value, value - wide, value + wide, value - narrow, value + narrow].join(","));
+  for (const { at: place, value, outer, inner } of gridRows(synopsis, axes)) {
+    const ends = [...outer, ...inner].map((end) => (Number.isFinite(end) ? end : ""));
+    lines.push([...place, value, ...ends].join(","));
   }
   return `${lines.join("\r\n")}\r\n`;
 }

@@ -14,6 +14,7 @@ const fixed = (x, decimals) => {
 
 /** A number rounded to its noise: more digits would be meaningless. Very small and very large ones use powers of ten. */
 export function rounded(x, half) {
+  if (half === Infinity) return "unknown";
   const size = Math.max(Math.abs(x), half || 0);
   if (size > 0 && (size < 1e-4 || size >= 1e7)) return power(x, half);
   return fixed(x, decimalsOf(half));
@@ -28,12 +29,24 @@ function power(x, half) {
 
 const superscript = (n) => [...String(n)].map((c) => (c === "-" ? "\u207b" : "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"[Number(c)])).join("");
 
+/** A number between bounds, "5.2, 4.4 to 6.3"; without bounds it is unknown. `unit` is 100 for percentages. */
+export function within(x, ends, unit = 1) {
+  if (x === null || !ends) return "unknown";
+  const half = Math.max(unit * (ends[1] - ends[0]) / 2, 1e-9 * Math.abs(unit * x));
+  const say = (y) => rounded(unit * y, half);
+  return `${say(x)}${unit === 100 ? "\u00a0%" : ""}, ${say(ends[0])} to ${say(ends[1])}`;
+}
+
 /** Value and half-width, "5.2 ± 1.1", without a line break. */
 export function giveOrTake(x, half) {
+  if (half === Infinity) return "unknown";
   const size = Math.max(Math.abs(x), half);
   if (size > 0 && (size < 1e-4 || size >= 1e7)) return `${power(x, half)}\u00a0\u00b1\u00a0${power(half, half)}`;
   return `${fixed(x, decimalsOf(half))}\u00a0\u00b1\u00a0${fixed(half, decimalsOf(half))}`;
 }
+
+/** A half-width alone. */
+export const plusMinus = (half) => (half === Infinity ? "unknown" : `\u00b1\u00a0${rounded(half, half)}`);
 
 /** A number without noise, such as a coordinate: as many decimals as `step` needs. */
 export const exact = (x, step) => fixed(x, step > 0 ? Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)) : 6);
