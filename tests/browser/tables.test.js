@@ -38,6 +38,17 @@ async function type(field, x) {
 
 const GOLDEN = readdirSync(new URL("../../clients/golden", import.meta.url)).filter((name) => name.startsWith("cells-")).map((name) => name.replace(".json", ""));
 
+test("what the noise hides is unknown: every place, and every quantile", async () => {
+  const [first] = arrivals();
+  const drowned = { ...first, noise: { ...first.noise, scale: 2000 }, band: { ...first.band, half_width: 9000, pointwise: 6000 } };
+  const { page, problems, end } = await look([drowned]);
+  assert.match(await text(page, "#sentence"), /It is unknown, as there may be no records, for dep_delay \u221230 to 180/);
+  for (const name of ["Median", "10\u00a0% below", "90\u00a0% below", "Share of all records", "Mean arr_delay"]) assert.equal(await found(page, name), "unknown", name);
+  assert.match(await found(page, "Records"), /\u00b1/);
+  assert.deepEqual(problems, []);
+  await end();
+});
+
 for (const name of GOLDEN) {
   test(`the numbers of ${name} are those of the client`, async () => {
     const { page, problems, synopsis, end } = await look(given(name));

@@ -86,15 +86,15 @@ export function point(synopsis, at) {
   return { value: values[0], wide: wide[0], narrow: narrow[0] };
 }
 
-/** The smallest and largest value of a series, optionally with the band: one scale for all windows. */
-export function extent(series, withBand) {
+/** The smallest and largest value of a series, optionally with the band: one scale for all windows; `none` if all is unknown. */
+export function extent(series, withBand, none = [0, 1]) {
   let [low, high] = [Infinity, -Infinity];
   for (const { synopsis } of series) {
     const [a, b] = once(synopsis, `extent ${withBand}`, () => own(synopsis, withBand));
     low = Math.min(low, a);
     high = Math.max(high, b);
   }
-  return low <= high ? [low, high] : [0, 1];
+  return low <= high ? [low, high] : none;
 }
 
 function own(synopsis, withBand) {
@@ -155,7 +155,7 @@ export function isFlat({ values, wide }) {
 
 /**
  * The largest half-width of the simultaneous band on the domain; of a function of tables, whose noise differs from place to place,
- * that of two known places in three. Otherwise the band is a product over the axes of one and the same function,
+ * that of half of the known places. Otherwise the band is a product over the axes of one and the same function,
  * so the worst coordinate of the first axis is the worst of every axis. The points include those of a map.
  */
 export function largestHalfWidth(synopsis) {
@@ -163,7 +163,7 @@ export function largestHalfWidth(synopsis) {
     const { domain } = synopsis.meta;
     if (synopsis.choice) {
       const { wide } = banded(synopsis, domain.map((axis) => along(axis, [0, 101, 33, 15][domain.length])));
-      return partOf(wide.filter((half) => half < Infinity), 2 / 3) ?? Infinity;
+      return partOf(wide.filter((half) => half < Infinity), 0.5) ?? Infinity;
     }
     const xs = along(domain[0], 8 * 127 + 1);
     const own = synopsis.halfWidths(domain.map(({ min }, i) => (i === 0 ? xs : [min])));

@@ -63,3 +63,8 @@ export function rangeOf(meta) {
   if (kindOf(meta) === "probability" || kindOf(meta) === "share") return [0, 1];
   return undefined;
 }
+
+/** The range of an expected label. */
+export function labelRange({ target: { regression } }) {
+  return regression && [regression.min, regression.max];
+}

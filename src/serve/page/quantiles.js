@@ -12,11 +12,15 @@ const WINDOWS = 24;
 const PARTS = [0.25, 0.1, 0.05, 0.01];
 const kept = new WeakMap();
 
-/** A quantile of a synopsis, computed once. */
+/** A quantile of a synopsis, computed once. It is unknown where the noise allows the whole domain. */
 function quantile(synopsis, part) {
   if (!kept.has(synopsis)) kept.set(synopsis, { tables: synopsis.tables(), found: new Map() });
   const { tables, found } = kept.get(synopsis);
-  if (!found.has(part)) found.set(part, tables.quantile(part));
+  if (!found.has(part)) {
+    const [{ min, max }] = synopsis.meta.domain;
+    const { value, pointwise } = tables.quantile(part);
+    found.set(part, { value: pointwise[0] === min && pointwise[1] === max ? null : value, pointwise });
+  }
   return found.get(part);
 }
 

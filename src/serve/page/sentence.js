@@ -107,6 +107,7 @@ export function ofLine(meta, now, then, apart) {
 
 function atEnds(axis, { xs, values, wide }) {
   const at = [0, Math.floor(xs.length / 2), xs.length - 1];
+  if (at.every((i) => wide[i] === Infinity)) return "It is hidden by the noise at both ends and in the middle.";
   const all = at.map((i) => `${giveOrTake(values[i], wide[i])} at ${axis.column} = ${placeOn(axis, xs[i])}`);
   return `It is ${either(all, "and")}.`;
 }

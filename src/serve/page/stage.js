@@ -4,7 +4,7 @@ import { roundOut, ticks } from "./axes.js";
 import { element, say } from "./dom.js";
 import { extent, isFlat, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
 import { colourScale, drawHeat } from "./heat.js";
-import { border, kindOf, rangeOf, valueLabel } from "./kinds.js";
+import { border, kindOf, labelRange, rangeOf, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
 import { noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
 import { giveOrTake, plusMinus, rounded } from "./words.js";
@@ -140,7 +140,7 @@ export function valueScale(series, label) {
   const { meta } = series[series.length - 1];
   const bounds = rangeOf(meta);
   if (bounds) return { min: bounds[0], max: bounds[1], label };
-  let [low, high] = extent(series, true);
+  let [low, high] = extent(series, true, labelRange(meta));
   if (kindOf(meta) === "density" || border(meta)) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
   const [min, max] = roundOut(low, high > low ? high : low + 1);
   return { min, max, label };
@@ -188,7 +188,7 @@ function coloursOf(series, half, sided) {
   const label = valueLabel(meta);
   const bounds = rangeOf(meta);
   if (bounds) return colourScale(bounds[0], bounds[1], half, label);
-  const [low, high] = extent(series, false);
+  const [low, high] = extent(series, false, labelRange(meta));
   if (sided) {
     const most = Math.max(Math.abs(low), Math.abs(high));
     return colourScale(-most, most, half, label, true);
