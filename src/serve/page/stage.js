@@ -131,6 +131,10 @@ export class Stage {
       const apart = here.value - sided.at;
       words.push(`\u00b7 ${Math.abs(apart) <= here.wide ? "too close to call" : apart > 0 ? sided.above : sided.below}`);
     }
+    if (kindOf(meta) === "share") {
+      const { table, says } = synopsis.tables().classify(at, { bandwidths: synopsis.choice.bandwidths });
+      words.push(`\u00b7 ${table === null ? "the most probable is too close to call" : `most probable: ${says}`}`);
+    }
     say(this.#parts.reading, words.join(" "));
   }
 }

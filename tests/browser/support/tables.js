@@ -36,6 +36,7 @@ export function tablesOf({ release, label, tables, domain, steps, records, recor
       target: { cells: label ? { label } : {} }, meaning: "noisy counts of records in cells, by their label", degree: 1, order: 1,
       window: { start: time(window), end: time(window + 1) }, published: time(window + 1),
       noise: { law: "discrete laplace", scale: SCALE, grid: 1e-9, calibrated: "tight" },
+      synthetic: true,
       band: { ...band, half_width: 4.6 * SCALE, weights: [1], pointwise: 2.8 * SCALE },
       ledger: { ...base.ledger, sequence: 100 + window }, values: values.map((value) => value + laplace()),
     };
