@@ -18,7 +18,12 @@ def test_a_wheel_has_all_that_it_needs(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         names = set(content.namelist())
         content.extractall(tmp_path / "installed")
-    assert {"bernstream/py.typed", "bernstream/example.json", "bernstream/synopsis.py"} <= names
+    assert {
+        "bernstream/py.typed",
+        "bernstream/example.json",
+        "bernstream/example-cells.json",
+        "bernstream/synopsis.py",
+    } <= names
     # With numpy alone: whatever else there is cannot be imported.
     ask = (
         "import sys\n"

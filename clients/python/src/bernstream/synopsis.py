@@ -389,6 +389,11 @@ def read(path: Union[str, os.PathLike[str]]) -> Synopsis:
     return Synopsis.from_arrow(content) if content[:4] == b"\xff" * 4 else Synopsis.from_json(content)
 
 
-def example() -> Synopsis:
-    """A synopsis for experiments: departure delays at one airport on one day of 2013, released with epsilon = 1."""
-    return read(Path(__file__).with_name("example.json"))
+def example(of: str = "density") -> Synopsis:
+    """A synopsis for experiments: departure delays at one airport on one day of 2013, released with epsilon = 1.
+
+    ``"cells"`` are noisy counts of simulated delays, with the arrival delay as their label, from which much can be read.
+    """
+    if of not in ("density", "cells"):
+        raise SynopsisError(f"there is no example of {of!r}, but of 'density' and of 'cells'")
+    return read(Path(__file__).with_name("example.json" if of == "density" else "example-cells.json"))
