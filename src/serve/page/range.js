@@ -42,7 +42,7 @@ export class RecordRange {
       // What is being typed stays until it is done.
       if (field.dataset.end === String(ends[i])) return;
       field.dataset.end = ends[i];
-      field.value = Number(ends[i].toPrecision(6));
+      field.value = Number(ends[i].toPrecision(12));
     });
     const found = answers(meta, synopsis.tables(), meta.domain.map((_, i) => (i === axis ? ends : null)));
     this.#parts.answers.replaceChildren(...found.map(([name, text]) =>
