@@ -120,7 +120,7 @@ def test_a_record_changes_counts_by_one_whatever_its_label(law: str, adjacency: 
         "privacy": {**document["privacy"], "adjacency": adjacency},
         "noise": {**document["noise"], "law": law, "scale": 16 * round(1.01 * scale / grid / 16) * grid, "grid": grid},
         "sensitivity": {
-            **document["sensitivity"], "norm": norm, "units": round(1.0005 * records / grid), "derived": "cells", "records": 1
+            "norm": norm, "units": round(1.0005 * records / grid), "records": 1, "values": 2 * (8 + more), "derived": "cells"
         },
     }  # fmt: skip
     report = bernstream.verify(document)
