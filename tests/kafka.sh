@@ -5,7 +5,7 @@
 #   tests/kafka.sh address   prints host:port of the running broker
 #   tests/kafka.sh secure    prints host:port, ca.pem and a password file of its listener that requires TLS and a password:
 #                            SCRAM-SHA-512 or PLAIN, user bernstream
-#   tests/kafka.sh stop      stops it and deletes its data
+#   tests/kafka.sh stop      stops it and deletes everything but Apache Kafka itself
 #   tests/kafka.sh crash     kills it and keeps its data
 #   tests/kafka.sh halt      stops it and keeps its data
 #   tests/kafka.sh restart   starts it again on the same port, with the data that was kept
@@ -48,8 +48,13 @@ fetch() {
     if [[ -f $libs/.complete ]]; then return; fi
     command -v mvn >/dev/null || die "needs Maven to fetch Apache Kafka: apt-get install maven"
     rm -rf "$libs"
-    mvn -q -B -f "$tests/kafka-pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
-        -DincludeScope=runtime -DoutputDirectory="$libs" >&2 || die "Maven could not fetch Apache Kafka $version"
+    local said
+    # Even in its batch mode Maven prints escape sequences, to whatever it is.
+    said=$(mvn -q -B -f "$tests/kafka-pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies \
+        -DincludeScope=runtime -DoutputDirectory="$libs" 2>&1) || {
+        sed 's/\x1b\[[0-9;]*m//g' <<< "$said" >&2
+        die "Maven could not fetch Apache Kafka $version"
+    }
     touch "$libs/.complete"
 }
 
@@ -148,6 +153,7 @@ launch() {
         if open "$broker"; then address; return; fi
         sleep 0.1
     done
+    tail -5 "$home/log" >&2
     stop
     die "the broker did not open its port within five minutes"
 }
@@ -181,7 +187,7 @@ stop() {
         # Its data goes anyway.
         if running; then kill -9 "$pid"; fi
     fi
-    rm -rf "$home/pid" "$home/address" "$home/secure" "$home/data"
+    rm -rf "$home"/{pid,address,secure,data,logs,log,log4j2.properties,server.properties,keystore.p12,ca.pem,password}
 }
 
 address() {

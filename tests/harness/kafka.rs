@@ -74,6 +74,12 @@ impl Own {
         assert!(Command::new("kill").args([name, id.trim()]).status().expect("kill runs").success());
     }
 
+    /// What there is of it.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let files = std::fs::read_dir(self.home.path()).expect("its folder");
+        files.map(|file| file.expect("a file").path()).collect()
+    }
+
     /// Where its topics are.
     pub fn data(&self) -> PathBuf {
         self.home.path().join("data")

@@ -1,5 +1,6 @@
 //! A broker that is down at the start and in the middle, and comes back: the worker waits, says so, and loses nothing.
 
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -21,6 +22,8 @@ fn a_broker_that_is_down_is_waited_for_at_the_start_and_in_the_middle_and_nothin
         [30, 300].into_iter().any(|windows| goes_in_the_middle(&own, &own.servers, windows)),
         "the worker is done first"
     );
+    own.ask("stop");
+    assert_eq!(own.files(), Vec::<PathBuf>::new(), "of a broker that is stopped nothing is left");
 }
 
 fn is_down_at_the_start(own: &Own, servers: &str) {
