@@ -318,3 +318,16 @@ def test_what_is_said_is_what_the_readme_shows() -> None:
     scope: dict[str, Any] = {}
     exec(example, scope)
     assert scope["report"]
+
+
+def test_a_folder_is_verified_with_its_export_and_its_witness_as_the_readme_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (HERE.parent / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(# bernstream ledger export .*?)```", text, flags=re.DOTALL)
+    (tmp_path / "out").symlink_to(HERE / "upgraded")
+    (tmp_path / "ledger.jsonl").symlink_to(HERE / "upgraded" / "ledger.jsonl")
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, Any] = {"bernstream": bernstream}
+    exec(example, scope)
+    assert scope["report"], scope["report"].faults
