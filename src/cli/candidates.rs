@@ -13,9 +13,14 @@ use crate::synopsis::rough::Kind;
 /// The best candidate of each kind of noise, which of them is selected and why, and what its total error stays within.
 pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let quantity = &release.function.quantity;
+    let (ordinary, roughest) = assumed(table);
     let mut lines = vec![
-        format!("the best of each kind of noise, with its expected largest error ({quantity}):"),
-        format!("  {:<18} {:<24} {:<8} {:<10} roughest", "noise", "on", "values", "ordinary"),
+        format!(
+            "the best of each kind of noise: what it is added to, on how many values, and the largest error to expect ({quantity})"
+        ),
+        format!("  for ordinary functions: {ordinary}"),
+        format!("  for the roughest: {roughest}"),
+        format!("  {:<18} {:<24} {:<8} {:<10} roughest", "noise", "added to", "values", "ordinary"),
     ];
     let mut best = best_of_each(&table.candidates);
     let is_taken = |candidate: &Candidate| candidate.choice() == table.taken.choice();
@@ -35,8 +40,6 @@ pub fn list(table: &Selection, release: &Release) -> Vec<String> {
         let [ordinary, roughest] = [expected.spread, expected.error].map(three_digits);
         format!("{mark} {:<18} {on:<24} {values:<8} {ordinary:<10} {roughest}", noise.to_string())
     }));
-    let (ordinary, roughest) = assumed(table);
-    lines.push(format!("ordinary: {ordinary}; roughest: {roughest}"));
     lines.extend(reason(table, release, &best));
     lines.extend(total(table, release));
     lines

@@ -214,9 +214,8 @@ impl Output {
         let Output::Files(folder) = self else { return None };
         folder.witness.is_none().then(|| {
             format!(
-                "the witness is the file {}: whoever copies the folder together with the ledger, and runs both, publishes windows in \
-                 two versions, which neither notices. For a new ledger set output.files.witness, the absolute path of a file elsewhere; \
-                 this one keeps its witness",
+                "a copy of this output and its ledger would not be noticed, because the witness lies in the output, {}: set \
+                 output.files.witness to an absolute path elsewhere before a ledger is created",
                 folder.witness().display()
             )
         })
