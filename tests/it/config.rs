@@ -191,6 +191,40 @@ fn a_fault_is_shown_the_way_a_compiler_shows_it() {
     );
 }
 
+/// What is misspelt is one fault: keys that only then seem to be missing, or too many, are not told.
+#[test]
+fn a_misspelt_word_is_one_fault_with_the_word_that_was_meant() {
+    let shown = |text: &str| {
+        let faults = Settings::parse(text, "f").unwrap_err().to_string();
+        let is_said = |line: &&str| line.starts_with("f:") || line.trim_start().starts_with("= ");
+        let said =
+            faults.lines().filter(is_said).map(|line| line.split_once(": ").map_or(line, |(_, said)| said).trim());
+        said.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let noise = r#"release.noise: expected "laplace", "cube", "ball", "cells", "gaussian", "gaussian_process", "gaussian_cells" or "auto""#;
+    let summary = include_str!("../../config/summary.toml");
+    let hour = include_str!("../../config/flights-hour.toml");
+    let cells = with(FLIGHTS, "degree = 40\norder = 4", "noise = \"celsl\"\nspline = \"box\"\nstep = [10]");
+    let paper = with(FLIGHTS, "order = 4", "order = 4\nnoise = \"laplac\"\nscale = \"paper\"");
+    let misspelt = with(FLIGHTS, "degree = 40\norder = 4", "nose = \"cells\"");
+    let table = with(FLIGHTS, "[release.density]", "[release.densty]");
+    let moments = with(summary, "[release.moments]", "[release.momnts]");
+    let auto = with(hour, "noise = \"auto\"", "noise = \"atuo\"");
+    let unlike = with(FLIGHTS, "order = 4", "order = 4\nnoise = \"uniform\"");
+    let cases = [
+        (&cells, noise, r#"= did you mean "cells"?"#),
+        (&paper, noise, r#"= did you mean "laplace"?"#),
+        (&auto, noise, r#"= did you mean "auto"?"#),
+        (&unlike, noise, r#"= found "uniform""#),
+        (&misspelt, "release.nose: unknown key", "= did you mean `noise`?"),
+        (&table, "release.densty: unknown key", "= did you mean `density`?"),
+        (&moments, "release.momnts: unknown key", "= did you mean `moments`?"),
+    ];
+    for (text, what, hint) in cases {
+        assert_eq!(shown(text), [what, hint]);
+    }
+}
+
 #[test]
 fn each_rule_has_its_message() {
     let kafka_keys = "grace = \"1h\"\nahead = \"5m\"\npublish_delay = \"1m\"";

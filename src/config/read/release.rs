@@ -45,9 +45,12 @@ pub fn release(
         cells: cells::Keys { spline: written.spline.take(), step: written.step.take() },
     };
     let paid = payment.as_ref().ok().map(Spanned::get_ref);
-    let request = match &written.moments {
-        Some(_) => NoiseRequest::of_moments(document, &place, keys, paid),
-        None => NoiseRequest::read(document, &place, keys, paid),
+    // Which other keys belong to it depends on the noise, and on whether it is for moments.
+    let unknown = document.reported_of(&place, "noise").or_else(|| document.reported_of(&place, "moments"));
+    let request = match (&written.moments, unknown) {
+        (_, Some(reported)) => Err(reported),
+        (Some(_), None) => NoiseRequest::of_moments(document, &place, keys, paid),
+        (None, None) => NoiseRequest::read(document, &place, keys, paid),
     };
     let expected = document.optional(written.expected_records.take(), values::count);
     // Moments choose their number by themselves: nothing is left to search for.
@@ -56,7 +59,7 @@ pub fn release(
         (None, Ok(expected)) => (expectation(document, &place, &request, expected), None),
         (_, Err(reported)) => (Err(reported), None),
     };
-    let is_laplace = request.as_ref().is_ok_and(|request| request.kinds == [NoiseKind::Laplace]);
+    let is_laplace = request.as_ref().map_or(true, |request| request.kinds == [NoiseKind::Laplace]);
     let calibration = document.optional(written.scale.take(), |scale| match scale {
         file::Scale::Tight => Ok(Calibration::Tight),
         file::Scale::Paper if is_laplace => Ok(Calibration::Paper),

@@ -73,6 +73,12 @@ impl<'t> Document<'t> {
         (!self.faults.is_empty()).then_some(Reported(()))
     }
 
+    /// The proof that `key` of the table at `place`, or a misspelling of it, has a fault: what depends on it is not known.
+    pub fn reported_of(&self, place: &Range<usize>, key: &str) -> Option<Reported> {
+        let table = self.path_of(place);
+        self.faulty.contains(&format!("{table}.{key}")).then_some(Reported(()))
+    }
+
     /// Records a fault at `place`.
     pub fn fault(&mut self, place: Range<usize>, what: impl Into<String>, hint: impl Into<String>) -> Reported {
         let path = self.path_of(&place);
@@ -173,7 +179,11 @@ impl<'t> Document<'t> {
         match self.keys.form(&path) {
             Some(form) => {
                 let found = self.text.get(place.clone()).unwrap_or_default().lines().next().unwrap_or_default();
-                self.record(place, path, format!("expected {form}"), format!("found {found}"))
+                let hint = match KnownKeys::nearest_word(form, found) {
+                    Some(meant) => format!("did you mean \"{meant}\"?"),
+                    None => format!("found {found}"),
+                };
+                self.record(place, path, format!("expected {form}"), hint)
             }
             None if path.is_empty() => self.record(place, path, message, ""),
             None => {

@@ -27,7 +27,14 @@ impl KnownKeys {
         let path = generic(path);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", &path));
         let nearest = self.known(table).map(|key| (distance(key, name), key)).min();
-        nearest.filter(|(distance, key)| *distance <= key.len() / 3 + 1).map(|(_, key)| key)
+        nearest.filter(|(distance, key)| is_near(*distance, key)).map(|(_, key)| key)
+    }
+
+    /// The word that `form` allows and that `written`, a text in quotes, may be a misspelling of.
+    pub fn nearest_word(form: &str, written: &str) -> Option<String> {
+        let written = written.strip_prefix('"')?.split('"').next()?;
+        let nearest = words(form).into_iter().map(|word| (distance(word, written), word)).min();
+        nearest.filter(|(distance, word)| is_near(*distance, word)).map(|(_, word)| word.to_owned())
     }
 
     /// The nearest known key in the same table; else the table that has a key of that name; else the known keys of the table.
@@ -44,6 +51,23 @@ impl KnownKeys {
         let known: Vec<_> = self.known(table).map(|key| format!("`{key}`")).collect();
         format!("known here: {}", known.join(", "))
     }
+}
+
+/// Whether so many changes may be a misspelling of a word.
+fn is_near(distance: usize, word: &str) -> bool {
+    distance <= word.len() / 3 + 1
+}
+
+/// The words that a form allows: those in quotes, but for its examples and for what is in a table or a list.
+fn words(form: &str) -> Vec<&str> {
+    let parts: Vec<&str> = form.split('"').collect();
+    let mut depth = 0_i32;
+    let mut word = |part: &[&'_ str]| {
+        let [before, word, ..] = part else { return false };
+        depth += before.chars().map(|c| i32::from("{[".contains(c)) - i32::from("}]".contains(c))).sum::<i32>();
+        depth == 0 && !before.ends_with("such as ") && !word.is_empty()
+    };
+    parts.chunks(2).filter(|part| word(part)).filter_map(|part| part.get(1).copied()).collect()
 }
 
 /// `path` with `[]` for every index; a release of several has the same keys as a single one.
@@ -83,6 +107,19 @@ mod tests {
         for (a, b, expected) in [("", "", 0), ("", "abc", 3), ("kitten", "sitting", 3), ("degre", "degree", 1)] {
             assert_eq!((distance(a, b), distance(b, a)), (expected, expected), "{a} {b}");
         }
+    }
+
+    #[test]
+    fn a_misspelt_word_is_told_by_the_words_that_are_allowed_and_not_by_examples() {
+        let kinds = r#""laplace", "cells", "gaussian", "gaussian_cells" or "auto": the noise"#;
+        assert_eq!(words(kinds), ["laplace", "cells", "gaussian", "gaussian_cells", "auto"]);
+        assert_eq!(words(r#""tumbling", { hopping = "24h" } or "all""#), ["tumbling", "all"]);
+        assert_eq!(words(r#"a duration such as "1d", or "ever""#), ["ever"]);
+        assert_eq!(words(r#"a list such as ["EWR", "JFK"]"#), Vec::<&str>::new());
+        let nearest = |written| KnownKeys::nearest_word(kinds, written);
+        assert_eq!(nearest(r#""celsl""#).as_deref(), Some("cells"));
+        assert_eq!(nearest(r#""gausian"  # by hand"#).as_deref(), Some("gaussian"));
+        assert_eq!([nearest("3"), nearest(r#""uniform""#), nearest("cells")], [None, None, None]);
     }
 
     #[test]
