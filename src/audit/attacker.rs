@@ -1,11 +1,11 @@
 //! The best attacker for two neighbouring streams: the log likelihood ratio of what was released, and its law under the declared noise.
 
 use std::ops::Range;
-use std::time::Instant;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
 
+use super::deadline::Deadline;
 use super::law::Law;
 use super::looks::Looks;
 use super::samplers::key;
@@ -18,8 +18,14 @@ const THRESHOLDS: usize = 200;
 /// Numbers that are simulated for the law of the declared noise, and draws at most.
 const NUMBERS: u64 = 60_000_000;
 const DRAWS: u64 = 1_000_000;
-/// Draws for each part of the scale at which it is asked whether it would be noticed.
-const DRAWS_OF_A_FACTOR: u64 = 20_000;
+/// Draws at once, and the most for each part of the scale at which it is asked whether a test would fail.
+const DRAWS_AT_ONCE: u64 = 20_000;
+/// Numbers that are simulated for each part of the scale, and the fewest draws.
+const NUMBERS_OF_A_FACTOR: u64 = 5_000_000;
+const LEAST_OF_A_FACTOR: u64 = 2_000;
+/// The parts of the scale at which the attacker is asked: each a hundredth less than the one before, down to a tenth.
+const FACTOR: f64 = 1.01;
+const FACTORS: i32 = 231;
 
 /// Knows in which keys the streams differ, and by how much.
 #[derive(Clone, Debug)]
@@ -82,15 +88,15 @@ impl Attacker {
     }
 
     /// The curve of the declared noise. For Gaussian noise in closed form: with `mu` the distance, the log likelihood ratio is normal
-    /// of mean `mu^2 / 2` and variance `mu^2`. For the others simulated, until `until` at most.
-    pub fn calculated(&self, seed: u64, alarm: f64, until: Instant) -> Calculated {
+    /// of mean `mu^2 / 2` and variance `mu^2`. For the others simulated, until `deadline` at most.
+    pub fn calculated(&self, seed: u64, alarm: f64, deadline: &Deadline) -> Calculated {
         let values = self.all().values.max(1) as u64;
         let is_gaussian = self.law().noise == NoiseDistribution::DiscreteGaussian;
-        let draws = if is_gaussian { DRAWS_OF_A_FACTOR } else { (NUMBERS / values).clamp(DRAWS_OF_A_FACTOR, DRAWS) };
-        let mut ratios = self.simulated(seed, 0..DRAWS_OF_A_FACTOR, 1.0);
-        while (ratios.len() as u64) < draws && Instant::now() < until {
+        let draws = if is_gaussian { DRAWS_AT_ONCE } else { (NUMBERS / values).clamp(DRAWS_AT_ONCE, DRAWS) };
+        let mut ratios = self.simulated(seed, 0..DRAWS_AT_ONCE, 1.0);
+        while (ratios.len() as u64) < draws && !deadline.is_over() {
             let done = ratios.len() as u64;
-            ratios.extend(self.simulated(seed, done..done + DRAWS_OF_A_FACTOR, 1.0));
+            ratios.extend(self.simulated(seed, done..done + DRAWS_AT_ONCE, 1.0));
         }
         let draws = ratios.len() as u64;
         ratios.sort_by(f64::total_cmp);
@@ -119,13 +125,42 @@ impl Attacker {
         Calculated { thresholds, with, without, error: error + self.all().rounding() }
     }
 
-    /// The largest part of the scale that the curves would show, of some.
-    pub fn noticed(&self, calculated: &Calculated, wanted: f64) -> Option<f64> {
-        [0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3].into_iter().find(|factor| {
-            let mut with = Tally::new(calculated.thresholds.clone());
-            self.simulated(5, 0..DRAWS_OF_A_FACTOR, *factor).into_iter().for_each(|x| with.add(x));
-            with.distance(&calculated.with) >= wanted
-        })
+    /// The largest part of the scale, of some, at which the log likelihood ratio with the unit has a distribution that is at least
+    /// `wanted` from the calculated one.
+    pub fn fails_at(&self, calculated: &Calculated, wanted: f64) -> Option<f64> {
+        let is_far = |factor: &f64| self.scaled(calculated, *factor).0.distance(&calculated.with) >= wanted;
+        [0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.3].into_iter().find(is_far)
+    }
+
+    /// The largest part of the scale, down to a tenth and to a part in a hundred, at which this attacker's error rates break a
+    /// promise: `breaks` says whether one pair of them does, false positives first. The less noise, the lower they are.
+    pub fn breaks_at(&self, calculated: &Calculated, breaks: impl Fn(f64, f64) -> bool) -> Option<f64> {
+        let at = |step: i32| FACTOR.powi(-step);
+        let is_broken = |step: i32| {
+            let (with, without) = self.scaled(calculated, at(step));
+            with.parts().iter().zip(without.parts()).any(|(with, without)| breaks(1.0 - without, *with))
+        };
+        let (mut holds, mut broken) = (0, FACTORS);
+        if !is_broken(broken) {
+            return None;
+        }
+        while broken - holds > 1 {
+            let middle = i32::midpoint(holds, broken);
+            if is_broken(middle) { broken = middle } else { holds = middle }
+        }
+        Some(at(broken))
+    }
+
+    /// The log likelihood ratios of the declared noise, with the unit and without it, if the noise had this part of its scale.
+    fn scaled(&self, calculated: &Calculated, factor: f64) -> (Tally, Tally) {
+        let values = self.all().values.max(1) as u64;
+        let draws = (NUMBERS_OF_A_FACTOR / values).clamp(LEAST_OF_A_FACTOR, DRAWS_AT_ONCE);
+        let [mut with, mut without] = [0; 2].map(|_| Tally::new(calculated.thresholds.clone()));
+        for ratio in self.simulated(5, 0..draws, factor) {
+            with.add(ratio);
+            without.add(-ratio);
+        }
+        (with, without)
     }
 }
 

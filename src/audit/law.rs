@@ -1,4 +1,4 @@
-//! The laws of noise as formulas: what samplers and walk are held against. In floats, and with none of the code that draws.
+//! The laws of noise as formulas: what samplers and attacks are tested against. In floats, and with none of the code that draws.
 
 use rand::rngs::ChaCha12Rng;
 

@@ -2,17 +2,19 @@
 //!
 //! Neighbouring streams, replayed: [`neighbours::pairs`] makes pairs of streams that differ by one unit, from the words of the
 //! promise and not from the code that keeps it. [`replay::replay`] lets the worker itself, with its own ledger, read a stream with
-//! the noise frozen. [`compare`] says whether anything but the released values differs, and how far those move in the norm that
+//! random numbers that a seed fixes. [`compare`] says whether anything but the released values differs, and how far those move in the norm that
 //! the noise is made for, against what was declared.
 //!
 //! The noise: [`samplers`] tests every mechanism of a plan at the scale in use, and [`trade_off`] what the best attacker learns
-//! from the real walk on two neighbouring streams.
+//! from a released window about which of two neighbouring streams it was released from.
 //!
 //! Nothing here is random but by a seed, and no real record is read.
 
+mod attacked;
 mod attacker;
 mod batches;
 pub mod compare;
+mod deadline;
 mod encode;
 mod error;
 mod evidence;
@@ -39,7 +41,9 @@ mod threads;
 pub mod trade_off;
 mod watch;
 
+pub use self::attacked::{Attacked, Detectable, Point};
 pub use self::batches::batches;
+pub use self::deadline::Deadline;
 pub use self::error::Error;
 pub use self::evidence::{Test, Verdict};
 pub use self::observed::{Drawn, Evaluation, Observed, Published};

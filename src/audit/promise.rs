@@ -24,6 +24,15 @@ const DELTAS: [u64; 12] = [
     1_000_000_000,
 ];
 
+/// What a change costs, beside what is promised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// `epsilon`, `rho`, or the `delta` at the promised epsilon.
+    pub of: &'static str,
+    pub found: f64,
+    pub promised: f64,
+}
+
 /// A promise as (epsilon, delta) pairs, all of which hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Promise(Vec<(f64, f64)>);
@@ -42,12 +51,12 @@ impl Promise {
         })
     }
 
-    /// The least part of false denials that is left to an attacker who makes this part of false accusations:
+    /// The least part of false negatives that is left to an attacker who makes this part of false positives:
     /// `max(0, 1 - delta - exp(epsilon) a, exp(-epsilon) (1 - delta - a))`, the largest of all pairs (`[DRS22]`, proposition 3).
-    pub fn least(&self, accusations: f64) -> f64 {
+    pub fn least(&self, positives: f64) -> f64 {
         let of_pair = |(epsilon, delta): &(f64, f64)| {
-            let rest = 1.0 - delta - accusations;
-            (1.0 - delta - epsilon.exp() * accusations).max((-epsilon).exp() * rest)
+            let rest = 1.0 - delta - positives;
+            (1.0 - delta - epsilon.exp() * positives).max((-epsilon).exp() * rest)
         };
         self.0.iter().map(of_pair).fold(0.0, f64::max)
     }
@@ -59,18 +68,22 @@ impl Promise {
     /// price, but for pure noise at a price in rho, whose calibration may know more of the declared change than its norm. Noise of pure differential privacy has that epsilon; its rho is that of
     /// [`crate::mechanism::concentrated`] for Laplace and ball noise, and `epsilon tanh(epsilon / 2)` of any other. Gaussian noise has `distance^2 / 2`
     /// (`[BS16]`), and the delta of `[BW18]`, theorem 8.
-    pub fn cost(privacy: &Privacy, law: &Law, found: f64, declared: f64) -> Option<(f64, f64)> {
+    pub fn cost(privacy: &Privacy, law: &Law, found: f64, declared: f64) -> Option<Cost> {
         let (is_pure, distance) = (law.noise.is_pure(), found.max(declared));
+        let cost = |of, found, promised| Some(Cost { of, found, promised });
         match (&privacy.definition, privacy.price) {
             (Definition::Random(_), _) | (_, Price::Slots(_)) => None,
-            (_, Price::Pure(epsilon)) => is_pure.then(|| (distance, epsilon.to_f64())),
+            (_, Price::Pure(epsilon)) if is_pure => cost("epsilon", distance, epsilon.to_f64()),
+            (_, Price::Pure(_)) => None,
             (_, Price::Approximate { epsilon, delta }) => match (is_pure, delta == Delta::ZERO) {
-                (true, true) => Some((distance, epsilon.to_f64())),
+                (true, true) => cost("epsilon", distance, epsilon.to_f64()),
                 // The Laplace noise of [AR17] with a delta may have a larger epsilon.
                 (true, false) => None,
-                (false, _) => Some((curve(distance, epsilon.to_f64()), delta.to_f64())),
+                (false, _) => cost("delta", curve(distance, epsilon.to_f64()), delta.to_f64()),
             },
-            (_, Price::Concentrated(rho)) => Some((rho_of(law, if is_pure { found } else { distance }), rho.to_f64())),
+            (_, Price::Concentrated(rho)) => {
+                cost("rho", rho_of(law, if is_pure { found } else { distance }), rho.to_f64())
+            }
         }
     }
 
@@ -120,14 +133,14 @@ mod tests {
     fn the_curve_is_that_of_the_definition_and_says_little_where_little_is_promised() {
         let pure = Promise(vec![(1.0, 0.0)]);
         let e = 1.0_f64.exp();
-        for (accusations, least) in [(0.0, 1.0), (0.1, 1.0 - 0.1 * e), (0.5, 0.5 / e), (1.0, 0.0)] {
-            assert!((pure.least(accusations) - least).abs() < 1e-12, "{accusations}");
+        for (positives, least) in [(0.0, 1.0), (0.1, 1.0 - 0.1 * e), (0.5, 0.5 / e), (1.0, 0.0)] {
+            assert!((pure.least(positives) - least).abs() < 1e-12, "{positives}");
         }
         // Gaussian noise of mu = 1, which costs rho = 1/2: the attacker's best is less than what rho allows.
         let rho = Promise(concentrated(Rho::from_trillionths(500_000_000_000)));
-        for (accusations, gaussian) in [(0.05, 0.740), (0.158_655, 0.5), (0.5, 0.158_655)] {
-            let least = rho.least(accusations);
-            assert!(least <= gaussian && least > 0.4 * gaussian, "{accusations}: {least}");
+        for (positives, gaussian) in [(0.05, 0.740), (0.158_655, 0.5), (0.5, 0.158_655)] {
+            let least = rho.least(positives);
+            assert!(least <= gaussian && least > 0.4 * gaussian, "{positives}: {least}");
         }
     }
 }

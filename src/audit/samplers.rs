@@ -1,14 +1,13 @@
-//! The samplers at the scales in use, against the laws that they claim.
+//! The samplers at the scales in use, against the distributions that they claim.
 //!
 //! Of every mechanism of a plan, private choices included: the law of the size of a draw, on which its density rests; the law of one
 //! value (or, of the ball, of its direction); and signs, alone, of neighbouring values, and of successive draws. Together the
 //! size and the direction are all there is of a draw, but neighbours in one draw are only told by their signs.
 
-use std::time::Instant;
-
 use serde::Serialize;
 
-use super::evidence::{Test, Verdict, noticed};
+use super::deadline::Deadline;
+use super::evidence::{Test, Verdict, fails_at};
 use super::gamma::probability_up_to;
 use super::law::Law;
 use super::looks::Looks;
@@ -40,24 +39,23 @@ pub struct Sampler {
 #[derive(Clone, Debug, Serialize)]
 pub struct Sampled {
     pub of: String,
-    pub law: NoiseDistribution,
+    pub noise: NoiseDistribution,
     pub scale_in_grid_units: u64,
     pub values: usize,
     pub draws: u64,
     pub tests: Vec<Test>,
-    /// Laws that whole numbers of this size are too coarse for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Distributions that whole numbers of this size are too coarse for.
     pub untested: Vec<String>,
-    /// Of the size of a draw: thresholds, the part found up to each, and that of the law.
+    /// Of the size of a draw.
     pub sizes: Curve,
 }
 
-/// A distribution function at some thresholds.
+/// A distribution function at some thresholds: the part of the draws up to each, and that of the declared distribution.
 #[derive(Clone, Debug, Serialize)]
 pub struct Curve {
     pub thresholds: Vec<f64>,
-    pub found: Vec<f64>,
-    pub law: Vec<f64>,
+    pub drawn: Vec<f64>,
+    pub declared: Vec<f64>,
 }
 
 /// Every mechanism of a plan, each once: of functions at the price of a first window, of running sums, and of private choices.
@@ -94,8 +92,8 @@ pub fn samplers(plan: &Plan) -> Vec<Sampler> {
     all
 }
 
-/// Draws until `until`, at most `most` times, and at least until a first look; `seed` and `number` determine every draw.
-pub fn test(sampler: &Sampler, (seed, number): (u64, u64), alarm: f64, most: u64, until: Instant) -> Sampled {
+/// Draws until `deadline`, at most `most` times, and at least until a first look; `seed` and `number` determine every draw.
+pub fn test(sampler: &Sampler, (seed, number): (u64, u64), alarm: f64, most: u64, deadline: &Deadline) -> Sampled {
     let law = sampler.law();
     let (sizes, values) = (law.sizes(), law.values_of_one());
     let of_size: Vec<f64> = sizes.iter().map(|x| probability_up_to(law.shape(), *x)).collect();
@@ -103,21 +101,33 @@ pub fn test(sampler: &Sampler, (seed, number): (u64, u64), alarm: f64, most: u64
     let mut seen = Seen::new(sizes, values);
     let mut looks = Looks::new(alarm, 1_000);
     let mut done = 0;
+    let mut last: Option<Sampled> = None;
     loop {
-        for part in in_parts(done..looks.runs().div_ceil(OF_A_GENERATOR), |blocks| {
+        let blocks = done..looks.runs().div_ceil(OF_A_GENERATOR);
+        let goes_on = last.is_some();
+        let parts = in_parts(blocks.clone(), |blocks| {
             let mut part = seen.empty();
-            blocks.for_each(|block| sampler.draw((seed, number, block), &law, &mut part));
-            part
-        }) {
-            seen.join(&part);
+            for block in blocks {
+                if goes_on && deadline.is_stopped() {
+                    return None;
+                }
+                sampler.draw((seed, number, block), &law, &mut part);
+            }
+            Some(part)
+        });
+        let parts: Option<Vec<Seen>> = parts.into_iter().collect();
+        // What was drawn since the last look does not count.
+        if let (None, Some(last)) = (&parts, last) {
+            return last;
         }
-        done = looks.runs().div_ceil(OF_A_GENERATOR);
+        parts.iter().flatten().for_each(|part| seen.join(part));
+        done = blocks.end;
         let sampled = sampler.sampled(&law, &seen, (&of_size, &of_value), &looks, alarm);
-        let is_over = Instant::now() >= until || looks.next().runs() > most;
+        let is_over = deadline.is_over() || looks.next().runs() > most;
         if is_over || sampled.tests.iter().any(Test::has_failed) {
             return sampled;
         }
-        looks = looks.next();
+        (last, looks) = (Some(sampled), looks.next());
     }
 }
 
@@ -195,17 +205,25 @@ impl Sampler {
         let band = looks.band(draws);
         let (mut tests, mut untested) = (Vec::new(), Vec::new());
         let rounding = law.rounding();
-        let mut of_law = |what: &str, rounding: f64, found: f64, noticed: Option<f64>| {
+        let mut of_law = |what: &str, rounding: f64, difference: f64, fails_at: Option<f64>| {
             if rounding > COARSE * band {
                 untested.push(what.to_owned());
                 return;
             }
             let allowed = band + rounding;
-            let verdict = Verdict::of(found <= allowed);
-            tests.push(Test { what: what.to_owned(), verdict, found, allowed, draws, alarm, noticed });
+            let verdict = Verdict::of(difference <= allowed);
+            tests.push(Test {
+                what: what.to_owned(),
+                verdict,
+                difference,
+                allowed,
+                draws,
+                false_alarm: alarm,
+                fails_at,
+            });
         };
         let scaled = |thresholds: &[f64], expected: &[f64], up_to: &dyn Fn(f64) -> f64| {
-            noticed(2.0 * (band + rounding), |factor| {
+            fails_at(2.0 * (band + rounding), |factor| {
                 let shrunk: Vec<f64> = thresholds.iter().map(|x| up_to(x / factor)).collect();
                 distance(&shrunk, expected)
             })
@@ -231,15 +249,16 @@ impl Sampler {
         for (what, (positive, all)) in kinds.into_iter().zip(seen.signs) {
             if all > 0 {
                 #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^52")]
-                let found = (positive as f64 / all as f64 - 0.5).abs();
-                let allowed = looks.band(all);
-                let verdict = Verdict::of(found <= allowed);
-                tests.push(Test { what: what.to_owned(), verdict, found, allowed, draws: all, alarm, noticed: None });
+                let difference = (positive as f64 / all as f64 - 0.5).abs();
+                let (what, allowed) = (what.to_owned(), looks.band(all));
+                let verdict = Verdict::of(difference <= allowed);
+                let fails_at = None;
+                tests.push(Test { what, verdict, difference, allowed, draws: all, false_alarm: alarm, fails_at });
             }
         }
         Sampled {
             of: self.of.clone(),
-            law: law.noise,
+            noise: law.noise,
             scale_in_grid_units: self.mechanism.scale().units(),
             values: self.values,
             draws,
@@ -247,8 +266,8 @@ impl Sampler {
             untested,
             sizes: Curve {
                 thresholds: seen.sizes.thresholds().to_vec(),
-                found: seen.sizes.parts(),
-                law: of_size.to_vec(),
+                drawn: seen.sizes.parts(),
+                declared: of_size.to_vec(),
             },
         }
     }

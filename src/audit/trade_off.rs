@@ -1,8 +1,8 @@
-//! The real walk on two neighbouring streams, many times, with the best attacker there is for it.
+//! Two neighbouring streams, released many times, and the best attacker there is, who tells which of the two it was.
 //!
 //! The attacker knows both streams and the law of the noise, and sees the released values. The best test is that of the
-//! likelihood ratio (Neyman and Pearson); its errors, for every threshold, are the trade-off curve (`[DRS22]`). Two things are held
-//! against it: no point of it may be better for the attacker than the promise allows, and it must be the curve of the
+//! likelihood ratio (Neyman and Pearson); its errors, for every threshold, are the trade-off curve (`[DRS22]`). Two things are
+//! tested: no point of it may be better for the attacker than the promise allows, and it must be the curve of the
 //! declared noise for the change that was found, neither better nor worse.
 //!
 //! Every run is a whole window: its records are absorbed and it closes, then [`Plan::release`], as in the worker. Only the
@@ -10,15 +10,15 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
+use super::attacked::{Attacked, Detectable, Point};
 use super::attacker::{Attacker, Calculated, Watched};
-use super::evidence::{Test, Verdict, noticed};
+use super::deadline::Deadline;
+use super::evidence::{Test, Verdict, fails_at};
 use super::gamma::probability_up_to;
 use super::law::Law;
 use super::looks::Looks;
 use super::promise::Promise;
-use super::samplers::{Curve, key};
+use super::samplers::key;
 use super::tally::{Tally, distance};
 use super::threads::{in_parts, processors};
 use crate::mechanism::NoiseDistribution;
@@ -44,7 +44,7 @@ pub struct Neighbours<'a> {
 }
 
 /// One release and window of two neighbouring streams.
-pub struct Walk<'a> {
+pub struct Attack<'a> {
     neighbours: Neighbours<'a>,
     /// With that release alone, and that variant of it in which the change is largest beside the noise.
     plan: Plan,
@@ -57,7 +57,7 @@ pub struct Walk<'a> {
     name: String,
 }
 
-/// Why nothing is walked.
+/// Why there is no attack.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -70,56 +70,21 @@ pub enum Error {
         "{FIRST} windows of each stream, the fewest that say anything, would take about {seconds:.0} s: more --minutes"
     )]
     TooSlow { seconds: f64 },
-    #[error("the noise of a first synopsis is a sum of several draws, of which no law is known in closed form")]
+    #[error("the noise of a first synopsis is a sum of several draws, whose distribution has no closed form")]
     Sum,
+    #[error("the audit was ended before it")]
+    Stopped,
 }
 
-/// What was found.
-#[derive(Clone, Debug, Serialize)]
-pub struct Walked {
-    pub release: String,
-    /// What one release of one window promises.
-    pub promised: String,
-    pub window: Span,
-    pub law: NoiseDistribution,
-    /// How many values are released in the keys in which the streams differ, and how far the streams are apart
-    /// in the norm of the noise, as a part of its scale.
-    pub values: usize,
-    pub change_in_scales: f64,
-    /// Of each of the two streams.
-    pub runs: u64,
-    pub seconds: f64,
-    pub tests: Vec<Test>,
-    /// With the confidence of the tests, the promise is no less than this epsilon at its delta.
-    pub epsilon_shown: f64,
-    pub curve: Vec<Point>,
-    /// Of the size of the noise in the walk.
-    pub sizes: Curve,
-}
-
-/// One threshold of the attacker.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Point {
-    /// Who answers that the unit is there from this log likelihood ratio on.
-    pub threshold: f64,
-    /// The part of wrong answers, without the unit and with it: found, and calculated for the declared noise.
-    pub false_accusations: f64,
-    pub false_denials: f64,
-    pub calculated_accusations: f64,
-    pub calculated_denials: f64,
-    /// The least part of false denials that the promise allows at the false accusations that were found.
-    pub promised_denials: f64,
-}
-
-impl<'a> Walk<'a> {
+impl<'a> Attack<'a> {
     /// The release at `place` of the plan, in that window of `windows` in which the streams differ most.
     ///
     /// # Errors
     ///
-    /// If there is nothing to walk, or the worker could not release a window.
+    /// If there is nothing to attack, or the worker could not release a window.
     pub fn new(plan: &Plan, place: usize, neighbours: Neighbours<'a>, windows: &[Span]) -> Result<Self, Error> {
         let release = plan.releases.get(place).ok_or(Error::NoChange)?;
-        let mut worst: Option<(f64, Walk<'a>)> = None;
+        let mut worst: Option<(f64, Attack<'a>)> = None;
         let mut reason = Error::NoChange;
         for window in windows {
             for variant in release.variants.iter() {
@@ -127,16 +92,16 @@ impl<'a> Walk<'a> {
                 let variants = Candidates::new(variant.clone(), Vec::new());
                 let one = Release { bandwidth: None, variants, ..release.clone() };
                 let plan = Plan { releases: vec![one], ..plan.clone() };
-                match Walk::of_window(plan, neighbours, *window) {
-                    Ok(walk) if worst.as_ref().is_none_or(|(most, _)| walk.distance() > *most) => {
-                        worst = Some((walk.distance(), walk));
+                match Attack::of_window(plan, neighbours, *window) {
+                    Ok(attack) if worst.as_ref().is_none_or(|(most, _)| attack.distance() > *most) => {
+                        worst = Some((attack.distance(), attack));
                     }
                     Ok(_) | Err(Error::NoChange | Error::Unpaid) => {}
                     Err(error) => reason = error,
                 }
             }
         }
-        worst.map(|(_, walk)| walk).ok_or(reason)
+        worst.map(|(_, attack)| attack).ok_or(reason)
     }
 
     fn of_window(plan: Plan, neighbours: Neighbours<'a>, window: Span) -> Result<Self, Error> {
@@ -176,7 +141,7 @@ impl<'a> Walk<'a> {
         let name = release.description().release.clone();
         let attacker = Attacker(watched);
         let declared = release.variants.first().change.0 as f64 / attacker.law().scale;
-        Ok(Walk { neighbours, window, quoted, attacker, declared, privacy, name, plan })
+        Ok(Attack { neighbours, window, quoted, attacker, declared, privacy, name, plan })
     }
 
     /// How far the streams are apart in the norm of the noise, as a part of its scale.
@@ -184,43 +149,62 @@ impl<'a> Walk<'a> {
         self.attacker.distance()
     }
 
-    /// Walks until `until`, `most` times at most, and at least until a first look; `seed` and `number` determine every draw. Ends
-    /// early only with an alarm.
+    /// Releases windows until `deadline`, `most` at most, and at least until a first look unless it is stopped; `seed` and `number`
+    /// determine every draw. Ends early only with a test that fails.
     ///
     /// # Errors
     ///
-    /// If the worker could not release a window, or takes too long for one.
-    pub fn run(&self, (seed, number): (u64, u64), alarm: f64, most: u64, until: Instant) -> Result<Walked, Error> {
+    /// If the worker could not release a window, or takes too long for one, or if the deadline is stopped before a first look.
+    pub fn run(
+        &self,
+        (seed, number): (u64, u64),
+        alarm: f64,
+        most: u64,
+        deadline: &Deadline,
+    ) -> Result<Attacked, Error> {
+        if deadline.is_stopped() {
+            return Err(Error::Stopped);
+        }
         let started = Instant::now();
-        let simulating = started + until.saturating_duration_since(started).mul_f64(SIMULATING);
-        let calculated = self.attacker.calculated(seed ^ number, alarm, simulating);
+        let calculated = self.attacker.calculated(seed ^ number, alarm, &deadline.part(SIMULATING));
         let of_size: Vec<f64> = self.attacker.all().sizes();
         let mut seen = Seen::new(calculated.thresholds.clone(), of_size);
         // Half of the alarms are for the law that it is held against, or for the other stream.
         let mut looks = Looks::new(alarm / 2.0, FIRST);
-        let one = Instant::now();
+        let (one, left) = (Instant::now(), deadline.left());
         self.once((seed, number, 0), &mut seen.empty())?;
         let first = one.elapsed().mul_f64(FIRST as f64 / processors() as f64);
-        if first > until.saturating_duration_since(one).max(PATIENCE) {
+        if first > left.max(PATIENCE) {
             return Err(Error::TooSlow { seconds: first.as_secs_f64() });
         }
-        let mut done = 0;
+        let (mut done, mut last) = (0, None);
         loop {
-            let walked = in_parts(done..looks.runs(), |runs| {
+            let parts = in_parts(done..looks.runs(), |runs| {
                 let mut part = seen.empty();
-                runs.into_iter().try_for_each(|run| self.once((seed, number, run), &mut part)).map(|()| part)
+                for run in runs {
+                    if deadline.is_stopped() {
+                        return Err(Error::Stopped);
+                    }
+                    self.once((seed, number, run), &mut part)?;
+                }
+                Ok(part)
             });
-            for part in walked {
-                seen.join(&part?);
-            }
+            let parts = match (parts.into_iter().collect::<Result<Vec<_>, _>>(), last) {
+                // What was released since the last look does not count.
+                (Err(Error::Stopped), Some(looks)) => {
+                    return Ok(self.attacked(&seen, &calculated, &looks, alarm, true, started));
+                }
+                (parts, _) => parts?,
+            };
+            parts.iter().for_each(|part| seen.join(part));
             done = looks.runs();
-            let is_over = Instant::now() >= until || looks.next().runs() > most;
-            let found = self.walked(&seen, &calculated, &looks, alarm, is_over, started);
+            let is_over = deadline.is_over() || looks.next().runs() > most;
+            let found = self.attacked(&seen, &calculated, &looks, alarm, is_over, started);
             // What is calculated fails whatever is drawn.
             if is_over || found.tests.iter().any(|test| test.draws > 0 && test.has_failed()) {
                 return Ok(found);
             }
-            looks = looks.next();
+            (last, looks) = (Some(looks), looks.next());
         }
     }
 
@@ -253,7 +237,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn walked(
+    fn attacked(
         &self,
         seen: &Seen,
         calculated: &Calculated,
@@ -261,108 +245,125 @@ impl<'a> Walk<'a> {
         alarm: f64,
         is_over: bool,
         started: Instant,
-    ) -> Walked {
+    ) -> Attacked {
         let promise = Promise::of(&self.privacy);
         let runs = seen.with.total();
         let band = looks.band(runs);
         let (with, without) = (seen.with.parts(), seen.without.parts());
-        let point = |at: usize, threshold: f64| {
+        let point = |at: usize| {
             let part = |parts: &[f64]| parts.get(at).copied().unwrap_or(0.0);
-            let false_accusations = 1.0 - part(&without);
+            let false_positives = 1.0 - part(&without);
             Point {
-                threshold,
-                false_accusations,
-                false_denials: part(&with),
-                calculated_accusations: 1.0 - part(&calculated.without),
-                calculated_denials: part(&calculated.with),
-                promised_denials: promise.least(false_accusations),
+                false_positives,
+                false_negatives: part(&with),
+                calculated_false_positives: 1.0 - part(&calculated.without),
+                calculated_false_negatives: part(&calculated.with),
+                promised_false_negatives: promise.least(false_positives),
             }
         };
-        let curve: Vec<Point> =
-            calculated.thresholds.iter().enumerate().map(|(at, threshold)| point(at, *threshold)).collect();
+        let curve: Vec<Point> = (0..calculated.thresholds.len()).map(point).collect();
+        // Who always says yes has no false negatives, and who always says no has no false positives.
+        let always = |yes: f64| Point {
+            false_positives: yes,
+            false_negatives: 1.0 - yes,
+            calculated_false_positives: yes,
+            calculated_false_negatives: 1.0 - yes,
+            promised_false_negatives: promise.least(yes),
+        };
         // How much better the attacker is than allowed, where both errors are as large as they may be by chance.
-        let better = |point: &Point| promise.least(point.false_accusations + band) - (point.false_denials + band);
-        let worst = curve.iter().map(better).fold(f64::NEG_INFINITY, f64::max);
+        let better = |positives: f64, negatives: f64, by: f64| promise.least(positives + by) - (negatives + by);
+        let at = |point: &Point| better(point.false_positives, point.false_negatives, band);
+        let worst = curve.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
         let shown = |point: &Point| {
-            let (accusations, denials) = (point.false_accusations + band, point.false_denials + band);
-            ((1.0 - denials) / accusations).ln().max(((1.0 - accusations) / denials).ln())
+            let (positives, negatives) = (point.false_positives + band, point.false_negatives + band);
+            ((1.0 - negatives) / positives).ln().max(((1.0 - positives) / negatives).ln())
         };
         let allowed = band + calculated.error;
-        let pinned = |what: &str, found: f64, noticed: Option<f64>| Test {
+        let pinned = |what: &str, difference: f64, fails_at: Option<f64>| Test {
             what: what.to_owned(),
-            verdict: Verdict::of(found <= allowed),
-            found,
+            verdict: Verdict::of(difference <= allowed),
+            difference,
             allowed,
             draws: runs,
-            alarm,
-            noticed,
+            false_alarm: alarm,
+            fails_at,
         };
-        let by_ratio = is_over.then(|| self.attacker.noticed(calculated, 2.0 * allowed)).flatten();
+        let by_ratio = is_over.then(|| self.attacker.fails_at(calculated, 2.0 * allowed)).flatten();
+        // What is measured is within the band of the truth, and the test adds it once more.
+        let breaks = |positives: f64, negatives: f64| better(positives, negatives, 2.0 * band) > 0.0;
+        let scale = is_over.then(|| self.attacker.breaks_at(calculated, breaks)).flatten();
+        let cost = |scale: f64| {
+            let (found, declared) = (self.distance() / scale, self.declared / scale);
+            Promise::cost(&self.privacy, &self.attacker.law(), found, declared)
+        };
+        let detects = scale.map(|scale| {
+            let cost = cost(scale);
+            Detectable { scale, cost: cost.map(|cost| cost.found), of: cost.map(|cost| cost.of) }
+        });
         let law = self.attacker.all();
         let up_to = |x: f64| probability_up_to(law.shape(), x);
         let sizes = seen.sizes.thresholds().to_vec();
         let of_size: Vec<f64> = sizes.iter().map(|x| up_to(*x)).collect();
-        let (found, of_both) = (seen.sizes.distance(&of_size), looks.band(seen.sizes.total()) + law.rounding());
+        let (of_sizes, of_both) = (seen.sizes.distance(&of_size), looks.band(seen.sizes.total()) + law.rounding());
         let power = if law.noise == NoiseDistribution::DiscreteGaussian { 0.5 } else { 1.0 };
-        let by_size = noticed(2.0 * of_both, |factor| {
+        let by_size = fails_at(2.0 * of_both, |factor| {
             let shrunk: Vec<f64> = sizes.iter().map(|x| up_to(x / factor)).collect();
             distance(&shrunk, &of_size)
         });
-        let cost = Promise::cost(&self.privacy, &self.attacker.law(), self.distance(), self.declared);
-        let cost = cost.map(|(found, allowed)| Test {
-            what: "the change that was found or declared costs no more than the price".to_owned(),
+        let cost = cost(1.0).map(|cost| Test {
+            what: "the largest change, found or declared, costs no more than the price".to_owned(),
             // Rounded in the last digits.
-            verdict: Verdict::of(found <= allowed * (1.0 + 1e-9)),
-            found,
-            allowed,
+            verdict: Verdict::of(cost.found <= cost.promised * (1.0 + 1e-9)),
+            difference: cost.found,
+            allowed: cost.promised,
             draws: 0,
-            alarm: 0.0,
-            noticed: None,
+            false_alarm: 0.0,
+            fails_at: None,
         });
         let of_runs = [
             Test {
-                what: "no attacker is better than the promise allows".to_owned(),
+                what: "the attacker's error rates are no lower than the promise allows".to_owned(),
                 verdict: Verdict::of(worst <= 0.0),
-                found: worst + band,
+                difference: (worst + band).max(0.0),
                 allowed: band,
                 draws: runs,
-                alarm,
-                noticed: None,
+                false_alarm: alarm,
+                fails_at: scale,
             },
             pinned(
-                "the curve with the unit is that of the declared noise",
+                "the log likelihood ratio with the unit has its calculated distribution",
                 distance(&with, &calculated.with),
                 by_ratio,
             ),
             pinned(
-                "the curve without the unit is that of the declared noise",
+                "the log likelihood ratio without the unit has its calculated distribution",
                 distance(&without, &calculated.without),
                 by_ratio,
             ),
             Test {
-                what: "the size of the noise is that of the declared noise".to_owned(),
-                verdict: Verdict::of(found <= of_both),
-                found,
+                what: "the size of the noise has the declared distribution".to_owned(),
+                verdict: Verdict::of(of_sizes <= of_both),
+                difference: of_sizes,
                 allowed: of_both,
                 draws: seen.sizes.total(),
-                alarm,
-                noticed: by_size.map(|factor| factor.powf(power)),
+                false_alarm: alarm,
+                fails_at: by_size.map(|factor| factor.powf(power)),
             },
         ];
         let tests = of_runs.into_iter().chain(cost).collect::<Vec<_>>();
-        Walked {
+        Attacked {
             release: self.name.clone(),
             promised: Promise::in_words(&self.privacy),
             window: self.window,
-            law: law.noise,
+            noise: law.noise,
             values: law.values,
             change_in_scales: self.attacker.distance(),
-            runs,
+            windows: runs,
             seconds: started.elapsed().as_secs_f64(),
             tests,
-            epsilon_shown: curve.iter().map(shown).fold(0.0, f64::max),
-            curve,
-            sizes: Curve { found: seen.sizes.parts(), law: of_size, thresholds: sizes },
+            epsilon_at_least: curve.iter().map(shown).fold(0.0, f64::max),
+            detects,
+            curve: [always(1.0)].into_iter().chain(curve).chain([always(0.0)]).collect(),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! `bernstream audit`: what a configuration promises, held against this program, without any data.
+//! `bernstream audit`: this program against what a configuration promises, without any data.
 
+mod attack;
 mod ledger;
 mod limits;
 mod page;
 mod pictures;
 mod replay;
 mod report;
-mod walk;
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -14,39 +14,43 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::audit::samplers;
-use crate::audit::{Stamps, Subject};
+use crate::audit::{Deadline, Stamps, Subject};
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, note, print};
 use crate::cli::progress::during;
+use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::settings;
 use crate::config::{Input, Settings, guarantee};
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
+use crate::pipeline::Stop;
 use crate::synopsis::band::Band;
 use crate::synopsis::description::Definition;
 
 use self::report::Report;
 
-/// The probability with which one test takes a right program for a wrong one.
+/// The probability with which one test fails a correct program, at most.
 const ALARM: f64 = 1e-9;
-/// The parts of the time that are left, for replays and for samplers; the rest is for the walk.
+/// The parts of the time that are left, for replays and for samplers; the rest is for the attacks.
 const REPLAYS: f64 = 0.4;
 const SAMPLERS: f64 = 0.35;
-/// The most draws of one sampler, and windows of one walk, however much time there is.
+/// The most draws of one sampler, and windows of one attack, however much time there is.
 const MOST_DRAWS: u64 = 2_000_000;
 const MOST_RUNS: u64 = 10_000_000;
+/// Programs that read JSON numbers as floats have a smaller number exactly, too.
+const SEEDS: u64 = 1 << 53;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The configuration.
     configuration: PathBuf,
-    /// About how long to test; every test is valid whenever it ends.
+    /// About how long to test. Every test is valid whenever it ends: Ctrl-C or SIGTERM end it early, with its report.
     #[arg(long, default_value_t = 3.0, value_parser = minutes)]
     minutes: f64,
     /// Draws the same noise as the audit that printed this number; how much is tested still depends on the time.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..SEEDS))]
     seed: Option<u64>,
-    /// Print the report as one JSON document.
+    /// Print the report as one JSON document, whose fields docs/audit.schema.json describes.
     #[arg(long)]
     json: bool,
     /// Write the report as one page, with pictures.
@@ -59,19 +63,18 @@ fn minutes(text: &str) -> Result<f64, String> {
     if minutes > 0.0 && minutes <= 100_000.0 { Ok(minutes) } else { Err("must be more than 0".to_owned()) }
 }
 
-/// Replays neighbours, tests the samplers, walks, verifies ledger and output, and says what all that cannot show.
+/// Replays neighbours, tests the samplers, attacks what is released, verifies ledger and output, and says what all that cannot show.
 ///
 /// # Errors
 ///
 /// If the configuration has a fault, if a test could not be carried out, or if one has failed.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings = during("reading the configuration, and selecting what is automatic", || {
-        settings::load(&arguments.configuration)
+        settings::load_only_looking(&arguments.configuration)
     })?;
     let seed = match arguments.seed {
         Some(seed) => seed,
-        // Programs that read JSON numbers as floats have it exactly, too.
-        None => Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?.word() >> 11,
+        None => Generator::from_entropy().map_err(|error| Failure::Other(error.to_string()))?.word() % SEEDS,
     };
     // A page that cannot be written is told before the audit takes its time.
     let cannot =
@@ -80,8 +83,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let page = page.transpose()?;
     let file = arguments.configuration.display().to_string();
     // Selecting what is automatic takes as long as it takes.
-    let (started, budget) = (Instant::now(), Duration::from_secs_f64(60.0 * arguments.minutes));
-    let report = audit(&settings, file, seed, (started, started + budget))?;
+    let (started, planned) = (Instant::now(), Duration::from_secs_f64(60.0 * arguments.minutes));
+    let (stop, runtime) = (Stop::default(), runtime()?);
+    stop_on_signal(&runtime, &stop, || note("ending: the report follows; a second signal ends at once, without one"));
+    note(format_args!(
+        "auditing {file} for about {}; Ctrl-C ends it early, with its report",
+        minutes_in_words(arguments.minutes)
+    ));
+    let report = audit(&settings, file, seed, (started, planned), &stop)?;
     // The page first: standard output may be closed.
     if let (Some(path), Some(mut file)) = (&arguments.html, page) {
         file.write_all(page::page(&report)?.as_bytes()).map_err(|error| cannot(path, error))?;
@@ -108,7 +117,8 @@ fn audit(
     settings: &Settings,
     configuration: String,
     seed: u64,
-    (started, end): (Instant, Instant),
+    (started, planned): (Instant, Duration),
+    stop: &Stop,
 ) -> Result<Report, Failure> {
     let plan = settings.plan(|_| Candidates::new(no_band(), Vec::new()), false)?;
     let stamps = match &settings.input {
@@ -118,23 +128,23 @@ fn audit(
     };
     let subject = Subject { plan: &plan, columns: &settings.columns, adjacency: settings.privacy.adjacency, stamps };
     let is_random = matches!(settings.privacy.definition, Definition::Random(_));
-    let part = |part: f64| {
-        let now = Instant::now();
-        now + end.saturating_duration_since(now).mul_f64(part)
-    };
-    let (replay, pairs) = during("replaying neighbours", || replay::replay(&subject, seed, is_random, part(REPLAYS)))?;
+    let deadline = Deadline::new(started + planned, stop);
+    let (replay, pairs) = during("replaying neighbouring streams", || {
+        replay::replay(&subject, seed, is_random, &deadline.part(REPLAYS))
+    })?;
     let all = samplers::samplers(&plan);
-    let until = part(SAMPLERS);
+    let until = deadline.part(SAMPLERS);
     let sampled = during("testing the samplers", || {
         let each = |(number, sampler): (usize, &samplers::Sampler)| {
-            let left = until.saturating_duration_since(Instant::now());
-            let share = left.div_f64((all.len() - number).max(1) as f64);
-            samplers::test(sampler, (seed, number as u64), ALARM, MOST_DRAWS, Instant::now() + share)
+            let share = until.part(1.0 / (all.len() - number).max(1) as f64);
+            samplers::test(sampler, (seed, number as u64), ALARM, MOST_DRAWS, &share)
         };
         all.iter().enumerate().map(each).collect::<Vec<_>>()
     });
-    let walks = during("walking", || walk::walk(&subject, &replay, &pairs, seed, (ALARM, MOST_RUNS), end))?;
-    let ledger = during("verifying ledger and output", || ledger::verify(settings));
+    let attacks = during("attacking what is released", || {
+        attack::attack(&subject, &replay, &pairs, seed, (ALARM, MOST_RUNS), &deadline)
+    })?;
+    let ledger = during("verifying ledger and output", || ledger::verify(settings, &deadline));
     let digest = settings.digest().iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Report {
         format: 1,
@@ -144,17 +154,24 @@ fn audit(
         audited: crate::clock::Timestamp::now(),
         seed,
         seconds: 0.0,
+        planned_seconds: planned.as_secs_f64(),
+        ended_early: deadline.is_stopped(),
         passed: false,
         failed: Vec::new(),
+        left_out: Vec::new(),
         promise: guarantee::promise(settings),
         not_protected: guarantee::not_protected(settings),
-        cannot_show: limits::cannot_show(settings, &replay, &sampled, &walks),
+        cannot_show: limits::cannot_show(settings, &replay, &sampled, &attacks),
         replay,
         samplers: sampled,
-        walks,
+        attacks,
         ledger,
     }
     .judged(started.elapsed()))
+}
+
+fn minutes_in_words(minutes: f64) -> String {
+    if minutes < 1.0 { format!("{:.0} s", 60.0 * minutes) } else { format!("{minutes} min") }
 }
 
 /// Of synopses that nobody sees.

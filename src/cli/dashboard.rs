@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::runtime::Runtime;
-use tracing::error;
+use tracing::{error, info};
 
 use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
@@ -89,7 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     })?;
     let stop = Stop::default();
     let runtime = runtime()?;
-    stop_on_signal(&runtime, &stop);
+    stop_on_signal(&runtime, &stop, || info!("stopping"));
     line(format_args!("dashboard of {origin}: {}", url(&listener)?))?;
     let _until_the_end = open(listener, origin, &runtime)?;
     while !stop.asked() {

@@ -16,6 +16,7 @@ use rdkafka::message::Message;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
+use tracing::info;
 
 use crate::cli::chart::{self, Point};
 use crate::cli::failure::Failure;
@@ -87,7 +88,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     let stop = Stop::default();
     let runtime = runtime()?;
-    stop_on_signal(&runtime, &stop);
+    stop_on_signal(&runtime, &stop, || info!("stopping"));
     let _until_the_end = dashboard::open(page, dashboard::origin(&settings.output), &runtime)?;
     thread::scope(|scope| {
         let simulating = scope.spawn(|| stop_at_end(&stop, simulate(&broker, &source, &stop)));
@@ -206,17 +207,14 @@ fn draw(synopsis: &Synopsis) -> Result<String, synopsis::Error> {
             Ok(Point { x, value: evaluator.evaluate(&[x])?, half_width: synopsis.half_width(&[x])? })
         })
         .collect::<Result<_, synopsis::Error>>()?;
-    let paid = description.privacy.blocks.first();
     Ok(format!(
-        "counter {}, {} to {}: about {:.0} records\nprivacy: this costs a record epsilon = {}, and {} of {} in total\n\n\
+        "counter {}, {} to {}: about {:.0} records\nprivacy: epsilon = {} for each record; a record lies in one window, so it pays once\n\n\
          people per minute of waiting time\n{}{:>width$}\n\n\n",
         description.key.as_deref().unwrap_or("all"),
         description.window.start,
         description.window.end,
         evaluator.mass(),
         description.privacy.price,
-        paid.map(|block| block.spent.to_string()).unwrap_or_default(),
-        paid.map(|block| block.total.to_string()).unwrap_or_default(),
         chart::draw(&points, LINES),
         format!("{} waited", axis.column),
         width = COLUMNS as usize + 12,

@@ -13,10 +13,13 @@ pub enum Failure {
     /// A broker, topic or file could not be reached.
     #[error("{0}")]
     Unavailable(String),
-    /// The ledger or its witness stops the worker.
+    /// The ledger or its witness stops the worker; what is in them may be right.
     #[error("{0}")]
     Ledger(String),
-    /// The same, and the ledger cannot go on.
+    /// What the ledger, its witness or the output hold is wrong.
+    #[error("{0}")]
+    Unsound(String),
+    /// The ledger stops the worker, and cannot go on.
     #[error("{0}")]
     LostLedger(String),
     /// A test of an audit has failed.
@@ -35,7 +38,7 @@ impl Failure {
         match self {
             Failure::Configuration(_) => 78,
             Failure::Unavailable(_) => 69,
-            Failure::Ledger(_) | Failure::LostLedger(_) => 74,
+            Failure::Ledger(_) | Failure::LostLedger(_) | Failure::Unsound(_) => 74,
             Failure::Audit(_) => 1,
             Failure::Other(_) => 70,
             Failure::ClosedPipe => 0,
@@ -115,6 +118,9 @@ impl From<witness::Error> for Failure {
         match error.is_transient() {
             true => Failure::Unavailable(error.to_string()),
             false if error.is_final() => Failure::LostLedger(error.to_string()),
+            false if matches!(error, witness::Error::Partitions { .. } | witness::Error::Setting { .. }) => {
+                Failure::Unsound(error.to_string())
+            }
             false => Failure::Ledger(error.to_string()),
         }
     }

@@ -53,7 +53,7 @@ enum Command {
     Check(check::Arguments),
     /// Show noise, error and budget over time, before any record is read.
     Explain(explain::Arguments),
-    /// Hold the promise of a configuration against this program, without any data.
+    /// Test this program against the promise of a configuration, without any data.
     Audit(audit::Arguments),
     /// Evaluate a synopsis, from a file or a topic, in natural units.
     Evaluate(evaluate::Arguments),

@@ -1,16 +1,12 @@
-//! The progress of long work, on standard error: one line that is rewritten on a terminal, a line now and then elsewhere.
+//! The progress of long work: one line of a terminal, which is rewritten. Nothing of it goes to files and pipes.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cli::print::note;
-
-/// The pause between two updates on a terminal.
+/// The pause between two updates.
 const REDRAWN: Duration = Duration::from_millis(200);
-/// The pause between two lines elsewhere.
-const SAID: Duration = Duration::from_secs(5);
 
 /// Work that ends before the first line is due prints nothing.
 pub struct Progress {
@@ -26,16 +22,11 @@ impl Progress {
 
     /// Shows `line` if one is due.
     pub fn show(&mut self, line: impl FnOnce() -> String) {
-        if self.shown_at.elapsed() < if self.is_terminal { REDRAWN } else { SAID } {
+        if !self.is_terminal || self.shown_at.elapsed() < REDRAWN {
             return;
         }
-        self.shown_at = Instant::now();
-        if self.is_terminal {
-            self.is_shown = true;
-            rewrite(&line());
-        } else {
-            note(line());
-        }
+        (self.shown_at, self.is_shown) = (Instant::now(), true);
+        rewrite(&line());
     }
 }
 

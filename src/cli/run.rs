@@ -57,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let stop = Stop::default();
     let runtime = runtime()?;
-    stop_on_signal(&runtime, &stop);
+    stop_on_signal(&runtime, &stop, || info!("stopping"));
     work(&settings, false, &runtime, &stop).map_err(|failure| failure.advised(&settings.output))
 }
 

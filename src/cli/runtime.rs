@@ -1,6 +1,7 @@
 //! The runtime for endpoints and signals.
 
-use tracing::{info, warn};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::warn;
 
 use crate::cli::failure::Failure;
 use crate::pipeline::Stop;
@@ -18,21 +19,22 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::Other(format!("the runtime cannot be started: {error}")))
 }
 
-/// SIGTERM and SIGINT request a stop: work in progress is finished first. A second signal ends the process at once.
-pub fn stop_on_signal(runtime: &tokio::runtime::Runtime, stop: &Stop) {
+/// SIGTERM and SIGINT request a stop, and `tell` says so: work in progress is finished first. A second signal ends the process at
+/// once. From the return on: a signal that comes earlier ends the process.
+pub fn stop_on_signal(runtime: &tokio::runtime::Runtime, stop: &Stop, tell: impl Fn() + Send + 'static) {
     let stop = stop.clone();
+    let _inside = runtime.enter();
+    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return warn!("no signal handler could be installed; the process can only be killed, which loses nothing");
+    };
     runtime.spawn(async move {
-        use tokio::signal::unix::{SignalKind, signal};
-        let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-        else {
-            return warn!("no signal handler could be installed; the process can only be killed, which loses nothing");
-        };
         for _ in 0..2 {
             tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
             if stop.asked() {
                 std::process::exit(130);
             }
-            info!("stopping");
+            tell();
             stop.ask();
         }
     });

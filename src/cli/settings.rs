@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::config::{Faults, Release, Settings};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Pending};
 use crate::synopsis::description::Definition;
 
 /// Reads the file. Where the ledger that it names can be read, the choices of `"auto"` that it has recorded hold until the
@@ -15,6 +15,19 @@ use crate::synopsis::description::Definition;
 pub fn load(path: &Path) -> Result<Settings, Faults> {
     // A ledger that cannot be read is told by whoever opens it.
     Settings::load_keeping(path, |params| Ledger::newest_settings(params).ok())
+}
+
+/// The same, for whoever may not change the ledger: one that a crash has left in the middle of a write is not read, because only a
+/// writer can roll that back.
+///
+/// # Errors
+///
+/// As for [`load`].
+pub fn load_only_looking(path: &Path) -> Result<Settings, Faults> {
+    Settings::load_keeping(path, |params| match Ledger::pending(params) {
+        Ok(Some(Pending::Unfinished)) => None,
+        _ => Ledger::newest_settings(params).ok(),
+    })
 }
 
 /// That a ledger keeps the total of its promise, where a new one would have more; `None` where it has this version's.

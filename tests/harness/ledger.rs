@@ -132,6 +132,27 @@ const FORMAT_1: &str = "
     PRAGMA user_version = 1;
 ";
 
+/// Puts a ledger into `there` as a crash leaves it in the middle of a write; its head is that of before.
+pub fn half_written(there: &Path) -> Head {
+    let here = folder();
+    let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), "w", None)).unwrap();
+    ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
+    let head = *ledger.head();
+    drop(ledger);
+    let file = rusqlite::Connection::open(here.path().join("ledger.sqlite")).unwrap();
+    // A cache of a few pages: the file is overwritten before the commit, which never comes.
+    file.execute_batch(
+        "PRAGMA cache_size = 2; BEGIN IMMEDIATE; UPDATE rows SET salt = zeroblob(32);
+         WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+         INSERT INTO rows SELECT i, zeroblob(32), hex(zeroblob(200)), zeroblob(32), '{}' FROM n;",
+    )
+    .unwrap();
+    for name in ["ledger.sqlite", "ledger.sqlite-journal"] {
+        std::fs::copy(here.path().join(name), there.join(name)).unwrap();
+    }
+    head
+}
+
 /// A ledger of format 1 with so many windows, each of one message at 0.4 of 1, all published but the last.
 pub fn format_1(folder: &Path, windows: u64) {
     let mut file = rusqlite::Connection::open(folder.join("ledger.sqlite")).unwrap();

@@ -1,20 +1,24 @@
-//! `bernstream audit` on configurations as they are shipped, and on programs that do not keep what they promise.
+//! `bernstream audit`, as people run it, on configurations as they are shipped.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, Output};
-use std::time::{Duration, Instant};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Output, Stdio};
 
-use bernstream::audit::trade_off::{Neighbours, Walk, Walked};
-use bernstream::audit::{self, Stamps, Subject, Test, neighbours};
-use bernstream::config::Settings;
-use bernstream::mechanism::Mechanism;
-use bernstream::mechanism::choice::Candidates;
-use bernstream::pipeline::{Plan, Release, ReleaseVariant};
-use bernstream::synopsis::band::Band;
-use bernstream::targets::Sensitivity;
 use serde_json::Value;
 
+use crate::harness::ledger::half_written;
+
 const ALARM: f64 = 1e-9;
+/// Of the line that an audit begins with.
+const BEGUN: &str = "Ctrl-C ends it early, with its report";
+
+/// Where a report is not as its description says.
+fn schema_faults(report: &Value) -> Vec<String> {
+    let text = fs::read_to_string("docs/audit.schema.json").expect("the description");
+    let schema: Value = serde_json::from_str(&text).expect("JSON");
+    crate::schema::faults(&schema, &schema, report, "")
+}
 
 fn audit(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_bernstream");
@@ -31,8 +35,8 @@ fn tests(report: &Value) -> Vec<(String, Value)> {
         tests.iter().map(|test| (name(test), test.clone())).collect()
     };
     let samplers = report["samplers"].as_array().expect("samplers").iter().flat_map(|one| named(one, &one["of"]));
-    let walks = report["walks"].as_array().expect("walks").iter().flat_map(|one| named(one, &one["release"]));
-    samplers.chain(walks).collect()
+    let attacks = report["attacks"].as_array().expect("attacks").iter().flat_map(|one| named(one, &one["release"]));
+    samplers.chain(attacks).collect()
 }
 
 #[test]
@@ -57,29 +61,35 @@ fn a_shipped_configuration_passes_and_its_report_says_what_was_tested() {
         (&true.into(), &1.into(), &7.into()),
         "{report}"
     );
-    assert_eq!(report["ledger"]["state"], "missing");
+    assert_eq!(schema_faults(&report), Vec::<String>::new());
+    assert_eq!((&report["ended_early"], &report["ledger"]["state"]), (&false.into(), &"missing".into()));
+    // How strong the attack was: noise that is weaker than this would have broken the promise.
+    let detects = &report["attacks"][0]["detects"];
+    let (scale, epsilon) = (detects["scale"].as_f64().expect("a part"), detects["cost"].as_f64().expect("an epsilon"));
+    assert!(detects["of"] == "epsilon" && scale < 1.0 && (epsilon * scale - 1.0).abs() < 1e-6, "{detects}");
     assert!(report["replay"]["replayed"].as_u64() > Some(0) && report["replay"]["violations"] == Value::Array(vec![]));
     let changes = report["replay"]["changes"].as_array().expect("changes");
-    assert!(changes.iter().all(|change| change["found_of_declared"].as_f64() <= Some(1.0)), "{changes:?}");
+    assert!(changes.iter().all(|change| change["of_sensitivity"].as_f64() <= Some(1.0)), "{changes:?}");
     let tests = tests(&report);
     assert!(tests.len() >= 9, "{tests:?}");
     for (name, test) in &tests {
         assert_eq!(test["verdict"], "passed", "{name}: {test}");
         let is_calculated = name.ends_with("costs no more than the price");
         let draws = test["draws"].as_u64().expect("a count");
-        assert!(test["alarm"].as_f64() <= Some(ALARM) && (is_calculated || draws >= 400), "{name}: {test}");
+        assert!(test["false_alarm"].as_f64() <= Some(ALARM) && (is_calculated || draws >= 400), "{name}: {test}");
     }
-    let noticed = |name: &str| tests.iter().find(|(known, _)| known.ends_with(name)).expect(name).1["noticed"].as_f64();
-    assert!(noticed("the size of a draw") > Some(0.8), "noise at 0.8 of its scale would have been noticed");
-    assert!(noticed("the size of the noise is that of the declared noise") > Some(0.8));
+    let fails_at =
+        |name: &str| tests.iter().find(|(known, _)| known.ends_with(name)).expect(name).1["fails_at"].as_f64();
+    assert!(fails_at("the size of a draw") > Some(0.8), "noise of 0.8 of its scale would have failed");
+    assert!(fails_at("the size of the noise has the declared distribution") > Some(0.8));
     assert!(report["cannot_show"].as_array().expect("limits").len() > 5);
 
     // The page holds everything by itself: nothing is loaded, and nothing runs.
     let page = fs::read_to_string(page).expect("the page");
     assert!(page.contains("Audit of config/flights.toml: <span class=\"passed\">passed"), "{page}");
-    assert_eq!(page.matches("<svg").count(), 4, "changes, a sampler, and two of the walk");
+    assert_eq!(page.matches("<svg").count(), 2, "the noise, and the attack");
     assert!(!page.contains("<script") && !page.contains("src=") && !page.contains("href="));
-    for words in ["found / declared", "false accusations", "What this cannot show", "--seed 7"] {
+    for words in ["largest change / sensitivity", "false positive rate", "What this cannot show", "--seed 7"] {
         assert!(page.contains(words), "{words}");
     }
 }
@@ -156,31 +166,39 @@ path = "{}"
     assert!(said.contains(words), "{said}");
 }
 
-/// To verify an older format is to rewrite it: an audit leaves that to whoever runs the worker.
+/// To verify an older format, or one that a crash left in the middle of a write, is to rewrite it: an audit leaves that to whoever runs
+/// the worker.
 #[test]
-fn a_ledger_of_an_older_format_is_not_verified_and_not_changed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("ledger");
-    fs::create_dir(&path).expect("a folder");
-    let old = fs::read_dir("tests/data/upgrade/sums-of-format-3/ledger").expect("a ledger");
-    for file in old.map(|file| file.expect("a file")) {
-        fs::copy(file.path(), path.join(file.file_name())).expect("a copy");
+fn a_ledger_that_would_have_to_be_changed_is_not_verified_and_not_changed() {
+    for words in ["has format 3, of an older program", "a crash has left the ledger"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("ledger");
+        fs::create_dir(&path).expect("a folder");
+        if words.starts_with("a crash") {
+            half_written(&path);
+        } else {
+            let old = fs::read_dir("tests/data/upgrade/sums-of-format-3/ledger").expect("a ledger");
+            for file in old.map(|file| file.expect("a file")) {
+                fs::copy(file.path(), path.join(file.file_name())).expect("a copy");
+            }
+        }
+        let text = fs::read_to_string("config/flights.toml").expect("a configuration");
+        let text = text.replace("path = \"ledger\"", &format!("path = \"{}\"", path.display()));
+        let file = folder.path().join("audited.toml");
+        fs::write(&file, text).expect("it can be written");
+        let content = || {
+            let files = fs::read_dir(&path).expect("a folder").map(|file| file.expect("a file").path());
+            files.map(|file| (file.clone(), fs::read(file).expect("bytes"))).collect::<BTreeMap<_, _>>()
+        };
+        let before = content();
+        let output = audit(&[&file.display().to_string(), "--minutes", "0.01", "--json"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+        assert_eq!((output.status.code(), &report["ledger"]["state"]), (Some(0), &"not_verified".into()), "{said}");
+        assert!(report["ledger"]["lines"].to_string().contains(words), "{report}");
+        assert!(report["left_out"].to_string().contains("the ledger"), "{report}");
+        assert!(content() == before, "an audit changes nothing: {words}");
     }
-    let text = fs::read_to_string("config/flights.toml").expect("a configuration");
-    let text = text.replace("path = \"ledger\"", &format!("path = \"{}\"", path.display()));
-    let file = folder.path().join("audited.toml");
-    fs::write(&file, text).expect("it can be written");
-    let content = || {
-        let files = fs::read_dir(&path).expect("a folder").map(|file| file.expect("a file").path());
-        files.map(|file| (file.clone(), fs::read(file).expect("bytes"))).collect::<std::collections::BTreeMap<_, _>>()
-    };
-    let before = content();
-    let output = audit(&[&file.display().to_string(), "--minutes", "0.01", "--json"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
-    assert_eq!((output.status.code(), &report["ledger"]["state"]), (Some(0), &"not_verified".into()), "{said}");
-    assert!(report["ledger"]["lines"].to_string().contains("has format 3, of an older program"), "{report}");
-    assert!(content() == before, "an audit changes nothing");
 }
 
 #[test]
@@ -193,141 +211,95 @@ fn what_cannot_be_audited_is_refused_in_words() {
     assert_eq!(wrong, Some(78), "{said}");
     let (never, said) = code(&["config/flights.toml", "--minutes", "0"]);
     assert!(never == Some(2) && said.contains("must be more than 0"), "{said}");
-    let (nowhere, said) = code(&["config/flights.toml", "--minutes", "0.0001", "--html", "/nowhere/report.html"]);
-    assert!(nowhere == Some(69) && said.contains("cannot write /nowhere/report.html"), "{said}");
 }
 
-/// One function with this noise and price.
-fn settings(noise: &str, total: &str) -> Settings {
-    let text = format!(
-        r#"
-pipeline = "audited"
-[input]
-time = "time"
-files = {{ path = "nowhere" }}
-[windows]
-origin = "2025-01-01T00:00:00Z"
-length = "1d"
-end = "2025-01-05T00:00:00Z"
-[privacy]
-unit = "record"
-adjacency = "add_remove"
-{total}
-[release]
-name = "density"
-{total}
-noise = "{noise}"
-degree = 6
-order = 1
-domain = [{{ column = "x", min = 0, max = 1, outside = "clamp" }}]
-[release.density]
-bandwidths = [0.05]
-[output]
-files = {{ path = "out" }}
-[ledger]
-path = "ledger"
-"#
-    );
-    Settings::parse(&text, "audited").unwrap_or_else(|faults| panic!("{faults}"))
-}
-
-fn plan(settings: &Settings) -> Plan {
-    let release = &settings.releases[0];
-    let band = Band::of_each(release.noise.law(), release.shape().values());
-    settings.plan(|_| Candidates::new(band.clone(), Vec::new()), false).expect("a plan")
-}
-
-/// The same plan, its one variant changed.
-fn with_variant(plan: &Plan, change: impl Fn(&ReleaseVariant) -> ReleaseVariant) -> Plan {
-    let release = &plan.releases[0];
-    let variants = Candidates::new(change(release.variants.first()), Vec::new());
-    Plan { releases: vec![Release { variants, ..release.clone() }], ..plan.clone() }
-}
-
-fn subject<'a>(settings: &'a Settings, plan: &'a Plan) -> Subject<'a> {
-    let adjacency = settings.privacy.adjacency;
-    Subject { plan, columns: &settings.columns, adjacency, stamps: Stamps::None }
-}
-
-/// So many windows of the pair that differs most.
-fn walk(subject: &Subject<'_>, runs: u64) -> Walked {
-    let pairs = neighbours::pairs(subject);
-    let streams = pairs
-        .iter()
-        .map(|pair| [&pair.with, &pair.without].map(|stream| audit::batches(subject, stream).expect("it is encoded")));
-    let streams: Vec<_> = streams.collect();
-    let walks = streams.iter().filter_map(|[with, without]| {
-        Walk::new(subject.plan, 0, Neighbours { with, without }, &subject.windows()).ok()
-    });
-    let worst = walks.max_by(|a, b| a.distance().total_cmp(&b.distance())).expect("a pair that differs");
-    worst.run((1, 0), ALARM, runs, Instant::now() + Duration::from_secs(600)).expect("it walks")
-}
-
-fn failed(walked: &Walked) -> Vec<&str> {
-    walked.tests.iter().filter(|test| test.has_failed()).map(|test: &Test| test.what.as_str()).collect()
-}
-
-/// Every law of noise: as declared it passes, and at 0.8 of its scale it is caught, by the size of the noise at least.
 #[test]
-fn noise_at_four_fifths_of_its_scale_is_caught_and_the_declared_noise_is_not() {
-    for (noise, total) in [("laplace", "epsilon = 1"), ("cube", "epsilon = 1"), ("gaussian", "rho = 0.5")] {
-        let settings = settings(noise, total);
-        let honest = plan(&settings);
-        let walked = walk(&subject(&settings, &honest), 10_000);
-        assert!(failed(&walked).is_empty(), "{noise}: {:?}", walked.tests);
-        assert!(walked.change_in_scales > 0.9, "{noise}: {}", walked.change_in_scales);
-        let price = honest.releases[0].description().privacy.price;
-        let weak = with_variant(&honest, |variant| {
-            let change = Sensitivity(variant.change.0 / 5 * 4);
-            let law = variant.mechanism.distribution();
-            let mechanism = Mechanism::calibrated(law, change, variant.touched, price).expect("noise");
-            ReleaseVariant { mechanism, ..variant.clone() }
-        });
-        let walked = walk(&subject(&settings, &weak), 10_000);
-        println!("{noise}: {:?} after {} windows", failed(&walked), walked.runs);
-        assert!(
-            failed(&walked).contains(&"the size of the noise is that of the declared noise"),
-            "{noise}: {:?}",
-            walked.tests
-        );
+fn a_page_that_cannot_be_written_is_told_before_the_audit_begins() {
+    let output = audit(&["config/flights.toml", "--minutes", "0.01", "--html", "/nowhere/report.html"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(69) && said.contains("cannot write /nowhere/report.html"), "{said}");
+    assert!(output.stdout.is_empty() && !said.contains(BEGUN), "nothing was audited: {said}");
+}
+
+/// Readers that hold every number as a float repeat the very audit.
+#[test]
+fn a_seed_is_exact_wherever_its_json_is_read() {
+    let seed = || {
+        let output = audit(&["config/flights.toml", "--minutes", "0.001", "--json"]);
+        let report: Value = serde_json::from_slice(&output.stdout).expect("one document");
+        report["seed"].as_u64().expect("a seed")
+    };
+    let seeds = [seed(), seed()];
+    assert!(seeds[0] != seeds[1] && seeds.iter().all(|seed| *seed < 1 << 53), "{seeds:?}");
+    let least = (1_u64 << 53).to_string();
+    let output = audit(&["config/flights.toml", "--minutes", "0.001", "--seed", &least]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// An hour that ends after a moment: by a signal to the process, as from a terminal or a supervisor.
+#[test]
+fn a_signal_ends_an_audit_early_with_its_whole_report() {
+    for signal in ["-INT", "-TERM"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let page = folder.path().join("report.html");
+        let mut audit = Command::new(env!("CARGO_BIN_EXE_bernstream"))
+            .args(["audit", "config/flights.toml", "--minutes", "60", "--json", "--html"])
+            .arg(&page)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut said = BufReader::new(audit.stderr.take().expect("its standard error"));
+        let mut first = String::new();
+        said.read_line(&mut first).expect("a line");
+        assert!(first.contains(BEGUN), "{first}");
+        assert!(Command::new("kill").args([signal, &audit.id().to_string()]).status().expect("kill").success());
+        let mut document = String::new();
+        audit.stdout.take().expect("its standard output").read_to_string(&mut document).expect("a document");
+        let status = audit.wait().expect("it ends");
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).expect("the rest");
+        assert_eq!(status.code(), Some(0), "{signal}: {rest}");
+        let report: Value =
+            serde_json::from_str(&document).unwrap_or_else(|error| panic!("{error}: {document} {rest}"));
+        assert_eq!(schema_faults(&report), Vec::<String>::new());
+        assert_eq!((&report["ended_early"], &report["passed"]), (&true.into(), &true.into()), "{report}");
+        assert!(report["seconds"].as_f64() < Some(3600.0) && report["planned_seconds"] == 3600.0, "{report}");
+        // What there was no time for is never passed over.
+        let left_out = report["left_out"].to_string();
+        assert!(left_out.contains("pairs of streams") && left_out.contains("an attack"), "{left_out}");
+        assert_eq!(report["attacks"][0]["why"], "the audit was ended before it", "{report}");
+        assert!(!report["promise"].as_array().expect("a promise").is_empty() && !tests(&report).is_empty(), "{report}");
+        let page = fs::read_to_string(&page).expect("the page");
+        assert!(page.contains("passed what was run; left out: ") && page.contains("ended by a signal after"), "{page}");
     }
 }
 
-/// What needs no knowledge of the law: an attacker who does better than the promise allows.
+/// Beside its report an audit says that it has begun, and nothing more: progress is for terminals.
 #[test]
-fn noise_for_half_the_sensitivity_breaks_the_promise_by_the_attacker_alone() {
-    let settings = settings("laplace", "epsilon = 1");
-    let honest = plan(&settings);
-    let price = honest.releases[0].description().privacy.price;
-    let weak = with_variant(&honest, |variant| {
-        let change = Sensitivity(variant.change.0 / 2);
-        let mechanism = Mechanism::calibrated(variant.mechanism.distribution(), change, variant.touched, price);
-        let mechanism = mechanism.expect("noise");
-        // The description knows: only the promise is left to be broken.
-        let descriptions = variant.descriptions.try_map(|about| Ok::<_, ()>(about.clone().at_scale(0.5))).expect("one");
-        ReleaseVariant { mechanism, descriptions, ..variant.clone() }
-    });
-    let walked = walk(&subject(&settings, &weak), 20_000);
-    let expected = [
-        "no attacker is better than the promise allows",
-        "the change that was found or declared costs no more than the price",
-    ];
-    assert_eq!(failed(&walked), expected, "{:?}", walked.tests);
-    assert!(walked.epsilon_shown > 1.0, "{}", walked.epsilon_shown);
+fn no_progress_goes_to_a_file() {
+    let output = audit(&["config/flights.toml", "--minutes", "0.1"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.lines().count() == 1 && said.contains(BEGUN), "{said}");
 }
 
 #[test]
-fn half_the_sensitivity_is_caught_by_the_replays() {
-    let settings = settings("laplace", "epsilon = 1");
-    let honest = plan(&settings);
-    let halved = with_variant(&honest, |variant| ReleaseVariant {
-        change: Sensitivity(variant.change.0 / 2),
-        ..variant.clone()
-    });
-    for (plan, is_right) in [(&honest, true), (&halved, false)] {
-        let subject = subject(&settings, plan);
-        let pairs = neighbours::pairs(&subject);
-        let report = audit::run(&subject, &pairs[..pairs.len().min(12)], 1, || true).expect("replays");
-        assert_eq!((report.violations.len(), report.beyond.is_empty()), (0, is_right), "{report:?}");
+fn where_the_json_is_described_is_said() {
+    let schema = "docs/audit.schema.json";
+    let help = audit(&["--help"]);
+    for text in [String::from_utf8_lossy(&help.stdout).into_owned(), fs::read_to_string("README.md").expect("it")] {
+        assert!(text.contains(schema) || text.contains("docs/audit.md"), "{text}");
+    }
+    assert!(fs::read_to_string("docs/audit.md").expect("the page").contains("audit.schema.json"));
+    // The description can be broken: by a field too many, one too few, and a wrong value.
+    let output = audit(&["config/flights.toml", "--minutes", "0.001", "--json"]);
+    let right: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    assert_eq!(schema_faults(&right), Vec::<String>::new());
+    let mut wrong = vec![right; 3];
+    wrong[0]["more"] = 1.into();
+    wrong[1]["ledger"].as_object_mut().expect("an object").remove("state");
+    wrong[2]["replay"]["pairs"] = (-1).into();
+    for report in wrong {
+        assert_eq!(schema_faults(&report).len(), 1, "{:?}", schema_faults(&report));
     }
 }

@@ -12,7 +12,11 @@ fn the_demonstration_draws_its_windows_and_ends() {
     for counter in ["north", "south"] {
         assert_eq!(text.matches(&format!("counter {counter}")).count(), 2, "{text}");
     }
-    assert_eq!(text.matches("this costs a record epsilon = 0.5, and 0.5 of 0.5 in total").count(), 4, "{text}");
+    assert_eq!(
+        text.matches("privacy: epsilon = 0.5 for each record; a record lies in one window, so it pays once").count(),
+        4,
+        "{text}"
+    );
     let curves = text.lines().filter(|line| line.contains('|') && line.contains('*')).count();
     assert!(curves > 20, "curves are drawn: {text}");
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bernstream::ledger::{Error, Ledger};
 use rdkafka::producer::{BaseRecord, Producer};
 
-use crate::harness::ledger::{at, closing, folder, format_1, genesis, params};
+use crate::harness::ledger::{folder, format_1, half_written, params};
 use crate::harness::running::Running;
 use crate::harness::setup::Setup;
 use crate::harness::{PATIENCE, kafka};
@@ -150,23 +150,8 @@ fn a_worker_waits_for_whoever_holds_its_ledger_and_goes_on_afterwards() {
 
 #[test]
 fn a_ledger_that_a_crash_left_in_the_middle_of_a_write_is_looked_at_as_it_was_before() {
-    let (here, there) = (folder(), folder());
-    let mut ledger = Ledger::create(&params(here.path()), genesis(at(0), "w", None)).unwrap();
-    ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
-    let head = *ledger.head();
-    drop(ledger);
-    let file = rusqlite::Connection::open(here.path().join("ledger.sqlite")).unwrap();
-    // A cache of a few pages: the file is overwritten before the commit, which never comes.
-    file.execute_batch(
-        "PRAGMA cache_size = 2; BEGIN IMMEDIATE; UPDATE rows SET salt = zeroblob(32);
-         WITH RECURSIVE n(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
-         INSERT INTO rows SELECT i, zeroblob(32), hex(zeroblob(200)), zeroblob(32), '{}' FROM n;",
-    )
-    .unwrap();
-    for name in ["ledger.sqlite", "ledger.sqlite-journal"] {
-        std::fs::copy(here.path().join(name), there.path().join(name)).unwrap();
-    }
-    drop(file);
+    let there = folder();
+    let head = half_written(there.path());
     assert_eq!(Ledger::newest_settings(&params(there.path())).unwrap(), "{}");
     assert_eq!(*Ledger::inspect(&params(there.path())).unwrap().head(), head);
 }

@@ -4,6 +4,7 @@
 mod harness;
 
 mod api;
+mod attack;
 mod audit;
 mod broker;
 mod budget;

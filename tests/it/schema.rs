@@ -23,8 +23,8 @@ fn read(text: &str) -> Value {
     json(toml::Value::Table(text.parse().expect("TOML")))
 }
 
-/// Where `value` breaks `rule`: as much of JSON Schema as ours has, and nothing else is in it.
-fn faults(whole: &Value, rule: &Value, value: &Value, at: &str) -> Vec<String> {
+/// Where `value` breaks `rule`: as much of JSON Schema as ours have, and nothing else is in them.
+pub fn faults(whole: &Value, rule: &Value, value: &Value, at: &str) -> Vec<String> {
     let mut found = Vec::new();
     let wrong = |what: String| vec![format!("{at}: {what}")];
     let number = |name: &str| rule[name].as_f64().zip(value.as_f64());
@@ -43,6 +43,7 @@ fn faults(whole: &Value, rule: &Value, value: &Value, at: &str) -> Vec<String> {
                     "boolean" => value.is_boolean(),
                     "number" => value.is_number(),
                     "integer" => value.is_i64() || value.is_u64(),
+                    "null" => value.is_null(),
                     other => panic!("no type {other}"),
                 };
                 if is_so { Vec::new() } else { wrong(format!("{value} is no {argument}")) }
@@ -67,6 +68,11 @@ fn faults(whole: &Value, rule: &Value, value: &Value, at: &str) -> Vec<String> {
                 }
                 _ => Vec::new(),
             },
+            "required" => {
+                let needed = argument.as_array().expect("a list").iter().map(|name| name.as_str().expect("a name"));
+                let missing = needed.filter(|name| value.as_object().is_some_and(|fields| !fields.contains_key(*name)));
+                missing.map(|name| format!("{at}.{name}: missing")).collect()
+            }
             "items" => {
                 let list = value.as_array().into_iter().flatten().enumerate();
                 list.flat_map(|(i, element)| faults(whole, argument, element, &format!("{at}[{i}]"))).collect()

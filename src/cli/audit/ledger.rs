@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use crate::audit::Deadline;
 use crate::cli::failure::Failure;
 use crate::cli::ledger;
 use crate::config::Settings;
-use crate::ledger::{Error, Ledger, Pending, exists};
+use crate::ledger::{Ledger, Pending, exists};
 
 /// What `ledger verify` says.
 #[derive(Clone, Debug, Serialize)]
@@ -28,44 +29,46 @@ pub enum State {
     Unreachable,
 }
 
-/// Verifies what is there, and changes nothing. Where there is no ledger, nothing is asked of any broker.
-pub fn verify(settings: &Settings) -> Verified {
+/// Verifies what is there, and changes nothing. Where there is no ledger, nothing is asked of any broker. Once begun it is finished,
+/// whatever the deadline says.
+pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
     let path = settings.ledger.path.display();
     if !exists(&settings.ledger) {
         let line = format!("there is no ledger in {path} yet: nothing was paid for, and nothing is verified");
         return Verified { state: State::Missing, lines: vec![line] };
     }
+    if deadline.is_stopped() {
+        return not_verified("the audit was ended before it; `bernstream ledger verify` does it");
+    }
     match Ledger::pending(&settings.ledger) {
         Ok(None) => {}
-        Ok(Some(pending)) => return not_verified(Vec::new(), &of_pending(pending, &path.to_string())),
-        Err(error @ Error::Damaged { .. }) => {
-            return Verified { state: State::Failed, lines: vec![error.to_string()] };
-        }
-        Err(error) => return not_verified(Vec::new(), &error.to_string()),
+        Ok(Some(pending)) => return not_verified(&of_pending(pending, &path.to_string())),
+        Err(error) => return after(Vec::new(), error.into()),
     }
     let mut lines = Vec::new();
     let done = ledger::verify(settings, &mut |line| {
         lines.push(line);
         Ok(())
     });
-    let state = match done {
-        Ok(()) => State::Verified,
-        Err(Failure::Unavailable(why)) => {
-            lines.push(why);
-            State::Unreachable
-        }
-        Err(why @ (Failure::Ledger(_) | Failure::LostLedger(_))) => {
-            lines.push(why.to_string());
-            State::Failed
-        }
-        Err(why) => return not_verified(lines, &why.to_string()),
+    match done {
+        Ok(()) => Verified { state: State::Verified, lines },
+        Err(why) => after(lines, why),
+    }
+}
+
+/// That a ledger cannot be looked at, because its worker holds it or the disk fails, is no fault of what is in it.
+fn after(mut lines: Vec<String>, why: Failure) -> Verified {
+    let (state, line) = match why {
+        Failure::Unsound(why) | Failure::LostLedger(why) => (State::Failed, why),
+        Failure::Unavailable(why) => (State::Unreachable, why),
+        why => (State::NotVerified, format!("not verified: {why}")),
     };
+    lines.push(line);
     Verified { state, lines }
 }
 
-fn not_verified(mut lines: Vec<String>, why: &str) -> Verified {
-    lines.push(format!("not verified: {why}"));
-    Verified { state: State::NotVerified, lines }
+fn not_verified(why: &str) -> Verified {
+    after(Vec::new(), Failure::Other(why.to_owned()))
 }
 
 fn of_pending(pending: Pending, path: &str) -> String {
@@ -77,4 +80,34 @@ fn of_pending(pending: Pending, path: &str) -> String {
         "{what}; to verify it would change it, which an audit does not do: the next start of its worker, or `bernstream ledger verify` \
          while none runs, brings it up to date; then audit again"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::ledger::Error;
+
+    #[test]
+    fn a_ledger_that_cannot_be_looked_at_is_not_taken_for_one_that_is_wrong() {
+        let path = || PathBuf::from("ledger");
+        let cannot_look = [
+            Error::Locked { path: path() },
+            Error::Busy { path: path() },
+            Error::Unfinished { path: path() },
+            Error::Disk { path: path(), why: "it is gone".to_owned() },
+            Error::Newer { path: path(), format: 99 },
+        ];
+        for error in cannot_look {
+            let verified = after(vec!["seen so far".to_owned()], error.into());
+            assert_eq!((verified.state, verified.lines.len()), (State::NotVerified, 2), "{:?}", verified.lines);
+        }
+        for wrong in [
+            Error::Damaged { path: path(), what: "a digest".to_owned() }.into(),
+            Failure::Unsound("the output holds what this ledger never paid for".to_owned()),
+        ] {
+            assert_eq!(after(Vec::new(), wrong).state, State::Failed);
+        }
+    }
 }

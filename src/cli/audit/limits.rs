@@ -1,7 +1,7 @@
 //! What an audit cannot show, for this configuration.
 
+use super::attack::Outcome;
 use super::replay::Replayed;
-use super::walk::Outcome;
 use crate::accountant::policy::Policy;
 use crate::audit::samplers::Sampled;
 use crate::cli::figures::three_digits;
@@ -10,10 +10,10 @@ use crate::synopsis::description::Definition;
 use crate::targets::Target;
 
 /// A sentence each: what a fault must look like to stay unseen.
-pub fn cannot_show(settings: &Settings, replayed: &Replayed, sampled: &[Sampled], walks: &[Outcome]) -> Vec<String> {
+pub fn cannot_show(settings: &Settings, replayed: &Replayed, sampled: &[Sampled], attacks: &[Outcome]) -> Vec<String> {
     let mut lines = of_replays(settings, replayed);
     lines.extend(of_samplers(sampled));
-    lines.extend(of_walks(settings, walks));
+    lines.extend(of_attacks(settings, attacks));
     lines.extend(
         [
             "that the prices of several windows, keys and releases add up to no more than the total: that is proved \
@@ -86,7 +86,7 @@ fn of_samplers(sampled: &[Sampled]) -> Vec<String> {
     }
     for one in sampled.iter().filter(|one| !one.untested.is_empty()) {
         lines.push(format!(
-            "{} of the noise of {}: its scale is {} grid units, too few for a law of real numbers",
+            "{} of the noise of {}: its scale is {} grid units, too few for a distribution of real numbers",
             one.untested.join(" and "),
             one.of,
             one.scale_in_grid_units
@@ -95,31 +95,31 @@ fn of_samplers(sampled: &[Sampled]) -> Vec<String> {
     lines
 }
 
-fn of_walks(settings: &Settings, walks: &[Outcome]) -> Vec<String> {
+fn of_attacks(settings: &Settings, attacks: &[Outcome]) -> Vec<String> {
     let mut lines = Vec::new();
-    for outcome in walks {
+    for outcome in attacks {
         match outcome {
-            Outcome::NotWalked { release, why } => lines.push(format!("the walk of {release}: {why}")),
-            Outcome::Walked { walked, .. } => {
-                let allowed = walked.tests.iter().filter(|test| test.draws > 0).map(|test| test.allowed);
+            Outcome::NotAttacked { release, why } => lines.push(format!("the attack on {release}: {why}")),
+            Outcome::Attacked { attacked, .. } => {
+                let allowed = attacked.tests.iter().filter(|test| test.draws > 0).map(|test| test.allowed);
                 lines.push(format!(
-                    "a fault that moves no curve of the walk of {} by {}, such as one in fewer windows than that",
-                    walked.release,
+                    "a fault that moves no distribution of the attack on {} by {}, such as one in a smaller part of the windows",
+                    attacked.release,
                     three_digits(2.0 * allowed.fold(0.0, f64::max))
                 ));
             }
         }
     }
-    if walks.iter().any(has_no_cost) {
+    if attacks.iter().any(has_no_cost) {
         lines.push(
             "what the change costs beside the price, for a declared plan, random differential privacy and pure noise with a delta: the \
-             price of one window says nothing that holds for every pair; of a declared plan the attacker is held against the budget of \
+             price of one window says nothing that holds for every pair; of a declared plan the attacker is compared with the budget of \
              the whole plan"
                 .to_owned(),
         );
     }
     lines.push(
-        "what an attacker learns from several releases, windows or keys of another pair at once: every walk is of one release and one \
+        "what an attacker learns from several releases, windows or keys of another pair at once: every attack is on one release and one \
          window"
             .to_owned(),
     );
@@ -127,23 +127,23 @@ fn of_walks(settings: &Settings, walks: &[Outcome]) -> Vec<String> {
         let name = &release.name;
         if release.private_bandwidths.is_some() {
             lines.push(format!(
-                "the choice of bandwidths of {name} by runs: each function is walked by itself; the noise of the choice is tested, and \
+                "the choice of bandwidths of {name} by runs: each function is attacked by itself; the noise of the choice is tested, and \
                  what it is made from is compared"
             ));
         }
         if release.is_sum_of_panes() {
             lines.push(format!(
-                "later synopses of the running sum {name} by runs: the first is walked; replays compare how all move"
+                "later synopses of the running sum {name} by runs: the first is attacked; replays compare how all move"
             ));
         }
         if matches!(release.policy, Policy::Decaying { .. }) {
-            lines.push(format!("later prices of {name}: the walk and the samplers have the scale of a first window"));
+            lines.push(format!("later prices of {name}: attacks and samplers have the scale of a first window"));
         }
     }
     lines
 }
 
-/// Whether nothing that is calculated was held against the price.
+/// Whether nothing that is calculated was compared with the price.
 fn has_no_cost(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Walked { walked, .. } if walked.tests.iter().all(|test| test.draws > 0))
+    matches!(outcome, Outcome::Attacked { attacked, .. } if attacked.tests.iter().all(|test| test.draws > 0))
 }

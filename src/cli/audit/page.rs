@@ -2,14 +2,18 @@
 
 use std::fmt::Write as _;
 
+use super::attack::Outcome;
 use super::pictures;
-use super::report::{Report, of_sampler, of_walk};
-use super::walk::Outcome;
+use super::report::{Report, drawn, part_of, shown, verdict_of};
+use crate::audit::Test;
 use crate::cli::failure::Failure;
+use crate::cli::figures::three_digits;
 
 const STYLE: &str = "body{font:15px/1.5 sans-serif;color:#222;max-width:60em;margin:2em auto;padding:0 1em}\
-h1,h2{font-weight:600}h2{margin-top:2em;border-bottom:1px solid #ddd}li{margin:.2em 0}\
-pre{white-space:pre-wrap;font:13px/1.5 monospace}figure{display:inline-block;margin:.5em}figcaption{font-size:13px}\
+h1,h2,h3{font-weight:600}h2{margin-top:2em;border-bottom:1px solid #ddd}li{margin:.2em 0}\
+table{border-collapse:collapse;margin:.7em 0;font-size:14px}th{font-weight:600;text-align:left;vertical-align:bottom}\
+th,td{padding:.25em 1.2em .25em 0;border-bottom:1px solid #eee;vertical-align:top}.number{text-align:right}\
+td.number{font-variant-numeric:tabular-nums}figure{margin:1em 0}figcaption{font-size:13px;max-width:46em}\
 .passed{color:#2f855a}.failed{color:#c04221}svg{max-width:100%;height:auto}";
 
 /// One self-contained document.
@@ -23,55 +27,134 @@ pub fn page(report: &Report) -> Result<String, Failure> {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Audit of {name}</title><style>{STYLE}</style></head>\
          <body>\n<h1>Audit of {name}: <span class=\"{class}\">{verdict}</span></h1>\n",
-        name = escaped(&report.configuration)
+        name = escaped(&report.configuration),
+        verdict = escaped(&verdict)
     );
     let about = [
         format!("audited at {}, by {}", report.audited, report.program),
         format!("digest of its privacy settings: {}", report.digest),
         "no data was read: all streams are made up".to_owned(),
     ];
-    list(&mut page, "", about.iter().chain(&report.verdict()));
-    list(&mut page, "What is promised", &report.promise);
-    list(&mut page, "Not protected", &report.not_protected);
-    list(&mut page, "Neighbouring streams", report.replays().iter());
-    text(
-        &mut page,
-        "Each pair of streams differs by one privacy unit, as the promise means it. Both go through the worker itself with the \
-                     same noise; nothing may differ but the released values, and these by no more than was declared.",
-    );
-    figure(
-        &mut page,
-        &pictures::changes(&report.replay.changes)?,
-        "The largest change found, as a part of the declared one.",
-    );
-    heading(&mut page, "Samplers");
-    text(&mut page, "The noise of every mechanism, drawn by itself, against the law that it must have.");
-    for one in &report.samplers {
-        lines(&mut page, &of_sampler(one));
-        figure(&mut page, &pictures::sizes(&one.sizes)?, &format!("The noise of {}.", one.of));
-    }
-    heading(&mut page, "The real walk");
-    text(
-        &mut page,
-        "An attacker who knows both streams and the law of the noise sees one released window and says whether the unit is there. \
-                     A curve below the promised one would break the promise; the calculated one is that of the declared noise.",
-    );
-    for outcome in &report.walks {
-        lines(&mut page, &of_walk(outcome));
-        if let Outcome::Walked { walked, .. } = outcome {
-            let caption = format!("What the best attacker achieves on {}.", walked.release);
-            figure(&mut page, &pictures::trade_off(walked)?, &caption);
-            figure(
-                &mut page,
-                &pictures::sizes(&walked.sizes)?,
-                &format!("The noise in the walk of {}.", walked.release),
-            );
-        }
-    }
-    list(&mut page, "Ledger and output", &report.ledger.lines);
-    list(&mut page, "What this cannot show", &report.cannot_show);
+    // The heading has the verdict, but not what failed.
+    let said = report.verdict().into_iter().skip(usize::from(report.passed));
+    list(&mut page, &about.into_iter().chain(said).collect::<Vec<_>>());
+    heading(&mut page, "What is promised");
+    list(&mut page, &report.promise);
+    heading(&mut page, "Not protected");
+    list(&mut page, &report.not_protected);
+    replays(&mut page, report);
+    samplers(&mut page, report)?;
+    attacks(&mut page, report)?;
+    heading(&mut page, "Ledger and output");
+    list(&mut page, &report.ledger.lines);
+    heading(&mut page, "What this cannot show");
+    list(&mut page, &report.cannot_show);
     page.push_str("</body></html>\n");
     Ok(page)
+}
+
+fn replays(page: &mut String, report: &Report) {
+    heading(page, "Neighbouring streams");
+    text(
+        page,
+        "The two streams of a pair differ by one privacy unit, as the promise means it. Both go through the worker itself with the \
+         same random numbers; nothing may differ but the released values, and these by no more than the declared sensitivity.",
+    );
+    text(page, &format!("{}.", report.replays()));
+    let rows = report.replay.changes.iter().map(|change| {
+        let (release, of, pair) = (escaped(&change.release), escaped(&part_of(change)), escaped(&change.pair));
+        [release, of, format!("{:.3}", change.of_sensitivity), pair]
+    });
+    let columns =
+        [("release", ""), ("of", ""), ("largest change / sensitivity", NUMBER), ("pair of streams that shows it", "")];
+    table(page, columns, rows);
+    let found = report.replay.violations.iter().map(|found| format!("{}: {}", found.pair, found.what));
+    list(page, &found.collect::<Vec<_>>());
+}
+
+fn samplers(page: &mut String, report: &Report) -> Result<(), Failure> {
+    heading(page, "Noise");
+    text(page, "The noise of every mechanism, drawn by itself, against the distribution that is declared.");
+    for one in &report.samplers {
+        text(page, &drawn(one));
+        tests(page, &one.tests);
+        let caption = format!("How large the noise of {} is: what was drawn, and the declared distribution.", one.of);
+        figure(page, &pictures::sizes(one)?, &caption);
+    }
+    Ok(())
+}
+
+fn attacks(page: &mut String, report: &Report) -> Result<(), Failure> {
+    heading(page, "Attack");
+    text(
+        page,
+        "An attacker who knows both streams of a pair and the distribution of the noise sees one released window, and says whether \
+         the unit is in it. No attacker has lower error rates than this one, which decides by the likelihood ratio.",
+    );
+    for outcome in &report.attacks {
+        match outcome {
+            Outcome::NotAttacked { release, why } => text(page, &format!("{release}: not attacked: {why}.")),
+            Outcome::Attacked { pair, attacked } => {
+                text(
+                    page,
+                    &format!(
+                        "{}: {} windows with the unit and {} without, of the pair \"{pair}\":",
+                        attacked.release, attacked.windows, attacked.windows
+                    ),
+                );
+                list(page, &shown(attacked));
+                tests(page, &attacked.tests);
+                let caption = format!(
+                    "The error rates of the attacker on {}: how often it says yes without the unit, and no with it. Measured, in a \
+                     band that allows for chance; calculated for the declared noise; and the lowest that the promise allows. A \
+                     measured curve whose whole band is below that would break the promise.",
+                    attacked.release
+                );
+                figure(page, &pictures::trade_off(attacked)?, &caption);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn tests(page: &mut String, tests: &[Test]) {
+    let rows = tests.iter().map(|test| {
+        let verdict = verdict_of(test);
+        [
+            escaped(&test.what),
+            three_digits(test.difference),
+            three_digits(test.allowed),
+            test.fails_at.map_or(String::new(), |scale| format!("{scale:.3}")),
+            format!("<span class=\"{}\">{verdict}</span>", verdict.to_lowercase()),
+        ]
+    });
+    let columns = [
+        ("test", ""),
+        ("off by", NUMBER),
+        ("allowed", NUMBER),
+        ("fails for noise of this part of its scale, or less", NUMBER),
+        ("verdict", ""),
+    ];
+    table(page, columns, rows);
+}
+
+const NUMBER: &str = " class=\"number\"";
+
+/// Columns have a name and attributes; cells are HTML.
+fn table<const N: usize>(page: &mut String, columns: [(&str, &str); N], rows: impl Iterator<Item = [String; N]>) {
+    page.push_str("<table><thead><tr>");
+    for (name, attributes) in columns {
+        let _ = write!(page, "<th{attributes}>{name}</th>");
+    }
+    page.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        page.push_str("<tr>");
+        for (cell, (_, attributes)) in row.iter().zip(columns) {
+            let _ = write!(page, "<td{attributes}>{cell}</td>");
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</tbody></table>\n");
 }
 
 fn heading(page: &mut String, heading: &str) {
@@ -82,19 +165,15 @@ fn text(page: &mut String, text: &str) {
     let _ = writeln!(page, "<p>{}</p>", escaped(text));
 }
 
-fn list<'l>(page: &mut String, title: &str, lines: impl IntoIterator<Item = &'l String>) {
-    if !title.is_empty() {
-        heading(page, title);
+fn list(page: &mut String, lines: &[String]) {
+    if lines.is_empty() {
+        return;
     }
     page.push_str("<ul>\n");
     for line in lines {
         let _ = writeln!(page, "<li>{}</li>", escaped(line));
     }
     page.push_str("</ul>\n");
-}
-
-fn lines(page: &mut String, lines: &[String]) {
-    let _ = writeln!(page, "<pre>{}</pre>", escaped(&lines.join("\n")));
 }
 
 fn figure(page: &mut String, picture: &str, caption: &str) {

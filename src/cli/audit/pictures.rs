@@ -3,15 +3,14 @@
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use super::replay::Change;
-use crate::audit::samplers::Curve;
-use crate::audit::trade_off::Walked;
+use crate::audit::samplers::Sampled;
+use crate::audit::{Attacked, Point};
 use crate::cli::failure::Failure;
+use crate::mechanism::NoiseDistribution;
 
 const DARK: RGBColor = RGBColor(68, 68, 68);
 const SKY: RGBColor = RGBColor(43, 108, 176);
 const BRICK: RGBColor = RGBColor(192, 66, 33);
-const GREEN: RGBColor = RGBColor(47, 133, 90);
 /// Drawn this much larger, and shown at its size: whole pixels make stairs of curves.
 const GRAIN: u32 = 4;
 const WIDTH: u32 = 460;
@@ -22,53 +21,23 @@ const BARS: usize = 32;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Found as a part of declared: a bar each.
+/// The histogram of the sizes of draws beside the declared distribution.
 ///
 /// # Errors
 ///
 /// If it cannot be drawn.
-pub fn changes(changes: &[Change]) -> Result<String, Failure> {
-    let rows = u32::try_from(changes.len()).unwrap_or(u32::MAX).clamp(1, 40);
-    picture((2 * WIDTH, 60 + 26 * rows), |area| {
-        let most = changes.iter().map(|change| change.found_of_declared).fold(1.1, f64::max);
-        let mut chart = ChartBuilder::on(area)
-            .margin(10 * GRAIN)
-            .x_label_area_size(36 * GRAIN)
-            .build_cartesian_2d(0.0..most, 0.0..f64::from(rows))?;
-        let mut mesh = chart.configure_mesh();
-        mesh.disable_y_mesh().light_line_style(TRANSPARENT).y_labels(0).x_labels(6).label_style(font(12));
-        mesh.bold_line_style(DARK.mix(0.12).stroke_width(GRAIN)).axis_style(DARK.stroke_width(GRAIN));
-        mesh.x_desc("found / declared").draw()?;
-        for (row, change) in (1..=rows).zip(changes) {
-            let (top, part) = (f64::from(rows - row) + 0.85, change.found_of_declared);
-            let color = if part > 1.0 { BRICK } else { SKY };
-            let bar = [(0.0, top - 0.7), (part, top)];
-            chart.draw_series([Rectangle::new(bar, color.mix(0.35).filled())])?;
-            let text = format!("{}, {}: {part:.3}", change.release, change.of);
-            chart.draw_series([Text::new(text, (0.01, top - 0.1), font(13))])?;
-        }
-        let line = vec![(1.0, 0.0), (1.0, f64::from(rows))];
-        chart.draw_series([PathElement::new(line, DARK.stroke_width(2 * GRAIN))])?;
-        Ok(())
-    })
-}
-
-/// The histogram of the sizes of draws beside their law.
-///
-/// # Errors
-///
-/// If it cannot be drawn.
-pub fn sizes(sizes: &Curve) -> Result<String, Failure> {
+pub fn sizes(sampled: &Sampled) -> Result<String, Failure> {
+    let sizes = &sampled.sizes;
     let step = (sizes.thresholds.len() / BARS).max(1);
     let places: Vec<[f64; 3]> = sizes
         .thresholds
         .iter()
-        .zip(&sizes.found)
-        .zip(&sizes.law)
-        .map(|((x, f), l)| [*x, *f, *l])
+        .zip(&sizes.drawn)
+        .zip(&sizes.declared)
+        .map(|((x, drawn), declared)| [*x, *drawn, *declared])
         .step_by(step)
         .collect();
-    // Middle, density found and density of the law, between neighbouring thresholds.
+    // From, to, and the two densities between neighbouring thresholds.
     let bars: Vec<[f64; 4]> = places
         .iter()
         .zip(places.iter().skip(1))
@@ -85,32 +54,42 @@ pub fn sizes(sizes: &Curve) -> Result<String, Failure> {
             .x_label_area_size(40 * GRAIN)
             .y_label_area_size(54 * GRAIN)
             .build_cartesian_2d(range.clone(), 0.0..most.max(1e-12))?;
-        mesh(&mut chart, ("size of a draw, in scales", "density"))?;
+        mesh(&mut chart, (size_of(sampled.noise), "density of draws"))?;
         let rectangle = |bar: &[f64; 4]| Rectangle::new([(bar[0], 0.0), (bar[1], bar[2])], SKY.mix(0.35).filled());
-        let found = chart.draw_series(bars.iter().map(rectangle))?;
-        found.label("found").legend(|(x, y)| swatch((x, y), SKY));
-        let law = bars.iter().map(|bar| (f64::midpoint(bar[0], bar[1]), bar[3]));
-        let law = chart.draw_series(LineSeries::new(law, BRICK.stroke_width(2 * GRAIN)))?;
-        law.label("law").legend(|(x, y)| swatch((x, y), BRICK));
+        let drawn = chart.draw_series(bars.iter().map(rectangle))?;
+        drawn.label("drawn").legend(|(x, y)| swatch((x, y), SKY));
+        let declared = bars.iter().map(|bar| (f64::midpoint(bar[0], bar[1]), bar[3]));
+        let declared = chart.draw_series(LineSeries::new(declared, BRICK.stroke_width(2 * GRAIN)))?;
+        declared.label("declared").legend(|(x, y)| swatch((x, y), BRICK));
         legend(&mut chart)
     })
 }
 
-/// The curve found with its band, that which was promised, and that which was calculated.
+/// What the size of a draw is, of which the density of the noise is a function.
+fn size_of(noise: NoiseDistribution) -> &'static str {
+    match noise {
+        NoiseDistribution::DiscreteLaplace => "sum of the absolute values of a draw / scale",
+        NoiseDistribution::DiscreteCube => "largest absolute value of a draw / scale",
+        NoiseDistribution::Ball => "length of a draw / scale",
+        NoiseDistribution::DiscreteGaussian => "half the squared length of a draw / squared scale",
+    }
+}
+
+/// The error rates of the attacker with their band, those that are calculated, and the lowest that the promise allows.
 ///
 /// # Errors
 ///
 /// If it cannot be drawn.
-pub fn trade_off(walked: &Walked) -> Result<String, Failure> {
-    let band = walked.tests.first().map_or(0.0, |test| test.allowed);
+pub fn trade_off(attacked: &Attacked) -> Result<String, Failure> {
+    let band = attacked.tests.first().map_or(0.0, |test| test.allowed);
     let unit = |y: f64| y.clamp(0.0, 1.0);
-    let of = |y: &dyn Fn(&crate::audit::trade_off::Point) -> (f64, f64)| walked.curve.iter().map(y).collect::<Vec<_>>();
-    let found = of(&|p| (p.false_accusations, p.false_denials));
-    let calculated = of(&|p| (p.calculated_accusations, p.calculated_denials));
-    let promised = of(&|p| (p.false_accusations, p.promised_denials));
+    let of = |rates: &dyn Fn(&Point) -> (f64, f64)| attacked.curve.iter().map(rates).collect::<Vec<_>>();
+    let measured = of(&|p| (p.false_positives, p.false_negatives));
+    let calculated = of(&|p| (p.calculated_false_positives, p.calculated_false_negatives));
+    let promised = of(&|p| (p.false_positives, p.promised_false_negatives));
     // Chance moves both errors.
-    let low = found.iter().map(|(x, y)| (unit(x - band), unit(y - band)));
-    let high = found.iter().rev().map(|(x, y)| (unit(x + band), unit(y + band)));
+    let low = measured.iter().map(|(x, y)| (unit(x - band), unit(y - band)));
+    let high = measured.iter().rev().map(|(x, y)| (unit(x + band), unit(y + band)));
     let outline: Vec<(f64, f64)> = low.chain(high).collect();
     picture((WIDTH, HEIGHT), |area| {
         let mut chart = ChartBuilder::on(area)
@@ -118,14 +97,16 @@ pub fn trade_off(walked: &Walked) -> Result<String, Failure> {
             .x_label_area_size(40 * GRAIN)
             .y_label_area_size(54 * GRAIN)
             .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
-        mesh(&mut chart, ("false accusations", "false denials"))?;
-        chart.draw_series([Polygon::new(outline.clone(), SKY.mix(0.25))])?;
-        for (points, name, color) in
-            [(&promised, "promised", BRICK), (&calculated, "calculated", GREEN), (&found, "found", SKY)]
-        {
-            let line = LineSeries::new(points.iter().copied(), color.stroke_width(2 * GRAIN));
-            chart.draw_series(line)?.label(name).legend(move |(x, y)| swatch((x, y), color));
-        }
+        mesh(&mut chart, ("false positive rate", "false negative rate"))?;
+        chart.draw_series([Polygon::new(outline.clone(), SKY.mix(0.2))])?;
+        let line = LineSeries::new(promised.iter().copied(), BRICK.stroke_width(2 * GRAIN));
+        chart.draw_series(line)?.label("lowest that is promised").legend(|(x, y)| swatch((x, y), BRICK));
+        // The one lies on the other: wide and pale below, dashed and dark above.
+        let line = LineSeries::new(measured.iter().copied(), SKY.mix(0.6).stroke_width(5 * GRAIN));
+        chart.draw_series(line)?.label("measured").legend(|(x, y)| swatch((x, y), SKY));
+        let (dash, gap) = (6 * GRAIN, 5 * GRAIN);
+        let line = DashedLineSeries::new(calculated.iter().copied(), dash, gap, DARK.stroke_width(2 * GRAIN));
+        chart.draw_series(line)?.label("calculated").legend(|(x, y)| swatch((x, y), DARK));
         legend(&mut chart)
     })
 }

@@ -1,11 +1,9 @@
-//! Adversarial neighbours, replayed with the noise frozen.
-
-use std::time::Instant;
+//! Adversarial neighbours, replayed with the same random numbers.
 
 use serde::Serialize;
 
 use crate::audit::compare::Part;
-use crate::audit::{self, Pair, Subject, neighbours};
+use crate::audit::{self, Deadline, Pair, Subject, neighbours};
 use crate::cli::failure::Failure;
 
 /// What the replays found.
@@ -37,15 +35,17 @@ pub struct Change {
     /// The variant of a private choice of bandwidths.
     pub variant: usize,
     pub found_in_grid_units: f64,
-    pub declared_in_grid_units: u64,
-    pub found_of_declared: f64,
+    /// The declared sensitivity.
+    pub sensitivity_in_grid_units: u64,
+    /// The change as a part of the sensitivity.
+    pub of_sensitivity: f64,
     pub pair: String,
 }
 
 /// Pairs that are replayed however little time there is.
 const LEAST: u32 = 4;
 
-/// Replays until there are no more pairs, or until `until`. Under random differential privacy a change beyond the declared one is no
+/// Replays until there are no more pairs, or until `deadline`. Under random differential privacy a change beyond the declared one is no
 /// fault: it may happen, with a probability that is stated.
 ///
 /// # Errors
@@ -55,13 +55,13 @@ pub fn replay(
     subject: &Subject<'_>,
     seed: u64,
     is_random: bool,
-    until: Instant,
+    deadline: &Deadline,
 ) -> Result<(Replayed, Vec<Pair>), Failure> {
     let pairs = neighbours::pairs(subject);
     let mut begun = 0;
     let go_on = || {
         begun += 1;
-        begun <= LEAST || Instant::now() < until
+        !deadline.is_stopped() && (begun <= LEAST || !deadline.is_over())
     };
     let report = audit::run(subject, &pairs, seed, go_on).map_err(|error| Failure::Other(error.to_string()))?;
     let change = |((place, part), largest): (&(usize, Part), &audit::compare::Largest)| {
@@ -77,8 +77,8 @@ pub fn replay(
             of,
             variant,
             found_in_grid_units: largest.found,
-            declared_in_grid_units: largest.declared,
-            found_of_declared: largest.part(),
+            sensitivity_in_grid_units: largest.declared,
+            of_sensitivity: largest.part(),
             pair: largest.pair.clone(),
         }
     };

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::attack::Outcome;
 use super::ledger::{State, Verified};
-use super::replay::Replayed;
-use super::walk::Outcome;
+use super::replay::{Change, Replayed};
 use crate::audit::samplers::Sampled;
-use crate::audit::{Test, Verdict};
+use crate::audit::{Attacked, Test, Verdict};
 use crate::cli::figures::three_digits;
 use crate::cli::print::section;
 use crate::clock::Timestamp;
 
-/// The report of an audit; the names of its fields are those of `--json`.
+/// The report of an audit; the names of its fields are those of `--json`, which `docs/audit.schema.json` describes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub format: u32,
@@ -23,15 +23,21 @@ pub struct Report {
     pub digest: String,
     pub audited: Timestamp,
     pub seed: u64,
+    /// How long it took, and was to take.
     pub seconds: f64,
+    pub planned_seconds: f64,
+    /// Whether a signal ended it before that.
+    pub ended_early: bool,
     pub passed: bool,
     /// What failed; nothing where everything passed.
     pub failed: Vec<String>,
+    /// What was not tested: nothing where everything was.
+    pub left_out: Vec<String>,
     pub promise: Vec<String>,
     pub not_protected: Vec<String>,
     pub replay: Replayed,
     pub samplers: Vec<Sampled>,
-    pub walks: Vec<Outcome>,
+    pub attacks: Vec<Outcome>,
     pub ledger: Verified,
     pub cannot_show: Vec<String>,
 }
@@ -43,24 +49,28 @@ impl Report {
         let violations = self.replay.violations.iter();
         let mut failed: Vec<String> =
             violations.map(|found| format!("replay of \"{}\": {}", found.pair, found.what)).collect();
+        let of_tests = |of: String, tests: &[Test]| -> Vec<String> {
+            let tests = tests.iter().filter(|test| test.has_failed());
+            tests.map(|test| format!("{of}: {}", test.what)).collect()
+        };
         for one in &self.samplers {
-            failed.extend(
-                one.tests
-                    .iter()
-                    .filter(|test| test.has_failed())
-                    .map(|test| format!("sampler of {}: {}", one.of, test.what)),
-            );
+            failed.extend(of_tests(format!("noise of {}", one.of), &one.tests));
         }
-        for outcome in &self.walks {
-            if let Outcome::Walked { walked, .. } = outcome {
-                let tests = walked.tests.iter().filter(|test| test.has_failed());
-                failed.extend(tests.map(|test| format!("walk of {}: {}", walked.release, test.what)));
-            }
+        for attacked in self.attacked() {
+            failed.extend(of_tests(format!("attack on {}", attacked.release), &attacked.tests));
         }
         if self.ledger.state == State::Failed {
             let why = self.ledger.lines.last().map_or("", String::as_str);
             failed.push(format!("ledger and output: {why}"));
         }
+        let pairs = self.replay.pairs.saturating_sub(self.replay.replayed);
+        let attacks = self.attacks.len() - self.attacked().count();
+        let left_out = [
+            (pairs > 0).then(|| format!("{pairs} pairs of streams")),
+            (attacks > 0).then(|| if attacks == 1 { "an attack".to_owned() } else { format!("{attacks} attacks") }),
+            matches!(self.ledger.state, State::NotVerified | State::Unreachable).then(|| "the ledger".to_owned()),
+        ];
+        self.left_out = left_out.into_iter().flatten().collect();
         self.passed = failed.is_empty();
         self.failed = failed;
         self.seconds = took.as_secs_f64();
@@ -71,48 +81,41 @@ impl Report {
     pub fn in_words(&self) -> String {
         let mut text = String::new();
         section(&mut text, "Promise", &self.promise);
-        section(&mut text, "Neighbours, replayed with the noise frozen", &self.replays());
-        section(&mut text, "Samplers", &self.samplers.iter().flat_map(of_sampler).collect::<Vec<_>>());
-        section(
-            &mut text,
-            "The real walk, with the best attacker",
-            &self.walks.iter().flat_map(of_walk).collect::<Vec<_>>(),
-        );
+        let Replayed { changes, violations, .. } = &self.replay;
+        let replays = std::iter::once(self.replays()).chain(changes.iter().map(of_change));
+        let replays = replays.chain(violations.iter().map(|found| format!("FAILED  {}: {}", found.pair, found.what)));
+        section(&mut text, "Neighbouring streams, replayed with the same random numbers", &replays.collect::<Vec<_>>());
+        section(&mut text, "Noise", &self.samplers.iter().flat_map(of_sampler).collect::<Vec<_>>());
+        let attacks = self.attacks.iter().flat_map(of_attack).collect::<Vec<_>>();
+        section(&mut text, "Attack: is the unit in the window that was released?", &attacks);
         section(&mut text, "Ledger and output", &self.ledger.lines);
         section(&mut text, "What this cannot show", &self.cannot_show);
         section(&mut text, "Verdict", &self.verdict());
         text
     }
 
-    /// What the replays found, a sentence each.
-    pub fn replays(&self) -> Vec<String> {
-        let Replayed { pairs, replayed, violations, changes } = &self.replay;
-        let same = "through the worker itself: the same control flow, schedule, shape, metrics and log";
-        let mut lines = vec![match violations.as_slice() {
-            [] => format!("{replayed} of {pairs} pairs of neighbouring streams {same}"),
-            some => format!("{replayed} of {pairs} pairs of neighbouring streams; {} faults", some.len()),
-        }];
-        lines.extend(changes.iter().map(|change| {
-            let variant = if change.variant > 0 { format!(", variant {}", change.variant + 1) } else { String::new() };
-            format!(
-                "{}, {}{variant}: found {:.3} of the declared change, by \"{}\"",
-                change.release, change.of, change.found_of_declared, change.pair
-            )
-        }));
-        lines.extend(violations.iter().map(|found| format!("FAILED  {}: {}", found.pair, found.what)));
-        lines
+    /// How many pairs were replayed, and whether anything differed.
+    pub fn replays(&self) -> String {
+        let Replayed { pairs, replayed, violations, .. } = &self.replay;
+        match violations.as_slice() {
+            [] => format!(
+                "{replayed} of {pairs} pairs went through the worker itself: the two streams of each had the same control flow, \
+                 schedule, shape, metrics and log"
+            ),
+            some => format!("{replayed} of {pairs} pairs went through the worker itself: {} faults", some.len()),
+        }
+    }
+
+    fn attacked(&self) -> impl Iterator<Item = &Attacked> {
+        self.attacks.iter().filter_map(|outcome| match outcome {
+            Outcome::Attacked { attacked, .. } => Some(&**attacked),
+            Outcome::NotAttacked { .. } => None,
+        })
     }
 
     /// Never plainly "passed" where something was left out.
     pub fn passed_in_words(&self) -> String {
-        let walks = self.walks.iter().filter(|outcome| matches!(outcome, Outcome::NotWalked { .. })).count();
-        let pairs = self.replay.pairs.saturating_sub(self.replay.replayed);
-        let left_out = [
-            (pairs > 0).then(|| format!("{pairs} pairs of streams")),
-            (walks > 0).then(|| format!("{walks} walks")),
-            matches!(self.ledger.state, State::NotVerified | State::Unreachable).then(|| "the ledger".to_owned()),
-        ];
-        match left_out.into_iter().flatten().collect::<Vec<_>>().as_slice() {
+        match self.left_out.as_slice() {
             [] => "passed".to_owned(),
             left_out => format!("passed what was run; left out: {}", left_out.join(", ")),
         }
@@ -121,68 +124,115 @@ impl Report {
     /// Whether it passed, and how to repeat it.
     pub fn verdict(&self) -> Vec<String> {
         let tests = self.samplers.iter().map(|one| one.tests.len()).sum::<usize>();
-        let walked =
-            |outcome: &Outcome| if let Outcome::Walked { walked, .. } = outcome { walked.tests.len() } else { 0 };
-        let tests = tests + self.walks.iter().map(walked).sum::<usize>();
-        let mut lines = vec![match self.failed.as_slice() {
-            [] => format!(
-                "{}: {} pairs and {tests} tests, each with a false alarm in 10^9 audits",
-                self.passed_in_words(),
+        let tests = tests + self.attacked().map(|attacked| attacked.tests.len()).sum::<usize>();
+        let verdict = match self.failed.as_slice() {
+            [] => self.passed_in_words(),
+            failed => format!("FAILED: {}", failed.join("; ")),
+        };
+        let ended = match self.ended_early {
+            true => format!("ended by a signal after {:.0} of {:.0} s", self.seconds, self.planned_seconds),
+            false => format!("{:.0} s", self.seconds),
+        };
+        vec![
+            verdict,
+            format!(
+                "{} pairs of streams and {tests} tests; if nothing is wrong, each test fails with a probability of 10^-9 at most",
                 self.replay.replayed
             ),
-            failed => format!("FAILED: {}", failed.join("; ")),
-        }];
-        lines.push(format!(
-            "{:.0} s; --seed {} draws the same noise, for as many pairs and windows as there is time",
-            self.seconds, self.seed
-        ));
-        lines
+            format!(
+                "{ended}; --seed {} draws the same noise, for as many pairs and windows as there is time",
+                self.seed
+            ),
+        ]
     }
 }
 
-/// What was found of a sampler, a line each.
-pub fn of_sampler(one: &Sampled) -> Vec<String> {
-    let heading = format!(
-        "{}: {} noise of scale {} grid units on {} values, {} draws",
-        one.of, one.law, one.scale_in_grid_units, one.values, one.draws
-    );
-    std::iter::once(heading).chain(one.tests.iter().map(of_test)).collect()
+/// Of what the change is: the values, or what a private choice is made from.
+pub fn part_of(change: &Change) -> String {
+    let variant = if change.variant > 0 { format!(", variant {}", change.variant + 1) } else { String::new() };
+    format!("{}{variant}", change.of)
 }
 
-/// What was found of a walk, a line each.
-pub fn of_walk(outcome: &Outcome) -> Vec<String> {
+fn of_change(change: &Change) -> String {
+    format!(
+        "{}, {}: the largest change was {:.3} of the declared sensitivity, for the pair \"{}\"",
+        change.release,
+        part_of(change),
+        change.of_sensitivity,
+        change.pair
+    )
+}
+
+/// Which noise was drawn, and how often.
+pub fn drawn(one: &Sampled) -> String {
+    format!(
+        "{}: {} noise of scale {} grid units on {} values, {} draws",
+        one.of, one.noise, one.scale_in_grid_units, one.values, one.draws
+    )
+}
+
+fn of_sampler(one: &Sampled) -> Vec<String> {
+    std::iter::once(drawn(one)).chain(one.tests.iter().map(of_test)).collect()
+}
+
+fn of_attack(outcome: &Outcome) -> Vec<String> {
     match outcome {
-        Outcome::NotWalked { release, why } => vec![format!("{release}: not walked: {why}")],
-        Outcome::Walked { pair, walked } => {
+        Outcome::NotAttacked { release, why } => vec![format!("{release}: not attacked: {why}")],
+        Outcome::Attacked { pair, attacked } => {
             let heading = format!(
-                "{}: {} windows with the unit and {} without, of \"{pair}\"; their {} values are {} of the scale of the {} noise apart",
-                walked.release,
-                walked.runs,
-                walked.runs,
-                walked.values,
-                three_digits(walked.change_in_scales),
-                walked.law
+                "{}: {} windows with the unit and {} without, of the pair \"{pair}\"",
+                attacked.release, attacked.windows, attacked.windows
             );
-            let shown = format!(
-                "  promised: {}; the attacker's success alone shows an epsilon of {} or more",
-                walked.promised,
-                three_digits(walked.epsilon_shown)
-            );
-            [heading, shown].into_iter().chain(walked.tests.iter().map(of_test)).collect()
+            let shown = shown(attacked).map(|line| format!("  {line}"));
+            std::iter::once(heading).chain(shown).chain(attacked.tests.iter().map(of_test)).collect()
         }
     }
 }
 
-fn of_test(test: &Test) -> String {
-    let verdict = match test.verdict {
+/// What the attacker had to tell apart, what it achieved, and how weak the noise would have to be for it to break the promise.
+pub fn shown(attacked: &Attacked) -> [String; 3] {
+    let apart = format!(
+        "with and without the unit, the {} values are {} of the scale of the {} noise apart",
+        attacked.values,
+        three_digits(attacked.change_in_scales),
+        attacked.noise
+    );
+    let achieved = format!(
+        "promised: {}; the attacker's error rates alone show that epsilon is {} or more",
+        attacked.promised,
+        three_digits(attacked.epsilon_at_least)
+    );
+    let detects = match attacked.detects {
+        Some(detects) => {
+            let cost = detects.cost.zip(detects.of);
+            let cost = cost.map(|(cost, of)| format!(", a real {of} of about {} or more", three_digits(cost)));
+            format!(
+                "in as many windows, the error rates would break the promise for noise of {} of its declared scale or less{}",
+                three_digits(detects.scale),
+                cost.unwrap_or_default()
+            )
+        }
+        None => {
+            "in as many windows, even a tenth of the declared noise would not break the promise by the error rates \
+                 alone"
+                .to_owned()
+        }
+    };
+    [apart, achieved, detects]
+}
+
+pub fn verdict_of(test: &Test) -> &'static str {
+    match test.verdict {
         Verdict::Passed => "passed",
         Verdict::Failed => "FAILED",
-    };
-    let (found, allowed) = (three_digits(test.found.max(0.0)), three_digits(test.allowed));
-    if test.draws == 0 {
-        return format!("  {verdict}  {}: {found} of {allowed}", test.what);
     }
-    let power =
-        test.noticed.map_or(String::new(), |factor| format!("; noise at {factor:.3} of its scale would be noticed"));
-    format!("  {verdict}  {}: off by {found}, allowed {allowed}{power}", test.what)
+}
+
+fn of_test(test: &Test) -> String {
+    let (verdict, difference, allowed) = (verdict_of(test), three_digits(test.difference), three_digits(test.allowed));
+    if test.draws == 0 {
+        return format!("  {verdict}  {}: {difference} of {allowed}", test.what);
+    }
+    let power = test.fails_at.map(|scale| format!("; fails for noise of {scale:.3} of its declared scale or less"));
+    format!("  {verdict}  {}: off by {difference}, allowed {allowed}{}", test.what, power.unwrap_or_default())
 }

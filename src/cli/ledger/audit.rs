@@ -46,7 +46,7 @@ pub fn run(output: &Output) -> Result<(), Failure> {
     }
     let found = unreadable.len();
     let shown = few(&unreadable).join("\n  ");
-    Err(Failure::Ledger(format!("the output contradicts itself or what it promises, in {found} places:\n  {shown}")))
+    Err(Failure::Unsound(format!("the output contradicts itself or what it promises, in {found} places:\n  {shown}")))
 }
 
 fn say(text: &mut String, statement: &Statement) {

@@ -283,7 +283,7 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     if !unpaid.is_empty() {
         let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
         let places = places.join(", ");
-        return Err(Failure::Ledger(format!("the output holds what this ledger never paid for: {places}")));
+        return Err(Failure::Unsound(format!("the output holds what this ledger never paid for: {places}")));
     }
     tell(format!("every message on the output was paid for, byte for byte: {}", paid.found()))?;
     let missing = paid.missing();
