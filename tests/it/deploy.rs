@@ -1,6 +1,7 @@
 //! What is shown to people is true: the manifests' configurations, the README's commands. The rest of deploy/: tests/deploy.sh.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bernstream::config::Settings;
@@ -16,11 +17,11 @@ fn the_manifests_hold_sound_configurations() {
     }
 }
 
-/// Commands of the README that need no broker, run as they stand there.
+/// Commands of the README and of the pages that need no broker, run as they stand there.
 #[test]
-fn the_commands_of_the_readme_work() {
-    let readme = fs::read_to_string("README.md").expect("the README");
-    let shell: Vec<&str> = readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+fn the_commands_of_the_readme_and_the_pages_work() {
+    let pages: String = pages().iter().map(|path| fs::read_to_string(path).expect("a page")).collect();
+    let shell: Vec<&str> = pages.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let commands: Vec<&str> = shell.iter().flat_map(|block| block.lines()).collect();
     let mut run = 0;
     for command in &commands {
@@ -43,5 +44,36 @@ fn the_commands_of_the_readme_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 18, "{commands:?}");
+    assert_eq!(run, 19, "{commands:?}");
+}
+
+/// Links between pages lead somewhere.
+#[test]
+fn the_links_of_the_readme_and_the_pages_lead_to_files_and_headings() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next()) {
+            if link.starts_with("http") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').map_or((link, None), |(file, heading)| (file, Some(heading)));
+            let file = if file.is_empty() { page.clone() } else { page.parent().unwrap_or(Path::new("")).join(file) };
+            assert!(file.exists(), "{}: {link}", page.display());
+            let Some(heading) = heading else { continue };
+            let target = fs::read_to_string(&file).expect("a page");
+            let anchor = |line: &str| -> String {
+                let title = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
+                title.chars().filter(|c| c.is_alphanumeric() || *c == '-' || *c == '_').collect()
+            };
+            let is_there = target.lines().filter(|line| line.starts_with('#')).any(|line| anchor(line) == heading);
+            assert!(is_there, "{}: {link}", page.display());
+        }
+    }
+}
+
+/// The README and the pages that it leads to.
+fn pages() -> Vec<PathBuf> {
+    let docs = fs::read_dir("docs").expect("the pages").map(|entry| entry.expect("a page").path());
+    let docs = docs.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    [PathBuf::from("README.md")].into_iter().chain(docs).collect()
 }
