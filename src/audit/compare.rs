@@ -113,6 +113,7 @@ pub fn compare(subject: &Subject<'_>, pair: &Pair, with: &Observed, without: &Ob
     difference.same("the metrics at the end", &with.metrics, &without.metrics);
     difference.same("what the source was asked", &with.asked, &without.asked);
     difference.same("what the ledger claimed", &with.claimed, &without.claimed);
+    difference.same("the rows of the ledger", &with.rows, &without.rows);
     difference.same("the number of windows with noise", &with.windows.len(), &without.windows.len());
     difference.same("the number of messages", &with.published.len(), &without.published.len());
     difference.same("the number of evaluations", &with.evaluations.len(), &without.evaluations.len());

@@ -8,12 +8,15 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, Float64Array, Int32Array, LargeBinaryArray,
     RecordBatch, RecordBatchOptions, TimestampMicrosecondArray,
 };
+use arrow_buffer::NullBuffer;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use super::messages::{Body, Message, Row, Texts};
-use crate::clock::Timestamp;
+use super::messages::{Message, Row, Texts};
 use crate::source::Columns;
+
+/// What lies under a null, for something always does: a value like any other. Under a time lies the message timestamp.
+const UNDER_A_NULL: f64 = 1.0;
 
 /// The bytes of a message.
 ///
@@ -21,11 +24,8 @@ use crate::source::Columns;
 ///
 /// If Arrow cannot write it.
 pub(super) fn encode(message: &Message, columns: &Columns) -> Result<Vec<u8>, ArrowError> {
-    let (batches, texts) = match &message.body {
-        Body::Rows { batches, texts } => (batches, *texts),
-        Body::Raw(bytes) => return Ok(bytes.clone()),
-    };
-    let encoded = batches.iter().map(|rows| batch(rows, columns, texts)).collect::<Result<Vec<_>, _>>()?;
+    let encoded = message.batches.iter().map(|rows| batch(rows, columns, message));
+    let encoded = encoded.collect::<Result<Vec<_>, _>>()?;
     let Some(first) = encoded.first() else { return Ok(Vec::new()) };
     // Text is declared as text, as producers do, also where it is not valid.
     let said = |field: &Field| field.clone().with_data_type(as_text(field.data_type()));
@@ -37,18 +37,21 @@ pub(super) fn encode(message: &Message, columns: &Columns) -> Result<Vec<u8>, Ar
     writer.into_inner()
 }
 
-fn batch(rows: &[Row], columns: &Columns, form: Texts) -> Result<RecordBatch, ArrowError> {
-    let times: TimestampMicrosecondArray = rows.iter().map(|row| row.time.map(Timestamp::micros)).collect();
+fn batch(rows: &[Row], columns: &Columns, message: &Message) -> Result<RecordBatch, ArrowError> {
+    let nulls = |is_there: &dyn Fn(&Row) -> bool| NullBuffer::from_iter(rows.iter().map(is_there));
+    let times = rows.iter().map(|row| row.time.unwrap_or(message.stamp).micros()).collect();
+    let times = TimestampMicrosecondArray::try_new(times, Some(nulls(&|row| row.time.is_some())))?;
     let mut named: Vec<(&String, ArrayRef)> = vec![(&columns.time, Arc::new(times.with_timezone("UTC")))];
     if let Some(name) = &columns.key {
-        named.push((name, texts(rows.iter().map(|row| row.key.as_deref()), form)?));
+        named.push((name, texts(rows.iter().map(|row| row.key.as_deref()), message.texts)?));
     }
     if let Some(name) = &columns.unit {
-        named.push((name, texts(rows.iter().map(|row| row.unit.as_deref()), form)?));
+        named.push((name, texts(rows.iter().map(|row| row.unit.as_deref()), message.texts)?));
     }
     for (at, name) in columns.values.iter().enumerate() {
-        let values: Float64Array = rows.iter().map(|row| row.values.get(at).copied().flatten()).collect();
-        named.push((name, Arc::new(values)));
+        let value = |row: &Row| row.values.get(at).copied().flatten();
+        let values = rows.iter().map(|row| value(row).unwrap_or(UNDER_A_NULL)).collect();
+        named.push((name, Arc::new(Float64Array::try_new(values, Some(nulls(&|row| value(row).is_some())))?)));
     }
     // One column can have two parts to play.
     let mut seen = BTreeSet::new();

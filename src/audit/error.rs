@@ -13,6 +13,8 @@ pub enum Error {
     Metrics(#[from] prometheus::Error),
     #[error(transparent)]
     Ledger(#[from] ledger::Error),
+    #[error("a row of the ledger of a replay cannot be read: {0}")]
+    Row(#[from] serde_json::Error),
     #[error(transparent)]
     Mechanism(#[from] mechanism::Error),
     #[error("the worker of a replay stopped: {0}")]

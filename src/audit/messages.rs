@@ -1,13 +1,15 @@
 //! Rows and messages as a producer sends them.
 
+use std::sync::Arc;
+
 use crate::clock::Timestamp;
 
 /// One row of a message. Anything can be missing or wrong in it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row {
     pub time: Option<Timestamp>,
-    pub key: Option<Vec<u8>>,
-    pub unit: Option<Vec<u8>>,
+    pub key: Option<Arc<[u8]>>,
+    pub unit: Option<Arc<[u8]>>,
     /// One a column of values, in the order of [`Columns::values`](crate::source::Columns::values).
     pub values: Vec<Option<f64>>,
 }
@@ -18,16 +20,9 @@ pub struct Message {
     pub partition: i32,
     /// The message timestamp.
     pub stamp: Timestamp,
-    pub body: Body,
-}
-
-/// What a message holds.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// Record batches of rows.
-    Rows { batches: Vec<Vec<Row>>, texts: Texts },
-    /// Bytes as they are.
-    Raw(Vec<u8>),
+    /// Record batches of rows. A message without any has no schema either: no worker can read it.
+    pub batches: Vec<Vec<Row>>,
+    pub texts: Texts,
 }
 
 /// How keys and units are encoded.
@@ -46,12 +41,11 @@ pub enum Texts {
 impl Message {
     /// One batch of rows, plainly encoded.
     pub fn of(partition: i32, stamp: Timestamp, rows: Vec<Row>) -> Self {
-        Message { partition, stamp, body: Body::Rows { batches: vec![rows], texts: Texts::Plain } }
+        Message { partition, stamp, batches: vec![rows], texts: Texts::Plain }
     }
 
-    /// Its rows, of all batches; none of raw bytes.
+    /// Its rows, of all batches.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
-        let batches = if let Body::Rows { batches, .. } = &self.body { batches.as_slice() } else { &[] };
-        batches.iter().flatten()
+        self.batches.iter().flatten()
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Neighbouring streams, replayed: [`neighbours::pairs`] makes pairs of streams that differ by one unit, from the words of the
 //! promise and not from the code that keeps it. [`replay::replay`] lets the worker itself, with its own ledger, read a stream with
-//! random numbers that a seed fixes. [`compare`] says whether anything but the released values differs, and how far those move in the norm that
-//! the noise is made for, against what was declared.
+//! random numbers that a seed fixes. [`compare`] says whether anything but the released values differs (messages, schedule, ledger,
+//! metrics, log), and how far those move in the norm that the noise is made for, against what was declared.
 //!
 //! The noise: [`samplers`] tests every mechanism of a plan at the scale in use, and [`trade_off`] what the best attacker learns
 //! from a released window about which of two neighbouring streams it was released from.
@@ -15,8 +15,10 @@ mod attacker;
 mod batches;
 pub mod compare;
 mod deadline;
+mod edit;
 mod encode;
 mod error;
+mod everywhere;
 mod evidence;
 mod gamma;
 mod law;
@@ -29,9 +31,12 @@ mod observed;
 mod odd;
 mod pair;
 mod promise;
+mod records;
 pub mod replay;
+mod rows;
 mod run;
 pub mod samplers;
+mod scene;
 mod shift;
 mod stage;
 mod stream;
@@ -39,7 +44,10 @@ mod subject;
 mod tally;
 mod threads;
 pub mod trade_off;
+mod users;
+mod values;
 mod watch;
+mod way;
 
 pub use self::attacked::{Attacked, Detectable, Point};
 pub use self::batches::batches;

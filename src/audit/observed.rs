@@ -17,6 +17,8 @@ pub struct Observed {
     pub metrics: String,
     /// The log of the default level, in the order of the alphabet.
     pub log: Vec<String>,
+    /// The rows of the ledger as `bernstream ledger export` prints them for everybody, without digests that are random or of noisy values.
+    pub rows: Vec<String>,
     /// What was asked of the source outside of reading.
     pub asked: Vec<Asked>,
     /// The sequence of the ledger's newest row, and the end of the last block that it claimed.

@@ -1,6 +1,11 @@
 //! What can be odd about a row: everything that the promise says a record may be.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::messages::Row;
+use super::stage::{Stage, TICK};
+use crate::clock::Timestamp;
 use crate::window::LONGEST_UNIT;
 
 /// The length of a text that is far too long.
@@ -37,29 +42,51 @@ pub(super) fn values(row: &Row, ends: &[[f64; 2]]) -> Vec<(String, Row)> {
 
 /// The row with each odd key.
 pub(super) fn keys(row: &Row) -> Vec<(String, Row)> {
-    let mut all: Vec<(&str, Option<Vec<u8>>)> = vec![
+    let mut all: Vec<(&str, Option<Arc<[u8]>>)> = vec![
         ("null key", None),
-        ("empty key", Some(Vec::new())),
-        ("unknown key", Some(b"another key".to_vec())),
-        ("key that is not text", Some(NOT_TEXT.to_vec())),
-        ("key of 64 KiB", Some(vec![b'k'; LONG])),
+        ("empty key", Some([].into())),
+        ("unknown key", Some(b"another key".as_slice().into())),
+        ("key that is not text", Some(NOT_TEXT.into())),
+        ("key of 64 KiB", Some([b'k'; LONG].into())),
     ];
     if let Some(key) = &row.key {
-        all.push(("key with a byte more", Some([key.as_slice(), b"\0"].concat())));
-        all.push(("key with a byte less", Some(key.get(1..).unwrap_or_default().to_vec())));
+        all.push(("key with a byte more", Some([key, b"\0".as_slice()].concat().into())));
+        all.push(("key with a byte less", Some(key.get(1..).unwrap_or_default().into())));
     }
     all.into_iter().map(|(name, key)| (name.to_owned(), Row { key, ..row.clone() })).collect()
 }
 
 /// The row with each odd unit.
 pub(super) fn units(row: &Row) -> Vec<(String, Row)> {
-    let all: [(&str, Option<Vec<u8>>); 6] = [
+    let all: [(&str, Option<Arc<[u8]>>); 6] = [
         ("null unit", None),
-        ("empty unit", Some(Vec::new())),
-        ("unit that is not text", Some(NOT_TEXT.to_vec())),
-        ("unit as long as it may be", Some(vec![b'u'; LONGEST_UNIT])),
-        ("unit a byte too long", Some(vec![b'u'; LONGEST_UNIT + 1])),
-        ("unit of 64 KiB", Some(vec![b'u'; LONG])),
+        ("empty unit", Some([].into())),
+        ("unit that is not text", Some(NOT_TEXT.into())),
+        ("unit of 64 KiB", Some([b'u'; LONG].into())),
+        ("unit as long as it may be", Some([b'u'; LONGEST_UNIT].into())),
+        ("unit a byte too long", Some([b'u'; LONGEST_UNIT + 1].into())),
     ];
     all.into_iter().map(|(name, unit)| (name.to_owned(), Row { unit, ..row.clone() })).collect()
+}
+
+/// The row at each odd event time; `stamp` is the message timestamp that it gets.
+pub(super) fn times(row: &Row, stage: &Stage<'_>, stamp: Timestamp) -> Vec<(&'static str, Row)> {
+    let (window, skew) = (stage.full(), stage.subject.plan.rules.max_future_skew);
+    let year = Duration::from_secs(31_556_952);
+    let all = [
+        ("far in the future", Some(window.start.plus(year * 100))),
+        ("no event time", None),
+        ("the start of its window", Some(window.start)),
+        ("the end of its window", Some(window.end)),
+        ("just before the end of its window", Some(window.end.minus(TICK))),
+        ("before the first window", Some(window.start.minus(TICK))),
+        ("far in the past", Some(window.start.minus(year * 100))),
+        ("the first time there is", Some(Timestamp::from_micros(i64::MIN))),
+        ("the last time there is", Some(Timestamp::from_micros(i64::MAX))),
+        ("as far ahead as allowed", Some(stamp.plus(skew))),
+        ("a bit further ahead", Some(stamp.plus(skew).plus(TICK))),
+        ("in the last window", Some(Stage::time(stage.empty(), 0.5))),
+        ("after the last window", Some(stage.subject.end().plus(TICK))),
+    ];
+    all.into_iter().map(|(name, time)| (name, Row { time, ..row.clone() })).collect()
 }

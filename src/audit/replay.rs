@@ -9,13 +9,14 @@ use super::error::Error;
 use super::log::Log;
 use super::messages::Message;
 use super::observed::{Drawn, Observed};
+use super::rows::rows;
 use super::stream::{Sent, Stream};
 use super::subject::Subject;
 use super::watch::{self, Kept, Memory, Notes};
 use crate::ledger::{self, Genesis, Ledger};
 use crate::mechanism::noise::Generator;
 use crate::metrics::{Detail, Metrics};
-use crate::pipeline::{self, Health, Plan, Stop, Worker};
+use crate::pipeline::{self, Health, Stop, Worker};
 
 /// Lets a worker read `messages`, with noise that `seed` determines.
 ///
@@ -48,13 +49,14 @@ fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path)
     let (pipeline, digest) =
         description.map_or(("", ""), |about| (about.pipeline.as_str(), about.digests.configuration.as_str()));
     let metrics = Metrics::new(Detail::Safe, pipeline, "audit", digest)?;
+    let params = ledger::Params { path: folder.join("ledger"), keep_published: Duration::from_secs(1) };
     let (asked, windows, words) = (Arc::default(), Notes::default(), Notes::default());
     let (witness, published) = (Memory::default(), Notes::default());
     let claims = witness.claims.clone();
     let ended = Worker {
         plan: &plan,
         source: Box::new(Stream::new(subject.columns, subject.stamps, messages, Arc::clone(&asked))),
-        ledger: ledger(&plan, folder)?,
+        ledger: ledger(subject, &params)?,
         witness: Box::new(witness),
         sink: Box::new(Kept(published.clone())),
         generators: Box::new({
@@ -89,6 +91,7 @@ fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path)
         published: published.take(),
         metrics: steady(&metrics),
         log: Vec::new(),
+        rows: rows(&params)?,
         asked,
         claimed: claims.take().last().map(|claim| (claim.head.sequence, claim.last_block_end)),
         stopped,
@@ -107,9 +110,8 @@ fn without_published(text: &str) -> String {
     text.lines().filter(is_kept).collect::<Vec<_>>().join("\n")
 }
 
-fn ledger(plan: &Plan, folder: &Path) -> Result<Ledger, Error> {
-    let first = plan.rules.grid.origin();
-    let params = ledger::Params { path: folder.join("ledger"), keep_published: Duration::from_secs(1) };
+fn ledger(subject: &Subject<'_>, params: &ledger::Params) -> Result<Ledger, Error> {
+    let (plan, first) = (subject.plan, subject.plan.rules.grid.origin());
     let panes = plan.releases.iter().map(|release| release.form.panes).max().unwrap_or(1);
     let genesis = Genesis {
         ledger: "audit".to_owned(),
@@ -117,13 +119,13 @@ fn ledger(plan: &Plan, folder: &Path) -> Result<Ledger, Error> {
         settings: String::new(),
         total: plan.total,
         first,
-        backfill_until: None,
+        backfill_until: subject.backfill_until,
         input: "audit".to_owned(),
         witness: Memory::NAME.to_owned(),
         previous: None,
         reach: plan.rules.grid.length().saturating_mul(panes.saturating_sub(1)),
     };
-    Ok(Ledger::create(&params, genesis)?)
+    Ok(Ledger::create(params, genesis)?)
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub struct Subject<'a> {
     pub columns: &'a Columns,
     pub adjacency: Adjacency,
     pub stamps: Stamps,
+    /// Earlier windows take records until then, as the ledger says.
+    pub backfill_until: Option<Timestamp>,
 }
 
 /// Who stamps a message, and so how far is read for a window.

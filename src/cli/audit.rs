@@ -126,7 +126,13 @@ fn audit(
         Input::Kafka(kafka) => Stamps::Broker { slack: kafka.clock_slack },
         Input::Files(_) => Stamps::None,
     };
-    let subject = Subject { plan: &plan, columns: &settings.columns, adjacency: settings.privacy.adjacency, stamps };
+    let subject = Subject {
+        plan: &plan,
+        columns: &settings.columns,
+        adjacency: settings.privacy.adjacency,
+        stamps,
+        backfill_until: None,
+    };
     let is_random = matches!(settings.privacy.definition, Definition::Random(_));
     let deadline = Deadline::new(started + planned, stop);
     let (replay, pairs) = during("replaying neighbouring streams", || {

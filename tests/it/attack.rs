@@ -63,7 +63,7 @@ fn with_variant(plan: &Plan, change: impl Fn(&ReleaseVariant) -> ReleaseVariant)
 
 fn subject<'a>(settings: &'a Settings, plan: &'a Plan) -> Subject<'a> {
     let adjacency = settings.privacy.adjacency;
-    Subject { plan, columns: &settings.columns, adjacency, stamps: Stamps::None }
+    Subject { plan, columns: &settings.columns, adjacency, stamps: Stamps::None, backfill_until: None }
 }
 
 /// So many windows of the pair that differs most.

@@ -25,7 +25,7 @@ use bernstream::window::{Axis, Outside};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
-const RECORDS: usize = 6;
+pub const RECORDS: usize = 6;
 
 /// Far from 0, whatever the record is: gone, it takes away far more than it can move.
 fn lifted() -> Formula {
@@ -49,7 +49,7 @@ fn near(records: &[Record], y: &[f64]) -> f64 {
     records.iter().map(|d| (1.0 - (y[0] - d.x(0)).abs() / 0.2).max(0.0) / RECORDS as f64).sum()
 }
 
-fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
+pub fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
     let replaced = DeclaredChange { sup: 2.0 / RECORDS as f64, sum: None };
     let declared = Declared { replaced, added: None, error: 1e-12, range: [-1.0, 1.0] };
     let lattice = BlackBox::declared(Closure(share), 1, 4, RECORDS as u32, declared).unwrap();
@@ -60,7 +60,7 @@ fn black_boxes() -> [(&'static str, Box<dyn Target>); 2] {
     [("black box", Box::new(lattice)), ("black box on points", Box::new(points))]
 }
 
-fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
+pub fn targets() -> Vec<(&'static str, Box<dyn Target>)> {
     let correlated = vec![vec![0.04, -0.02], vec![-0.02, 0.04]];
     let machine = |loss| Settings {
         kernel: Kernel::Gaussian { bandwidth: 0.5 },
@@ -127,7 +127,7 @@ fn windows(target: &dyn Target) -> Vec<Vec<Record>> {
 }
 
 /// In the 1-norm, the sup norm and the 2-norm.
-fn norms(one: &Exact, other: &Exact) -> [f64; 3] {
+pub fn norms(one: &Exact, other: &Exact) -> [f64; 3] {
     let changes: Vec<f64> = one.reveal().iter().zip(other.reveal()).map(|(a, b)| a.abs_diff(*b) as f64).collect();
     let square: f64 = changes.iter().map(|change| change * change).sum();
     [changes.iter().sum(), changes.iter().copied().fold(0.0, f64::max), square.sqrt()]

@@ -5,7 +5,7 @@ use super::replay::Replayed;
 use crate::accountant::policy::Policy;
 use crate::audit::samplers::Sampled;
 use crate::cli::figures::three_digits;
-use crate::config::Settings;
+use crate::config::{Input, Settings};
 use crate::synopsis::description::Definition;
 use crate::targets::Target;
 
@@ -47,11 +47,10 @@ fn of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
                 .to_owned(),
         );
     }
-    lines.push(
-        "noise that two keys share, where a pair differs in one of them; and rows of the ledger, of which only the number and the end \
-         of the input are compared"
-            .to_owned(),
-    );
+    lines.push("noise that two keys share, where a pair differs in one of them".to_owned());
+    if matches!(settings.input, Input::Kafka(_)) {
+        lines.push("a ledger with a backfill: a replay's ledger has none (tests of the program have one)".to_owned());
+    }
     if let Definition::Random(random) = &settings.privacy.definition {
         lines.push(format!(
             "random differential privacy: its sensitivity was sampled, so pairs that move a release by more than that are no fault; \

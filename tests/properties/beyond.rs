@@ -1,0 +1,59 @@
+//! What is replayed beside the covering array: sensitivities that were sampled, which a configuration has only with the answer to its own
+//! question, and functions of callers, which no configuration has.
+
+use std::sync::Arc;
+
+use bernstream::config::{Settings, Study};
+use bernstream::targets::Adjacency;
+
+use crate::absent::black_boxes;
+use crate::configurations::{row, text};
+
+/// What is made of it when it is replayed.
+type Made = fn() -> Settings;
+
+/// What is replayed beside the array, by name.
+pub const BEYOND: [(&str, Made); 4] = [
+    ("a sampled sensitivity", || sampled(Adjacency::AddRemove)),
+    ("a sampled sensitivity, replaced", || sampled(Adjacency::ReplaceOne)),
+    ("a caller's function, replaced", || of_a_caller("regression", "laplace", Adjacency::ReplaceOne, 0)),
+    ("a caller's function on points", || of_a_caller("machine hinge", "gaussian_process", Adjacency::AddRemove, 1)),
+];
+
+/// A regression with the sensitivity that `bernstream sample` finds.
+fn sampled(adjacency: Adjacency) -> Settings {
+    const SAMPLED: &str = "[release.sampled]\ngamma = 0.5\nrecords = 8\nseed = 1\n\
+        prior = [{ column = \"x\", law = { uniform = { min = 0, max = 100 } } }, \
+        { column = \"z\", law = { uniform = { min = -10, max = 30 } } }]\n";
+    let (before, after) = written("regression", "laplace", "sum", adjacency);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("sampled.toml");
+    std::fs::write(&file, format!("{before}{SAMPLED}{after}")).expect("it is written");
+    let study = Study::load(&file).unwrap_or_else(|faults| panic!("{faults}"));
+    let changes: Vec<_> = (0..study.plan.samples).map(|pair| study.neighbours.change(pair)).collect();
+    let answer = study.table(study.plan.statistic_of(&changes).expect("as many as asked for"));
+    parsed(&format!("{before}{SAMPLED}{answer}{after}"))
+}
+
+/// Settings whose function is that of a caller.
+fn of_a_caller(function: &str, noise: &str, adjacency: Adjacency, which: usize) -> Settings {
+    let composition = if noise == "laplace" { "sum" } else { "rho" };
+    let (before, after) = written(function, noise, composition, adjacency);
+    let mut settings = parsed(&format!("{before}{after}"));
+    let mut boxes = black_boxes().into_iter();
+    settings.releases[0].function.target = Arc::from(boxes.nth(which).expect("a function").1);
+    settings
+}
+
+/// A configuration, before and after what may be added to its release.
+fn written(function: &str, noise: &str, composition: &str, adjacency: Adjacency) -> (String, String) {
+    let adjacency = if adjacency == Adjacency::AddRemove { "add_remove" } else { "replace_one" };
+    let choices = [("function", function), ("noise", noise), ("composition", composition), ("adjacency", adjacency)];
+    let text = text(&row(&choices));
+    let (before, after) = text.split_once("[output]").expect("an output");
+    (before.to_owned(), format!("[output]{after}"))
+}
+
+fn parsed(text: &str) -> Settings {
+    Settings::parse(text, "beyond").unwrap_or_else(|faults| panic!("{faults}"))
+}
