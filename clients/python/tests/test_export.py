@@ -204,6 +204,17 @@ def test_whoever_rewrites_the_whole_chain_contradicts_the_synopses(tmp_path: Pat
         assert says in said and "the chain is broken" not in said, said
 
 
+def test_a_ledger_that_charges_what_the_ledger_before_it_has_charged_contradicts_the_witness(tmp_path: Path) -> None:
+    documents = series(3)
+    path = export(tmp_path / "ledger.jsonl", rows(documents))
+    witness = claims(path, [16, 19])
+    assert faults(documents, ledger=path, witness=witness) == ""
+    before = json.loads(witness[0])
+    before["last_block_end"] = "2013-06-18T05:00:00.000001Z"
+    said = faults(documents, ledger=path, witness=[compact(before).encode(), *witness[1:]])
+    assert "its first window starts before 2013-06-18T05:00:00.000001+00:00, until when a ledger before it has charged" in said
+
+
 def test_whoever_rewrites_the_whole_chain_contradicts_the_witness(tmp_path: Path) -> None:
     documents = series(3)
     path = export(tmp_path / "ledger.jsonl", rows(documents))

@@ -75,8 +75,8 @@ def test_what_the_program_takes_for_no_claim_is_none_here(text: bytes) -> None:
 )
 def test_what_the_program_takes_for_a_claim_is_one_here(text: bytes, tmp_path: Path) -> None:
     found = Findings()
-    assert accepted([text], found) == [(16, "cd" * 32)] and not found.faults
+    assert [claim.head for claim in accepted([text], found)] == [(16, "cd" * 32)] and not found.faults
     # In a file, a line that cannot be read is said, for the program may read it.
     (tmp_path / "witness").write_bytes(b"identity\n" + b"\xff\n" + text + b"\n")
-    assert accepted(tmp_path / "witness", found) == [(16, "cd" * 32)]
+    assert [claim.head for claim in accepted(tmp_path / "witness", found)] == [(16, "cd" * 32)]
     assert list(found.faults) == ["the witness: line 2 cannot be read"]

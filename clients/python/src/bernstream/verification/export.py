@@ -173,9 +173,17 @@ class Export:
                 "shown the same: compare it with what the witness has accepted"
             )
             return
-        heads = accepted(witness, found)
+        claims = accepted(witness, found)
+        heads = [claim.head for claim in claims]
         if self.previous is not None and self.previous not in heads:
             found.wrong(f"{ledger}: it follows a row {self.previous[0]} that the witness has not accepted")
+        genesis, last_of_before = self.rows[first], self.previous[0] if self.previous is not None else -1
+        for claim in claims:
+            end = claim.charged_until if claim.head[0] <= last_of_before else None
+            if end is not None and isinstance(genesis, Genesis) and genesis.first < end:
+                found.wrong(
+                    f"{ledger}: its first window starts before {end.isoformat()}, until when a ledger before it has charged"
+                )
         ours = [head for head in heads if first <= head[0] <= last]
         for sequence, digest in ours:
             if self.digests.get(sequence, digest) != digest:

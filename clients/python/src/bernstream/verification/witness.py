@@ -6,11 +6,13 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..errors import SynopsisError
+from ..fields import time
 from .report import Findings
 
 #: The number of a row, and its digest in hexadecimal.
@@ -27,14 +29,22 @@ _TIME = re.compile(
 )
 
 
-def accepted(witness: Witness, found: Findings) -> list[Head]:
-    """The heads that a witness has accepted, oldest first: of each claim that names the newest one, and has a higher number."""
+@dataclass(frozen=True)
+class Claim:
+    """An accepted claim: its head, and where the last block ends that was charged up to it."""
+
+    head: Head
+    charged_until: Optional[datetime]
+
+
+def accepted(witness: Witness, found: Findings) -> list[Claim]:
+    """The claims that a witness has accepted, oldest first: each that names the newest head, and has a higher number."""
     is_file = isinstance(witness, (str, os.PathLike))
-    heads: list[Head] = []
+    claims: list[Claim] = []
     lines = _lines(witness) if isinstance(witness, (str, os.PathLike)) else witness
     for number, text in enumerate(lines, 2 if is_file else 0):
         try:
-            previous, head = _claim(text)
+            previous, head, until = _claim(text)
         except (UnicodeDecodeError, RecursionError):
             # The program may read it where this package cannot: nobody may be shown another chain by that.
             found.wrong(f"the witness: {'line' if is_file else 'message'} {number} cannot be read")
@@ -44,9 +54,9 @@ def accepted(witness: Witness, found: Findings) -> list[Head]:
             if not is_file:
                 found.wrong(f"the witness: message {number} is no claim, and no program goes on with it: {error}")
             continue
-        if previous == (heads[-1] if heads else None) and (previous is None or head[0] > previous[0]):
-            heads.append(head)
-    return heads
+        if previous == (claims[-1].head if claims else None) and (previous is None or head[0] > previous[0]):
+            claims.append(Claim(head, until))
+    return claims
 
 
 def _lines(witness: Union[str, os.PathLike[str]]) -> Iterable[bytes]:
@@ -58,8 +68,8 @@ def _lines(witness: Union[str, os.PathLike[str]]) -> Iterable[bytes]:
     return lines[1:-1]
 
 
-def _claim(text: bytes) -> tuple[Optional[Head], Head]:
-    """What a claim follows, and its head: of what the program takes for a claim, and of nothing else."""
+def _claim(text: bytes) -> tuple[Optional[Head], Head, Optional[datetime]]:
+    """What a claim follows, its head and the end of its last block: of what the program takes for a claim and nothing else."""
     # Objects are tuples of pairs, so that a name that comes twice is seen.
     claim = json.loads(
         text.decode("utf-8"), object_pairs_hook=tuple, parse_int=_whole, parse_float=_no_whole, parse_constant=_refuse
@@ -73,7 +83,7 @@ def _claim(text: bytes) -> tuple[Optional[Head], Head]:
     if maker is not None and not (isinstance(maker, str) and re.fullmatch("[0-9a-f]{16}", maker)):
         raise ValueError("its maker is not 16 lower-case hexadecimal digits")
     previous = said.get("previous")
-    return (None if previous is None else _head(previous)), _head(said["head"])
+    return (None if previous is None else _head(previous)), _head(said["head"]), time(said["last_block_end"])
 
 
 def _head(found: Any) -> Head:
