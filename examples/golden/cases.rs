@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bernstream::mechanism::price::Price;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::{
-    self, Calibrated, Choice, Classifier, Clip, Definition, Density, Derivation, Description, Fresh, Implied, Method,
-    Moments, NoiseDistribution, Panes, PriorColumn, Random, Recommended, Regression, Smoothing, Smoothness, Sum, Unit,
-    WindowKind,
+    self, Calibrated, CellLabel, Cells, Choice, Classifier, Clip, Definition, Density, Derivation, Description, Fresh,
+    Implied, Method, Moments, NoiseDistribution, Panes, PriorColumn, Random, Recommended, Regression, Smoothing,
+    Smoothness, Sum, Unit, WindowKind,
 };
 use bernstream::targets::bayes::gaussian::GaussianBayes;
 use bernstream::targets::bayes::kernel::KernelBayes;
@@ -20,13 +20,15 @@ use bernstream::targets::logistic::{Logistic, Score};
 use bernstream::targets::machine::{self, Kernel, KernelMachine, Loss, Machine};
 use bernstream::targets::moments::Moments as Cosines;
 use bernstream::targets::regression::Regression as PriestleyChao;
+use bernstream::targets::tables::CellTables;
 use bernstream::targets::whitened::KernelDensity;
 use bernstream::targets::{Adjacency, Target, sampler};
+use bernstream::window::accumulator::TableLabel;
 use bernstream::window::grid::Span;
 use bernstream::window::histogram::Spline;
 
 use super::file::Case;
-use super::release::{AXES, LABEL, LATE, Release, domain, time};
+use super::release::{AXES, LABEL, LATE, Labelled, Release, domain, time};
 
 type Found<T> = Result<T, Box<dyn Error>>;
 
@@ -40,6 +42,7 @@ pub fn all() -> Found<Vec<Case>> {
     cases.extend(variants()?);
     cases.extend(on_kernel_points()?);
     cases.extend(on_cells()?);
+    cases.extend(tables()?);
     cases.extend(regressions()?);
     cases.extend(classifiers()?);
     cases.extend(sums()?);
@@ -99,7 +102,7 @@ fn density(name: &'static str, target: Arc<dyn Target>, kernel: Smoothing) -> Fo
         meaning: format!("records per unit of {}; divide by the released mass for a density", columns.join(" x ")),
         stands_for: 1.0 / volume(axes),
         offset: 0.0,
-        class: false,
+        label: Labelled::Number,
         law: NoiseDistribution::DiscreteLaplace,
         price: pure("1")?,
         adjacency: Adjacency::AddRemove,
@@ -333,6 +336,51 @@ fn on_cells() -> Found<Vec<Case>> {
     ])
 }
 
+fn tables() -> Found<Vec<Case>> {
+    let (column, min, max) = LABEL;
+    let column = column.to_owned();
+    let number = CellLabel::Number { column: column.clone(), min, max };
+    let above = CellLabel::Above { column: column.clone(), above: LATE };
+    let classes = CellLabel::Classes { column: "punctuality".to_owned(), values: vec![1.0, 2.0, 3.0] };
+    let of = |name, bandwidths: &[f64], spline, steps: &[u32], label: Option<CellLabel>| -> Found<Release> {
+        let (by, labelled) = match &label {
+            None => (None, Labelled::Number),
+            Some(CellLabel::Number { .. }) => (Some(TableLabel::Number), Labelled::Number),
+            Some(CellLabel::Above { .. }) => (Some(TableLabel::Number), Labelled::Class),
+            Some(CellLabel::Classes { .. }) => (Some(TableLabel::Classes(3)), Labelled::Classes),
+        };
+        let target = Arc::new(CellTables::new(&in_cube(bandwidths), spline, steps, by)?);
+        Ok(Release {
+            about: description::Target::Cells(Cells { label }),
+            meaning: "noisy counts of cells".to_owned(),
+            stands_for: 1.0,
+            order: 1,
+            label: labelled,
+            ..density(name, target, Smoothing::Bandwidths(Vec::new()))?
+        })
+    };
+    let poor = Release {
+        records: 60,
+        price: pure("0.1")?,
+        adjacency: Adjacency::ReplaceOne,
+        ..of("cells-number-1d-poor", &[15.0], Spline::Box, &[16], Some(number.clone()))?
+    };
+    let gaussian = Release {
+        law: NoiseDistribution::DiscreteGaussian,
+        price: Price::Concentrated("0.1".parse()?),
+        ..of("cells-classes-2d", &[30.0, 3.0], Spline::Quadratic, &[9, 8], Some(classes))?
+    };
+    let releases = [
+        of("cells-1d", &[10.0], Spline::Quadratic, &[28], None)?,
+        of("cells-number-1d", &[12.0], Spline::Quadratic, &[20], Some(number.clone()))?,
+        poor,
+        of("cells-above-2d", &[25.0, 3.0], Spline::Linear, &[10, 8], Some(above))?,
+        gaussian,
+        of("cells-number-3d", &[60.0, 8.0, 900.0], Spline::Linear, &[4, 4, 4], Some(number))?,
+    ];
+    releases.iter().map(|release| read(release, &[1])).collect()
+}
+
 fn settings(kernel: Kernel, loss: Loss, dimensions: usize, degree: u32) -> machine::Settings {
     machine::Settings { kernel, loss, c: C, records: MOST, dimensions, degree, landmarks: None }
 }
@@ -391,7 +439,7 @@ fn classifier(name: &'static str, target: Arc<dyn Target>, method: Method, stand
         about: description::Target::Classifier(Classifier { label, above: LATE, method }),
         meaning: format!("a score: above 0 where {} > {LATE} is expected, below 0 where it is not", LABEL.0),
         records: MOST as usize,
-        class: true,
+        label: Labelled::Class,
         stands_for,
         ..density(name, target, Smoothing::Bandwidths(Vec::new()))?
     })

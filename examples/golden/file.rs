@@ -3,8 +3,9 @@
 use std::error::Error;
 
 use base64::prelude::{BASE64_STANDARD, Engine};
-use bernstream::synopsis::description::{Axis, Basis};
+use bernstream::synopsis::description::{Axis, Basis, CellLabel};
 use bernstream::synopsis::query::Query;
+use bernstream::synopsis::tables::{Estimate, Fit, Interval, Reading};
 use bernstream::synopsis::{By, Synopsis};
 use serde_json::{Value, json};
 
@@ -24,6 +25,8 @@ const TOLERANCE: f64 = 1e-12;
 /// which this one omits, differs by up to 4e-9 and 4e-7.
 const POSTERIOR: f64 = 1e-7;
 const INTERPOLATION: f64 = 1e-5;
+/// Where a line is fitted, and where an interval is the root of a difference.
+const READING: f64 = 1e-9;
 /// The length of `L^-1 k_P(x)`.
 const LENGTH: f64 = 1e-10;
 
@@ -39,9 +42,14 @@ pub fn text(case: &Case) -> Result<String, Box<dyn Error>> {
         ("evaluations", evaluations(case)?.to_string()),
         ("refused", refused(case).to_string()),
         ("half_widths", half_widths(case)?.to_string()),
+        ("readings", readings_of_tables(case)?.to_string()),
         ("queries", queries(case)?.to_string()),
         ("proper", proper(case)?.to_string()),
     ] {
+        // Other forms have none, and their files stay what they were.
+        if name == "readings" && value == "null" {
+            continue;
+        }
         let comma = if name == "proper" { "" } else { "," };
         text.push_str(&format!("{name:?}: {value}{comma}\n"));
     }
@@ -98,6 +106,7 @@ fn tolerance(synopsis: &Synopsis, by: By, values: &[f64]) -> f64 {
     match (by, &synopsis.description().basis) {
         (By::Posterior | By::Nonnegative, _) => POSTERIOR,
         (By::Kernel, Basis::Bernstein) => INTERPOLATION,
+        (_, Basis::Tables(_)) => READING,
         (_, Basis::Kernel(_) | Basis::Cells(_)) => {
             let terms: f64 = synopsis.values().iter().map(|value| value.abs()).sum();
             rounded_up((4e-15 * terms / largest(values)).max(TOLERANCE))
@@ -126,13 +135,90 @@ fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
             "deviations": at(&points, |point| band.deviation(point))?,
         }));
     }
-    let tolerance = if matches!(about.basis, Basis::Kernel(_)) { LENGTH } else { TOLERANCE };
+    let tolerance = match about.basis {
+        Basis::Kernel(_) => LENGTH,
+        Basis::Tables(_) => READING,
+        _ => TOLERANCE,
+    };
     Ok(json!({
         "simultaneous": at(&points, |point| case.synopsis.half_width(point))?,
         "points": points,
         "pointwise": pointwise,
         "tolerance": tolerance,
     }))
+}
+
+/// What is read from tables of cells, at the smallest bandwidths and at twice those.
+fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
+    let Ok(tables) = case.synopsis.tables() else { return Ok(Value::Null) };
+    let about = case.synopsis.description();
+    let points = points(&about.domain);
+    let least = tables.bandwidths();
+    let wide: Vec<f64> = least.iter().map(|b| 2.0 * b).collect();
+    let is_number = matches!(tables.label(), Some(CellLabel::Number { .. }));
+    let labelled: Vec<usize> = if tables.label().is_some() { (0..tables.count()).collect() } else { Vec::new() };
+    let interval = |interval: Option<Interval>| json!(interval.map(|Interval { lower, upper }| [lower, upper]));
+    let mut readings = Vec::new();
+    for bandwidths in [&least, &wide] {
+        let kernel = tables.kernel(Some(bandwidths))?;
+        for point in points.iter().step_by(points.len().div_ceil(8)) {
+            let mut add = |about: Value, reading: Reading| {
+                let mut entry = json!({
+                    "bandwidths": bandwidths,
+                    "point": point,
+                    "value": reading.value,
+                    "pointwise": interval(reading.pointwise),
+                    "simultaneous": interval(reading.simultaneous),
+                    "tolerance": READING,
+                });
+                extend(&mut entry, about);
+                readings.push(entry);
+            };
+            add(json!({ "reading": "density" }), kernel.density(point)?);
+            for (degree, fit) in [("constant", Fit::Constant), ("linear", Fit::Linear)] {
+                for table in &labelled {
+                    let about = json!({ "reading": "probability", "table": table, "degree": degree });
+                    add(about, kernel.probability(point, *table, fit)?);
+                }
+                if is_number {
+                    add(json!({ "reading": "expected", "degree": degree }), kernel.expected(point, fit)?);
+                }
+            }
+        }
+    }
+    for parts in [[0.0, 0.31], [0.25, 0.5], [0.4, 1.0], [0.93, 0.94]] {
+        let side = |axis: &Axis| parts.map(|part| axis.min + part * (axis.max - axis.min));
+        let sides: Vec<[f64; 2]> = about.domain.iter().map(side).collect();
+        let range = tables.range(&sides)?;
+        let mut add = |about: Value, estimate: Estimate| {
+            let (value, interval) = (estimate.value, interval(estimate.interval));
+            let mut entry = json!({ "range": sides, "value": value, "pointwise": interval, "tolerance": READING });
+            extend(&mut entry, about);
+            readings.push(entry);
+        };
+        add(json!({ "reading": "count" }), range.count());
+        add(json!({ "reading": "share" }), range.share());
+        for table in &labelled {
+            add(json!({ "reading": "probability", "table": table }), range.probability(*table)?);
+        }
+        if is_number {
+            add(json!({ "reading": "expected" }), range.mean()?);
+        }
+    }
+    for part in [0.05, 0.5, 0.9] {
+        let Ok(Estimate { value, interval: within }) = tables.quantile(part) else { continue };
+        let within = interval(within);
+        readings.push(json!({
+            "reading": "quantile", "part": part, "value": value, "pointwise": within, "tolerance": READING,
+        }));
+    }
+    Ok(json!(readings))
+}
+
+fn extend(entry: &mut Value, about: Value) {
+    if let (Value::Object(entry), Value::Object(about)) = (entry, about) {
+        entry.extend(about);
+    }
 }
 
 fn queries(case: &Case) -> Result<Value, Box<dyn Error>> {

@@ -25,6 +25,16 @@ pub const LABEL: (&str, f64, f64) = ("arr_delay", -60.0, 150.0);
 /// Minutes of arrival delay above which a flight counts as late.
 pub const LATE: f64 = 15.0;
 
+/// What the label of a record is.
+#[derive(Clone, Copy)]
+pub enum Labelled {
+    Number,
+    /// Late or not.
+    Class,
+    /// Early, not late, late.
+    Classes,
+}
+
 /// What is released, and at what price.
 pub struct Release {
     pub name: &'static str,
@@ -37,8 +47,7 @@ pub struct Release {
     /// The factor from the target's unit to natural units: one over the volume, half the label's range, or 1.
     pub stands_for: f64,
     pub offset: f64,
-    /// Whether the label is a class.
-    pub class: bool,
+    pub label: Labelled,
     pub law: NoiseDistribution,
     pub price: Price,
     pub adjacency: Adjacency,
@@ -124,7 +133,7 @@ impl Release {
         Ok(Synopsis::new(about, values)?)
     }
 
-    /// Points in the unit cube, and labels in `[-1, 1]`.
+    /// Points in the unit cube, and labels in `[-1, 1]`, or the place of a class among several.
     fn flights(&self) -> Vec<(Vec<f64>, f64)> {
         let mut rng = ChaCha12Rng::seed_from_u64(2013);
         let flight = |_| {
@@ -138,10 +147,11 @@ impl Release {
             let place = [delay, hour, distance].into_iter().zip(AXES).take(self.axes);
             let place = place.map(|(x, (_, min, max))| (x.clamp(min, max) - min) / (max - min)).collect();
             let (_, min, max) = LABEL;
-            let label = match self.class {
-                true if arrival > LATE => 1.0,
-                true => -1.0,
-                false => 2.0 * (arrival.clamp(min, max) - min) / (max - min) - 1.0,
+            let label = match self.label {
+                Labelled::Class if arrival > LATE => 1.0,
+                Labelled::Class => -1.0,
+                Labelled::Classes => [0.0, LATE].iter().filter(|least| arrival > **least).count() as f64,
+                Labelled::Number => 2.0 * (arrival.clamp(min, max) - min) / (max - min) - 1.0,
             };
             (place, label)
         };

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use bernstream::synopsis::Synopsis;
 use serde_json::{Value, json};
 
 const GOOD: &str = r#"{"format":1,"pipeline":"flights","release":"departure-delay","key":"JFK",
@@ -122,6 +123,33 @@ pub fn text() -> Result<String, Box<dyn Error>> {
         ("an affine function with three coefficients on one axis", r#""basis":"affine""#.to_owned()),
     ] {
         wrong.push(json!({ "why": why, "text": flat.replace(r#""basis":"bernstein""#, &basis) }));
+    }
+    let tables = |target: Value, bandwidths: Value, tables: u32| -> Result<String, Box<dyn Error>> {
+        let mut about: Value = serde_json::from_str(&flat)?;
+        about["target"] = target;
+        about["basis"] =
+            json!({ "tables": { "spline": "box", "steps": [3], "bandwidths": bandwidths, "tables": tables } });
+        Ok(about.to_string())
+    };
+    let cells = |label: Value| json!({ "cells": { "label": label } });
+    let density = json!({ "density": { "kernel": { "bandwidths": [10.0] }, "divide_by": null } });
+    Synopsis::from_json(&tables(cells(Value::Null), json!([0.5]), 1)?)?;
+    for (why, text) in [
+        ("tables of a density", tables(density, json!([0.5]), 1)?),
+        (
+            "tables of another number than the label's",
+            tables(cells(json!({ "above": { "column": "x", "above": 1.0 } })), json!([0.5]), 1)?,
+        ),
+        (
+            "tables of one class",
+            tables(cells(json!({ "classes": { "column": "x", "values": [1.0] } })), json!([0.5]), 1)?,
+        ),
+        ("tables read by a kernel as narrow as their spline", tables(cells(Value::Null), json!([0.09]), 1)?),
+        ("tables read by a kernel wider than the domain", tables(cells(Value::Null), json!([1.5]), 1)?),
+        ("tables without a bandwidth for each axis", tables(cells(Value::Null), json!([0.5, 0.5]), 1)?),
+        ("tables of another number than the values", tables(cells(Value::Null), json!([0.5]), 0)?),
+    ] {
+        wrong.push(json!({ "why": why, "text": text }));
     }
     for (why, text) in [
         ("nothing", ""),

@@ -61,14 +61,7 @@ impl Context<'_> {
         let axes = &self.release.form.axes;
         let x = axes.iter().zip(values).map(|(axis, value)| axis.unit(*value)).collect::<Option<Vec<f64>>>()?;
         let label = match (&self.release.form.label, values.get(axes.len())) {
-            (Some(Label::Number(axis)), Some(value)) => 2.0 * axis.unit(*value)? - 1.0,
-            (Some(Label::Above(threshold)), Some(value)) => {
-                if value > threshold {
-                    1.0
-                } else {
-                    -1.0
-                }
-            }
+            (Some(label), Some(value)) => label.of(*value)?,
             _ => 0.0,
         };
         Some(spec.record(&x, label))
@@ -121,6 +114,7 @@ pub(super) fn labels(label: &Label) -> Vec<f64> {
     match label {
         Label::Number(axis) => [0.0, 0.5, 1.0].map(|part| at(axis, part)).to_vec(),
         Label::Above(threshold) => vec![threshold - 1.0, threshold + 1.0],
+        Label::Classes(values) => values.clone(),
     }
 }
 

@@ -218,6 +218,7 @@ fn ends(subject: &Subject<'_>, column: usize) -> [f64; 2] {
         match (release.form.axes.get(place), &release.form.label) {
             (Some(axis), _) | (None, Some(Label::Number(axis))) => Some([at(axis, 0.0), at(axis, 1.0)]),
             (None, Some(Label::Above(threshold))) => Some([threshold - 1.0, threshold + 1.0]),
+            (None, Some(Label::Classes(values))) => Some([*values.first()?, *values.last()?]),
             (None, None) => None,
         }
     };

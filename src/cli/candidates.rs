@@ -6,14 +6,20 @@ use crate::cli::settings;
 use crate::config::{Candidate, Coordinates, Release, Selection, Settings};
 use crate::mechanism::choice::Candidates;
 use crate::synopsis::band::Band;
-use crate::synopsis::description::{Basis, Recommended, Target};
+use crate::synopsis::description::{Basis, Cells, Recommended, Target};
 use crate::synopsis::predict::{self, Expected};
 use crate::synopsis::rough::Kind;
 
 /// The best candidate of each kind of noise, which of them is selected and why, and what its total error stays within.
 pub fn list(table: &Selection, release: &Release) -> Vec<String> {
     let quantity = &release.function.quantity;
-    let (ordinary, roughest) = assumed(table);
+    let (ordinary, roughest) = match &release.function.about {
+        Target::Cells(Cells { label: Some(_) }) => (
+            format!("{} records of a window and key, spread evenly over the domain: the noise", table.expected_records),
+            "the same, and labels that change from bound to bound within a kernel".to_owned(),
+        ),
+        _ => assumed(table),
+    };
     let mut lines = vec![
         format!(
             "the best of each kind of noise: what it is added to, on how many values, and the largest error to expect ({quantity})"
@@ -77,12 +83,22 @@ fn reason(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<Strin
     };
     vec![
         format!("* is selected: the smallest error of ordinary functions{ahead}"),
-        format!("to fix this choice, write {}{own}", table.taken.written(&release.axes)),
+        format!("to fix this choice, write {}{own}", table.taken.written(&release.axes, &release.function)),
     ]
 }
 
 /// The errors of what is in use.
 fn total(table: &Selection, release: &Release) -> Vec<String> {
+    if let Target::Cells(Cells { label: Some(_) }) = &release.function.about {
+        let within = three_digits(table.taken.expected.within);
+        let quantity = &release.function.quantity;
+        return vec![
+            format!("error of noise and form where records are spread evenly: within {within} {quantity} everywhere in most windows"),
+            "where there are fewer records the error grows in proportion, and the interval of a reading says so; more axes than three, margins and \
+             kernels of your own need [release.machine]"
+                .to_owned(),
+        ];
+    }
     let Expected { noise, approximation, within, .. } = table.taken.expected;
     let [noise, form, within] = [noise, approximation, within].map(three_digits);
     let quantity = &release.function.quantity;

@@ -191,7 +191,11 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> 
     }
     for release in &settings.releases {
         if let Some(table) = &release.auto {
-            info!("release {:?}: \"auto\" selects {}", release.name, table.taken.written(&release.axes));
+            info!(
+                "release {:?}: \"auto\" selects {}",
+                release.name,
+                table.taken.written(&release.axes, &release.function)
+            );
         }
     }
     Ok(ledger.reconfigure(configuration)?)

@@ -11,7 +11,10 @@ use crate::cli::print::{line, note, unprinted};
 use crate::cli::progress::during;
 use crate::cli::reading::{Reading, Width};
 use crate::synopsis::approximation::ApproximationBand;
-use crate::synopsis::description::{Choice, Classifier, Definition, Density, Description, Target};
+use crate::synopsis::description::{
+    Axis, CellLabel, Cells, Choice, Classifier, Definition, Density, Description, Target,
+};
+use crate::synopsis::tables::Interval;
 use crate::synopsis::{self, Evaluator, Synopsis};
 
 const DEFAULT_POINTS: u32 = 25;
@@ -203,6 +206,11 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
     let about = synopsis.description();
     let order = arguments.order.unwrap_or(about.order);
     let evaluator = synopsis.evaluator(arguments.by.at_order(order))?;
+    if let Target::Cells(_) = about.target
+        && (arguments.density || arguments.cumulative)
+    {
+        return of_tables(synopsis, arguments, out);
+    }
     if arguments.cumulative {
         return cumulative(about, evaluator, arguments, out);
     }
@@ -226,6 +234,9 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
         let (value, half) = (evaluator.evaluate(&point)?, band.at(&evaluator, &point)?);
         let possible = |x: f64| match about.target {
             Target::Probability(_) => x.clamp(0.0, 1.0),
+            Target::Cells(Cells { label: Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) }) => {
+                x.clamp(0.0, 1.0)
+            }
             _ if arguments.proper => x.max(0.0),
             _ => x,
         };
@@ -270,6 +281,43 @@ fn cumulative(
     writeln!(out, "{},value", columns(about))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
     Ok(Printed { divisor: Divisor::Cumulative, band: Width::None, approximation: None })
+}
+
+/// The density, or the share at or below a point, of tables of cells.
+fn of_tables(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Result<Printed, Error> {
+    let (tables, about) = (synopsis.tables()?, synopsis.description());
+    let ends = |pick: fn(&Axis) -> f64| about.domain.iter().map(pick).collect::<Vec<f64>>();
+    let whole: Vec<[f64; 2]> = about.domain.iter().map(|axis| [axis.min, axis.max]).collect();
+    let mass = tables.range(&whole)?.count().value;
+    let mut rows = Vec::new();
+    for point in points(about, arguments) {
+        let (value, interval) = if arguments.cumulative {
+            // The quotient of sums that the noise allows.
+            let sides =
+                ends(|axis| axis.min).into_iter().zip(&point).map(|(low, high)| [low, *high]).collect::<Vec<_>>();
+            let share = if point == ends(|axis| axis.min) { None } else { Some(tables.range(&sides)?.share()) };
+            share.map_or((0.0, Some(Interval { lower: 0.0, upper: 0.0 })), |share| (share.value, share.interval))
+        } else if mass > 0.0 {
+            let read = tables.kernel(None)?.density(&point)?;
+            let within = if arguments.pointwise { read.pointwise } else { read.simultaneous };
+            (
+                read.value / mass,
+                within.map(|Interval { lower, upper }| Interval { lower: lower / mass, upper: upper / mass }),
+            )
+        } else {
+            return Err(synopsis::Error::NoMass { mass }.into());
+        };
+        let half = interval.map_or(value.abs() / 1e3, |Interval { lower, upper }| (upper - lower) / 2.0);
+        let told = |x: f64| above_noise(x, half).to_string();
+        let ends =
+            interval.map_or(["".to_owned(), "".to_owned()], |Interval { lower, upper }| [told(lower), told(upper)]);
+        let row = point.iter().map(|x| ten_digits(*x).to_string()).chain([told(value)]).chain(ends);
+        rows.push(row.collect::<Vec<_>>().join(","));
+    }
+    writeln!(out, "{},value,lower,upper", columns(about))?;
+    rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+    let divisor = if arguments.cumulative { Divisor::Cumulative } else { Divisor::Mass(mass) };
+    Ok(Printed { divisor, band: Width::None, approximation: None })
 }
 
 fn columns(about: &Description) -> String {

@@ -157,6 +157,12 @@ impl<'s> Plan<'s> {
                 };
                 ("Cells", format!("{count} counts, of {steps} cells of the domain{beyond}; {shared}"))
             }
+            Basis::Tables(basis) => {
+                let steps = basis.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+                let tables =
+                    if basis.tables == 1 { "one table".to_owned() } else { format!("{} tables", basis.tables) };
+                ("Cells", format!("{count} counts: {tables} of {steps} cells of the domain, {} spline", basis.spline))
+            }
             Basis::Kernel(_) => {
                 ("Kernel points", format!("kernel functions at {count} points, dimensions {dimensions}"))
             }
@@ -180,14 +186,18 @@ impl<'s> Plan<'s> {
             ),
             _ => String::new(),
         };
-        if matches!(self.release.shape().basis, Basis::Cells(_)) {
+        if let Basis::Cells(_) | Basis::Tables(_) = self.release.shape().basis {
             let together = together.replace("all values", "the counts of all cells");
             let records = three_digits(units / self.a_record);
-            let peak = three_digits(self.in_natural_units(self.a_record));
-            return vec![
-                format!("a unit changes {together} by at most {records} records{how_often}"),
-                format!("the kernel of one record in a cell is {peak} {} high", self.release.function.quantity),
-            ];
+            let mut lines = vec![format!("a unit changes {together} by at most {records} records{how_often}")];
+            if matches!(self.release.shape().basis, Basis::Cells(_)) {
+                let peak = three_digits(self.in_natural_units(self.a_record));
+                lines.push(format!(
+                    "the kernel of one record in a cell is {peak} {} high",
+                    self.release.function.quantity
+                ));
+            }
+            return lines;
         }
         let mut lines = vec![
             format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
@@ -209,6 +219,20 @@ impl<'s> Plan<'s> {
 
     fn noise(&self) -> Result<Vec<String>, Failure> {
         let scale = self.scale(self.release.payment.own())?;
+        if let Basis::Tables(tables) = self.release.shape().basis {
+            let (records, root) = (self.in_natural_units(scale), f64::from(tables.tables).sqrt());
+            let of_all = root * (tables.count() as f64).sqrt() * self.band.pointwise * records;
+            return Ok(vec![
+                format!("{} noise of scale {} records on every count", self.release.noise.law(), three_digits(records)),
+                format!("the number of all records: within {} with 95 % probability", three_digits(of_all)),
+                format!(
+                    "every reading by a kernel: within {} times the length of its weights at one point, and {} at all points and \
+                     bandwidths at once, with 95 % probability",
+                    three_digits(self.band.pointwise * records),
+                    three_digits(self.band.half_width * records)
+                ),
+            ]);
+        }
         let quantity = &self.release.function.quantity;
         let (middle, corner) = self.half_widths(scale);
         let natural = |units: f64| three_digits(self.in_natural_units(units));

@@ -59,7 +59,7 @@ enum Command {
     Evaluate(evaluate::Arguments),
     /// Show the synopses of a topic or folder in a browser, as they arrive.
     Dashboard(dashboard::Arguments),
-    /// Estimate the sum of a smooth function over the records, from a synopsis of moments.
+    /// Estimate sums over the records from a synopsis of moments, or counts, shares and quantiles from tables of cells.
     Query(query::Arguments),
     /// Sample a sensitivity from a public prior, for random differential privacy.
     Sample(sample::Arguments),

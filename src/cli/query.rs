@@ -9,20 +9,34 @@ use crate::cli::print::{line, print};
 use crate::cli::progress::during;
 use crate::synopsis::description::Description;
 use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
+use crate::synopsis::tables::{self, Estimate, Interval, Questions, Sides};
 use crate::synopsis::{self, Synopsis};
 
-/// Estimates the sum and the mean of a smooth function over the records of a window and key.
+/// Estimates, from one synopsis, sums and means of functions over the records (moments), or counts, shares, means and quantiles
+/// (tables of cells).
 ///
-/// The function is an expression such as 'exp(-x^2) * y'. Its variables are the columns of the synopsis, in natural units; a
+/// Of moments the question is a function: an expression such as 'exp(-x^2) * y'. Its variables are the columns of the synopsis, in natural units; a
 /// name that is not a single word stands in double quotes. Allowed are + - * / ^, abs cos exp ln max min sin sqrt tanh, pi and
 /// parentheses. Any number of queries costs no privacy.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
     /// A synopsis, as it is published or as JSON; `-` reads standard input
     file: PathBuf,
-    /// The function
-    #[arg(allow_hyphen_values = true, value_name = "EXPRESSION")]
-    function: String,
+    /// The function, of a synopsis of moments
+    #[arg(
+        allow_hyphen_values = true,
+        value_name = "EXPRESSION",
+        required_unless_present_any = ["range", "quantile"],
+        conflicts_with_all = ["range", "quantile"]
+    )]
+    function: Option<String>,
+    /// Of tables of cells, how many records lie in a range, which share of all they are, and what their label is: an
+    /// interval for each axis, such as 10..20 or 10..20,5..7; can be repeated
+    #[arg(long, value_name = "LOW..HIGH[,LOW..HIGH]", allow_hyphen_values = true)]
+    range: Vec<Sides>,
+    /// Of tables of cells on one axis, where this part of the records, from 0 to 1, lies below; can be repeated
+    #[arg(long, value_name = "PART")]
+    quantile: Vec<f64>,
     /// Use the coefficients of [WFZW13] for functions of this smoothness, instead of Chebyshev coefficients
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_SMOOTHNESS)))]
     jackson: Option<u32>,
@@ -41,18 +55,26 @@ pub struct Arguments {
 /// If the synopsis cannot be read, if it cannot answer the query, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let synopsis = evaluate::read(&arguments.file)?;
-    let answer = during("computing the answer", || ask(&synopsis, arguments)).map_err(failure)?;
+    let Some(function) = &arguments.function else {
+        let questions = Questions { ranges: arguments.range.clone(), quantiles: arguments.quantile.clone() };
+        let answers = synopsis.ask(&questions).map_err(failure)?;
+        return match arguments.json {
+            true => line(format_args!("{:#}", tables::in_context(&answers, synopsis.description()))),
+            false => print(answers.iter().map(of_tables).collect::<String>() + &source(synopsis.description())),
+        };
+    };
+    let answer = during("computing the answer", || ask(&synopsis, function, arguments)).map_err(failure)?;
     match arguments.json {
-        true => line(format_args!("{:#}", answer.in_context(&arguments.function, synopsis.description()))),
-        false => print(words(&answer, &arguments.function, synopsis.description())),
+        true => line(format_args!("{:#}", answer.in_context(function, synopsis.description()))),
+        false => print(words(&answer, function, synopsis.description())),
     }
 }
 
-fn ask(synopsis: &Synopsis, arguments: &Arguments) -> Result<Answer, synopsis::Error> {
+fn ask(synopsis: &Synopsis, function: &str, arguments: &Arguments) -> Result<Answer, synopsis::Error> {
     let approximation =
         arguments.jackson.map_or_else(Approximation::default, |smoothness| Approximation::Jackson { smoothness });
     let grid = arguments.sparse.map_or_else(Grid::default, |level| Grid::Sparse { level });
-    synopsis.answer(&Query::expression(&arguments.function, synopsis)?.by(approximation).on(grid))
+    synopsis.answer(&Query::expression(function, synopsis)?.by(approximation).on(grid))
 }
 
 /// A query that cannot be answered is for the caller to change.
@@ -83,10 +105,28 @@ fn words(answer: &Answer, function: &str, about: &Description) -> String {
         }
         None => text += "mean: none, because the noise exceeds the number of records\n",
     }
+    text + &source(about)
+}
+
+/// An answer with its interval, in a line.
+fn of_tables(answer: &tables::Answer) -> String {
+    let tables::Answer { of, estimate: Estimate { value, interval }, .. } = answer;
+    match interval {
+        Some(Interval { lower, upper }) => {
+            let half = (upper - lower) / 2.0;
+            let [value, lower, upper] = [*value, *lower, *upper].map(|x| above_noise(x, half));
+            format!("{of}: {value}, from {lower} to {upper} with 95 % probability\n")
+        }
+        None => format!("{of}: unknown, the noise may be as large as the number of records\n"),
+    }
+}
+
+/// The window that an answer is of, and its guarantee.
+fn source(about: &Description) -> String {
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };
     let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
-    text += &format!("\n{release} of {pipeline}{key}, {} to {}{simulated}\n", window.start, window.end);
+    let text = format!("\n{release} of {pipeline}{key}, {} to {}{simulated}\n", window.start, window.end);
     text + &format!("{}\n", about.privacy.in_words)
 }
 
@@ -117,7 +157,7 @@ mod tests {
     fn an_answer_tells_noise_and_truncation_apart() {
         let synopsis = query::example();
         // A thousand records at 75: the synopsis holds four frequencies, and a cubic needs no more.
-        let cubic = ask(&synopsis, &arguments(&["(dep_delay / 75)^3"])).unwrap();
+        let cubic = ask(&synopsis, "(dep_delay / 75)^3", &arguments(&["x"])).unwrap();
         assert!((cubic.sum - 1000.0).abs() < 1e-9 && (cubic.mean.unwrap().value - 1.0).abs() < 1e-9, "{cubic:?}");
         assert!(cubic.truncation.per_record < 1e-3 && cubic.truncation.is_proved, "{cubic:?}");
         let text = words(&cubic, "(dep_delay / 75)^3", synopsis.description());
@@ -125,13 +165,14 @@ mod tests {
             text.starts_with("sum of (dep_delay / 75)^3: 1000\n  noise within ") && text.contains("(proved)"),
             "{text}"
         );
-        let wave = ask(&synopsis, &arguments(&["-sin(dep_delay)"])).unwrap();
+        let wave = ask(&synopsis, "-sin(dep_delay)", &arguments(&["x"])).unwrap();
         assert!(wave.truncation.per_record > 0.9, "{wave:?}");
     }
 
     #[test]
     fn a_wrong_question_is_refused_in_words() {
-        let says = |question: &str| failure(ask(&query::example(), &arguments(&[question])).unwrap_err()).to_string();
+        let says =
+            |question: &str| failure(ask(&query::example(), question, &arguments(&["x"])).unwrap_err()).to_string();
         assert!(says("dep_delya").contains("'dep_delya' is unknown: there are dep_delay"), "{}", says("dep_delya"));
         assert!(
             says("1 / (dep_delay - 75)").contains("no finite answer at [75.0]"),
@@ -140,14 +181,14 @@ mod tests {
         );
         let function: Description = serde_json::from_str(include_str!("../synopsis/example.json")).unwrap();
         let function = Synopsis::new(function, vec![0.0; 3]).unwrap();
-        let refused = ask(&function, &arguments(&["dep_delay"])).unwrap_err().to_string();
+        let refused = ask(&function, "dep_delay", &arguments(&["x"])).unwrap_err().to_string();
         assert!(refused.contains("use `bernstream evaluate`"), "{refused}");
     }
 
     #[test]
     fn coefficients_can_be_chosen() {
         let synopsis = query::example();
-        let sum = |words: &[&str]| ask(&synopsis, &arguments(words)).unwrap();
+        let sum = |words: &[&str]| ask(&synopsis, words[0], &arguments(words)).unwrap();
         let (plain, jackson) = (sum(&["exp(dep_delay/50)"]), sum(&["exp(dep_delay/50)", "--jackson", "2"]));
         assert!(jackson.truncation.per_record > plain.truncation.per_record);
         let sparse = sum(&["exp(dep_delay/50)", "--sparse", "8"]);

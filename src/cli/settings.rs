@@ -48,7 +48,7 @@ pub fn kept(release: &Release) -> Option<String> {
         "release {:?} goes on with {}, which the ledger has recorded for this file; \"auto\" would select {} today: to change to \
          it, write that into the file",
         release.name,
-        table.taken.written(&release.axes),
-        table.best.written(&release.axes),
+        table.taken.written(&release.axes, &release.function),
+        table.best.written(&release.axes, &release.function),
     ))
 }

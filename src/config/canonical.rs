@@ -188,6 +188,10 @@ fn release(settings: &Settings, release: &Release) -> Value {
     if let Basis::Cells(cells) = release.shape().basis {
         normalised["cells"] = json!({ "spline": cells.spline, "steps": cells.steps });
     }
+    if let Basis::Tables(tables) = release.shape().basis {
+        normalised["cells"] =
+            json!({ "spline": tables.spline, "steps": tables.steps, "bandwidths": tables.bandwidths });
+    }
     if release.calibration == Calibration::Paper {
         normalised["scale"] = json!("paper");
     }
@@ -242,6 +246,7 @@ pub fn domain(columns: &[String], axes: &[Axis], label: Option<&Label>) -> (Vec<
     let label = label.zip(columns.last()).map(|(label, column)| match label {
         Label::Number(axis) => bounds(column, axis),
         Label::Above(above) => json!({ "column": column, "above": above }),
+        Label::Classes(values) => json!({ "column": column, "values": values }),
     });
     (domain, label)
 }

@@ -17,6 +17,7 @@ use crate::feed::CachedSynopsis;
 use crate::synopsis::Synopsis;
 use crate::synopsis::description::Description;
 use crate::synopsis::query;
+use crate::synopsis::tables::{Questions, Sides, in_context};
 
 /// Rows in one response.
 const MAX_ROWS: u64 = 20_000;
@@ -62,10 +63,25 @@ pub async fn history(State(state): State<ServerState>, request: Request) -> Answ
 pub async fn query(State(state): State<ServerState>, request: Request) -> Answer {
     let parameters = parse(request)?;
     let cached = parameters.one(&state.feed)?;
+    if parameters.range.is_some() || parameters.quantile.is_some() {
+        let range = parameters.range.as_deref().map(str::parse::<Sides>).transpose();
+        let ranges = range.map_err(|why| ApiError::bad_request(format!("range: {why}")))?.into_iter().collect();
+        let questions = Questions { ranges, quantiles: parameters.quantile.into_iter().collect() };
+        let answers = compute(&state, move || {
+            let answers = cached.synopsis.ask(&questions)?;
+            Ok(in_context(&answers, cached.synopsis.description()))
+        });
+        return serialized(&answers.await?);
+    }
     let function = match parameters.ask {
         Some(function) if function.len() <= MAX_EXPRESSION => function,
         Some(_) => return Err(ApiError::bad_request(format!("an expression has at most {MAX_EXPRESSION} bytes"))),
-        None => return Err(ApiError::bad_request("the parameter 'ask' is missing, for example ask=exp(-x^2)")),
+        None => {
+            return Err(ApiError::bad_request(
+                "a query of moments needs 'ask', for example ask=exp(-x^2), and one of cells 'range' or 'quantile', for example \
+                 range=10..20 or quantile=0.5",
+            ));
+        }
     };
     let answer = compute(&state, move || {
         let answer = cached.synopsis.answer(&query::Query::expression(&function, &cached.synopsis)?)?;

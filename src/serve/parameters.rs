@@ -25,6 +25,8 @@ pub struct Parameters {
     pub points: Option<u32>,
     pub at: Option<String>,
     pub ask: Option<String>,
+    pub range: Option<String>,
+    pub quantile: Option<f64>,
     pub format: Option<Format>,
 }
 

@@ -14,7 +14,9 @@ pub use self::privacy::{Charge, Definition, Implied, PriorColumn, Privacy, Rando
 pub use self::recommended::Recommended;
 pub use self::sensitivity::{Derivation, Fresh, Sensitivity};
 pub use self::smoothness::Smoothness;
-pub use self::target::{Classifier, Clip, Density, Method, Moments, Regression, Smoothing, Sum, Target};
+pub use self::target::{
+    CellLabel, Cells, Classifier, Clip, Density, Method, Moments, Regression, Smoothing, Sum, Target,
+};
 use crate::clock::Timestamp;
 pub use crate::mechanism::NoiseDistribution;
 use crate::mechanism::calibrate::Epsilon;
@@ -22,7 +24,8 @@ use crate::synopsis::bernstein::{MAX_DEGREE, MAX_ORDER};
 use crate::targets::Shape;
 use crate::targets::cells::MOST_CELLS;
 use crate::targets::moments::most_frequencies;
-pub use crate::targets::{Basis, CellBasis, KernelBasis, PointKernel};
+use crate::targets::tables::MOST_CLASSES;
+pub use crate::targets::{Basis, CellBasis, KernelBasis, PointKernel, TableBasis};
 use crate::window::grid::Span;
 
 /// The version of the format that this program writes and reads.
@@ -272,6 +275,7 @@ impl Description {
             return Err("what has no lattice has degree 1 and order 1".to_owned());
         }
         check_basis(&self.basis, self.domain.len())?;
+        check_tables(&self.basis, &self.target)?;
         if !self.offset.is_finite() {
             return Err("its offset is not a number".to_owned());
         }
@@ -311,6 +315,32 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
+/// Tables and their target belong together, and to the label.
+fn check_tables(basis: &Basis, target: &Target) -> Result<(), String> {
+    match (basis, target) {
+        (Basis::Tables(basis), Target::Cells(Cells { label })) => {
+            match label {
+                Some(CellLabel::Number { min, max, .. }) if !(min.is_finite() && max.is_finite() && min < max) => {
+                    return Err("the bounds of its label are no range".to_owned());
+                }
+                Some(CellLabel::Classes { values, .. }) if !(2..=MOST_CLASSES).contains(&values.len()) => {
+                    return Err(format!("its label does not have 2 to {MOST_CLASSES} classes"));
+                }
+                _ => {}
+            }
+            let tables = label.as_ref().map_or(1, CellLabel::tables);
+            match tables == basis.tables as usize {
+                true => Ok(()),
+                false => Err(format!("it has {} tables, its label asks for {tables}", basis.tables)),
+            }
+        }
+        (Basis::Tables(_), _) | (_, Target::Cells(_)) => {
+            Err("tables of cells and the function that it describes do not belong together".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Kernel points lie in the cube, and there are not too many of anything.
 fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
     match basis {
@@ -337,6 +367,19 @@ fn check_basis(basis: &Basis, axes: usize) -> Result<(), String> {
                 ));
             }
             basis.is_proper().then_some(()).ok_or_else(|| "the kernel that reads its cells is none".to_owned())
+        }
+        Basis::Tables(basis) => {
+            let TableBasis { steps, bandwidths, .. } = basis;
+            if steps.len() != axes || steps.contains(&0) || !(1..=MOST_CELLS).contains(&basis.values()) {
+                return Err(format!(
+                    "its tables do not have {axes} axes, each with a step, and at most {MOST_CELLS} values in all"
+                ));
+            }
+            let are_parts = bandwidths.len() == axes && bandwidths.iter().all(|b| *b > 0.0 && *b <= 1.0);
+            let can_be_read = are_parts && basis.at(bandwidths).is_some();
+            can_be_read
+                .then_some(())
+                .ok_or_else(|| "the bandwidths of its tables cannot be read off its cells".to_owned())
         }
         Basis::Cosine { frequencies } => {
             let most = most_frequencies(axes);

@@ -21,6 +21,18 @@ pub enum Error {
     NoFunction,
     #[error("it holds a function of a point, not moments of the records: use `bernstream evaluate`")]
     NoMoments,
+    #[error(
+        "it holds no tables of cells: densities, shares and quantiles at other bandwidths are read from [release.cells]"
+    )]
+    NoTables,
+    #[error("its label is not a number: ask for the probability of a class")]
+    NoNumber,
+    #[error("there is no table {table}: it holds {tables}, and probabilities only with a label")]
+    NoSuchTable { table: usize, tables: usize },
+    #[error("a range needs two ends on each axis, the lower one first")]
+    EmptyRange,
+    #[error("a quantile is that of a part from 0 to 1, not {part}")]
+    Part { part: f64 },
     #[error("the question has no finite answer at {at:?}: it must be a number everywhere in the domain")]
     NotANumber { at: Vec<f64> },
     #[error(transparent)]
@@ -31,7 +43,7 @@ pub enum Error {
     Reading { by: By },
     #[error("the released mass is {mass}, not positive: noise outweighs the records, and there is no density to show")]
     NoMass { mass: f64 },
-    #[error("only a density by counts of cells, with a bandwidth for each axis, can be read with other bandwidths")]
+    #[error("only counts of cells, with a bandwidth for each axis, can be read with other bandwidths")]
     NoOtherBandwidths,
     #[error(
         "other bandwidths are one for each axis, none smaller than the released {least:?}, and at most as wide as the domain"

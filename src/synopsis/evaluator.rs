@@ -8,6 +8,7 @@ use super::domain::unit_point;
 use super::error::Error;
 use super::posterior::Smooth;
 use super::released::Synopsis;
+use super::tables::Function;
 use crate::targets::cholesky::dot;
 
 /// One reading of a synopsis, ready for many points.
@@ -25,6 +26,7 @@ enum Form {
     Affine(Vec<f64>),
     Kernel { basis: KernelBasis, coefficients: Vec<f64>, offset: f64 },
     Cells { basis: CellBasis, counts: Vec<f64>, posterior: Option<Box<Counts>> },
+    Tables(Box<Function>),
     Smooth { function: Box<Smooth>, uncertain: bool },
 }
 
@@ -51,6 +53,7 @@ impl Synopsis {
             (By::Bernstein(_) | By::Kernel, Basis::Kernel(basis)) => {
                 Form::Kernel { basis: basis.clone(), coefficients: self.values.clone(), offset: about.offset }
             }
+            (By::Bernstein(_), Basis::Tables(_)) => Form::Tables(Box::new(self.tables()?.function())),
             (By::Bernstein(_) | By::Kernel, Basis::Cells(basis)) => {
                 Form::Cells { basis: basis.clone(), counts: self.values.clone(), posterior: None }
             }
@@ -106,7 +109,11 @@ impl Synopsis {
         if matches!(self.description.basis, Basis::Cosine { .. }) {
             return Err(Error::NoFunction);
         }
-        Ok(self.description.band.half_width_at(&unit_point(&self.description.domain, point)?))
+        let point = unit_point(&self.description.domain, point)?;
+        Ok(match self.description.basis {
+            Basis::Tables(_) => self.tables()?.function().simultaneous(&point),
+            _ => self.description.band.half_width_at(&point),
+        })
     }
 }
 
@@ -141,7 +148,7 @@ impl Evaluator {
         let mean = match &self.form {
             Form::Bernstein { coefficients, .. } => coefficients.iter().sum::<f64>() / coefficients.len() as f64,
             Form::Affine(coefficients) => coefficients.first().copied().unwrap_or(0.0),
-            Form::Nearest { .. } | Form::Kernel { .. } | Form::Cells { .. } | Form::Smooth { .. } => {
+            Form::Nearest { .. } | Form::Kernel { .. } | Form::Cells { .. } | Form::Tables(_) | Form::Smooth { .. } => {
                 let points = midpoints(self.axes.len());
                 points.iter().map(|y| self.at(y)).sum::<f64>() / points.len() as f64
             }
@@ -175,6 +182,7 @@ impl Evaluator {
                 offset + terms.map(|(p, c)| c * basis.kernel.value(point, p)).sum::<f64>()
             }
             Form::Cells { basis, counts, .. } => dot(&basis.at(point), counts),
+            Form::Tables(function) => function.at(point).value,
             Form::Smooth { function, .. } => function.value(point),
         }
     }

@@ -155,6 +155,13 @@ fn schema(about: &Description, points: i32) -> Result<Schema, serde_json::Error>
             let names: Vec<&str> = about.domain.iter().map(|axis| axis.column.as_str()).collect();
             serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
         }
+        Basis::Tables(basis) => {
+            let nodes = basis.steps.iter().map(|m| basis.spline.nodes(*m));
+            let shape: Vec<usize> = std::iter::once(basis.tables as usize).chain(nodes).collect();
+            let columns = about.domain.iter().map(|axis| axis.column.as_str());
+            let names: Vec<&str> = std::iter::once("table").chain(columns).collect();
+            serde_json::json!({ "shape": shape, "dim_names": names }).to_string()
+        }
         Basis::Cosine { frequencies } => {
             serde_json::json!({ "shape": vec![frequencies; about.domain.len()] }).to_string()
         }

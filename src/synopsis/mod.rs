@@ -52,6 +52,7 @@ pub mod predict;
 pub mod query;
 mod released;
 pub mod rough;
+pub mod tables;
 mod wider;
 
 pub use by::By;

@@ -7,6 +7,7 @@ use crate::synopsis::error::Error;
 use crate::synopsis::newton::Newton;
 use crate::synopsis::noise::pointwise;
 use crate::synopsis::released::Synopsis;
+use crate::synopsis::tables::Function;
 use crate::targets::CellBasis;
 use crate::targets::cholesky::dot;
 
@@ -30,6 +31,7 @@ enum Influences {
     Affine,
     Kernel(Newton),
     Cells(CellBasis),
+    Tables(Box<Function>),
 }
 
 impl Synopsis {
@@ -60,6 +62,7 @@ impl Synopsis {
             Basis::Affine => Influences::Affine,
             Basis::Kernel(basis) => Influences::Kernel(Newton::on(basis)),
             Basis::Cells(basis) => Influences::Cells(basis.clone()),
+            Basis::Tables(_) => Influences::Tables(Box::new(self.tables()?.function())),
             Basis::Cosine { .. } => return Err(Error::NoFunction),
         };
         let simulated = || pointwise_value(&about.noise, shape.values());
@@ -74,11 +77,14 @@ impl Pointwise {
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn half_width(&self, point: &[f64]) -> Result<f64, Error> {
+        if let Influences::Tables(function) = &self.influences {
+            return Ok(function.pointwise(&unit_point(&self.axes, point)?));
+        }
         Ok(self.factor * self.length(point)?)
     }
 
     /// The standard deviation of the noise at a point: of kernel functions the standard error of the interpolation, noise times
-    /// `sqrt(k' K^-1 k)`, `k` the kernel between the point and those of the basis.
+    /// `sqrt(k' K^-1 k)`, `k` the kernel between the point and those of the basis; of a ratio of counts to first order, and infinite where it is unknown.
     ///
     /// # Errors
     ///
@@ -98,6 +104,7 @@ impl Pointwise {
             Influences::Affine => std::iter::once(1.0).chain(point.iter().map(|x| 2.0 * x - 1.0)).collect(),
             Influences::Kernel(newton) => newton.at(&point),
             Influences::Cells(basis) => basis.at(&point),
+            Influences::Tables(function) => return Ok(function.length(&point)),
         };
         Ok(dot(&influences, &influences).sqrt())
     }

@@ -112,7 +112,7 @@ impl Model {
         let (of, points, whiten) = match &shape.basis {
             Basis::Bernstein => (Of::Values, lattice(shape), None),
             Basis::Kernel(basis) => (Of::Coordinates, basis.points.clone(), Some(Newton::on(basis))),
-            Basis::Affine | Basis::Cells(_) | Basis::Cosine { .. } => return None,
+            Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => return None,
         };
         let newton = Newton::among(kernel, &points, MOST);
         // Column by column: the values of the basis at the points, whitened as the values are.
@@ -176,7 +176,7 @@ fn prior(about: &Description) -> Option<PointKernel> {
         },
         Target::Regression(regression) => &regression.method,
         Target::Classifier(classifier) | Target::Probability(classifier) => &classifier.method,
-        Target::Sum(_) | Target::Moments(_) => return None,
+        Target::Sum(_) | Target::Moments(_) | Target::Cells(_) => return None,
     };
     match method {
         Method::KernelMachine { kernel: Kernel::Gaussian { bandwidth }, .. } => {

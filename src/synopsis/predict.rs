@@ -184,7 +184,7 @@ pub fn readings(about: &Description, rough: &Rough, publish: impl Fn(Vec<f64>) -
     let points = match &shape.basis {
         Basis::Kernel(basis) => Some(Points::again(basis)),
         Basis::Bernstein => None,
-        Basis::Affine | Basis::Cells(_) | Basis::Cosine { .. } => return None,
+        Basis::Affine | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => return None,
     };
     if shape.values() > MOST_VALUES {
         return None;

@@ -103,7 +103,7 @@ impl Cumulative {
 }
 
 /// The rising sequence nearest to `values` in least squares.
-fn isotonic(values: &[f64]) -> Vec<f64> {
+pub(super) fn isotonic(values: &[f64]) -> Vec<f64> {
     // Blocks of equal values: their sums and lengths.
     let mut blocks: Vec<(f64, usize)> = Vec::new();
     for value in values {

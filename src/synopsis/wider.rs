@@ -1,7 +1,7 @@
 //! A density by counts of cells, read with a larger bandwidth: post-processing, at no price.
 
 use super::band::Band;
-use super::description::{Basis, CellBasis, Density, Description, Smoothing, Target};
+use super::description::{Basis, CellBasis, Density, Description, Smoothing, TableBasis, Target};
 use super::error::Error;
 use super::released::Synopsis;
 use crate::mechanism::NoiseDistribution;
@@ -13,12 +13,22 @@ impl Synopsis {
     ///
     /// A larger bandwidth averages more of the noise away, and its form is closer: the cells are smaller relative to it.
     ///
+    /// Tables of cells need no new band: theirs is for every bandwidth.
+    ///
     /// # Errors
     ///
-    /// If the synopsis is not a density by counts of cells with a bandwidth for each axis, or one of `bandwidths` is smaller than the
+    /// If the synopsis is not one by counts of cells with a bandwidth for each axis, or one of `bandwidths` is smaller than the
     /// released one, or larger than the domain.
     pub fn at_bandwidths(&self, bandwidths: &[f64]) -> Result<Synopsis, Error> {
         let about = &self.description;
+        if let Basis::Tables(basis) = &about.basis {
+            self.tables()?.kernel(Some(bandwidths))?;
+            let widths = about.domain.iter().map(|axis| axis.max - axis.min);
+            let bandwidths = bandwidths.iter().zip(widths).map(|(b, width)| (b / width).min(1.0)).collect();
+            let mut wider = self.clone();
+            wider.description.basis = Basis::Tables(TableBasis { bandwidths, ..basis.clone() });
+            return Ok(wider);
+        }
         let (Basis::Cells(cells), Target::Density(Density { kernel: Smoothing::Bandwidths(released), .. })) =
             (&about.basis, &about.target)
         else {

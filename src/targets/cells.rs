@@ -35,10 +35,10 @@ pub const MOST_CELLS: usize = 1 << 16;
 
 /// The kernel that reads the cells has something left when a tenth more than the variance of the spline is taken from it: else a float
 /// would decide its width.
-const LEAST_LEFT: f64 = 1.1;
+pub(super) const LEAST_LEFT: f64 = 1.1;
 
 /// A record is `2^32` grid units: a count in grains is so many times as large.
-const SHIFT: u32 = UNITS_A_PEAK - GRAINS.ilog2();
+pub(super) const SHIFT: u32 = UNITS_A_PEAK - GRAINS.ilog2();
 
 /// A density of one release by counts of cells: all of it is public.
 #[derive(Clone, Debug)]
@@ -129,13 +129,8 @@ impl Target for CellDensity {
             .map_or_else(|| counts(&vec![0; self.nodes.cells()]), |histogram| counts(&histogram.cells))
     }
 
-    /// One record for each record of a unit, two where it is replaced.
     fn sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<Sensitivity, Error> {
-        let records = match adjacency {
-            Adjacency::AddRemove => 1,
-            Adjacency::ReplaceOne => 2,
-        };
-        times(u128::from(records * GRAINS) << SHIFT, contributions).map(Sensitivity)
+        records_of_change(adjacency, contributions).map(Sensitivity)
     }
 
     /// One record for each record of a unit, for either adjacency: shares are not negative.
@@ -144,11 +139,25 @@ impl Target for CellDensity {
     }
 
     fn euclidean_sensitivity(&self, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
-        let one = u128::from(self.nodes.longest_deposit());
-        let grains = match adjacency {
-            Adjacency::AddRemove => one,
-            Adjacency::ReplaceOne => (2 * one * one).isqrt() + 1,
-        };
-        times(grains << SHIFT, contributions)
+        length_of_change(&self.nodes, adjacency, contributions)
     }
+}
+
+/// In the 1-norm: one record for each record of a unit, two where it is replaced.
+pub(super) fn records_of_change(adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    let records = match adjacency {
+        Adjacency::AddRemove => 1,
+        Adjacency::ReplaceOne => 2,
+    };
+    times(u128::from(records * GRAINS) << SHIFT, contributions)
+}
+
+/// In the 2-norm.
+pub(super) fn length_of_change(nodes: &Nodes, adjacency: Adjacency, contributions: u32) -> Result<u64, Error> {
+    let one = u128::from(nodes.longest_deposit());
+    let grains = match adjacency {
+        Adjacency::AddRemove => one,
+        Adjacency::ReplaceOne => (2 * one * one).isqrt() + 1,
+    };
+    times(grains << SHIFT, contributions)
 }

@@ -19,9 +19,10 @@ pub mod regression;
 pub mod sampled;
 pub mod sampler;
 mod shape;
+pub mod tables;
 mod target;
 pub mod whitened;
 
 pub use error::Error;
-pub use shape::{Basis, CellBasis, KernelBasis, PointKernel, Shape};
+pub use shape::{Basis, CellBasis, KernelBasis, PointKernel, Shape, TableBasis};
 pub use target::{Adjacency, Cost, Exact, Sensitivity, Target};

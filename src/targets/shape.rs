@@ -30,6 +30,9 @@ pub enum Basis {
     /// Gaussian kernels on the nodes of a public grid, each with a count of its own: `sum_j c_j exp(-(y - p_j)' P (y - p_j) / 2)`,
     /// `y` the point in the unit cube. The noise is on the `c_j`, row-major over the nodes, the last axis fastest.
     Cells(CellBasis),
+    /// Noisy counts of cells, one or more tables of them, from which many functions can be read
+    /// ([`crate::synopsis::tables`]).
+    Tables(TableBasis),
     /// Moments of the records, not a function of a point: `sum_x prod_i cos(m_i arccos t_i)`, `0 <= m_i < frequencies` on
     /// each axis, `t_i` in `[-1, 1]`; row-major in `m`, the last axis fastest. The number of records is the first.
     Cosine { frequencies: u32 },
@@ -54,19 +57,71 @@ pub struct CellBasis {
     pub steps: Vec<u32>,
 }
 
-impl CellBasis {
+/// A grid of nodes with several counts each.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TableBasis {
+    /// How records were shared among the nodes; it says where they lie ([`TableBasis::nodes`]).
+    pub spline: Spline,
+    /// Steps of each axis of the unit cube.
+    pub steps: Vec<u32>,
+    /// The smallest bandwidths of a reading, in units of the cube's width.
+    pub bandwidths: Vec<f64>,
+    /// How many tables there are, from 1; one follows the other.
+    pub tables: u32,
+}
+
+impl TableBasis {
     /// The coordinates of the nodes along each axis.
     pub fn nodes(&self) -> Vec<Vec<f64>> {
-        let along = |m: &u32| {
-            let at = |j: usize| (j as f64 + self.spline.first()) / f64::from(*m);
-            (0..self.spline.nodes(*m)).map(at).collect()
-        };
-        self.steps.iter().map(along).collect()
+        nodes(self.spline, &self.steps)
     }
 
     /// How many nodes there are.
     pub fn count(&self) -> usize {
-        self.steps.iter().fold(1, |count: usize, m| count.saturating_mul(self.spline.nodes(*m)))
+        count(self.spline, &self.steps)
+    }
+
+    /// The values of all tables.
+    pub fn values(&self) -> usize {
+        self.count().saturating_mul(self.tables as usize)
+    }
+
+    /// What reads one table as a density with its smallest bandwidths, or with others; `None` if the spline alone is as wide.
+    pub fn at(&self, bandwidths: &[f64]) -> Option<CellBasis> {
+        let precision = |(axis, b): (usize, &f64)| {
+            let step = self.steps.get(axis).map_or(1.0, |m| 1.0 / f64::from(*m));
+            let left = b * b - self.spline.variance() * step * step;
+            (left > 0.0)
+                .then(|| (0..bandwidths.len()).map(|other| if other == axis { 1.0 / left } else { 0.0 }).collect())
+        };
+        let precision = bandwidths.iter().enumerate().map(precision).collect::<Option<Vec<Vec<f64>>>>()?;
+        Some(CellBasis { precision, spline: self.spline, steps: self.steps.clone() })
+    }
+}
+
+/// The coordinates of the nodes along each axis.
+fn nodes(spline: Spline, steps: &[u32]) -> Vec<Vec<f64>> {
+    let along = |m: &u32| {
+        let at = |j: usize| (j as f64 + spline.first()) / f64::from(*m);
+        (0..spline.nodes(*m)).map(at).collect()
+    };
+    steps.iter().map(along).collect()
+}
+
+/// How many nodes there are.
+fn count(spline: Spline, steps: &[u32]) -> usize {
+    steps.iter().fold(1, |count: usize, m| count.saturating_mul(spline.nodes(*m)))
+}
+
+impl CellBasis {
+    /// The coordinates of the nodes along each axis.
+    pub fn nodes(&self) -> Vec<Vec<f64>> {
+        nodes(self.spline, &self.steps)
+    }
+
+    /// How many nodes there are.
+    pub fn count(&self) -> usize {
+        count(self.spline, &self.steps)
     }
 
     /// The standard deviation along each axis of the density's kernel: that of the one that reads the cells, and of the spline.
@@ -201,6 +256,7 @@ impl Shape {
             Basis::Affine => self.dimensions + 1,
             Basis::Kernel(basis) => basis.points.len(),
             Basis::Cells(basis) => basis.count(),
+            Basis::Tables(basis) => basis.values(),
             Basis::Cosine { frequencies } => (*frequencies as usize).saturating_pow(dimensions),
         }
     }

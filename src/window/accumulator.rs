@@ -15,7 +15,8 @@ pub const LABEL: i32 = 1 << 30;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Record {
     pub(crate) place: Place,
-    /// A number from -[`LABEL`] to [`LABEL`]; a class is one of the two; 0 without a label.
+    /// A number from -[`LABEL`] to [`LABEL`]; one of two classes is one of the two, one of several its place in their list; 0 without
+    /// a label.
     pub(crate) label: i32,
 }
 
@@ -70,6 +71,8 @@ pub trait Feature: fmt::Debug + Send + Sync {
 pub enum AccumulatorSpec {
     /// One histogram on a grid over all axes; labels are not looked at.
     Histogram(Nodes),
+    /// Several histograms on one grid, over which each record is shared by its label.
+    Tables { nodes: Nodes, by: TableLabel },
     /// One histogram an axis and class, each on a grid of one axis.
     Marginals(Vec<Nodes>),
     /// Sums over the records.
@@ -78,10 +81,31 @@ pub enum AccumulatorSpec {
     Records { most: u32 },
 }
 
+/// How a record is shared over the tables of its window by its label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TableLabel {
+    /// A number: the part of it that lies above its least value in the second table, the rest in the first. A class above a threshold
+    /// is wholly in the second.
+    Number,
+    /// One table for each of so many classes.
+    Classes(u32),
+}
+
+impl TableLabel {
+    /// How many tables there are.
+    pub fn tables(self) -> usize {
+        match self {
+            TableLabel::Number => 2,
+            TableLabel::Classes(count) => count as usize,
+        }
+    }
+}
+
 /// What one window holds of one key, once it is closed. `Debug` shows no data.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Accumulator {
     Histogram(Histogram),
+    Tables(Vec<Histogram>),
     /// Those of the negative class, then those of the positive one; in each the axes in order.
     Marginals([Vec<Histogram>; 2]),
     Sums(Vec<i128>),
@@ -94,7 +118,7 @@ impl AccumulatorSpec {
     #[inline]
     pub fn place(&self, x: &[f64; 3]) -> Place {
         match self {
-            AccumulatorSpec::Histogram(nodes) => nodes.place(x),
+            AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => nodes.place(x),
             AccumulatorSpec::Marginals(axes) => {
                 let mut place = Place::default();
                 for ((coordinate, nodes), x) in place.0.iter_mut().zip(axes).zip(x) {
@@ -111,6 +135,7 @@ impl AccumulatorSpec {
         let cells = |nodes: &Nodes| 8 * nodes.cells() as u64;
         match self {
             AccumulatorSpec::Histogram(nodes) => cells(nodes),
+            AccumulatorSpec::Tables { nodes, by } => cells(nodes) * by.tables() as u64,
             AccumulatorSpec::Marginals(axes) => 2 * axes.iter().map(cells).sum::<u64>(),
             AccumulatorSpec::Sums(feature) => 16 * feature.count() as u64,
             AccumulatorSpec::Records { most } => 64 * u64::from(*most),
@@ -121,6 +146,7 @@ impl AccumulatorSpec {
     pub fn empty(&self) -> Accumulator {
         match self {
             AccumulatorSpec::Histogram(nodes) => Accumulator::Histogram(Histogram::new(nodes)),
+            AccumulatorSpec::Tables { nodes, by } => Accumulator::Tables(vec![Histogram::new(nodes); by.tables()]),
             AccumulatorSpec::Marginals(axes) => {
                 let class = || axes.iter().map(Histogram::new).collect();
                 Accumulator::Marginals([class(), class()])
@@ -142,11 +168,15 @@ impl AccumulatorSpec {
         accumulator
     }
 
-    /// A record for this kind of accumulator; `x` in the unit cube, `label` in `[-1, 1]`.
+    /// A record for this kind of accumulator; `x` in the unit cube, `label` in `[-1, 1]`, or the place of its class in a list of several.
     pub fn record(&self, x: &[f64], label: f64) -> Record {
         let mut cube = [0.0; 3];
         cube.iter_mut().zip(x).for_each(|(cube, x)| *cube = *x);
-        Record { place: self.place(&cube), label: whole_label(label) }
+        let label = match self {
+            AccumulatorSpec::Tables { by: TableLabel::Classes(_), .. } => label.round() as i32,
+            _ => whole_label(label),
+        };
+        Record { place: self.place(&cube), label }
     }
 
     /// Adds one record to an accumulator of this kind.
@@ -155,6 +185,18 @@ impl AccumulatorSpec {
         match (self, accumulator) {
             (AccumulatorSpec::Histogram(nodes), Accumulator::Histogram(histogram)) => {
                 histogram.deposit(nodes, record.place)
+            }
+            (AccumulatorSpec::Tables { nodes, by: TableLabel::Number }, Accumulator::Tables(tables)) => {
+                if let [low, high] = &mut tables[..] {
+                    let above = i64::from(record.label.clamp(-LABEL, LABEL)) + i64::from(LABEL);
+                    high.deposit_part(low, nodes, record.place, above.unsigned_abs());
+                }
+            }
+            (AccumulatorSpec::Tables { nodes, by: TableLabel::Classes(_) }, Accumulator::Tables(tables)) => {
+                let class = usize::try_from(record.label).ok().and_then(|class| tables.get_mut(class));
+                if let Some(histogram) = class {
+                    histogram.deposit(nodes, record.place);
+                }
             }
             (AccumulatorSpec::Marginals(axes), Accumulator::Marginals(classes)) => {
                 let class = &mut classes[usize::from(record.label > 0)];
@@ -174,6 +216,9 @@ impl Accumulator {
     pub(super) fn join(&mut self, other: Accumulator) {
         match (self, other) {
             (Accumulator::Histogram(ours), Accumulator::Histogram(theirs)) => ours.join(&theirs),
+            (Accumulator::Tables(ours), Accumulator::Tables(theirs)) => {
+                ours.iter_mut().zip(&theirs).for_each(|(ours, theirs)| ours.join(theirs));
+            }
             (Accumulator::Marginals(ours), Accumulator::Marginals(theirs)) => {
                 for (ours, theirs) in ours.iter_mut().flatten().zip(theirs.iter().flatten()) {
                     ours.join(theirs);
@@ -197,6 +242,15 @@ impl Accumulator {
         if let Accumulator::Histogram(histogram) = self { Some(histogram) } else { None }
     }
 
+    /// The histograms of the tables; none where something else is kept.
+    pub fn tables(&self) -> &[Histogram] {
+        match self {
+            Accumulator::Histogram(histogram) => std::slice::from_ref(histogram),
+            Accumulator::Tables(tables) => tables,
+            _ => &[],
+        }
+    }
+
     /// The records, sorted; none where something else is kept.
     pub fn records(&self) -> &[Record] {
         if let Accumulator::Records(records) = self { records } else { &[] }
@@ -217,6 +271,7 @@ impl fmt::Debug for Accumulator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Accumulator::Histogram(_) => "Accumulator(a histogram)",
+            Accumulator::Tables(_) => "Accumulator(histograms of a label)",
             Accumulator::Marginals(_) => "Accumulator(histograms of two classes)",
             Accumulator::Sums(_) => "Accumulator(sums)",
             Accumulator::Records(_) => "Accumulator(records)",

@@ -223,36 +223,75 @@ impl Histogram {
         &self.cells
     }
 
-    /// Adds one record: [`GRAINS`] in all, on the nodes around it, by the [`Spline`] of the nodes.
+    /// Adds one record: [`GRAINS`] in all, on the nodes around it, by the [`Spline`] of the nodes, which must be the ones that the
+    /// histogram was made with.
+    #[inline]
+    pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
+        nodes.share(place, |first, grains| {
+            if let Some(cells) = self.cells.get_mut(first..) {
+                add(cells, grains);
+            }
+        });
+    }
+
+    /// Adds `part / 2^31` of one record, each share rounded down to whole grains, and the rest to `rest`; `part` is at most `2^31`.
+    ///
+    /// Both together change as one histogram would, and no share is moved to another node: in every norm that adds up over the
+    /// two they change by no more than one histogram.
+    pub(super) fn deposit_part(&mut self, rest: &mut Histogram, nodes: &Nodes, place: Place, part: u64) {
+        nodes.share(place, |first, grains| {
+            let (ours, theirs) = (self.cells.iter_mut().skip(first), rest.cells.iter_mut().skip(first));
+            for ((ours, theirs), grains) in ours.zip(theirs).zip(grains) {
+                // 20 bits of grains and 32 of a part.
+                let some = (grains * part) >> 31;
+                *ours = ours.saturating_add(some);
+                *theirs = theirs.saturating_add(grains - some);
+            }
+        });
+    }
+}
+
+impl Nodes {
+    /// How one record is shared: passes `to` the cell of a node, and the grains of it and of the cells after it, [`GRAINS`] in all.
     ///
     /// Products over the axes are rounded down to whole grains and the rest goes to one of them. So a deposit is a convex
     /// combination of single nodes, times [`GRAINS`], whatever the record: sensitivities rest on that.
-    /// `nodes` must be the ones that the histogram was made with.
     #[inline]
-    pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
-        match nodes.spline {
-            Spline::Box => self.deposit_box(nodes, place),
-            Spline::Linear => self.deposit_linear(nodes, place),
-            Spline::Quadratic => self.deposit_quadratic(nodes, place),
+    fn share(&self, place: Place, mut to: impl FnMut(usize, &[u64])) {
+        match self.spline {
+            Spline::Box => self.share_box(place, to),
+            Spline::Linear => self.share_linear(place, to),
+            Spline::Quadratic => {
+                let [x, y, z] = place.0;
+                match self.per_axis[..] {
+                    [_] => {
+                        let (first, grains) = place.spread();
+                        to(first, &grains);
+                    }
+                    [_, m] => share_2(m as usize + 3, Stencil::at(x), Stencil::at(y), to),
+                    [_, m, n] => {
+                        let widths = [m as usize + 3, n as usize + 3];
+                        share_3(widths, Stencil::at(x), Stencil::at(y), Stencil::at(z), to);
+                    }
+                    _ => {}
+                }
+            }
         }
     }
 
-    fn deposit_box(&mut self, nodes: &Nodes, place: Place) {
+    fn share_box(&self, place: Place, mut to: impl FnMut(usize, &[u64])) {
         let along =
             |index: usize, (m, coordinate): (&u32, u32)| index * *m as usize + (coordinate / STEPS).min(m - 1) as usize;
-        let index = nodes.per_axis.iter().zip(place.0).fold(0, along);
-        if let Some(cell) = self.cells.get_mut(index) {
-            *cell = cell.saturating_add(GRAINS);
-        }
+        to(self.per_axis.iter().zip(place.0).fold(0, along), &[GRAINS]);
     }
 
     /// As with the quadratic spline, but the rest goes to the corner whose nodes are the lowest.
-    fn deposit_linear(&mut self, nodes: &Nodes, place: Place) {
+    fn share_linear(&self, place: Place, mut to: impl FnMut(usize, &[u64])) {
         // Weights of an axis add up to 2^10.
         const BITS: u32 = STEPS.ilog2();
         let mut corners = [(0_usize, 1_u64); 8];
         let mut count = 1;
-        for (m, coordinate) in nodes.per_axis.iter().zip(place.0) {
+        for (m, coordinate) in self.per_axis.iter().zip(place.0) {
             // At the upper end all of it is on the upper node of the last step.
             let low = (coordinate / STEPS).min(m - 1);
             let above = u64::from(coordinate - low * STEPS);
@@ -270,52 +309,34 @@ impl Histogram {
         let sum: u64 = corners.iter().map(|(_, grains)| grains).sum();
         corners[0].1 += GRAINS - sum;
         for (index, grains) in corners {
-            if let Some(cell) = self.cells.get_mut(*index) {
-                *cell = cell.saturating_add(*grains);
-            }
+            to(*index, &[*grains]);
         }
     }
+}
 
-    #[inline]
-    fn deposit_quadratic(&mut self, nodes: &Nodes, place: Place) {
-        let [x, y, z] = place.0;
-        match nodes.per_axis[..] {
-            [_] => {
-                let (first, grains) = place.spread();
-                add(&mut self.cells[first..first + 3], grains);
-            }
-            [_, m] => self.deposit_2(m as usize + 3, Stencil::at(x), Stencil::at(y)),
-            [_, m, n] => {
-                self.deposit_3([m as usize + 3, n as usize + 3], Stencil::at(x), Stencil::at(y), Stencil::at(z))
-            }
-            _ => {}
-        }
+#[inline]
+fn share_2(width: usize, x: Stencil, y: Stencil, mut to: impl FnMut(usize, &[u64])) {
+    let mut grains = x.weights.map(|u| y.weights.map(|v| (u * v) >> (2 * WEIGHT_BITS - GRAIN_BITS)));
+    let sum: u64 = grains.iter().flatten().sum();
+    grains[1][1] += GRAINS - sum;
+    let mut start = x.first * width + y.first;
+    for row in grains {
+        to(start, &row);
+        start += width;
     }
+}
 
-    #[inline]
-    fn deposit_2(&mut self, width: usize, x: Stencil, y: Stencil) {
-        let mut grains = x.weights.map(|u| y.weights.map(|v| (u * v) >> (2 * WEIGHT_BITS - GRAIN_BITS)));
-        let sum: u64 = grains.iter().flatten().sum();
-        grains[1][1] += GRAINS - sum;
-        let mut start = x.first * width + y.first;
-        for row in grains {
-            add(&mut self.cells[start..start + 3], row);
-            start += width;
-        }
-    }
-
-    fn deposit_3(&mut self, [width, depth]: [usize; 2], x: Stencil, y: Stencil, z: Stencil) {
-        // Three weights of 21 bits fill 63.
-        let product = |u, v, w| (u * v * w) >> (3 * WEIGHT_BITS - GRAIN_BITS);
-        let mut grains = x.weights.map(|u| y.weights.map(|v| z.weights.map(|w| product(u, v, w))));
-        let sum: u64 = grains.iter().flatten().flatten().sum();
-        grains[1][1][1] += GRAINS - sum;
-        for (i, plane) in grains.into_iter().enumerate() {
-            let mut start = ((x.first + i) * width + y.first) * depth + z.first;
-            for row in plane {
-                add(&mut self.cells[start..start + 3], row);
-                start += depth;
-            }
+fn share_3([width, depth]: [usize; 2], x: Stencil, y: Stencil, z: Stencil, mut to: impl FnMut(usize, &[u64])) {
+    // Three weights of 21 bits fill 63.
+    let product = |u, v, w| (u * v * w) >> (3 * WEIGHT_BITS - GRAIN_BITS);
+    let mut grains = x.weights.map(|u| y.weights.map(|v| z.weights.map(|w| product(u, v, w))));
+    let sum: u64 = grains.iter().flatten().flatten().sum();
+    grains[1][1][1] += GRAINS - sum;
+    for (i, plane) in grains.into_iter().enumerate() {
+        let mut start = ((x.first + i) * width + y.first) * depth + z.first;
+        for row in plane {
+            to(start, &row);
+            start += depth;
         }
     }
 }
@@ -326,9 +347,10 @@ impl fmt::Debug for Histogram {
     }
 }
 
-fn add(cells: &mut [u64], grains: [u64; 3]) {
+#[inline]
+fn add(cells: &mut [u64], grains: &[u64]) {
     for (cell, grains) in cells.iter_mut().zip(grains) {
-        *cell = cell.saturating_add(grains);
+        *cell = cell.saturating_add(*grains);
     }
 }
 

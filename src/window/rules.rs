@@ -82,6 +82,8 @@ pub enum Label {
     Number(Axis),
     /// A class: 1 above the threshold, -1 at or below it.
     Above(f64),
+    /// One of several classes: its place in this list. A record with another value is dropped.
+    Classes(Vec<f64>),
 }
 
 /// What happens to a record whose value lies outside the domain (null and NaN are always dropped).
@@ -129,12 +131,24 @@ fn number(values: &Float64Array, row: usize) -> Result<f64, Refusal> {
 }
 
 impl Label {
+    /// The label of a record with this value, in `[-1, 1]`, or the place of its class in a list of several; `None` where the record is
+    /// dropped.
+    pub fn of(&self, value: f64) -> Option<f64> {
+        match self {
+            Label::Classes(_) => self.whole(value).map(f64::from),
+            _ => self.whole(value).map(|whole| f64::from(whole) / f64::from(LABEL)),
+        }
+    }
+
     /// The label as a record keeps it; `None` where the record is dropped.
     #[inline]
     fn whole(&self, value: f64) -> Option<i32> {
         match self {
             Label::Number(axis) => axis.unit(value).map(|unit| whole_label(2.0 * unit - 1.0)),
             Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),
+            Label::Classes(values) => {
+                values.iter().position(|class| *class == value).and_then(|class| i32::try_from(class).ok())
+            }
         }
     }
 }

@@ -11,9 +11,11 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int16Type, TimestampMicrosecondType};
 use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
+use bernstream::mechanism::noise::Generator;
 use bernstream::synopsis::Synopsis;
-use bernstream::window::Label;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::harness::plan::plan;
 
 /// The values of a record's columns: axes, then label.
 type Row = Vec<f64>;
@@ -89,12 +91,8 @@ fn exact(settings: &Settings, records: &[Row], released: &Synopsis) -> Synopsis 
     let spec = target.accumulator();
     let record = |row: &Row| {
         let x: Vec<f64> = axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect();
-        let label = match &settings.releases[0].label {
-            None => 0.0,
-            Some(Label::Number(axis)) => 2.0 * axis.unit(row[axes.len()]).expect("clamped") - 1.0,
-            Some(Label::Above(threshold)) if row[axes.len()] > *threshold => 1.0,
-            Some(Label::Above(_)) => -1.0,
-        };
+        let label = settings.releases[0].label.as_ref();
+        let label = label.map_or(0.0, |label| label.of(row[axes.len()]).expect("kept"));
         spec.record(&x, label)
     };
     let values = target.evaluate(&spec.filled(records.iter().map(record)));
@@ -198,6 +196,82 @@ fn the_probability_of_a_late_arrival_is_better_than_a_guess() {
         assert!((0.02..0.4).contains(&morning) && evening > morning, "{morning}, {evening}");
     }
     assert!(better >= 9 && gained > 0.0, "better than a guess in {better} of 13, by {gained} in all");
+}
+
+/// A function of the flights at a price, drawn once for each window: what it is far from itself without noise, and from what the
+/// next window holds.
+struct Judged {
+    /// The mean over points of the domain.
+    from_exact: f64,
+    /// The mean over the records of the next window.
+    loss: f64,
+}
+
+/// `text` with another epsilon, by the library; a loss of what was told and what was found.
+fn judged(text: &str, epsilon: &str, loss: impl Fn(f64, f64) -> f64) -> Judged {
+    let text = text.replace("epsilon = 1.0", &format!("epsilon = {epsilon}"));
+    let settings = Settings::parse(&text, "judged").unwrap_or_else(|faults| panic!("{faults}"));
+    let windows: Vec<Vec<Row>> = records(&settings).into_values().collect();
+    let plan = plan(&settings);
+    let (release, function) = (&plan.releases[0], &settings.releases[0].function);
+    let spec = function.target.accumulator();
+    let (label, axes) = (settings.releases[0].label.as_ref().expect("a label"), &settings.releases[0].axes);
+    let mechanism = settings.mechanism_of(&settings.releases[0], function).expect("a mechanism");
+    let (mut from_exact, mut losses) = (Vec::new(), Vec::new());
+    for (number, pair) in windows.windows(2).enumerate() {
+        let place =
+            |row: &Row| axes.iter().zip(row).map(|(axis, x)| axis.unit(*x).expect("clamped")).collect::<Vec<_>>();
+        let record = |row: &Row| spec.record(&place(row), label.of(row[axes.len()]).expect("kept"));
+        let values = function.target.evaluate(&spec.filled(pair[0].iter().map(record)));
+        let noisy = mechanism.release(&values, &mut Generator::frozen([number as u8; 32]));
+        let variant = release.variants.first();
+        let natural: Vec<f64> =
+            values.reveal().iter().map(|value| function.offset + *value as f64 * function.unit).collect();
+        let of = |values| Synopsis::new(release.description().clone(), values).expect("a synopsis");
+        let (exact, noisy) = (of(natural), of(variant.dequantize(&noisy)));
+        let order = exact.description().order;
+        let [exact, noisy] = [exact, noisy].map(|synopsis| synopsis.evaluator(order).expect("an evaluator"));
+        let points = release.description().even_points(if axes.len() == 1 { 151 } else { 20 });
+        let apart = |point: &Vec<f64>| (exact.evaluate(point).expect("it") - noisy.evaluate(point).expect("it")).abs();
+        from_exact.push(points.iter().map(apart).sum::<f64>() / points.len() as f64);
+        // Every tenth: the mean of thousands.
+        let next: Vec<&Row> = pair[1].iter().step_by(10).collect();
+        let lost = |row: &&Row| {
+            let point: Vec<f64> = axes.iter().zip(row.iter()).map(|(axis, x)| x.clamp(axis.min, axis.max)).collect();
+            loss(noisy.evaluate(&point).expect("it"), row[axes.len()])
+        };
+        losses.push(next.iter().map(lost).sum::<f64>() / next.len() as f64);
+    }
+    let mean = |all: Vec<f64>| all.iter().sum::<f64>() / all.len() as f64;
+    Judged { from_exact: mean(from_exact), loss: mean(losses) }
+}
+
+/// Counts of cells beside the kernel machine and the logistic regression, at the same epsilon, on the same windows.
+#[test]
+fn cells_are_several_times_nearer_than_a_machine_at_the_same_price() {
+    let arrival = [include_str!("../data/arrival-machine.toml"), include_str!("../../config/flights-arrival.toml")];
+    let late = [include_str!("../data/late-logistic.toml"), include_str!("../../config/flights-late.toml")];
+    let minutes = |told: f64, found: f64| (told - found.clamp(-60.0, 150.0)).abs();
+    let log = |told: f64, found: f64| {
+        let p = told.clamp(0.001, 0.999);
+        -(if found > 15.0 { p } else { 1.0 - p }).ln()
+    };
+    for (epsilon, times) in [("1.0", 5.0), ("0.1", 2.0)] {
+        let [machine, cells] = arrival.map(|text| judged(text, epsilon, minutes));
+        println!(
+            "arrival, epsilon {epsilon}: noise {:.3} and {:.3} minutes, next window {:.2} and {:.2}",
+            machine.from_exact, cells.from_exact, machine.loss, cells.loss
+        );
+        assert!(machine.from_exact > times * cells.from_exact, "{} {}", machine.from_exact, cells.from_exact);
+        assert!(cells.loss < machine.loss);
+        let [logistic, cells] = late.map(|text| judged(text, epsilon, log));
+        println!(
+            "late, epsilon {epsilon}: noise {:.4} and {:.4}, next window {:.4} and {:.4}",
+            logistic.from_exact, cells.from_exact, logistic.loss, cells.loss
+        );
+        assert!(logistic.from_exact > times * cells.from_exact, "{} {}", logistic.from_exact, cells.from_exact);
+        assert!(cells.loss < logistic.loss);
+    }
 }
 
 #[test]

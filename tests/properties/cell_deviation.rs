@@ -97,7 +97,10 @@ fn the_band_at_a_point_is_that_deviation() {
 fn under_rho_auto_comes_within_five_percent_of_the_least_deviation_and_cells_do_not() {
     let times = |axes: usize, keys: &str| {
         let settings = settings(axes, "rho = 0.5", keys);
-        let taken = settings.releases[0].auto.as_ref().map(|auto| auto.taken.written(&settings.releases[0].axes));
+        let taken = settings.releases[0]
+            .auto
+            .as_ref()
+            .map(|auto| auto.taken.written(&settings.releases[0].axes, &settings.releases[0].function));
         let times = deviation(&settings, axes) / peak(axes);
         println!("{axes}-D, {keys:?}: {times:.4} times K(0) / sqrt(2 rho); {}", taken.unwrap_or_default());
         times

@@ -47,5 +47,6 @@ mod sampler;
 mod sensitivity;
 mod statistics;
 mod synopsis;
+mod tables;
 mod tiny;
 mod window;

@@ -228,7 +228,7 @@ fn row(experiment: &Experiment, epsilon: &str) -> (Vec<(String, f64)>, f64) {
     let order = auto.settings.releases[0].order;
     let error = auto.errors(experiment, mechanism(&auto.settings), &[order])[0];
     let release = &auto.settings.releases[0];
-    let taken = release.auto.as_ref().expect("a table").taken.written(&release.axes);
+    let taken = release.auto.as_ref().expect("a table").taken.written(&release.axes, &release.function);
     let laplace = Release::new(experiment, epsilon, "degree = 20\norder = 1");
     let smoothed = [("k 20".to_owned(), laplace.smoothed(experiment)), (taken.clone(), auto.smoothed(experiment))];
     let mut row = vec![least(papers), at("laplace", 20, false), at("cube", 20, false), ball, (taken, error)];

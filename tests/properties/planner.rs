@@ -29,7 +29,7 @@ fn compared(case: Case, noise: &str, laws: &[Law], windows: u32, halves: &mut Ve
         case.bandwidth / 210.0,
         case.records,
         case.price,
-        taken.written(&release.axes)
+        taken.written(&release.axes, &release.function)
     );
     let mut wrong = Vec::new();
     let mut demand = |is_right: bool, what: String| wrong.extend((!is_right).then(|| format!("{name}: {what}")));

@@ -157,7 +157,7 @@ impl Setting {
                 errors.push(self.grid.iter().zip(&self.exact).map(off).fold(0.0, f64::max));
             }
         }
-        let taken = release.auto.as_ref().expect("a choice").taken.written(&release.axes);
+        let taken = release.auto.as_ref().expect("a choice").taken.written(&release.axes, &release.function);
         (errors.map(|errors| Mean::of(&errors)), taken)
     }
 

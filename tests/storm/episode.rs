@@ -20,6 +20,9 @@ use super::storm::Storm;
 use super::topics::{self, Lost};
 use super::worker::{Death, Shim, Worker};
 
+/// The exit code of a command whose broker does not answer.
+const UNAVAILABLE: i32 = 69;
+
 pub struct Episode {
     pub setup: Setup,
     pub rules: Rules,
@@ -102,7 +105,10 @@ impl Episode {
             }
             storm.end();
         });
-        let verified = self.setup.ledger_command(&["verify"]);
+        // A broker that has just come back may not have the partition yet: the command then says so, and is given again.
+        let verified = self.setup.wait_for("an answer of the broker", || {
+            Some(self.setup.ledger_command(&["verify"])).filter(|verified| verified.status.code() != Some(UNAVAILABLE))
+        });
         assert!(verified.status.success(), "ledger verify: {}", String::from_utf8_lossy(&verified.stderr));
     }
 

@@ -139,13 +139,18 @@ const BEFORE: &[Key] = &[
     ("release.domain[].outside", r#""clamp" or "drop""#),
     (
         "release.label",
-        r#"a table such as { column = "delay", min = -60, max = 180, outside = "clamp" } or { column = "delay", above = 15 }"#,
+        r#"a table such as { column = "delay", min = -60, max = 180, outside = "clamp" } or { column = "delay", above = 15 } or { column = "rating", values = [1, 2, 3] }"#,
     ),
     ("release.label.column", r#"the name of a column of numbers, such as "delay""#),
     ("release.label.min", "a number such as -60: a bound that does not come from the data"),
     ("release.label.max", "a number such as 180: a bound that does not come from the data"),
     ("release.label.outside", r#""clamp" or "drop""#),
     ("release.label.above", "a number such as 15: labels above it are one class, all others the other"),
+    (
+        "release.label.values",
+        "a list of 2 to 16 numbers such as [1, 2, 3]: a class each; records with others are left out",
+    ),
+    ("release.label.values[]", "a number such as 1"),
 ];
 
 /// The keys after the tables of the targets.

@@ -137,6 +137,7 @@ pub struct Label {
     pub max: Field<f64>,
     pub outside: Field<Outside>,
     pub above: Field<f64>,
+    pub values: Field<Vec<f64>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

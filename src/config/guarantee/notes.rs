@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn a_function_that_is_solved_for_is_noted_for_files_too() {
         let notes = |text: &str| notes(&Settings::parse(text, "test").unwrap()).join("\n");
-        let late = include_str!("../../../config/flights-late.toml");
+        let late = include_str!("../../../tests/data/late-logistic.toml");
         assert!(notes(late).contains("windows of files are all due at once"), "{}", notes(late));
         let quick = include_str!("../../../config/files.toml");
         assert!(!notes(quick).contains("due at once"), "{}", notes(quick));

@@ -8,6 +8,7 @@ use toml::Spanned;
 use crate::config::file;
 use crate::config::targets::Labelled;
 use crate::config::text::{Checked, Document, Field, values};
+use crate::targets::tables::MOST_CLASSES;
 use crate::window::{Axis, Label, Outside};
 
 /// The axes, each with its column.
@@ -71,16 +72,41 @@ fn bounds(
 pub fn label(document: &mut Document<'_>, table: Spanned<file::Label>) -> Checked<Spanned<Labelled>> {
     let (place, written) = (table.span(), table.into_inner());
     let column = document.required(&place, "column", written.column, values::words);
-    let label = match written.above {
-        Some(above) if written.min.is_none() && written.max.is_none() && written.outside.is_none() => document
-            .required(&place, "above", Some(above), values::finite)
-            .map(|above| Label::Above(above.into_inner())),
-        Some(above) => Err(document.fault(
-            above.span(),
+    let class = written.above.as_ref().map(Spanned::span).or(written.values.as_ref().map(Spanned::span));
+    let is_number = written.min.is_some() || written.max.is_some() || written.outside.is_some();
+    let label = match (class, written.above, written.values) {
+        (Some(class), _, _) if is_number => Err(document.fault(
+            class,
             "a label is a class or a number, not both",
-            "keep `above`, or keep `min`, `max` and `outside`",
+            "keep `above` or `values`, or keep `min`, `max` and `outside`",
         )),
-        None => bounds(document, &place, written.min, written.max, written.outside).map(Label::Number),
+        (Some(class), Some(_), Some(_)) => Err(document.fault(
+            class,
+            "classes are told by a threshold or by their values, not both",
+            "keep one of them",
+        )),
+        (_, above @ Some(_), _) => {
+            document.required(&place, "above", above, values::finite).map(|above| Label::Above(above.into_inner()))
+        }
+        (_, _, classes @ Some(_)) => {
+            document.required(&place, "values", classes, several).map(|classes| Label::Classes(classes.into_inner()))
+        }
+        _ => bounds(document, &place, written.min, written.max, written.outside).map(Label::Number),
     };
     Ok(Spanned::new(place, Labelled { column: column?.into_inner(), label: label? }))
+}
+
+/// The values of several classes.
+fn several(classes: Vec<f64>) -> Result<Vec<f64>, String> {
+    let is_twice = |(at, class): (usize, &f64)| classes.iter().skip(at + 1).any(|other| other == class);
+    if !(2..=MOST_CLASSES).contains(&classes.len()) {
+        return Err(format!("has {} classes, must have 2 to {MOST_CLASSES}", classes.len()));
+    }
+    if !classes.iter().all(|class| class.is_finite()) {
+        return Err("has a class that is not a finite number".to_owned());
+    }
+    match classes.iter().enumerate().find(|class| is_twice(*class)) {
+        Some((_, class)) => Err(format!("has the class {class} twice")),
+        None => Ok(classes),
+    }
 }

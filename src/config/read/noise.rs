@@ -147,6 +147,36 @@ impl NoiseRequest {
         Ok(NoiseRequest::of(vec![kind], place.clone()))
     }
 
+    /// The same for tables of cells: whatever the law, the noise is added to counts.
+    pub fn of_tables(
+        document: &mut Document<'_>,
+        place: &Range<usize>,
+        keys: Keys,
+        payment: Option<&Payment>,
+    ) -> Checked<NoiseRequest> {
+        let why = "does not apply: [release.cells] publishes counts of cells";
+        unwanted(document, keys.degree, why)?;
+        unwanted(document, keys.order, why)?;
+        unwanted(document, keys.private_order, why)?;
+        unwanted(document, keys.points, why)?;
+        let pays_for_gaussian = payment.is_some_and(|payment| payment.pays_for_gaussian());
+        let kinds = match keys.noise.map(|noise| (noise.span(), noise.into_inner())) {
+            None | Some((_, Auto::Fixed(NoiseKind::Laplace))) => vec![NoiseKind::Cells],
+            Some((noise, Auto::Fixed(NoiseKind::Gaussian))) => {
+                pays_for(document, noise, NoiseKind::GaussianCells, payment)?;
+                vec![NoiseKind::GaussianCells]
+            }
+            Some((noise, Auto::Fixed(_))) => {
+                let what = "is not for [release.cells], whose noise is added to counts";
+                return Err(document.fault(noise, what, "use noise = \"laplace\", \"gaussian\" or \"auto\""));
+            }
+            Some((_, Auto::Auto(_))) if pays_for_gaussian => vec![NoiseKind::Cells, NoiseKind::GaussianCells],
+            Some((_, Auto::Auto(_))) => vec![NoiseKind::Cells],
+        };
+        let place = keys.cells.step.as_ref().map_or(place.clone(), Spanned::span);
+        Ok(NoiseRequest { cells: Some(keys.cells), ..NoiseRequest::of(kinds, place) })
+    }
+
     /// Kinds of noise alone.
     fn of(kinds: Vec<NoiseKind>, place: Range<usize>) -> Self {
         NoiseRequest { kinds, degree: None, order: None, private_order: None, points: None, cells: None, place }
@@ -170,14 +200,14 @@ impl NoiseRequest {
     }
 
     /// The coordinates to build first: those asked for, or the smallest that are tried.
-    pub fn first(&self, given: &GivenGrid, axes: usize) -> Coordinates {
+    pub fn first(&self, given: &GivenGrid, axes: usize, tables: u32) -> Coordinates {
         if self.kinds.iter().all(|kind| kind.is_on_points()) {
             return NoiseRequest::fixed(&self.points).unwrap_or(Coordinates::Points { most: 1 });
         }
         if self.kinds.iter().all(|kind| kind.is_on_cells()) {
             let spline = given.spline.unwrap_or(Spline::Box);
             let grid = given.steps.map(|grid| CellGrid::new(spline, grid.steps()));
-            return Coordinates::Cells(grid.unwrap_or(CellGrid::finest(Spline::Box, axes)));
+            return Coordinates::Cells(grid.unwrap_or(CellGrid::finest(Spline::Box, axes, tables)));
         }
         Coordinates::Lattice { degree: NoiseRequest::fixed(&self.degree).unwrap_or(select::first_degree()) }
     }

@@ -31,7 +31,7 @@ pub fn read(document: &mut Document<'_>, table: Spanned<file::PrivateOrder>) -> 
 pub fn can_be_chosen(document: &mut Document<'_>, orders: &Spanned<PrivateOrder>, shape: &Shape) -> Checked<()> {
     let what = match &shape.basis {
         Basis::Affine => "a linear score is exact at order 1: there is nothing to choose",
-        Basis::Kernel(_) | Basis::Cells(_) | Basis::Cosine { .. } => {
+        Basis::Kernel(_) | Basis::Cells(_) | Basis::Tables(_) | Basis::Cosine { .. } => {
             "this form of the function has no order: there is nothing to choose"
         }
         Basis::Bernstein if !orders.get_ref().is_quick(shape) => {

@@ -14,6 +14,7 @@ use crate::config::read::{cells, private_order, targets};
 use crate::config::recorded::Recorded;
 use crate::config::select::{self, Search, Terms};
 use crate::config::settings::{Calibration, Coordinates, Function, NoiseKind, Selection};
+use crate::config::targets::cells as cells_target;
 use crate::config::targets::{FrequencyPlan, ReadTarget, TargetContext, moments};
 use crate::config::text::{Checked, Document, Reported, values};
 use crate::mechanism::Mechanism;
@@ -45,12 +46,14 @@ pub fn release(
         cells: cells::Keys { spline: written.spline.take(), step: written.step.take() },
     };
     let paid = payment.as_ref().ok().map(Spanned::get_ref);
-    // Which other keys belong to it depends on the noise, and on whether it is for moments.
+    // Which other keys belong to it depends on the noise, and on whether it is for moments or tables of cells.
     let unknown = document.reported_of(&place, "noise").or_else(|| document.reported_of(&place, "moments"));
-    let request = match (&written.moments, unknown) {
-        (_, Some(reported)) => Err(reported),
-        (Some(_), None) => NoiseRequest::of_moments(document, &place, keys, paid),
-        (None, None) => NoiseRequest::read(document, &place, keys, paid),
+    let unknown = unknown.or_else(|| document.reported_of(&place, "cells"));
+    let request = match (&written.moments, &written.cells, unknown) {
+        (_, _, Some(reported)) => Err(reported),
+        (Some(_), ..) => NoiseRequest::of_moments(document, &place, keys, paid),
+        (_, Some(_), None) => NoiseRequest::of_tables(document, &place, keys, paid),
+        _ => NoiseRequest::read(document, &place, keys, paid),
     };
     let expected = document.optional(written.expected_records.take(), values::count);
     // Moments choose their number by themselves: nothing is left to search for.
@@ -66,6 +69,7 @@ pub fn release(
         file::Scale::Paper => Err("\"paper\" is for Laplace noise: remove `scale` or `noise`".to_owned()),
     });
     let axes = domain(document, &place, written.domain.take());
+    let has_tables = written.cells.is_some();
     let label = written.label.take().map(|written| label(document, written)).transpose();
     let target = targets::only(document, place, &mut written);
     let (axes, label, request, target) = (axes?, label?, request?, target?);
@@ -83,7 +87,8 @@ pub fn release(
     };
     // Built even where it is not what will be chosen, so that its own faults are told.
     let grid = request.cells.as_ref().map_or(Ok(GivenGrid::default()), |keys| keys.read(document, &axes))?;
-    let first = request.first(&grid, axes.len());
+    let tables = if has_tables { cells_target::tables(label.as_ref().map(Spanned::get_ref)) } else { 1 };
+    let first = request.first(&grid, axes.len(), tables);
     let function = build(document, first);
     let (name, payment, expected) = (name?, payment?, expected?);
     let mut function = function?;
@@ -99,7 +104,8 @@ pub fn release(
         None => None,
         Some(expected_records) => {
             let open = request.open();
-            let search = search(&request, (grid, &open), expected_records, payment.get_ref().own(), terms?, &axes);
+            let search =
+                search(&request, (grid, tables, &open), expected_records, payment.get_ref().own(), terms?, &axes);
             let mut found = choose(document, &request, &function, &search, build)?;
             let kept = recorded.and_then(|recorded| search.only(&recorded.choice(name.get_ref())?));
             if let Some(kept) = kept {
@@ -143,7 +149,7 @@ pub fn release(
 /// The search of `"auto"` over everything that the file leaves open.
 fn search<'a>(
     request: &'a NoiseRequest,
-    (grid, open): (GivenGrid, &'a [&'static str]),
+    (grid, tables, open): (GivenGrid, u32, &'a [&'static str]),
     expected_records: u64,
     price: Price,
     terms: Terms,
@@ -159,6 +165,7 @@ fn search<'a>(
         open,
         spline: grid.spline,
         steps: grid.steps,
+        tables,
         expected_records,
         price,
         terms,

@@ -53,7 +53,7 @@ fn sums(
 ) -> Checked<WindowKind> {
     let is_sum = draft.function.get_ref().target.is_sum();
     if let (WindowKind::Cumulative { .. }, false) = (over, is_sum) {
-        let what = "is only for sums over records: densities, moments and expressions";
+        let what = "is only for sums over records: densities, cells, moments and expressions";
         return Err(document.fault(written.span(), what, r#"use "tumbling", or { hopping = "24h" }"#));
     }
     if let (true, Some(place)) = (is_sum, draft.choice_place()) {

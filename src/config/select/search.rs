@@ -26,6 +26,8 @@ pub struct Search<'a> {
     pub spline: Option<Spline>,
     /// Fixed steps of cells, or those of the list.
     pub steps: Option<CellGrid>,
+    /// Tables of cells: 1 but for [`crate::targets::tables`] with a label.
+    pub tables: u32,
     pub expected_records: u64,
     pub price: Price,
     pub terms: Terms,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::settings::payment::Payment;
 use crate::mechanism::NoiseDistribution;
+use crate::targets::cells::MOST_CELLS;
 use crate::targets::whitened::{Counts, Placement};
 use crate::window::histogram::Spline;
 
@@ -133,9 +134,11 @@ impl CellGrid {
         CellGrid { spline, steps: all, axes: steps.len().min(3) }
     }
 
-    /// The finest grid on so many axes: a function that can be read off cells can be read off these.
-    pub fn finest(spline: Spline, axes: usize) -> Self {
-        let steps = [65_536, 256, 40].get(axes.saturating_sub(1)).copied().unwrap_or(40);
+    /// The finest grid of so many tables on so many axes: a function that can be read off cells can be read off these.
+    pub fn finest(spline: Spline, axes: usize, tables: u32) -> Self {
+        let of_each = MOST_CELLS / tables.max(1) as usize;
+        let fits = |steps: &u32| (*steps as usize).checked_pow(axes as u32).is_some_and(|cells| cells <= of_each);
+        let steps = [65_536, 32_768, 4_096, 256, 181, 64, 40, 31, 16].into_iter().find(fits).unwrap_or(1);
         CellGrid::new(spline, &vec![steps; axes])
     }
 

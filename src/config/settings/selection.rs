@@ -1,6 +1,8 @@
 //! The candidates that `"auto"` tried, the one that it chooses, and the one that is in use.
 
+use crate::config::settings::Function;
 use crate::config::settings::noise::{Coordinates, NoiseKind};
+use crate::synopsis::description::Target;
 use crate::synopsis::predict::Expected;
 use crate::synopsis::rough::Rough;
 use crate::window::Axis;
@@ -55,7 +57,13 @@ impl Candidate {
     }
 
     /// The keys that select it in a file.
-    pub fn written(&self, axes: &[Axis]) -> String {
+    pub fn written(&self, axes: &[Axis], function: &Function) -> String {
+        // The noise of tables is on counts whatever its name.
+        let noise = match (&function.about, self.noise) {
+            (Target::Cells(_), NoiseKind::GaussianCells) => NoiseKind::Gaussian,
+            (Target::Cells(_), _) => NoiseKind::Laplace,
+            (_, noise) => noise,
+        };
         match self.on {
             Coordinates::Lattice { degree } => {
                 format!("noise = \"{}\", degree = {degree} and order = {}", self.noise, self.order)
@@ -64,7 +72,7 @@ impl Candidate {
             Coordinates::Cells(grid) => {
                 let step: Vec<f64> =
                     axes.iter().zip(grid.steps()).map(|(a, m)| (a.max - a.min) / f64::from(*m)).collect();
-                format!("noise = \"{}\", spline = \"{}\" and step = {step:?}", self.noise, grid.spline)
+                format!("noise = \"{noise}\", spline = \"{}\" and step = {step:?}", grid.spline)
             }
             Coordinates::Tensor(counts) => format!("noise = \"{}\" and points = {:?}", self.noise, counts.along()),
         }

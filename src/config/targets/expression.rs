@@ -44,10 +44,17 @@ pub fn read(
     let variable = |name: &String, axis: &Axis| Variable { name: name.clone(), min: axis.min, max: axis.max };
     let axes: Vec<Variable> =
         context.columns.iter().zip(context.axes).map(|(name, axis)| variable(name, axis)).collect();
-    let label = context.label.map(|label| match label.get_ref() {
-        Labelled { column, label: Label::Number(axis) } => expression::Label::Number(variable(column, axis)),
-        Labelled { column, label: Label::Above(_) } => expression::Label::Class(column.clone()),
-    });
+    let label = match context.label.map(|label| (label.span(), label.get_ref())) {
+        None => None,
+        Some((_, Labelled { column, label: Label::Number(axis) })) => {
+            Some(expression::Label::Number(variable(column, axis)))
+        }
+        Some((_, Labelled { column, label: Label::Above(_) })) => Some(expression::Label::Class(column.clone())),
+        Some((place, Labelled { label: Label::Classes(_), .. })) => {
+            let what = "an expression takes a label that is a number or has two classes";
+            return Err(document.fault(place, what, "give `above`, or `min`, `max` and `outside`"));
+        }
+    };
     let clip = written.clip.map(|table| clip(document, table)).transpose()?;
     let formula = Formula::new(text.get_ref(), &axes, label.as_ref(), context.degree(document, place)?);
     let (place, target) = match &clip {

@@ -6,6 +6,7 @@ mod lengths;
 mod wording;
 
 pub mod bayes;
+pub mod cells;
 pub mod density;
 pub mod expression;
 pub mod logistic;
@@ -22,7 +23,7 @@ use crate::config::text::Key;
 /// Passes the names of all targets to the macro `$list`. A name is that of the table in `[release]` and of the module here.
 macro_rules! with_targets {
     ($list:ident) => {
-        $list! { density, regression, bayes, machine, logistic, expression, moments }
+        $list! { density, cells, regression, bayes, machine, logistic, expression, moments }
     };
 }
 pub(crate) use with_targets;

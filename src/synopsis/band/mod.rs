@@ -4,6 +4,7 @@ mod cells;
 mod kernel;
 mod lattice;
 mod sup;
+mod tables;
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha12Rng;
@@ -24,7 +25,7 @@ const SEED: u64 = 0x6265_726e_7374_7265;
 /// point `x` of the unit cube by at most `half_width / prod_i s(x_i)`, where on a lattice the positive polynomial `s`
 /// approximates one over the noise's standard deviation on one axis: a constant width would be set by the corners, where one
 /// lattice value decides, and be several times too wide inside. For other forms `s` is 1. Of moments, the half-width holds
-/// for each of them.
+/// for each of them. Of tables of cells, it holds for every weighted sum of values that is read by a kernel, with weights of length 1.
 ///
 /// `half_width` is an order statistic of simulated sups, chosen to exceed the true quantile with confidence 99.9 %. Each sup is
 /// bounded over the whole cube, not only where it is evaluated: on a lattice by `bernstein::nodes`, for kernel functions by
@@ -70,6 +71,10 @@ impl Band {
                 let plan = cells::Plan::new(basis, law);
                 let band = Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm());
                 return Band { pointwise: cells::pointwise(basis, law), ..band };
+            }
+            Basis::Tables(basis) => {
+                let plan = tables::Plan::new(basis, law);
+                Band::of_sups(sups(plan.draws(), threads(), |draw| plan.sup(SEED, draw)), plan.norm())
             }
         };
         Band { pointwise: pointwise(law, shape.values()), ..band }

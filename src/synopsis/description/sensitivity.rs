@@ -62,6 +62,7 @@ impl Derivation {
             Target::Density(_) => Derivation::Densities,
             Target::Sum(_) => Derivation::Expressions,
             Target::Moments(_) => Derivation::Moments,
+            Target::Cells(_) => Derivation::Cells,
             Target::Regression(regression) => Derivation::of_method(&regression.method),
             Target::Classifier(classifier) | Target::Probability(classifier) => {
                 Derivation::of_method(&classifier.method)

@@ -17,6 +17,8 @@ pub enum Target {
     Sum(Sum),
     /// Cosine moments of the records, to be asked what smooth functions add up to: [`crate::synopsis::query`].
     Moments(Moments),
+    /// Noisy tables of cells, from which many functions can be read: [`crate::synopsis::tables`].
+    Cells(Cells),
 }
 
 impl Target {
@@ -29,6 +31,7 @@ impl Target {
             Target::Probability(_) => "probability",
             Target::Sum(_) => "sum",
             Target::Moments(_) => "moments",
+            Target::Cells(_) => "cells",
         }
     }
 }
@@ -93,6 +96,41 @@ pub struct Sum {
     /// What of a record counts at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clip: Option<Clip>,
+}
+
+/// What the tables of cells are of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cells {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<CellLabel>,
+}
+
+/// The label by which records are divided among tables.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CellLabel {
+    /// A number, clipped to its bounds: of a record the part of the way from `min` to `max` is in the second table.
+    Number { column: String, min: f64, max: f64 },
+    /// Above the threshold is the second table.
+    Above { column: String, above: f64 },
+    /// A table for each of these values; records with others are left out.
+    Classes { column: String, values: Vec<f64> },
+}
+
+impl CellLabel {
+    /// How many tables it makes.
+    pub fn tables(&self) -> usize {
+        match self {
+            CellLabel::Number { .. } | CellLabel::Above { .. } => 2,
+            CellLabel::Classes { values, .. } => values.len(),
+        }
+    }
+
+    pub fn column(&self) -> &str {
+        let (CellLabel::Number { column, .. } | CellLabel::Above { column, .. } | CellLabel::Classes { column, .. }) =
+            self;
+        column
+    }
 }
 
 /// How many frequencies each axis has.

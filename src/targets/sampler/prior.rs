@@ -38,7 +38,7 @@ impl Prior {
         }
         let labelled = label.iter().filter_map(|(label, law)| match label {
             Label::Number(axis) => Some((axis, law)),
-            Label::Above(_) => None,
+            Label::Above(_) | Label::Classes(_) => None,
         });
         for (axis, law) in axes.iter().map(|(axis, law)| (axis, law)).chain(labelled) {
             let mut rng = ChaCha20Rng::seed_from_u64(0);
@@ -66,8 +66,9 @@ impl Prior {
         let x: Vec<f64> = self.axes.iter().map(|(axis, law)| place(axis, law, rng)).collect();
         let label = self.label.as_ref().map_or(0.0, |(label, law)| match label {
             Label::Number(axis) => 2.0 * place(axis, law, rng) - 1.0,
-            Label::Above(threshold) if law.draw(rng) > *threshold => 1.0,
-            Label::Above(_) => -1.0,
+            Label::Above(_) | Label::Classes(_) => {
+                (0..TRIALS).find_map(|_| label.of(law.draw(rng))).unwrap_or_default()
+            }
         });
         (x, label)
     }

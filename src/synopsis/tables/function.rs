@@ -1,0 +1,76 @@
+//! The function of a point that tables are taken for where no reading is asked for.
+
+use super::{Fit, Interval, Reading, Tables};
+use crate::synopsis::description::CellLabel;
+
+/// The function of a point that tables are taken for, at the smallest bandwidths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    tables: Tables,
+    is: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Density,
+    Expected,
+    Probability { table: usize },
+}
+
+impl Tables {
+    /// The density; of a label that is a number its expected value, by local lines; of classes the probability of being above the
+    /// threshold, or of the first of several, by local means.
+    pub fn function(&self) -> Function {
+        let is = match self.label {
+            None => Kind::Density,
+            Some(CellLabel::Number { .. }) => Kind::Expected,
+            Some(CellLabel::Above { .. }) => Kind::Probability { table: 1 },
+            Some(CellLabel::Classes { .. }) => Kind::Probability { table: 0 },
+        };
+        Function { tables: self.clone(), is }
+    }
+}
+
+impl Function {
+    /// At a point of the unit cube.
+    pub(in crate::synopsis) fn at(&self, y: &[f64]) -> Reading {
+        let kernel = self.tables.narrowest();
+        match self.is {
+            Kind::Density => kernel.density_at(y),
+            Kind::Expected => kernel.expected_at(y, Fit::Linear),
+            Kind::Probability { table } => kernel.probability_at(y, table, Fit::Constant),
+        }
+    }
+
+    /// Half the width of a band around the value at all points of the cube at once.
+    pub(in crate::synopsis) fn simultaneous(&self, y: &[f64]) -> f64 {
+        let Reading { value, simultaneous, .. } = self.at(y);
+        self.further_end(value, simultaneous)
+    }
+
+    /// The same at one point.
+    pub(in crate::synopsis) fn pointwise(&self, y: &[f64]) -> f64 {
+        let Reading { value, pointwise, .. } = self.at(y);
+        self.further_end(value, pointwise)
+    }
+
+    /// The standard deviation of the noise in units of that of one value, to first order; infinite where the interval is unknown.
+    pub(in crate::synopsis) fn length(&self, y: &[f64]) -> f64 {
+        let kernel = self.tables.narrowest();
+        match self.is {
+            Kind::Density => kernel.density_length(y),
+            Kind::Expected => {
+                kernel.probability_length(y, 1, Fit::Linear) * (self.tables.natural(1.0) - self.tables.natural(0.0))
+            }
+            Kind::Probability { table } => kernel.probability_length(y, table, Fit::Constant),
+        }
+    }
+
+    /// How far the interval reaches from the value; the whole range of the label where it is unknown.
+    fn further_end(&self, value: f64, interval: Option<Interval>) -> f64 {
+        match interval {
+            Some(Interval { lower, upper }) => (upper - value).max(value - lower),
+            None => self.tables.natural(1.0) - self.tables.natural(0.0),
+        }
+    }
+}
