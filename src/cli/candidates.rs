@@ -94,8 +94,7 @@ fn total(table: &Selection, release: &Release) -> Vec<String> {
         let quantity = &release.function.quantity;
         return vec![
             format!("error of noise and form where records are spread evenly: within {within} {quantity} everywhere in most windows"),
-            "where there are fewer records the error grows in proportion, and the interval of a reading says so; more axes than three, margins and \
-             kernels of your own need [release.machine]"
+            "where there are fewer records the error grows in proportion, and the interval of a reading says so"
                 .to_owned(),
         ];
     }

@@ -4,7 +4,7 @@
 //! reach, no row may charge it again, and it is dropped here (the table `spent` still has it). So the account does not grow with
 //! the number of rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,9 @@ impl Account {
         }
         if messages.is_empty() {
             return Err("a released window has no message".into());
+        }
+        if messages.iter().map(|message| &message.key).collect::<BTreeSet<_>>().len() < messages.len() {
+            return Err("two messages have one key: they would be two versions of one".into());
         }
         if states.iter().enumerate().any(|(place, state)| states.iter().take(place).any(|s| s.slot == state.slot)) {
             return Err("a slot has two states".into());
@@ -182,7 +185,7 @@ mod pairs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::chain::{Head, State};
+    use crate::ledger::chain::{Head, Message, State};
     use crate::ledger::fixtures::{genesis, price, released, span};
     use crate::mechanism::calibrate::Epsilon;
 
@@ -302,6 +305,19 @@ mod tests {
         account.take(2, &configuration(10, 0)).unwrap();
         assert!(account.quote(&released(span(10, 20), &[(span(0, 100), price(4))])).is_err());
         assert!(account.quote(&released(span(10, 20), &[(span(0, 100), price(3))])).is_ok());
+    }
+
+    #[test]
+    fn a_window_pays_for_one_version_of_a_message() {
+        let account = account(0);
+        let mut row = released(span(0, 10), &[(span(0, 10), price(1))]);
+        assert!(account.quote(&row).is_ok());
+        let Outcome::Released { messages, .. } = &mut row.outcome else { panic!() };
+        messages.push(Message { bytes: Digest::of(b"other"), ..messages[0].clone() });
+        assert!(account.quote(&row).is_err());
+        let Outcome::Released { messages, .. } = &mut row.outcome else { panic!() };
+        messages[1].key.push('x');
+        assert!(account.quote(&row).is_ok());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 pub mod file;
 pub mod kafka;
 mod place;
+mod seal;
 
 use serde::{Deserialize, Serialize};
 

@@ -97,6 +97,28 @@ fn a_copy_of_a_witness_is_another_witness_and_so_is_what_a_backup_brings_back() 
     refused(run(here.path(), 3, Some(&moved)));
 }
 
+/// The plainest restore there is, `cp backup original`, keeps the file and all that is known of it but its content.
+#[test]
+fn a_backup_that_is_written_into_the_witness_that_is_there_is_noticed() {
+    let (here, elsewhere) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+    let witness = elsewhere.path().join("flights.witness");
+    let kept = |seal: bool| -> Vec<(PathBuf, Vec<u8>)> {
+        let files = fs::read_dir(elsewhere.path()).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let files = files.filter(|file| seal || *file == witness);
+        files.map(|file| (file.clone(), fs::read(&file).expect("all of it"))).collect()
+    };
+    assert!(run(here.path(), 1, Some(&witness)).status.success());
+    let (backup, alone, with_seal) = (copied(here.path()), kept(false), kept(true));
+    assert!(with_seal.len() > alone.len(), "a seal");
+    assert!(run(here.path(), 2, Some(&witness)).status.success());
+    for brought_back in [alone, with_seal] {
+        brought_back.into_iter().for_each(|(file, content)| fs::write(file, content).expect("it is written"));
+        let output = run(copied(backup.path()).path(), 3, Some(&witness));
+        assert_eq!(output.status.code(), Some(74), "{}", said(&output));
+        assert!(said(&output).contains("brought back"), "{}", said(&output));
+    }
+}
+
 /// Ledgers from before a witness could be elsewhere keep it where it is; a copy with all three goes unnoticed, so their owner is told.
 #[test]
 fn a_witness_in_the_output_is_kept_and_its_owner_is_warned() {

@@ -68,8 +68,9 @@ pub fn promise(settings: &Settings) -> Vec<String> {
                  not published."
             ));
             lines.push(format!(
-                "At most {max_records_per_window} records of a user count in a window, over all keys; which ones depends on \
-                 that user's records alone."
+                "At most {max_records_per_window} records of a user count in {}, over all keys; which ones depends on that \
+                 user's records alone.",
+                window(settings)
             ));
         }
         Unit::User { per: Period::Every(_), max_records_per_window, .. } => {
@@ -78,12 +79,18 @@ pub fn promise(settings: &Settings) -> Vec<String> {
                  {total} is not published."
             ));
             lines.push(format!(
-                "At most {max_records_per_window} records of a user and period count in a window, over all keys; which \
-                 ones depends on that user's records alone."
+                "At most {max_records_per_window} records of a user and period count in {}, over all keys; which ones \
+                 depends on that user's records alone.",
+                window(settings)
             ));
         }
     }
     lines
+}
+
+/// What a cap is for: of several releases each can take rows that another one drops.
+fn window(settings: &Settings) -> &'static str {
+    if settings.releases.len() > 1 { "a window of each release" } else { "a window" }
 }
 
 /// What one release pays for apart from its noise, and what is unusual about it.
@@ -155,5 +162,17 @@ mod tests {
             let is_replaced = unit.starts_with("Other values");
             assert_eq!(said.contains("null, not a number, outside a domain that drops"), is_replaced, "{said}");
         }
+    }
+
+    #[test]
+    fn a_cap_is_one_of_each_release() {
+        let said = |text: &str| promise(&Settings::parse(text, "test").unwrap()).join(" ");
+        assert!(said(USERS).contains("count in a window, over all keys"));
+        let (head, rest) = USERS.split_once("[release]").unwrap();
+        let (release, tail) = rest.split_once("[output.kafka]").unwrap();
+        let other = release.replace("response-time", "other");
+        let both = format!("{head}[[release]]{release}[[release]]{other}[output.kafka]{tail}");
+        // Each has rows of its own that it can use.
+        assert!(said(&both).contains("count in a window of each release, over all keys"), "{}", said(&both));
     }
 }

@@ -4,7 +4,8 @@
 //! line of its own.
 //!
 //! A witness outside the output is bound to its file: its identity is the random one, the number of the file on its disk, and when
-//! that was made; so a copy of it, or what a backup brings back, is another witness. (Not to the host: that of a pod changes.) What
+//! that was made; so a copy of it is another witness, and so is what a backup brings back, unless that is written into the file that is
+//! there: this is what its [seal](super::seal) shows. (Not to the host: that of a pod changes.) What
 //! no file can tell from its original is a snapshot of its whole disk. One inside the output, where it was before it could be elsewhere,
 //! is copied with the output, and then orders nothing between the two.
 
@@ -13,8 +14,9 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::place::{Memory, Place};
+use super::seal::{self, Compared};
 use super::{Claim, Error, Witness, fold};
-use crate::ledger::chain::{Digest, random};
+use crate::ledger::chain::{Digest, Head, random};
 use crate::ledger::instance::FilePlace;
 
 /// A witness file, opened by its path for every access, so that a replaced file is noticed.
@@ -105,6 +107,25 @@ impl FileWitness {
         make().map_err(unavailable)
     }
 
+    /// Compares the newest accepted claim with the seal; the worker of a ledger seals it before anything is published that it covers.
+    fn sealed(&self, identity: &str, newest: Option<Head>) -> Result<(), Error> {
+        let sealed = seal::compare(&self.path, identity, newest.as_ref()).map_err(|error| self.error(&error))?;
+        match (sealed, newest) {
+            (Compared::BroughtBack { known }, _) => {
+                let what =
+                    format!("an older state was brought back: it ends before row {known}, which it had accepted");
+                Err(self.damaged(&what))
+            }
+            (Compared::SealBroughtBack, _) => {
+                Err(self.damaged("its seal was copied, or an older state of it brought back"))
+            }
+            (Compared::Behind, Some(newest)) if self.memory.is_some() => {
+                seal::renew(&self.path, identity, newest).map_err(|error| self.error(&error))
+            }
+            (Compared::Behind | Compared::Fits, _) => Ok(()),
+        }
+    }
+
     fn name(&self) -> String {
         self.path.display().to_string()
     }
@@ -152,6 +173,9 @@ impl Witness for FileWitness {
                 }
             }
             offset += line.len() as u64;
+        }
+        if self.is_bound {
+            self.sealed(&identity, accepted.map(|claim| claim.head))?;
         }
         self.identity = identity;
         if let (Some(memory), Some(place)) = (&mut self.memory, &self.place) {
