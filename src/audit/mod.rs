@@ -24,6 +24,7 @@ mod gamma;
 mod law;
 mod log;
 mod looks;
+mod low_bits;
 pub mod messages;
 mod movers;
 pub mod neighbours;

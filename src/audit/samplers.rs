@@ -1,7 +1,7 @@
 //! The samplers at the scales in use, against the distributions that they claim.
 //!
 //! Of every mechanism of a plan, private choices included: the law of the size of a draw, on which its density rests; the law of one
-//! value (or, of the ball, of its direction); and signs, alone, of neighbouring values, and of successive draws. Together the
+//! value (or, of the ball, of its direction); its low bits; and signs, alone, of neighbouring values, and of successive draws. Together the
 //! size and the direction are all there is of a draw, but neighbours in one draw are only told by their signs.
 
 use serde::Serialize;
@@ -11,6 +11,7 @@ use super::evidence::{Test, Verdict, fails_at};
 use super::gamma::probability_up_to;
 use super::law::Law;
 use super::looks::Looks;
+use super::low_bits;
 use super::tally::{Tally, distance, quantiles};
 use super::threads::in_parts;
 use crate::mechanism::noise::Generator;
@@ -138,11 +139,13 @@ struct Seen {
     values: Tally,
     /// Of signs that are positive: how many, and of how many. Of one value, of two neighbours, of successive draws.
     signs: [(u64, u64); 3],
+    /// Of the low bits of one value.
+    low: Tally,
 }
 
 impl Seen {
     fn new(sizes: Vec<f64>, values: Vec<f64>) -> Self {
-        Seen { sizes: Tally::new(sizes), values: Tally::new(values), signs: [(0, 0); 3] }
+        Seen { sizes: Tally::new(sizes), values: Tally::new(values), signs: [(0, 0); 3], low: low_bits::tally() }
     }
 
     fn empty(&self) -> Self {
@@ -152,6 +155,7 @@ impl Seen {
     fn join(&mut self, other: &Seen) {
         self.sizes.join(&other.sizes);
         self.values.join(&other.values);
+        self.low.join(&other.low);
         for (ours, theirs) in self.signs.iter_mut().zip(other.signs) {
             *ours = (ours.0 + theirs.0, ours.1 + theirs.1);
         }
@@ -184,6 +188,7 @@ impl Sampler {
             // Values of one draw may depend on each other: of each draw one value, every place in turn.
             let at = usize::try_from((block * OF_A_GENERATOR + draw) % self.values.max(1) as u64).unwrap_or(0);
             seen.values.add(law.of_value(noise, at));
+            seen.low.add(low_bits::of(noise.get(at).copied().unwrap_or(0)));
             let sign = |at: usize| noise.get(at).map_or(0, |z| z.signum());
             seen.sign(0, sign(at));
             seen.sign(1, sign(at) * if self.values > 1 { sign((at + 1) % self.values) } else { 0 });
@@ -244,6 +249,13 @@ impl Sampler {
             let up_to = |x: f64| law.value_up_to(x);
             let by_value = (!is_ball).then(|| scaled(seen.values.thresholds(), of_value, &up_to)).flatten();
             of_law(what, own, seen.values.distance(of_value), by_value);
+        }
+        if low_bits::are_even(law.scale) {
+            let (found, allowed) = (seen.low.distance(&low_bits::even()), looks.band(draws));
+            let (what, verdict) = ("the low bits of values".to_owned(), Verdict::of(found <= allowed));
+            tests.push(Test { what, verdict, found, allowed, draws, alarm, noticed: None });
+        } else {
+            untested.push("the low bits of values".to_owned());
         }
         let kinds = ["the signs of values", "the signs of neighbouring values", "the signs of successive draws"];
         for (what, (positive, all)) in kinds.into_iter().zip(seen.signs) {

@@ -78,8 +78,8 @@ fn of_samplers(sampled: &[Sampled]) -> Vec<String> {
     let largest = sampled.iter().flat_map(|one| &one.tests).map(|test| test.allowed).fold(0.0, f64::max);
     if largest > 0.0 {
         lines.push(format!(
-            "a sampler that is wrong in less than {} of its draws, or whose values depend on each other in more than the size of a \
-             draw and the signs of neighbours",
+            "a sampler that is wrong in less than {} of its draws, whose numbers miss some between others in another pattern than that of \
+             their low bits, or whose values depend on each other in more than the size of a draw and the signs of neighbours",
             three_digits(2.0 * largest)
         ));
     }
