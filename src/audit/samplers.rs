@@ -251,9 +251,9 @@ impl Sampler {
             of_law(what, own, seen.values.distance(of_value), by_value);
         }
         if low_bits::are_even(law.scale) {
-            let (found, allowed) = (seen.low.distance(&low_bits::even()), looks.band(draws));
-            let (what, verdict) = ("the low bits of values".to_owned(), Verdict::of(found <= allowed));
-            tests.push(Test { what, verdict, found, allowed, draws, alarm, noticed: None });
+            let difference = seen.low.distance(&low_bits::even());
+            let (what, verdict) = ("the low bits of values".to_owned(), Verdict::of(difference <= band));
+            tests.push(Test { what, verdict, difference, allowed: band, draws, false_alarm: alarm, fails_at: None });
         } else {
             untested.push("the low bits of values".to_owned());
         }

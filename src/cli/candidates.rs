@@ -93,7 +93,9 @@ fn total(table: &Selection, release: &Release) -> Vec<String> {
         let within = three_digits(table.taken.expected.within);
         let quantity = &release.function.quantity;
         return vec![
-            format!("error of noise and form where records are spread evenly: within {within} {quantity} everywhere in most windows"),
+            format!(
+                "error of noise and form where records are spread evenly: within {within} {quantity} everywhere in most windows"
+            ),
             "where there are fewer records the error grows in proportion, and the interval of a reading says so"
                 .to_owned(),
         ];

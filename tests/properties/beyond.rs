@@ -1,5 +1,5 @@
 //! What is replayed beside the covering array: sensitivities that were sampled, which a configuration has only with the answer to its own
-//! question, and functions of callers, which no configuration has.
+//! question; functions of callers, which no configuration has; and tables of cells.
 
 use std::sync::Arc;
 
@@ -13,12 +13,48 @@ use crate::configurations::{row, text};
 type Made = fn() -> Settings;
 
 /// What is replayed beside the array, by name.
-pub const BEYOND: [(&str, Made); 4] = [
+pub const BEYOND: [(&str, Made); 8] = [
+    ("tables of cells", || tables("", "laplace", "sum", Adjacency::AddRemove)),
+    ("tables of a number, of users", || tables(NUMBER, "laplace", "sum", Adjacency::AddRemove)),
+    ("tables of a class, replaced", || tables(CLASS, "gaussian", "rho", Adjacency::ReplaceOne)),
+    ("tables of classes, of users", || tables(CLASSES, "gaussian", "rho", Adjacency::AddRemove)),
     ("a sampled sensitivity", || sampled(Adjacency::AddRemove)),
     ("a sampled sensitivity, replaced", || sampled(Adjacency::ReplaceOne)),
     ("a caller's function, replaced", || of_a_caller("regression", "laplace", Adjacency::ReplaceOne, 0)),
     ("a caller's function on points", || of_a_caller("machine hinge", "gaussian_process", Adjacency::AddRemove, 1)),
 ];
+
+const NUMBER: &str = "label = { column = \"z\", min = -10, max = 30, outside = \"clamp\" }\n";
+const CLASS: &str = "label = { column = \"z\", above = 5 }\n";
+const CLASSES: &str = "label = { column = \"z\", values = [-10, 5, 30] }\n";
+
+/// Tables of cells: of users where records are added, with two keys and windows that overlap.
+fn tables(label: &str, noise: &str, composition: &str, adjacency: Adjacency) -> Settings {
+    let (unit, windows) = match adjacency {
+        Adjacency::AddRemove if !label.is_empty() => ("user in 3m", "hopping"),
+        _ => ("record", "tumbling"),
+    };
+    let adjacency = if adjacency == Adjacency::AddRemove { "add_remove" } else { "replace_one" };
+    let choices = [
+        ("function", "density"),
+        ("noise", noise),
+        ("composition", composition),
+        ("adjacency", adjacency),
+        ("unit", unit),
+        ("windows", windows),
+        ("keys", "two"),
+    ];
+    let of_cells = |(text, (from, to)): (String, (&str, &str))| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    };
+    let cells = format!("{label}cells = {{ bandwidths = [12] }}\n");
+    let changes = [
+        ("degree = 8\norder = 2\n", "spline = \"quadratic\"\nstep = [10]\n"),
+        ("density = { bandwidths = [12] }\n", &cells),
+    ];
+    parsed(&changes.into_iter().fold(text(&row(&choices)), |text, change| of_cells((text, change))))
+}
 
 /// A regression with the sensitivity that `bernstream sample` finds.
 fn sampled(adjacency: Adjacency) -> Settings {
