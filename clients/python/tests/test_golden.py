@@ -38,7 +38,7 @@ def close(found: Any, expected: Any, tolerance: float) -> None:
 def test_there_are_golden_vectors() -> None:
     assert GOLDEN, "clients/golden has no vectors: nothing was compared"
     assert WRONG, "clients/golden has no wrong.json: nothing was refused"
-    for part in ("evaluations", "half_widths", "queries", "proper", "refused"):
+    for part in ("evaluations", "half_widths", "readings", "queries", "proper", "refused"):
         assert cases(part), part
 
 
