@@ -40,14 +40,14 @@ pub(super) fn values(row: &Row, ends: &[[f64; 2]]) -> Vec<(String, Row)> {
     all
 }
 
-/// The row with each odd key.
+/// The row with each odd key, the longest first.
 pub(super) fn keys(row: &Row) -> Vec<(String, Row)> {
     let mut all: Vec<(&str, Option<Arc<[u8]>>)> = vec![
+        ("key of 64 KiB", Some([b'k'; LONG].into())),
         ("null key", None),
         ("empty key", Some([].into())),
         ("unknown key", Some(b"another key".as_slice().into())),
         ("key that is not text", Some(NOT_TEXT.into())),
-        ("key of 64 KiB", Some([b'k'; LONG].into())),
     ];
     if let Some(key) = &row.key {
         all.push(("key with a byte more", Some([key, b"\0".as_slice()].concat().into())));
@@ -56,13 +56,13 @@ pub(super) fn keys(row: &Row) -> Vec<(String, Row)> {
     all.into_iter().map(|(name, key)| (name.to_owned(), Row { key, ..row.clone() })).collect()
 }
 
-/// The row with each odd unit.
+/// The row with each odd unit, the longest first.
 pub(super) fn units(row: &Row) -> Vec<(String, Row)> {
     let all: [(&str, Option<Arc<[u8]>>); 6] = [
+        ("unit of 64 KiB", Some([b'u'; LONG].into())),
         ("null unit", None),
         ("empty unit", Some([].into())),
         ("unit that is not text", Some(NOT_TEXT.into())),
-        ("unit of 64 KiB", Some([b'u'; LONG].into())),
         ("unit as long as it may be", Some([b'u'; LONGEST_UNIT].into())),
         ("unit a byte too long", Some([b'u'; LONGEST_UNIT + 1].into())),
     ];

@@ -20,9 +20,10 @@ pub(super) fn rooms(stage: &Stage<'_>) -> Vec<Vec<Pair>> {
         .iter()
         .map(|rows| rows.iter().flat_map(|(name, row)| Edit::Add.pairs(&beside, name, row)).collect())
         .collect();
+    for odd in [texts(stage, &plain), odd::values(&plain, &stage.ends)] {
+        rooms.push(odd.into_iter().flat_map(|(name, row)| Edit::Add.pairs(&beside, &name, &row)).collect());
+    }
     rooms.extend(everywhere(stage, &Edit::Add, &plain));
-    let odd = odd::values(&plain, &stage.ends).into_iter().chain(texts(stage, &plain));
-    rooms.push(odd.flat_map(|(name, row)| Edit::Add.pairs(&beside, &name, &row)).collect());
     rooms.push(of_others(stage, &beside));
     rooms
 }

@@ -29,9 +29,12 @@ pub(super) fn rooms(stage: &Stage<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
         .map(|rows| rows.iter().flat_map(|(name, row)| counts(&beside, most, name, row)).collect())
         .collect();
     rooms.push(spread(stage, cap));
+    let (named_oddly, texts): (Vec<_>, Vec<_>) =
+        texts(stage, &plain).into_iter().partition(|(_, row)| row.unit != plain.unit);
+    rooms.push(odd_units(stage, most, named_oddly));
+    rooms.push(odd(stage, &plain, texts));
     rooms.extend(everywhere(stage, &Edit::AddMany((2 * most + 1).min(COPIES)), &plain));
     rooms.push(of_others(stage, cap));
-    rooms.push(odd(stage, &plain));
     rooms.push(many(stage, &plain));
     rooms
 }
@@ -81,19 +84,22 @@ fn spread(stage: &Stage<'_>, cap: &Cap) -> Vec<Pair> {
     pairs
 }
 
-/// Odd rows, alone and before good ones; odd in every way; and of users whose name is odd, several.
-fn odd(stage: &Stage<'_>, plain: &Row) -> Vec<Pair> {
+/// Of users whose name is odd, each a user of its own, more rows than count.
+fn odd_units(stage: &Stage<'_>, most: usize, rows: Vec<(String, Row)>) -> Vec<Pair> {
     let beside = Way::beside(stage);
-    // An odd unit is a unit of its own.
-    let (other_units, texts): (Vec<_>, Vec<_>) =
-        texts(stage, plain).into_iter().partition(|(_, row)| row.unit != plain.unit);
+    let pair = |(name, row): (String, Row)| {
+        let rows: Vec<Row> = (0..3 * most + 2).map(|at| later(&row, at)).collect();
+        beside.added(&format!("a user with {name}"), &rows)
+    };
+    rows.into_iter().map(pair).collect()
+}
+
+/// Odd rows, alone and before good ones; and odd in every way.
+fn odd(stage: &Stage<'_>, plain: &Row, texts: Vec<(String, Row)>) -> Vec<Pair> {
+    let beside = Way::beside(stage);
     let values: Vec<(String, Row)> = odd::values(plain, &stage.ends).into_iter().chain(texts).collect();
     let all: Vec<Row> = values.iter().enumerate().map(|(at, (_, row))| later(row, at)).collect();
     let mut pairs = vec![beside.added("odd in every way", &all)];
-    for (name, row) in other_units {
-        let rows: Vec<Row> = (0..3).map(|at| later(&row, at)).collect();
-        pairs.push(beside.added(&format!("a user with {name}"), &rows));
-    }
     for (name, row) in values {
         pairs.push(beside.added(&format!("{name}, and a good one"), &[row, later(plain, 1)]));
     }

@@ -13,6 +13,7 @@ use bernstream::config::Settings;
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Description;
 use bernstream::synopsis::query::Query;
+use bernstream::synopsis::tables::{Kind, Questions, in_context};
 use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
@@ -392,7 +393,9 @@ fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refu
         ("/api/v1/history?key=JFK&at=1,2", 400, "1 coordinates"),
         ("/api/v1/history?key=JFK&at=1000", 400, "outside the domain -30 to 180"),
         ("/api/v1/query?key=JFK&ask=dep_delay", 400, "function of a point"),
-        ("/api/v1/query?key=JFK", 400, "'ask' is missing"),
+        ("/api/v1/query?key=JFK", 400, "needs 'ask'"),
+        ("/api/v1/query?key=JFK&range=0..10", 400, "no tables of cells"),
+        ("/api/v1/query?key=JFK&range=0-10", 400, "not a range such as 10..20"),
         ("/api/v2", 404, "nothing here"),
         ("/../Cargo.toml", 404, "nothing here"),
     ] {
@@ -413,6 +416,57 @@ fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refu
         assert_eq!(refused.status, 405);
         assert_strict(&refused.headers);
     }
+}
+
+/// Over HTTP and on the command line: the answers of the library.
+#[test]
+fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let golden: Value = serde_json::from_str(include_str!("../../clients/golden/cells-number-1d.json")).expect("JSON");
+    let synopsis = Synopsis::from_json(&golden["synopsis"].to_string()).expect("a synopsis");
+    let file = folder.path().join("cells.arrows");
+    put(&file, &synopsis.seal().expect("sealed").bytes);
+    let questions = Questions { ranges: vec!["-5..40".parse().expect("a range")], quantiles: vec![0.5] };
+    let answers = synopsis.ask(&questions).expect("answers");
+    let expected = in_context(&answers, synopsis.description());
+    assert_eq!(
+        answers.iter().map(|answer| answer.kind).collect::<Vec<_>>(),
+        [Kind::Count, Kind::Share, Kind::Mean, Kind::Quantile]
+    );
+    let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
+    dashboard.events(None).next_of("synopsis");
+    assert_eq!(dashboard.get("/api/v1/query?range=-5..40&quantile=0.5"), expected);
+    let table = dashboard.get("/api/v1/curve?points=2");
+    assert_eq!(number(&table[0]["value"]), synopsis.evaluate(&[-30.0]).expect("a value"));
+    let (status, why) = dashboard.refusal("/api/v1/query?range=40..-5");
+    assert!(status == 400 && why.contains("the lower one first"), "{why}");
+    dashboard.end();
+
+    let file = file.display().to_string();
+    let asked = bernstream(&["query", &file, "--range", "-5..40", "--quantile", "0.5", "--json"]);
+    assert_eq!(serde_json::from_slice::<Value>(&asked.stdout).expect("JSON"), expected);
+    let words = bernstream(&["query", &file, "--range", "-5..40", "--quantile", "0.5"]);
+    let words = String::from_utf8_lossy(&words.stdout).into_owned();
+    for (line, start) in words.lines().zip([
+        "records with dep_delay from -5 to 40: ",
+        "their share of all records: 0.",
+        "their mean arr_delay: ",
+        "dep_delay below which 50 % of the records lie: ",
+    ]) {
+        assert!(line.starts_with(start) && line.ends_with("with 95 % probability"), "{line}");
+    }
+    let refused = bernstream(&["query", &file, "--range", "500..600"]);
+    assert_eq!(refused.status.code(), Some(78));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("outside the domain"));
+    // How the records are distributed, and a wider kernel.
+    for more in [["--density", "--at=0"], ["--cumulative", "--at=180"], ["--bandwidths=30", "--at=0"]] {
+        let table = bernstream(&[&["evaluate", &file], &more[..]].concat());
+        let table = String::from_utf8_lossy(&table.stdout).into_owned();
+        assert!(table.starts_with("dep_delay,value,lower,upper\n"), "{more:?}: {table}");
+        assert!(more[0] != "--cumulative" || table.ends_with("180,1,1,1\n"), "{table}");
+    }
+    let narrow = bernstream(&["evaluate", &file, "--bandwidths=1", "--at=0"]);
+    assert_eq!(narrow.status.code(), Some(78));
 }
 
 #[test]
