@@ -138,6 +138,22 @@ fn every_function_of_the_page_can_be_released() {
     }
 }
 
+/// A grid that is given says how finely it can be read.
+#[test]
+fn a_step_of_cells_stands_for_their_bandwidth() {
+    let given = |table: &str, grid: &str| with(&releasing(table), "\nexpected_records = 1000\n", grid);
+    let settings = |table: &str| {
+        let text = given(table, "\nspline = \"quadratic\"\nstep = [7.5]\n");
+        Settings::parse(&text, "f").unwrap_or_else(|faults| panic!("{faults}"))
+    };
+    let (alone, both) = (settings("[release.cells]\n"), settings("[release.cells]\nbandwidths = [7.5]\n"));
+    assert_eq!(alone.releases[0].shape(), both.releases[0].shape());
+    assert_eq!(alone.normalised, both.normalised);
+    assert_ne!(alone.normalised, settings("[release.cells]\nbandwidths = [15]\n").normalised);
+    let none = faults(&releasing("[release.cells]\n"));
+    assert!(none.iter().any(|fault| fault.contains("bandwidths")), "{none:?}");
+}
+
 #[test]
 fn the_reference_shows_every_key() {
     let reference = include_str!("../../config/reference.toml");

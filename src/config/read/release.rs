@@ -37,6 +37,7 @@ pub fn release(
         Ok((payment, policy)) => (Ok(payment), policy),
         Err(reported) => (Err(reported), None),
     };
+    a_step_as_bandwidth(&mut written);
     let keys = Keys {
         noise: written.noise.take(),
         degree: written.degree.take(),
@@ -144,6 +145,17 @@ pub fn release(
         function,
         sampled: written.sampled,
     })
+}
+
+/// Of tables of cells whose step is given alone, that is the smallest bandwidth too: every spline can be read with it.
+fn a_step_as_bandwidth(written: &mut file::Release) {
+    if let (Some(cells), Some(step)) = (&mut written.cells, &written.step)
+        && let file::Auto::Fixed(lengths) = step.get_ref()
+        && cells.get_ref().bandwidths.is_none()
+    {
+        let lengths = lengths.iter().map(|length| Spanned::new(step.span(), *length)).collect();
+        cells.get_mut().bandwidths = Some(Spanned::new(step.span(), lengths));
+    }
 }
 
 /// The search of `"auto"` over everything that the file leaves open.

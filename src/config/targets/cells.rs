@@ -22,7 +22,7 @@ pub struct Table {
 }
 
 pub const KEYS: &[Key] = &[
-    ("release.cells", "a table such as { bandwidths = [10] }"),
+    ("release.cells", "a table such as { bandwidths = [10] }, or an empty one, {}, with `step` in the release"),
     (
         "release.cells.bandwidths",
         "a list such as [10], a number above 0 for each axis, in the units of its column: the smallest that readers will want",
