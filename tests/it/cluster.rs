@@ -36,13 +36,13 @@ fn soon(wait: Duration) -> Timestamp {
     Timestamp::from_micros(Timestamp::now().plus(wait).micros() / 1_000_000 * 1_000_000)
 }
 
-/// What belongs in each window by the rules: records that a broker stamped before its cutoff, a second after its end.
-fn in_time(setup: &Setup) -> BTreeMap<Timestamp, f64> {
-    let mut windows: BTreeMap<_, f64> = (0..WINDOWS).map(|window| (setup.start_of(window), 0.0)).collect();
+/// What belongs in each of so many windows by the rules: records that a broker stamped before its cutoff, `grace` after its end.
+fn in_time(setup: &Setup, windows: u32, grace: Duration) -> BTreeMap<Timestamp, f64> {
+    let mut windows: BTreeMap<_, f64> = (0..windows).map(|window| (setup.start_of(window), 0.0)).collect();
     for (stamp, rows) in read_rows(&setup.servers, &setup.input) {
         for row in rows {
             let (start, count) = windows.range_mut(..=row).next_back().expect("a window");
-            *count += f64::from(u8::from(stamp < start.plus(Duration::from_secs(2))));
+            *count += f64::from(u8::from(stamp < start.plus(Duration::from_secs(1) + grace)));
         }
     }
     windows
@@ -76,7 +76,7 @@ fn records_that_a_lagging_replica_hides_are_in_their_window_where_the_slack_is_l
             send_live(&setup, WINDOWS, &[("acks", "1")]);
             assert!(worker.end(&setup).success(), "{}", setup.read_log());
             setup.assert_whole();
-            (in_time(&setup), counted(&setup))
+            (in_time(&setup, WINDOWS, Duration::from_secs(1)), counted(&setup))
         };
         let [safe, hasty] = thread::scope(|scope| {
             let runs = [("7s", "9s"), ("200ms", "300ms")].map(|(slack, delay)| scope.spawn(move || run(slack, delay)));
@@ -150,7 +150,7 @@ fn killed_leaders_lose_nothing(brokers: &Inside) {
     setup.edit("grace = \"1s\"", "grace = \"15s\"");
     let mut worker = Running::start(&setup);
     setup.wait_log("reading the input");
-    let sent = thread::scope(|scope| {
+    thread::scope(|scope| {
         let sending = scope.spawn(|| send_live(&setup, windows, &[("enable.idempotence", "true")]));
         thread::sleep(origin.plus(Duration::from_secs(2)).since(Timestamp::now()));
         for broker in ["2", "3", "1"] {
@@ -159,9 +159,11 @@ fn killed_leaders_lose_nothing(brokers: &Inside) {
             brokers.ask(&["restart", broker]);
             thread::sleep(Duration::from_secs(4));
         }
-        sending.join().expect("it sends")
+        let sent: f64 = sending.join().expect("it sends").values().sum();
+        assert!(sent > 1000.0, "{sent} sent");
     });
     assert!(worker.end(&setup).success(), "{}", setup.read_log());
     setup.assert_whole();
-    assert_counted(&sent, &counted(&setup));
+    // Not what was sent: on a machine with too much to do a producer may find the next leader later than that.
+    assert_counted(&in_time(&setup, windows, Duration::from_secs(15)), &counted(&setup));
 }
