@@ -9,7 +9,7 @@
 //! # let synopsis = bernstream::synopsis::tables::example();
 //! let tables = synopsis.tables()?;
 //! // Every bandwidth from the smallest on, in natural units; and any range.
-//! let arrival = tables.kernel(Some(&[20.0]))?.expected(&[15.0], Fit::Linear)?;
+//! let arrival = tables.kernel(Some(&[30.0]))?.expected(&[15.0], Fit::Linear)?;
 //! let late = tables.range(&[[15.0, 120.0]])?;
 //! println!("{:.1} minutes, {:?} with 95 % probability", arrival.value, arrival.pointwise);
 //! println!("{:.0} flights, {:.2} of all", late.count().value, late.share().value);
