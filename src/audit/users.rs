@@ -28,6 +28,7 @@ pub(super) fn rooms(stage: &Stage<'_>, cap: &Cap) -> Vec<Vec<Pair>> {
         .iter()
         .map(|rows| rows.iter().flat_map(|(name, row)| counts(&beside, most, name, row)).collect())
         .collect();
+    rooms.push(movers.iter().filter_map(|rows| in_every_window(stage, cap, rows.first()?)).collect());
     rooms.push(spread(stage, cap));
     let (named_oddly, texts): (Vec<_>, Vec<_>) =
         texts(stage, &plain).into_iter().partition(|(_, row)| row.unit != plain.unit);
@@ -46,6 +47,16 @@ fn counts(beside: &Way<'_>, most: usize, name: &str, row: &Row) -> Vec<Pair> {
         beside.added(&format!("{how}, {name}"), &rows)
     };
     [("more than count", 3 * most + 2), ("as many as count", most), ("one", 1)].map(pair).into()
+}
+
+/// One row, in each window of its period as often as counts: where windows overlap the cap is one of all of them together.
+fn in_every_window(stage: &Stage<'_>, cap: &Cap, (name, row): &(String, Row)) -> Option<Pair> {
+    let period = cap.period.span_of(row.time?);
+    let windows = stage.windows.iter().filter(|window| period.contains(window.start));
+    let at = |window: &Span| Row { time: Some(Stage::time(*window, 0.3)), ..row.clone() };
+    let rows: Vec<Row> =
+        windows.flat_map(|window| (0..cap.records as usize).map(move |count| later(&at(window), count))).collect();
+    Some(Way::beside(stage).added(&format!("as many as count in every window of its period, {name}"), &rows))
 }
 
 /// Over keys, corners of the domain, and all windows of a period: of the one in which the first window begins, and of the second's.
