@@ -34,6 +34,7 @@
 //! `[Aye55]` Ayer, Brunk, Ewing, Reid and Silverman, An Empirical Distribution Function for Sampling with Incomplete
 //! Information, Annals of Mathematical Statistics 1955;
 //! `[BW18]` Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy, ICML 2018;
+//! `[Cha07]` Chapelle, Training a Support Vector Machine in the Primal, Neural Computation 2007;
 //! `[CSS11]` Chan, Shi and Song, Private and Continual Release of Statistics, ACM TISSEC 2011;
 //! `[DGKKM22]` Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, Connect the Dots, PoPETs 2022;
 //! `[DMPST24]` Dvijotham, McMahan, Pillutla, Steinke and Thakurta, Efficient and Near-Optimal Noise Generation for
@@ -45,6 +46,7 @@
 //! `[DSW05]` De Marchi, Schaback and Wendland, Near-Optimal Data-Independent Point Locations for Radial Basis Function
 //! Interpolation, 2005;
 //! `[EZ64]` Ehlich and Zeller, Schwankung von Polynomen zwischen Gitterpunkten, Mathematische Zeitschrift 1964;
+//! `[FS01]` Fine and Scheinberg, Efficient SVM Training Using Low-Rank Kernel Representations, JMLR 2001;
 //! `[GG98]` Gerstner and Griebel, Numerical Integration Using Sparse Grids, Numerical Algorithms 1998;
 //! `[Hig02]` Higham, Accuracy and Stability of Numerical Algorithms, 2002;
 //! `[Hon15]` Honaker, Efficient Use of Differentially Private Binary Trees, TPDP 2015;

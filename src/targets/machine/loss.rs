@@ -73,6 +73,21 @@ impl Loss {
         }
     }
 
+    /// `d^2 L / df^2`; where it jumps, one of its two values.
+    pub(super) fn second_derivative(self, label: f64, f: f64) -> f64 {
+        let margin = 1.0 - label * f;
+        let is_curved = match self {
+            Loss::Hinge => (0.0..CORNER).contains(&margin),
+            Loss::Logistic => {
+                let part = sigmoid(-label * f);
+                return part * (1.0 - part);
+            }
+            Loss::Squared => true,
+            Loss::Huber => (label - f).abs() < STRAIGHT,
+        };
+        if is_curved { self.curvature() } else { 0.0 }
+    }
+
     /// How fast [`Loss::pull`] can change with `f`.
     pub(crate) fn curvature(self) -> f64 {
         match self {
@@ -212,6 +227,8 @@ mod tests {
                     assert!((loss.pull(label, f) + slope).abs() < 1e-4, "{loss:?} {f}");
                     let bend = (loss.pull(label, f + h) - loss.pull(label, f)).abs() / h;
                     assert!(bend <= loss.curvature() * (1.0 + 1e-6) + 1e-6, "{loss:?} {f}: {bend}");
+                    let second = loss.second_derivative(label, f);
+                    assert!((bend - second).abs() < 1e-3 * loss.curvature(), "{loss:?} {f}: {bend} {second}");
                 }
             }
             assert!([1.0, -1.0, 0.3].iter().all(|label| loss.value(*label, 0.0) <= 1.0));

@@ -40,6 +40,7 @@ pub mod kernel;
 mod landmarks;
 pub mod loss;
 pub(super) mod minimiser;
+mod newton;
 mod on_lattice;
 pub(super) mod settings;
 pub(super) mod solver;

@@ -37,6 +37,9 @@ pub trait Space {
     fn score(&self, running: &Self::Running, i: usize) -> f64;
 
     fn add(&self, running: &mut Self::Running, i: usize, change: f64);
+
+    /// All inner products of two records, where they are kept.
+    fn gram(&self) -> Option<&Gram>;
 }
 
 /// All kernel values between the records, row by row: `8 n^2` bytes, 200 MB for 5,000 records.
@@ -54,7 +57,7 @@ impl Gram {
         Gram { n, values }
     }
 
-    fn row(&self, i: usize) -> &[f64] {
+    pub fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.n..(i + 1) * self.n]
     }
 
@@ -99,6 +102,10 @@ impl Space for Gram {
 
     fn add(&self, scores: &mut Vec<f64>, i: usize, change: f64) {
         scores.iter_mut().zip(self.row(i)).for_each(|(score, value)| *score += change * value);
+    }
+
+    fn gram(&self) -> Option<&Gram> {
+        Some(self)
     }
 }
 
@@ -178,6 +185,10 @@ impl Space for Features {
     fn add(&self, weights: &mut Vec<f64>, i: usize, change: f64) {
         weights.iter_mut().zip(self.row(i)).for_each(|(weight, value)| *weight += change * f64::from(*value));
     }
+
+    fn gram(&self) -> Option<&Gram> {
+        None
+    }
 }
 
 /// `<w, phi>`.
@@ -197,7 +208,7 @@ fn summed(n: usize, run: usize) -> f64 {
     (n.min(run) + 16 + n.div_ceil(BLOCK)) as f64 * ROUNDING
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub fn dot(a: &[f64], b: &[f64]) -> f64 {
     let block = |(a, b): (&[f64], &[f64])| {
         let mut sums = [0.0; 8];
         let ends = a.chunks_exact(8).remainder().iter().zip(b.chunks_exact(8).remainder());
