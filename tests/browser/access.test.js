@@ -54,7 +54,7 @@ test("arrows go through windows, space plays, and all can be reached with the ta
   // The drawer opens and closes by keyboard, and gives the focus back.
   await page.locator("#badge").focus();
   await page.keyboard.press("Enter");
-  assert.ok(await page.getByRole("dialog", { name: "About this number" }).isVisible());
+  assert.ok(await page.getByRole("dialog", { name: "How this is protected" }).isVisible());
   await page.keyboard.press("Escape");
   assert.ok(await page.locator("#about").isHidden());
   assert.equal(await page.evaluate(() => document.activeElement.id), "badge");
@@ -159,7 +159,7 @@ for (const dark of [false, true]) {
     const { page, end } = await look(dark ? "plane" : "curve", { dark });
     const colours = await page.evaluate(() => {
       const style = getComputedStyle(document.documentElement);
-      const names = ["paper", "ground", "ink", "soft", "accent", "curve", "beyond", "above", "below", "warn", "warn-ground", "bad", "bad-ground", "good", "hatch"];
+      const names = ["paper", "ground", "ink", "soft", "accent", "curve", "beyond", "above", "below", "warn", "warn-ground", "bad", "bad-ground", "good", "hatch", "rim", "other-1", "other-2", "other-3"];
       return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     });
     const light = (hex) => {
@@ -173,7 +173,7 @@ for (const dark of [false, true]) {
     for (const [text, ground] of [["ink", "paper"], ["ink", "ground"], ["soft", "paper"], ["soft", "ground"], ["accent", "paper"], ["accent", "ground"], ["paper", "accent"], ["warn", "warn-ground"], ["warn", "paper"], ["ink", "warn-ground"], ["ink", "bad-ground"], ["bad", "bad-ground"], ["bad", "paper"], ["ink", "above"], ["ink", "below"]]) {
       assert.ok(contrast(text, ground) >= 4.5, `${text} on ${ground}: ${contrast(text, ground).toFixed(2)}`);
     }
-    for (const [mark, ground] of [["curve", "paper"], ["beyond", "paper"], ["curve", "above"], ["curve", "below"], ["hatch", "paper"], ["good", "paper"]]) {
+    for (const [mark, ground] of [["curve", "paper"], ["beyond", "paper"], ["curve", "above"], ["curve", "below"], ["hatch", "paper"], ["good", "paper"], ["rim", "paper"], ["other-1", "paper"], ["other-2", "paper"], ["other-3", "paper"]]) {
       assert.ok(contrast(mark, ground) >= 3, `${mark} on ${ground}: ${contrast(mark, ground).toFixed(2)}`);
     }
     if (dark) await shoot(page, "plane-dark");

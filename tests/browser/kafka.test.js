@@ -69,7 +69,7 @@ test("the page follows a topic, says that a killed worker is late, and goes on w
   t.diagnostic(`drawn ${delays.join(", ")} ms after the scheduled publication`);
 
   await worker.stop("SIGKILL");
-  await page.locator("#status-words", { hasText: "Stale" }).waitFor();
+  await page.locator("#status-words", { hasText: "Overdue since" }).waitFor();
   const [, , before] = await shown(page);
   worker = await start();
   await page.locator("#status-words", { hasText: "Live" }).waitFor();

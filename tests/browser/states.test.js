@@ -64,7 +64,7 @@ test("one and the same synopsis twice is one window", async () => {
   await end();
 });
 
-test("live, and stale since the next window was due", async () => {
+test("live, and overdue since the next window was expected", async () => {
   const series = EWR();
   const last = Date.parse(series.at(-1).published);
   const fresh = await on(await serve(series, at(last + DAY / 2)));
@@ -73,10 +73,19 @@ test("live, and stale since the next window was due", async () => {
   assert.ok(await fresh.page.locator("#notice").isHidden());
   await fresh.end();
   const late = await on(await serve(series, at(last + 3 * DAY)));
-  await pill(late.page, "Stale for 2 days");
-  assert.match(await notice(late.page), /Stale since 12 Jun 2013, 05:00 UTC: the next window was due then, 2 days ago/);
-  await shoot(late.page, "state-stale");
+  await pill(late.page, "Overdue since 12 Jun 2013, 05:00 UTC");
+  assert.match(await notice(late.page), /Overdue since 12 Jun 2013, 05:00 UTC: the next window was expected then, 2 days ago/);
+  await shoot(late.page, "state-overdue");
   await late.end();
+  // Data of another year is not late: it has ended.
+  const old = await on(await serve(series, at(last + 4000 * DAY)));
+  await pill(old.page, "Data through 11 Jun 2013, 05:00 UTC");
+  assert.equal(await old.page.locator("#status").getAttribute("data-state"), "ended");
+  assert.match(await notice(old.page), /If this release is meant to go on, its worker is down/);
+  await old.end();
+  const nearly = await on(await serve(series, at(last + 29 * DAY)));
+  await pill(nearly.page, "Overdue since");
+  await nearly.end();
 });
 
 test("a lost connection is said, and mends itself when the server is back", async () => {
@@ -146,7 +155,7 @@ test("a spent budget is said, with its end, and is no fault", async () => {
   // While something is left a synopsis cannot tell: prices fall, and a stale page names the budget as what may be the cause.
   const little = ofUsers("0.9");
   const stale = await on(await serve([little], at(Date.parse(little.published) + 10 * 3_600_000)));
-  await pill(stale.page, "Stale");
+  await pill(stale.page, "Overdue since");
   assert.match(await notice(stale.page), /withheld for its budget \(ε 0\.9 of 1 is spent in this block, until 2 Jun 2013, 00:00 UTC\)/);
   await stale.end();
   const enough = ofUsers("0.9", "0.1");
@@ -158,7 +167,8 @@ test("a spent budget is said, with its end, and is no fault", async () => {
   const records = EWR();
   const third = await on(await serve(records, at(Date.parse(records.at(-1).published))));
   await pill(third.page, "Live");
-  assert.match(await third.page.locator("#gauge-words").textContent(), /100 % of its own budget/);
+  assert.match(await third.page.locator("#gauge-words").textContent(), /^Renews with each window$/);
+  assert.ok(await third.page.locator("#gauge-bar").isHidden(), "a gauge that is always full");
   await third.end();
 });
 
@@ -166,7 +176,7 @@ test("a running sum is late by the cadence of its newest part", async () => {
   const series = given("rho").filter(({ key }) => key === "EWR");
   const last = Date.parse(series.at(-1).published);
   const { page, end } = await on(await serve(series, at(last + 2 * DAY)));
-  await pill(page, "Stale for 1 day");
+  await pill(page, "Overdue since 8 Jun 2013, 05:00 UTC");
   await end();
 });
 
@@ -181,7 +191,7 @@ test("simulated, incomplete and random are loud", async () => {
   await shown(page);
   const flags = await page.locator(".flag:visible").allTextContents();
   assert.equal(flags.length, 3);
-  assert.match(flags.join("\n"), /Simulated records[\s\S]*Incomplete[\s\S]*RANDOM differential privacy, γ = 0\.1/);
+  assert.match(flags.join("\n"), /Simulated data; no real people\.[\s\S]*Incomplete[\s\S]*RANDOM differential privacy, γ = 0\.1/);
   assert.match(await page.locator("#badge").textContent(), /RANDOM differential privacy/);
   await shoot(page, "state-loud");
   await page.locator("#badge").click();

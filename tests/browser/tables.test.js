@@ -19,7 +19,8 @@ async function look(synopses, options) {
   const { page, problems, context } = await open(browser, server.address, options);
   await shown(page);
   const asked = [];
-  page.on("request", (request) => asked.push(request.url()));
+  // A browser fetches the icon again where the address changes.
+  page.on("request", (request) => request.url().endsWith("/icon.svg") || asked.push(request.url()));
   return { page, problems, asked, synopsis: parse(last), end: async () => { await context.close(); await server.stop(); } };
 }
 

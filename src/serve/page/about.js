@@ -1,6 +1,7 @@
-// The guarantee behind a number: the badge, the gauge, and the drawer "About this number".
+// The guarantee behind a number: the badge, the gauge, and the drawer "How this is protected".
 
 import { byId, element, say } from "./dom.js";
+import { odds, ofPerson } from "./odds.js";
 import { adjacency, atMost, definition, exhausted, inSymbols, isPerWindow, shownBlock, spentInWords, spentPart, unit, untilInWords } from "./price.js";
 import { duration, instant, plural, short, span } from "./words.js";
 
@@ -18,6 +19,14 @@ export function drawBadge(meta) {
 export function drawGauge(meta) {
   const block = shownBlock(meta);
   const bar = byId("gauge-bar");
+  // What renews with each window would always be full, and tell nothing.
+  const isOwn = block !== undefined && isPerWindow(meta);
+  bar.hidden = isOwn;
+  if (isOwn) {
+    byId("gauge").classList.remove("spent");
+    say(byId("gauge-words"), "Renews with each window");
+    return;
+  }
   if (!block) {
     byId("gauge-fill").style.width = "0";
     byId("gauge").classList.remove("spent");
@@ -32,9 +41,7 @@ export function drawGauge(meta) {
   const gauge = byId("gauge");
   gauge.classList.toggle("spent", spent !== undefined);
   const percent = `${Math.round(100 * part)} %`;
-  const words = isPerWindow(meta)
-    ? `this window: ${percent} of its own budget`
-    : spent ? `budget spent ${untilInWords(block)}` : `${percent} spent, ${untilInWords(block)}`;
+  const words = spent ? `budget spent ${untilInWords(block)}` : `${percent} spent, ${untilInWords(block)}`;
   say(byId("gauge-words"), words);
   bar.setAttribute("aria-valuenow", Math.round(100 * part));
   bar.setAttribute("aria-valuetext", `${spentInWords(block)}; ${words}`);
@@ -43,7 +50,7 @@ export function drawGauge(meta) {
 /** Warnings that must be visible: simulated, incomplete, weaker than plain differential privacy, more noise than needed. */
 export function flags(meta) {
   const found = [];
-  if (meta.synthetic) found.push(["Simulated records", "These numbers describe no real people: a program simulated the records."]);
+  if (meta.synthetic) found.push(["Simulated data; no real people.", "A program made up the records."]);
   if (meta.incomplete) found.push(["Incomplete", "Input was deleted before it was read: records may be missing from this window."]);
   const { random } = definition(meta);
   if (random) {
@@ -73,11 +80,14 @@ const NOISE = {
 export function drawAbout(meta) {
   const { privacy, noise, band, window } = meta;
   const facts = [];
-  const fact = (name, ...words) => facts.push(element("dt", { text: name }), element("dd", {}, ...words.map((text) => element("p", { text: text.replace(/^[a-z]/, (c) => c.toUpperCase()) }))));
+  const fact = (name, ...words) => words.length > 0 && facts.push(element("dt", { text: name }), element("dd", {}, ...words.map((text) => element("p", { text: text.replace(/^[a-z]/, (c) => c.toUpperCase()) }))));
 
   fact("What it is", `${meta.meaning}.`);
   fact("Window", `${span(window.start, window.end)} (${duration(time(window.end) - time(window.start))})`, `Published ${instant(meta.published)}.`, ...panes(meta));
-  fact("Whose privacy", `${unit(meta).name}.`);
+  const total = shownBlock(meta)?.total;
+  const isMore = total !== undefined && inSymbols(total) !== inSymbols(privacy.price);
+  fact("In odds", ...[odds(meta, privacy.price), isMore ? allInAll(meta, total) : undefined].filter(Boolean));
+  fact("Whose privacy", `${unit(meta).name}.`, ...[ofPerson(meta, total ?? privacy.price)].filter(Boolean));
   fact("What is hidden", `${adjacency(meta)}.`);
   const { name, random } = definition(meta);
   fact("Kind of guarantee", `${name}.`, ...randomInWords(random));
@@ -90,7 +100,7 @@ export function drawAbout(meta) {
     fact("Total, at most", `\u03b5 = ${epsilon} at \u03b4 = ${Number(delta).toExponential()}, for everything ever charged to a block.`);
   }
   fact("Noise", `${NOISE[noise.law] ?? noise.law}; scale ${short(noise.scale)} in the units of the values.`);
-  fact("Band", `The wide band contains the noise at all points${meta.basis.tables ? " and bandwidths" : ""} simultaneously with ${Math.round(band.level * 100)} % probability, the narrow band at any single point.`,
+  fact("Band", `The simultaneous band contains the noise at all points${meta.basis.tables ? " and bandwidths" : ""} at once with ${Math.round(band.level * 100)} % probability, the pointwise band at any single point.`,
     `It covers ${band.covers}${band.draws > 0 ? `; estimated from ${plural(band.draws, "simulated draw")}` : "; exact"}.`);
   fact("Read as", ...readAs(meta));
   if (meta.choices?.length > 0) fact("Chosen from the records, privately", ...meta.choices.map(choice));
@@ -107,6 +117,12 @@ export function drawAbout(meta) {
     element("p", { text: "Noise was added on purpose; differences smaller than the band are not evidence. The width of the band depends on the public settings and not on the records, except for private choices, if any. A clearer plot does not mean weaker protection: more records stand out more clearly from the same noise. The price states the strength of the guarantee: all else being equal, a higher price makes the band narrower and the guarantee weaker." }),
     element("p", { text: "To see the effect of the noise, show the plausible curves: the noise could have turned each of them into the published one." }),
   );
+}
+
+/** The odds of everything that is ever charged to a block. */
+function allInAll(meta, total) {
+  const words = odds(meta, total);
+  return words && `With everything that may ever be charged to the same block (${inSymbols(total)}): ${words.charAt(0).toLowerCase()}${words.slice(1)}`;
 }
 
 function panes({ panes: own }) {
@@ -129,7 +145,7 @@ function randomInWords(random) {
 }
 
 function budgetInWords(meta, block) {
-  if (isPerWindow(meta)) return [`It is the budget of this window alone${meta.privacy.unit === "record" ? ", and a record belongs to one window" : ""}.`];
+  if (isPerWindow(meta)) return [`It is the budget of this window alone, and renews with each window${meta.privacy.unit === "record" ? ": a record belongs to one" : ""}.`];
   return exhausted(meta) === block ? ["It cannot pay for the next window, which will be withheld."] : [];
 }
 

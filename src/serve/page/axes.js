@@ -35,7 +35,8 @@ export function theme() {
   return {
     ink: of("ink"), soft: of("soft"), line: of("line"), paper: of("paper"), curve: of("curve"), wide: of("wide"),
     narrow: of("narrow"), ghost: of("ghost"), beyond: of("beyond"), above: of("above"), below: of("below"),
-    hatch: of("hatch"), overlay: of("overlay"), plausible: of("plausible"), font: getComputedStyle(document.body).fontFamily,
+    hatch: of("hatch"), overlay: of("overlay"), plausible: of("plausible"), rim: of("rim"),
+    others: [1, 2, 3].map((i) => ({ line: of(`other-${i}`), wide: of(`other-${i}-wide`) })), font: getComputedStyle(document.body).fontFamily,
   };
 }
 

@@ -3,52 +3,73 @@
 import { Ask } from "./ask.js";
 import { drawAbout, drawBadge, drawFlags, drawGauge } from "./about.js";
 import { parse } from "./bernstream.js";
-import { byId, element, say } from "./dom.js";
+import { drawChoices, drawMissing } from "./choices.js";
+import { byId, say } from "./dom.js";
 import { fileName, png, save } from "./download.js";
 import { listen } from "./feed.js";
-import { border, kindOf, title } from "./kinds.js";
-import { ofLine, ofPlane, percent } from "./sentence.js";
-import { isFlat, line as lineOf, plane } from "./grid.js";
-import { isUnclear } from "./heat.js";
+import { line as lineOf, plane } from "./grid.js";
+import { Keys, MOST_OTHERS } from "./keys.js";
+import { kindOf, title } from "./kinds.js";
+import { drawLegend } from "./legend.js";
+import { Address, isUntil, read as readAddress } from "./link.js";
+import { OverTime } from "./overtime.js";
 import { Quantiles } from "./quantiles.js";
 import { RecordRange } from "./range.js";
+import { ofLine, ofPlane } from "./sentence.js";
 import { Smoothing } from "./smoothing.js";
-import { mapScale, SIDE, Stage } from "./stage.js";
+import { SIDE, Stage } from "./stage.js";
 import { drawStatus, drawUnreadable, judge } from "./status.js";
 import { isOfOneScale, Store, whyApart } from "./store.js";
 import { answersCsv, csv, drawAnswerTable, drawTable } from "./table.js";
 import { Time } from "./time.js";
-import { Views } from "./views.js";
+import { isTables, Views } from "./views.js";
 import { duration, span } from "./words.js";
 
 const store = new Store();
 const source = { name: "", connected: true, why: null };
 const unreadable = { count: 0, last: [] };
-const chosen = { pipeline: undefined, release: undefined, key: undefined, window: null, at: [] };
+/** The view: `window` is a synopsis, null for the newest; `until` is the end of one that a link asks for and that is not here yet. */
+const chosen = { pipeline: undefined, release: undefined, key: undefined, window: null, until: undefined, at: [], isMoved: false, others: [], regions: undefined };
 let connection = "connecting";
 let clockAhead = 0;
 let announced = { id: "", time: 0 };
 let isWaiting = false;
-let shape = "";
 
 const stage = new Stage(byId("stage"), (to) => {
   for (const [axis, x] of Object.entries(to)) chosen.at[axis] = x;
-  draw();
-});
+  chosen.isMoved = true;
+  adjust();
+}, (ends) => range.select(sourceOf(look().entry).meta, ends));
 const ask = new Ask(byId("questions"), () => drawNumbers(look()));
 
 /** What was published of an entry, whatever of it is shown. */
 const sourceOf = (entry) => entry?.source ?? entry;
 
 const views = new Views();
-const smoothing = new Smoothing(views, draw);
-const range = new RecordRange(draw);
+const smoothing = new Smoothing(views, adjust);
+const range = new RecordRange(adjust);
 const quantiles = new Quantiles(draw);
 const time = new Time((index) => {
   const { series } = look() ?? { series: [] };
   chosen.window = index === null ? null : sourceOf(series[index])?.synopsis ?? null;
-  draw();
+  chosen.until = undefined;
+  adjust();
 });
+const overTime = new OverTime((entry) => {
+  time.stop();
+  const { series } = look();
+  chosen.window = entry === series[series.length - 1] ? null : sourceOf(entry).synopsis;
+  chosen.until = undefined;
+  step();
+}, adjust);
+const keyList = new Keys((key) => {
+  const { pipeline, release } = look();
+  choose(pipeline, release, key);
+}, (key, isOn) => {
+  const others = chosen.others.filter((one) => one !== key);
+  chosen.others = isOn ? [...others, key].slice(-MOST_OTHERS) : others;
+  step();
+}, draw);
 
 // ---- Current view ---------------------------------------------------------------------------------------------------
 
@@ -69,18 +90,28 @@ function look() {
   const keys = store.keys(pipeline, release);
   const key = pick("key", keys, keys[0]);
   const series = store.series(pipeline, release, key).map((entry) => views.of(entry));
+  if (chosen.until !== undefined) {
+    const wanted = series.findLast(({ meta }) => isUntil(chosen.until, meta));
+    if (wanted) Object.assign(chosen, { window: sourceOf(wanted).synopsis, until: undefined });
+  }
   const found = series.findIndex((entry) => sourceOf(entry).synopsis === chosen.window);
   const index = found < 0 ? series.length - 1 : found;
   const entry = series[index];
   const { domain } = entry.meta;
   const fits = chosen.at.length === domain.length && domain.every(({ min, max }, i) => chosen.at[i] >= min && chosen.at[i] <= max);
-  if (!fits) chosen.at = domain.map(({ min, max }) => (min + max) / 2);
+  if (!fits) Object.assign(chosen, { at: domain.map(({ min, max }) => (min + max) / 2), isMoved: false });
   // The previous window, if it has the same function: a changed configuration is not a change of the records.
   const previous = series[index - 1];
   const apart = previous && whyApart(entry.meta, previous.meta);
   const before = apart ? undefined : previous;
   const alike = series.filter(({ meta }) => isOfOneScale(meta, entry.meta));
+  const seriesOf = (one) => store.series(pipeline, release, one).map((own) => views.of(own)).filter(({ meta }) => isOfOneScale(meta, entry.meta));
+  // The same window of another key.
+  const entryOf = (one) => (one === key ? entry : views.of(store.series(pipeline, release, one).findLast(({ meta }) => isUntil(entry.meta.window.end, meta))));
+  const laid = domain.length > 1 || kindOf(entry.meta) === "moments" ? [] : chosen.others.filter((one) => one !== key && keys.includes(one)).slice(0, MOST_OTHERS);
+  const others = laid.map((one) => ({ key: one, entry: entryOf(one) })).filter((one) => one.entry && isOfOneScale(one.entry.meta, entry.meta));
   return {
+    entryOf, others, scaleWith: others.flatMap((one) => seriesOf(one.key)),
     pipeline, release, key, pipelines, releases, keys, series: alike, entry, before, apart, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
     range: range.of(sourceOf(entry).meta),
     isGhost: byId("ghost").checked, isPlausible: byId("plausible").checked, isRegions: byId("regions").value === "regions",
@@ -103,9 +134,10 @@ function draw() {
 }
 
 function drawNow() {
-  if (!store.isEmpty) drawSwitches(look());
+  if (!store.isEmpty) drawLegend(look(), chosen.regions);
   const now = look();
   drawState(now);
+  drawMissing(now, chosen);
   byId("all").hidden = !now;
   document.body.classList.toggle("empty", !now);
   if (!now) return;
@@ -135,6 +167,8 @@ function drawNow() {
     range.draw(now);
     quantiles.draw(now);
     time.draw(now);
+    overTime.draw(now);
+    keyList.draw(now);
     time.drawMultiples(now);
     drawNumbers(now);
     announce(now);
@@ -174,61 +208,6 @@ function announce(now) {
   if (id === announced.id || Date.now() - announced.time < 15_000) return;
   announced = { id, time: Date.now() };
   say(byId("spoken"), sentence(now));
-}
-
-function drawSwitches(now) {
-  const { meta } = now.entry;
-  const isQuestions = kindOf(meta) === "moments";
-  // By default classes are shown as regions and probabilities as values.
-  const own = JSON.stringify([meta.pipeline, meta.release, kindOf(meta)]);
-  if (shape !== own) {
-    shape = own;
-    byId("regions").value = kindOf(meta) === "probability" ? "values" : "regions";
-  }
-  for (const id of ["ghost", "plausible"]) byId(id).closest("label").hidden = isQuestions;
-  byId("regions").closest("label").hidden = !border(meta) || meta.domain.length === 1;
-  byId("legend").hidden = isQuestions;
-  const isMap = !isQuestions && meta.domain.length > 1;
-  const sided = border(meta);
-  say(byId("wide-words"), `${percent(meta)} simultaneous band (all points together)`);
-  say(byId("narrow-words"), `${percent(meta)} pointwise band (a single point)`);
-  say(byId("above-words"), sided?.above ?? "");
-  say(byId("below-words"), sided?.below ?? "");
-  const scale = isMap ? mapScale(now) : undefined;
-  const drawn = isQuestions ? undefined : isMap ? plane(now.entry.synopsis, now.at, SIDE) : lineOf(now.entry.synopsis, 0, now.at);
-  const isBlind = scale && (scale.steps === 1 || isFlat(drawn));
-  for (const item of document.querySelectorAll("#legend [data-for]")) {
-    const wanted = item.dataset.for;
-    item.hidden = !((wanted === "map" && scale?.tellsApart && !isBlind)
-      || (wanted === "few" && scale && !scale.tellsApart && !isBlind)
-      || (wanted === "flat" && isBlind)
-      || (wanted === "range" && now.range)
-      || (wanted === "unknown" && !isMap && drawn?.wide.some((half) => half === Infinity))
-      || (wanted === "unclear" && scale && !isBlind && isUnclear(drawn, scale).includes(true))
-      || (["above", "below"].includes(wanted) && sided)
-      || (wanted === "ghost" && now.isGhost && now.before)
-      || (wanted === "plausible" && now.isPlausible)
-      || (wanted === "narrow" && !now.isPlausible)
-      || (wanted === "close" && sided && !isBlind)
-      || (wanted === "none" && isMap && !isBlind && kindOf(meta) === "density"));
-  }
-}
-
-function drawChoices({ pipeline, release, key, pipelines, releases, keys }) {
-  fillSelect(byId("pipeline"), pipelines, pipeline);
-  fillSelect(byId("release"), releases, release);
-  fillSelect(byId("key"), keys, key);
-  byId("pipeline").closest("label").hidden = pipelines.length < 2;
-  byId("release").closest("label").hidden = releases.length < 2;
-  byId("key").closest("label").hidden = keys.length < 2;
-}
-
-function fillSelect(select, values, value) {
-  const names = values.map((one) => one ?? "(all records)");
-  if (names.join("\n") !== [...select.options].map((option) => option.textContent).join("\n")) {
-    select.replaceChildren(...names.map((text, i) => element("option", { value: i, text })));
-  }
-  select.selectedIndex = values.indexOf(value);
 }
 
 /** The state of connection, source and schedule; for the newest window, whichever is shown. */
@@ -305,26 +284,61 @@ listen("/api/v1/events", (kind, text) => {
 function choose(pipeline, release, key) {
   time.stop();
   const { start } = chosen.window?.meta.window ?? {};
-  Object.assign(chosen, { pipeline, release, key, window: null });
+  const isOther = pipeline !== chosen.pipeline || release !== chosen.release;
+  Object.assign(chosen, { pipeline, release, key, window: null, until: undefined });
+  if (isOther) Object.assign(chosen, { others: [], regions: undefined });
   const { series } = look();
   // The same window for another key.
   if (start) chosen.window = sourceOf(series.find(({ meta }) => meta.window.start === start))?.synopsis ?? null;
-  remember();
+  step();
+}
+
+/** The view as its address says it. */
+function view() {
+  const now = look();
+  if (!now) return undefined;
+  const { meta } = sourceOf(now.entry);
+  const own = range.of(meta);
+  const { function: index, places } = isTables(meta) ? views.chosen(meta) : { function: 0, places: [] };
+  return {
+    release: chosen.release, key: chosen.key, pipeline: store.pipelines().length > 1 ? chosen.pipeline : undefined,
+    until: chosen.until ?? (chosen.window ? chosen.window.meta.window.end : undefined), at: chosen.isMoved ? chosen.at : undefined,
+    others: chosen.others, range: own?.isOwn ? own : undefined, overtime: overTime.of, function: index || undefined,
+    smoothing: places.some((place) => place > 0) ? places : undefined, regions: chosen.regions,
+    switches: { previous: byId("ghost").checked, plausible: byId("plausible").checked, table: byId("table-switch").checked },
+  };
+}
+
+/** The view is another: a step that the browser goes back from. */
+function step() {
+  address.step(view());
   draw();
 }
 
-/** The selection is kept in the address, so that a wall display can be set up once. */
-function remember() {
-  const about = new URLSearchParams({ release: chosen.release });
-  if (chosen.key !== null && chosen.key !== undefined) about.set("key", chosen.key);
-  if (store.pipelines().length > 1) about.set("pipeline", chosen.pipeline);
-  history.replaceState(null, "", `#${about}`);
+/** The view has changed a little. */
+function adjust() {
+  const now = view();
+  if (now) address.adjust(now);
+  draw();
 }
 
-const wanted = new URLSearchParams(location.hash.slice(1));
-if (wanted.has("release")) {
-  Object.assign(chosen, { pipeline: wanted.get("pipeline") ?? undefined, release: wanted.get("release"), key: wanted.get("key") });
+function follow(wanted) {
+  time.stop();
+  const isKept = (name) => wanted[name] ?? (wanted.release === undefined ? undefined : null);
+  Object.assign(chosen, {
+    pipeline: wanted.pipeline, release: wanted.release, key: isKept("key"), window: null, until: wanted.until,
+    at: wanted.at ?? [], isMoved: wanted.at !== undefined, others: wanted.others, regions: wanted.regions,
+  });
+  range.want(wanted.range);
+  overTime.want(wanted.overtime);
+  views.want(wanted.function, wanted.smoothing);
+  byId("ghost").checked = wanted.switches.previous;
+  byId("plausible").checked = wanted.switches.plausible;
+  byId("table-switch").checked = wanted.switches.table;
+  draw();
 }
+const address = new Address(follow);
+follow(readAddress(location.hash));
 
 /** Keeps the key if the release has it. */
 function chooseRelease(pipeline, release) {
@@ -345,7 +359,21 @@ byId("key").addEventListener("change", (event) => {
   const { pipeline, release, keys } = look();
   choose(pipeline, release, keys[event.target.selectedIndex]);
 });
-for (const id of ["ghost", "plausible", "regions", "table-switch"]) byId(id).addEventListener("change", draw);
+for (const id of ["ghost", "plausible", "table-switch"]) byId(id).addEventListener("change", adjust);
+byId("regions").addEventListener("change", (event) => {
+  chosen.regions = event.target.value;
+  adjust();
+});
+byId("copy").addEventListener("click", async () => {
+  address.flush();
+  const found = await navigator.clipboard.writeText(location.href).then(() => "Link copied", () => "Copy it from the address bar");
+  say(byId("copy"), found);
+  setTimeout(() => say(byId("copy"), "Copy link"), 2500);
+});
+byId("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("main").focus();
+});
 
 for (const id of ["badge", "gauge", "about-open"]) {
   byId(id).addEventListener("click", () => {
@@ -383,8 +411,8 @@ const KEYS = {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("about").open || store.isEmpty) return;
   const { target } = event;
-  const own = target.closest("input, select, textarea, [contenteditable]");
-  if (own || (event.key === " " && target.closest("button, a, summary")) || !KEYS[event.key]) return;
+  const own = target.closest("input:not([type=checkbox]), select, textarea, [contenteditable]");
+  if (own || (event.key === " " && target.closest("button, a, summary, input")) || !KEYS[event.key]) return;
   event.preventDefault();
   KEYS[event.key]();
 });
@@ -395,5 +423,9 @@ new ResizeObserver(draw).observe(byId("all"));
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 document.addEventListener("visibilitychange", draw);
 // Windows become late as time passes.
-setInterval(() => drawState(look()), 1000);
+setInterval(() => {
+  const now = look();
+  drawState(now);
+  drawMissing(now, chosen);
+}, 1000);
 draw();

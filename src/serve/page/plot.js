@@ -1,6 +1,6 @@
 // Curves with their bands on a canvas.
 
-import { drawAxes, frame, hatching, rule, sheet, theme } from "./axes.js";
+import { drawAxes, fitted, frame, hatching, rule, sheet, theme } from "./axes.js";
 import { beyond, runs, sides } from "./grid.js";
 
 /**
@@ -9,9 +9,10 @@ import { beyond, runs, sides } from "./grid.js";
  *   now          { xs, values, wide, outer, inner } of the window that is shown
  *   then         the same for the previous window, a ghost; grey where noise alone could explain the difference
  *   curves       plausible curves, { xs, curves }
+ *   others       curves of other keys, each { key, now }, drawn over it with their names; `key` is its own
  *   border       { at, above, below, short }: the threshold between two classes, and their names
  *   mark         the position of the crosshair
- *   range        [from, to] of the records that are counted
+ *   range        [from, to] that is counted
  *   small        without axes, for small multiples
  * Returns the frame, whose `toX` maps a pointer position to a coordinate.
  */
@@ -19,7 +20,7 @@ export function drawPlot(canvas, picture) {
   const { context, width, height } = sheet(canvas);
   if (width < 20 || height < 20) return null;
   const colours = theme();
-  const { x, y, now, then, curves, border, mark, range, small } = picture;
+  const { x, y, now, then, curves, others = [], border, mark, range, small } = picture;
   const room = frame(context, width, height, x, y, colours, { small });
   if (!small) drawAxes(context, room, x, y, colours);
   context.save();
@@ -28,19 +29,54 @@ export function drawPlot(canvas, picture) {
   context.clip();
   if (border) drawSides(context, room, now, border, colours, small);
   if (small && y.min < 0 && y.max > 0) rule(context, room.left, room.y(0), room.right, room.y(0), colours.line);
-  drawBand(context, room, now.xs, now.outer, colours.wide);
-  if (!small && !curves) drawBand(context, room, now.xs, now.inner, colours.narrow);
+  drawBand(context, room, now.xs, now.outer, colours.wide, colours.rim);
+  if (!small) others.forEach((other, i) => drawBand(context, room, other.now.xs, other.now.outer, colours.others[i].wide));
+  if (!small && !curves && others.length === 0) drawBand(context, room, now.xs, now.inner, colours.narrow);
   if (curves) drawCurves(context, room, curves, colours);
   if (then) drawGhost(context, room, now, then, colours);
+  if (!small) others.forEach((other, i) => stroke(context, room, other.now.xs, other.now.values, { colour: colours.others[i].line, width: 2, dash: DASHES[i] }));
   stroke(context, room, now.xs, now.values, { colour: colours.curve, width: small ? 1.5 : 2.25 });
   drawUnknown(context, room, now, colours, small);
   if (range && !small) drawRange(context, room, range, colours);
   context.restore();
+  if (others.length > 0 && !small) {
+    const all = [{ key: picture.key, now }, ...others];
+    all.forEach((one, i) => drawName(context, room, one, all, i === 0 ? colours.curve : colours.others[i - 1].line, colours));
+  }
   if (mark !== undefined && !small) drawMark(context, room, now, mark, colours);
   return room;
 }
 
-function drawBand(context, room, xs, { lower, upper }, colour) {
+/** The dashes of other keys: colours alone do not tell them apart for everybody. */
+const DASHES = [[9, 4], [2, 3], [9, 3, 2, 3]];
+
+/** The name of a curve, where it is furthest from the other curves. */
+function drawName(context, room, { key, now }, all, colour, colours) {
+  const others = all.filter((one) => one.now !== now).map((one) => one.now.values);
+  let [best, most] = [0, -1];
+  for (let i = Math.floor(now.xs.length * 0.04); i < now.xs.length * 0.9; i++) {
+    const y = room.y(now.values[i]);
+    const apart = Math.min(y - room.top, ...others.map((values) => Math.abs(room.y(values[i]) - y)));
+    if (apart > most) [best, most] = [i, apart];
+  }
+  context.font = `600 13px ${colours.font}`;
+  const text = fitted(context, key ?? "(all records)", 180);
+  const width = context.measureText(text).width;
+  const left = Math.min(Math.max(room.x(now.xs[best]) - width / 2, room.left + 2), room.right - width - 4);
+  const isLower = others.some((values) => values[best] > now.values[best]) && !others.some((values) => values[best] < now.values[best]);
+  const middle = Math.min(Math.max(room.y(now.values[best]) + (isLower ? 14 : -14), room.top + 10), room.bottom - 10);
+  context.globalAlpha = 0.85;
+  context.fillStyle = colours.paper;
+  context.fillRect(left - 3, middle - 9, width + 6, 18);
+  context.globalAlpha = 1;
+  context.fillStyle = colour;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  context.fillText(text, left, middle);
+}
+
+/** A band, with edges of the colour `rim`. */
+function drawBand(context, room, xs, { lower, upper }, colour, rim) {
   // Where it is unknown, the band has no end.
   const place = (v) => Math.min(Math.max(room.y(v), room.top - 10), room.bottom + 10);
   context.beginPath();
@@ -49,6 +85,14 @@ function drawBand(context, room, xs, { lower, upper }, colour) {
   context.closePath();
   context.fillStyle = colour;
   context.fill();
+  if (!rim) return;
+  for (const edge of [lower, upper]) {
+    context.beginPath();
+    for (let i = 0; i < xs.length; i++) context.lineTo(room.x(xs[i]), place(edge[i]));
+    context.strokeStyle = rim;
+    context.lineWidth = 1;
+    context.stroke();
+  }
 }
 
 export function stroke(context, room, xs, values, { colour, width, dash = [] }) {
@@ -135,8 +179,10 @@ function drawUnknown(context, room, now, colours, small) {
   }
 }
 
-/** The range of the records that are counted, as a bar on the axis. */
+/** The range that is counted, as a bar on the axis with lines at its ends. */
 function drawRange(context, room, [from, to], colours) {
+  context.lineWidth = 1;
+  for (const end of [from, to]) rule(context, room.x(end), room.top, room.x(end), room.bottom, colours.plausible);
   context.fillStyle = colours.plausible;
   context.fillRect(room.x(from), room.bottom - 7, Math.max(2, room.x(to) - room.x(from)), 7);
 }

@@ -1,36 +1,62 @@
-// A range on one axis of tables of cells: how many records lie in it, their share, and their label.
+// A range on one axis: how many records lie in it, their share, and their label; of other functions the mean.
 
 import { ticks } from "./axes.js";
 import { byId, element, say } from "./dom.js";
 import { placeOn } from "./sentence.js";
+import { over } from "./integral.js";
+import { kindOf } from "./kinds.js";
 import { isTables } from "./views.js";
 import { giveOrTake, short, within } from "./words.js";
 
 export class RecordRange {
   #chosen = new Map();
-  #signature = "";
+  #signature = "none";
   #parts;
   #meta;
   #changed;
+  /** What a link asks for, until there is a release to ask it of. */
+  #wanted;
 
   /** `changed()` is called when the range is another. */
   constructor(changed) {
     this.#changed = changed;
   }
 
-  /** The range of a release: { axis, ends }, at first the middle half of the first axis; undefined where there is none. */
+  /**
+   * The range of a release: { axis, ends }; of tables at first the middle half of the first axis, of a curve none. `isOwn` if it
+   * was chosen.
+   */
   of(meta) {
-    if (!isTables(meta)) return undefined;
-    const id = JSON.stringify([meta.pipeline, meta.release, meta.domain]);
-    if (!this.#chosen.has(id)) this.#chosen.set(id, { axis: 0, ends: middleOf(meta.domain[0]) });
+    if (!hasRange(meta)) return undefined;
+    const id = nameOf(meta);
+    const { axis = 0, ends } = this.#wanted ?? {};
+    const fits = ends && meta.domain[axis] && ends[0] >= meta.domain[axis].min && ends[1] <= meta.domain[axis].max;
+    if (fits) this.#chosen.set(id, { axis: isTables(meta) ? axis : 0, ends, isOwn: true });
+    this.#wanted = undefined;
+    if (!this.#chosen.has(id) && isTables(meta)) this.#chosen.set(id, { axis: 0, ends: middleOf(meta.domain[0]) });
     return this.#chosen.get(id);
+  }
+
+  /** What a link asks for: { axis, ends }, or undefined. */
+  want(wanted) {
+    this.#wanted = wanted;
+  }
+
+  /** Chooses the range between two places on an axis, in round numbers; with no places none. */
+  select(meta, places, axis = 0) {
+    if (!hasRange(meta)) return;
+    if (!places) this.#chosen.delete(nameOf(meta));
+    else this.#chosen.set(nameOf(meta), { axis, ends: roundedOn(meta.domain[axis], places), isOwn: true });
+    this.#changed();
   }
 
   draw({ entry }) {
     const { meta, synopsis } = entry.source ?? entry;
-    byId("range").hidden = !isTables(meta);
+    byId("range").hidden = !hasRange(meta);
     if (byId("range").hidden) return;
     this.#meta = meta;
+    say(byId("range-head"), isCounted(meta) ? "Records in a range" : "Mean over a range");
+    if (!this.of(meta)) return this.#offer(meta);
     const { axis, ends } = this.of(meta);
     const signature = JSON.stringify([meta.pipeline, meta.release, meta.domain, axis]);
     if (signature !== this.#signature) this.#build(meta, axis);
@@ -44,12 +70,20 @@ export class RecordRange {
       field.dataset.end = ends[i];
       field.value = Number(ends[i].toPrecision(12));
     });
-    const found = answers(meta, synopsis.tables(), meta.domain.map((_, i) => (i === axis ? ends : null)));
+    const found = isTables(meta)
+      ? answers(meta, synopsis.tables(), meta.domain.map((_, i) => (i === axis ? ends : null))) : ofCurve(synopsis, ends);
     this.#parts.answers.replaceChildren(...found.map(([name, text]) =>
       element("div", {}, element("dt", { text: name }), element("dd", { text }))));
-    const { min, max } = meta.domain[axis];
-    const step = (max - min) / meta.basis.tables.steps[axis];
-    say(this.#parts.hint, `Each with its interval for the noise, which holds with 95\u00a0% probability for one range chosen beforehand. A cell is ${short(step)} wide on ${column}: the ends of the range are blurred by about as much. Any number of ranges costs no further privacy.`);
+    say(this.#parts.hint, `Each with its interval for the noise, which holds with 95\u00a0% probability for one range chosen beforehand. ${blurred(meta, axis)} Any number of ranges costs no further privacy.`);
+    return undefined;
+  }
+
+  /** Nothing is chosen of a curve: how to choose. */
+  #offer(meta) {
+    if (this.#signature === "") return;
+    this.#signature = "";
+    byId("range-body").replaceChildren(element("p", { class: "hint offer" }, "Drag across the curve, or ",
+      element("button", { type: "button", text: "select a range", onclick: () => this.select(this.#meta, middleOf(this.#meta.domain[0])) })));
   }
 
   #build(meta, axis) {
@@ -72,14 +106,16 @@ export class RecordRange {
     select.addEventListener("change", () => {
       const chosen = this.of(this.#meta);
       chosen.axis = select.selectedIndex;
+      chosen.isOwn = true;
       chosen.ends = middleOf(this.#meta.domain[chosen.axis]);
       this.#changed();
     });
     const ends = [end("From", 0), end("To", 1)];
     const answers = element("dl", { id: "range-found", class: "found" });
     const hint = element("p", { class: "hint" });
+    const clear = isTables(meta) ? undefined : element("button", { type: "button", text: "Clear", onclick: () => this.select(this.#meta) });
     byId("range-body").replaceChildren(
-      element("div", { class: "readers" }, meta.domain.length > 1 ? select : element("span", { text: column }), ...ends.map(({ label }) => label)),
+      element("div", { class: "readers" }, meta.domain.length > 1 ? select : element("span", { text: column }), ...ends.map(({ label }) => label), clear),
       answers, hint);
     this.#parts = { ends, answers, hint };
   }
@@ -87,16 +123,54 @@ export class RecordRange {
   /** Moves one end; the other gives way. */
   #move(i, to) {
     const chosen = this.of(this.#meta);
+    chosen.isOwn = true;
     chosen.ends = i === 0 ? [to, Math.max(to, chosen.ends[1])] : [Math.min(to, chosen.ends[0]), to];
     this.#changed();
   }
 }
 
+const nameOf = (meta) => JSON.stringify([meta.pipeline, meta.release, meta.domain]);
+
+/** Tables have ranges on every axis, other functions on their only one. */
+const hasRange = (meta) => isTables(meta) || (meta.domain.length === 1 && kindOf(meta) !== "moments");
+
+/** Whether the integral is a number of records. */
+export const isCounted = (meta) => isTables(meta) || kindOf(meta) === "density";
+
+const clipped = (x, { min, max }) => Math.min(Math.max(x, min), max);
+
 /** The middle half of an axis, in round numbers. */
-function middleOf({ min, max }) {
+function middleOf(axis) {
+  const { min, max } = axis;
   const { step } = ticks(min, max, 20);
-  const round = (x) => Math.min(Math.max(Math.round(x / step) * step, min), max);
+  const round = (x) => clipped(Math.round(x / step) * step, axis);
   return [round(min + (max - min) / 4), round(max - (max - min) / 4)];
+}
+
+/** Two places in order and in round numbers, at least a step apart. */
+function roundedOn(axis, places) {
+  const { step } = ticks(axis.min, axis.max, 200);
+  const [from, to] = [...places].sort((a, b) => a - b).map((x) => Number(clipped(Math.round(x / step) * step, axis).toPrecision(12)));
+  return to > from ? [from, to] : [Math.max(axis.min, to - step), Math.min(axis.max, from + step)];
+}
+
+/** How exactly the ends of a range can be read. */
+function blurred(meta, axis) {
+  const { column, min, max } = meta.domain[axis];
+  if (isTables(meta)) {
+    return `A cell is ${short((max - min) / meta.basis.tables.steps[axis])} wide on ${column}: the ends of the range are blurred by about as much.`;
+  }
+  const width = meta.target.density?.kernel?.bandwidths?.[0];
+  if (width === undefined) return isCounted(meta) ? "The curve is smoothed: the ends of the range are blurred." : "The mean weighs every place alike, however many records there are.";
+  return `The curve is smoothed by a bandwidth of ${short(width)}: the ends of the range are blurred by about as much, and records so near an end of the axis count in part.`;
+}
+
+/** The answers of a curve: its integral where that is a number of records, its mean elsewhere. */
+function ofCurve(synopsis, ends) {
+  const { sum, mean, share } = over(synopsis, ends);
+  if (!isCounted(synopsis.meta)) return [["Mean over the range", giveOrTake(mean.value, mean.half)]];
+  const part = share ? `${giveOrTake(100 * share.value, 100 * share.half)}\u00a0%` : "unknown";
+  return [["Records", giveOrTake(sum.value, sum.half)], ["Share of all records", part]];
 }
 
 function answers({ target: { cells: { label } } }, tables, range) {

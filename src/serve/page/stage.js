@@ -10,6 +10,8 @@ import { noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
 import { giveOrTake, plusMinus, rounded } from "./words.js";
 
 const CURVES = 20;
+/** Pixels that the mouse moves before it selects a range. */
+const DRAGGED = 5;
 /** Points on each side of a map. */
 export const SIDE = 128;
 
@@ -17,14 +19,16 @@ export const SIDE = 128;
 export class Stage {
   #home;
   #moved;
+  #ranged;
   #signature = "";
   #parts = {};
   #frames = new Map();
 
-  /** `moved(at)` is called when the crosshair moves. */
-  constructor(home, moved) {
+  /** `moved(at)` is called when the crosshair moves, `ranged(ends)` when a range is dragged across a curve. */
+  constructor(home, moved, ranged) {
     this.#home = home;
     this.#moved = moved;
+    this.#ranged = ranged;
   }
 
   /** Draws `look`: { series, entry, before, at, range, isGhost, isPlausible, isRegions }. */
@@ -56,7 +60,8 @@ export class Stage {
     this.#home.replaceChildren(pictures, element("div", { class: "readers" },
       ...this.#parts.readers.map(({ label }) => label), this.#parts.reading));
     this.#follow(this.#parts.main, one ? [0] : [0, 1]);
-    if (!one) {
+    if (one) this.#select(this.#parts.main);
+    else {
       this.#follow(this.#parts.first, [0]);
       this.#follow(this.#parts.second, [1]);
     }
@@ -89,6 +94,21 @@ export class Stage {
     canvas.addEventListener("pointermove", move);
   }
 
+  /** Lets the mouse drag a range; a finger moves the crosshair. */
+  #select(canvas) {
+    let start;
+    canvas.addEventListener("pointerdown", (event) => {
+      start = event.pointerType !== "touch" && event.button === 0 ? event.clientX : undefined;
+      if (start !== undefined) canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const room = this.#frames.get(canvas);
+      if (start === undefined || (event.buttons & 1) === 0 || !room || Math.abs(event.clientX - start) < DRAGGED) return;
+      const { left } = canvas.getBoundingClientRect();
+      this.#ranged([start, event.clientX].map((x) => room.toX(x - left)));
+    });
+  }
+
   #drawCurve(look) {
     const { meta } = look.entry;
     const { main } = this.#parts;
@@ -118,13 +138,14 @@ export class Stage {
     this.#parts.readers.forEach(({ input, value }, i) => {
       if (Number(input.value) !== at[i]) input.value = at[i];
       say(value, placeOn(meta.domain[i], at[i]));
+      input.setAttribute("aria-valuetext", `${meta.domain[i].column} ${placeOn(meta.domain[i], at[i])}`);
     });
     const here = point(synopsis, at);
     const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
     if (before && isGhost) {
       const then = point(before.synopsis, at);
       const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
-      words.push(`\u00b7 previous: ${rounded(then.value, then.wide)}, ${apart ? "beyond the noise" : noDifference(meta)}`);
+      words.push(`\u00b7 previous window: ${rounded(then.value, then.wide)}, ${apart ? "changed by more than the noise" : noDifference(meta)}`);
     }
     const sided = border(meta);
     if (sided && here.wide < Infinity) {
@@ -151,16 +172,18 @@ export function valueScale(series, label) {
 }
 
 /** The input for a plot of the function along one axis. */
-export function curvePicture({ series, entry, before, at, range, isGhost, isPlausible }, axis, count = 201) {
+export function curvePicture({ series, entry, before, at, range, isGhost, isPlausible, others, scaleWith }, axis, count = 201) {
   const { meta, synopsis } = entry;
   const { min, max, column } = meta.domain[axis];
   return {
     x: { min, max, label: column },
-    y: valueScale(series, valueLabel(meta)),
+    y: valueScale([...(scaleWith ?? []), ...series], valueLabel(meta)),
     now: line(synopsis, axis, at, count),
-    then: isGhost && before ? line(before.synopsis, axis, at, count) : undefined,
+    then: isGhost && before && !others?.length ? line(before.synopsis, axis, at, count) : undefined,
     curves: isPlausible ? plausible(synopsis, axis, at, CURVES) : undefined,
     border: border(meta),
+    others: (others ?? []).map(({ key, entry: own }) => ({ key, now: line(own.synopsis, axis, at, count) })),
+    key: meta.key,
     range: range?.axis === axis ? range.ends : undefined,
   };
 }

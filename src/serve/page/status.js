@@ -3,10 +3,18 @@
 import { byId, element, say } from "./dom.js";
 import { exhausted, isPerWindow, shownBlock, spentInWords, untilInWords } from "./price.js";
 import { stepOf } from "./store.js";
-import { instant, plural, roughly } from "./words.js";
+import { duration, instant, plural, roughly, shortInstant } from "./words.js";
 
 /** The delay after which a window counts as late. */
 const slack = (step) => Math.max(2000, Math.min(step / 10, 300_000));
+
+/**
+ * A series that has been silent for so long is taken for data that has ended: 30 windows of the release, and no less than a week.
+ * The end of the grid is not in a synopsis; whoever runs a stream has been told of the delay all that time.
+ */
+const ENDED_WINDOWS = 30;
+const ENDED_LEAST = 7 * 86_400_000;
+const hasEnded = (late, step) => late > Math.max(ENDED_WINDOWS * step, ENDED_LEAST);
 
 /** When the next window is due, by the cadence of the release. */
 export const due = (meta) => new Date(meta.published).getTime() + stepOf(meta);
@@ -35,10 +43,13 @@ export function judge({ connection, source, meta, now, isEmpty }) {
     return { state: "warn", pill: "Budget spent", words: `The privacy budget is spent ${untilInWords(spent)}. Until then windows are withheld. This is how the guarantee works, not a failure.` };
   }
   const late = now - due(meta);
+  if (hasEnded(late, stepOf(meta))) {
+    return { state: "ended", pill: `Data through ${shortInstant(meta.window.end)}`, words: `The last window ended ${instant(meta.window.end)}. If this release is meant to go on, its worker is down: windows of ${duration(stepOf(meta))} are overdue since ${instant(due(meta))}.` };
+  }
   if (late > slack(stepOf(meta))) {
     return {
-      state: "warn", pill: `Stale for ${roughly(late)}`,
-      words: `Stale since ${instant(due(meta))}: the next window was due then, ${roughly(late)} ago. The worker may be down or late, a window may have been withheld${budgetInWords(meta)}, or the input may have ended.`,
+      state: "warn", pill: `Overdue since ${shortInstant(due(meta))}`,
+      words: `Overdue since ${instant(due(meta))}: the next window was expected then, ${roughly(late)} ago. The worker may be down or late, a window may have been withheld${budgetInWords(meta)}, or the input may have ended.`,
     };
   }
   return { state: "live", pill: "Live", words: "" };

@@ -130,7 +130,7 @@ export class Time {
   }
 }
 
-function drawSmall(canvas, look) {
+export function drawSmall(canvas, look) {
   const { meta, synopsis } = look.entry;
   if (meta.domain.length === 1) drawPlot(canvas, { ...curvePicture(look, 0, 101), small: true });
   else drawHeat(canvas, { ...mapPicture(look, plane(synopsis, look.at, SMALL_SIDE)), small: true });

@@ -42,17 +42,29 @@ export function bandwidthAt(finest, { min, max }, place) {
 export class Views {
   #chosen = new Map();
   #shown = new WeakMap();
+  #wanted;
+
+  /** What a link asks of the release that it shows: the index of a function, and places of sliders. */
+  want(index, places) {
+    this.#wanted = index === undefined && places === undefined ? undefined : { function: index ?? 0, places };
+    if (this.#wanted) this.#chosen.clear();
+  }
 
   /** The choice for a release: the index of a function, and the places of the sliders of bandwidth. */
   chosen({ pipeline, release, domain }) {
     const id = JSON.stringify([pipeline, release, domain]);
-    if (!this.#chosen.has(id)) this.#chosen.set(id, { function: 0, places: domain.map(() => 0) });
+    if (!this.#chosen.has(id)) {
+      const { function: index = 0, places } = this.#wanted ?? {};
+      const fits = places?.length === domain.length && places.every((place) => Number.isInteger(place) && place >= 0 && place <= PLACES);
+      this.#chosen.set(id, { function: index, places: fits ? places : domain.map(() => 0) });
+      this.#wanted = undefined;
+    }
     return this.#chosen.get(id);
   }
 
   /** An entry as it is shown: `source` is the one that was published, which everything else than its function is told of. */
   of(entry) {
-    if (!isTables(entry.meta)) return entry;
+    if (entry === undefined || !isTables(entry.meta)) return entry;
     const chosen = this.chosen(entry.meta);
     const state = JSON.stringify(chosen);
     const kept = this.#shown.get(entry);

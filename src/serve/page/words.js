@@ -78,6 +78,12 @@ export function instant(time) {
   return `${day(t)}, ${hour(t)} UTC`;
 }
 
+/** The same, as short as a pill: without a time at midnight. */
+export function shortInstant(time) {
+  const t = new Date(time);
+  return hour(t) === "00:00" ? day(t) : instant(time);
+}
+
 /** A window in words; the day appears once if both ends lie in it. */
 export function span(start, end) {
   const [a, b] = [new Date(start), new Date(end)];

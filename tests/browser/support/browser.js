@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 /** Milliseconds. Nothing that works takes as long, on a slow machine that has other work too. */
-export const PATIENCE = 300_000;
+export const PATIENCE = Number(process.env.PATIENCE ?? 300_000);
 
 /** Looks again until `found` finds something that is true, and gives it; `told` says what there was instead. */
 export async function until(what, found, told = () => "") {
