@@ -14,6 +14,7 @@ use bernstream::serve::dashboard::serve;
 use bernstream::serve::listen;
 use bernstream::source::Columns;
 use bernstream::source::decode::decode;
+use bernstream::source::record::{Declared, Gather, IdType, RecordForm, RecordReader, TimeFormat};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::query::{Query, example};
 
@@ -31,6 +32,31 @@ pub fn message(bytes: &[u8]) {
     for text in [&batch.keys, &batch.units].into_iter().flatten() {
         assert_eq!(text.len(), rows, "texts for other rows");
         let _: usize = (0..rows).filter_map(|row| text.get(row)).map(<[u8]>::len).sum();
+    }
+}
+
+/// A record of a topic of records: a row, or nothing.
+pub fn record(bytes: &[u8]) {
+    let columns = Columns {
+        time: "at".to_owned(),
+        key: Some("ride.city".to_owned()),
+        unit: Some("rider".to_owned()),
+        values: vec!["ride.km".to_owned(), "ride.price".to_owned()],
+    };
+    let declared = Declared { time: TimeFormat::Milliseconds, key: Some(IdType::Text), unit: Some(IdType::Integer) };
+    let mut reader = RecordReader::new(&RecordForm::Json, &columns, &declared).expect("all is declared");
+    let mut gather = Gather::new(&columns);
+    // The record before must be gone, and what is read twice must be the same.
+    for offset in 0..2 {
+        gather.push(0, offset, None, reader.read(bytes).ok());
+    }
+    let batch = gather.take().expect("two rows");
+    assert_eq!(batch.times.len(), 2, "a row a record");
+    assert_eq!(batch.times.value(0), batch.times.value(1), "another time");
+    let bits = |values: &arrow_array::Float64Array, row| values.value(row).to_bits();
+    assert!(batch.values.iter().all(|values| bits(values, 0) == bits(values, 1)), "other values");
+    for text in [&batch.keys, &batch.units].into_iter().flatten() {
+        assert_eq!(text.get(0), text.get(1), "other texts");
     }
 }
 

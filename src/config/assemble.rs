@@ -6,7 +6,7 @@ use toml::Spanned;
 
 use crate::config::file::{File, known_keys};
 use crate::config::read::releases::{ROOT, privacy_and_releases};
-use crate::config::read::{input, ledger, output, sampled, schedule, serve, windowing};
+use crate::config::read::{format, input, ledger, output, sampled, schedule, serve, windowing};
 use crate::config::recorded::Recorded;
 use crate::config::settings::{Period, Release, Settings, Unit, WindowKind};
 use crate::config::text::{Checked, Document, values};
@@ -26,6 +26,7 @@ pub fn ledger(text: &str, name: &str) -> Option<Params> {
 /// All settings, with the choices of `"auto"` that are `recorded`. Every section is read before the first `?`, so that the
 /// faults of all are told.
 pub fn settings(document: &mut Document<'_>, file: File, recorded: Option<&Recorded>) -> Checked<Settings> {
+    let form = format::format(document, &file);
     let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
     // Known even if the section has faults, so that the keys of [windows] are checked in any case.
     let from_kafka = file.input.as_ref().and_then(|input| {
@@ -33,7 +34,7 @@ pub fn settings(document: &mut Document<'_>, file: File, recorded: Option<&Recor
         (input.kafka.is_some() != input.files.is_some()).then_some(input.kafka.is_some())
     });
     let to_kafka = file.output.as_ref().is_some_and(|output| output.get_ref().kafka.is_some());
-    let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| input::input(document, t));
+    let input = document.required(&ROOT, "input", file.input, Ok).and_then(|t| input::input(document, t, form));
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| schedule::schedule(document, t, from_kafka));
     let grid = windows.as_ref().ok().map(|schedule| schedule.grid);

@@ -12,6 +12,7 @@ use crate::ledger::Digest;
 use crate::mechanism::calibrate::Rho;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
+use crate::source::record::Format;
 use crate::synopsis::description::{Definition, Implied};
 use crate::targets::whitened::Counts;
 use crate::targets::{Adjacency, Basis};
@@ -76,12 +77,13 @@ pub fn json(settings: &Settings) -> String {
         },
         "releases": releases,
     });
+    declared(settings, &mut normalised);
     if let Definition::Gaussian = &privacy.definition {
         normalised["ledger"]["definition"] = json!(privacy.definition);
         normalised["ledger"]["drawn"] = json!([DRAWN.values, DRAWN.sigma.units()]);
     }
     if let Definition::Planned = &privacy.definition {
-        normalised["ledger"]["plan"] = json!(declared(settings));
+        normalised["ledger"]["plan"] = json!(plan(settings));
     }
     if let Some(implies) = &privacy.implies {
         normalised["ledger"]["implies"] = json!(implies);
@@ -93,6 +95,20 @@ pub fn json(settings: &Settings) -> String {
         normalised["ledger"]["definition"] = json!(definition);
     }
     normalised.to_string()
+}
+
+/// Adds the form of records, and the types that are declared of their fields; there is nothing to add for Arrow.
+fn declared(settings: &Settings, normalised: &mut Value) {
+    let Input::Kafka(kafka) = &settings.input else { return };
+    let Format::Records { form, declared } = &kafka.format else { return };
+    normalised["ledger"]["input"]["format"] = json!(form.name());
+    normalised["ledger"]["input"]["time_format"] = json!(declared.time);
+    if let Some(unit) = declared.unit {
+        normalised["ledger"]["unit"]["type"] = json!(unit);
+    }
+    if let Some(key) = declared.key {
+        normalised["keys"]["type"] = json!(key);
+    }
 }
 
 /// What a ledger keeps of the settings: the canonical text, and what was left to `"auto"`, which is no setting of its own
@@ -214,7 +230,7 @@ fn release(settings: &Settings, release: &Release) -> Value {
 }
 
 /// The declared plan that a ledger is bound to.
-fn declared(settings: &Settings) -> Vec<Value> {
+fn plan(settings: &Settings) -> Vec<Value> {
     let one = |release: &Release| {
         json!({
             "noise": release.payment.own(),

@@ -6,12 +6,14 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 /// Settings that have another name in the file; a longer path comes before its prefix.
-const NAMES: [(&str, &str); 19] = [
+const NAMES: [(&str, &str); 22] = [
     ("ledger.input.kind", "the kind of [input]"),
     ("ledger.input.skips_bad_messages", "input.kafka.on_bad_message = \"skip\""),
+    ("ledger.input.time_format", "input.time_format"),
     ("ledger.input", "input.kafka"),
     ("ledger.time", "input.time"),
     ("ledger.unit.column", "privacy.unit.user.column"),
+    ("ledger.unit.type", "privacy.unit.user.type"),
     ("ledger.unit.per", "privacy.unit.user.per"),
     ("ledger.unit.max_records_per_window", "privacy.unit.user.max_records_per_window"),
     ("ledger.unit", "privacy.unit"),
@@ -25,6 +27,7 @@ const NAMES: [(&str, &str); 19] = [
     ("ledger.drawn", "privacy.composition"),
     ("ledger.plan", "the plan of [privacy]"),
     ("ledger", ""),
+    ("keys.type", "input.key.type"),
     ("keys", "input.key"),
 ];
 

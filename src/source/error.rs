@@ -27,6 +27,9 @@ pub enum Error {
     #[error("topic '{topic}' was deleted and created again since it was last read: {why}")]
     Recreated { topic: String, why: String },
 
+    #[error(transparent)]
+    Undeclared(#[from] crate::source::record::Undeclared),
+
     #[error("file {path}: {why}")]
     File { path: String, why: String },
 }

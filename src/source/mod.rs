@@ -9,6 +9,8 @@ mod error;
 pub mod files;
 #[cfg(feature = "worker")]
 pub mod kafka;
+#[cfg(feature = "worker")]
+pub mod record;
 pub(crate) mod rows;
 mod text;
 

@@ -1081,3 +1081,44 @@ fn mechanism(settings: &Settings) -> Mechanism {
     let release = &settings.releases[0];
     settings.mechanism_of(release, &release.function).unwrap()
 }
+
+const RIDES: &str = include_str!("../../config/rides.toml");
+
+/// The types of fields are declared where records are read, and nowhere else.
+#[test]
+fn what_records_need_is_declared_and_arrow_needs_none_of_it() {
+    let says = |old: &str, new: &str| faults(&with(RIDES, old, new)).join("\n");
+    let key = says("\"ride.city\", type = \"text\",", "\"ride.city\",");
+    assert!(key.contains("input.key.type: missing"), "{key}");
+    let user = says("\"rider\", type = \"integer\",", "\"rider\",");
+    assert!(user.contains("privacy.unit.user.type: missing"), "{user}");
+    let arrow = says("format = \"json\"", "format = \"arrow\"");
+    assert_eq!(arrow.matches("is not used with Arrow messages, whose columns have types").count(), 2, "{arrow}");
+    let time = says("format = \"json\" ", "on_bad_message = \"skip\"\nskip = []\nformat = \"json\"");
+    assert_eq!(time.matches("is for Arrow messages").count(), 2, "{time}");
+    let listed =
+        with(RIDES, "type = \"text\", values = [\"Bern\", \"Bergen\"]", "type = \"integer\", values = [\"2\", \"02\"]");
+    let listed = faults(&listed).join("\n");
+    assert!(listed.contains("no integer is written as \"02\", so no record can have this key"), "{listed}");
+    assert_eq!(listed.matches("no integer").count(), 1, "{listed}");
+}
+
+/// What decides which records count is in the digest.
+#[test]
+fn the_form_of_records_and_their_types_are_part_of_the_promise() {
+    let digest = |text: &str| Settings::parse(text, "f").unwrap_or_else(|faults| panic!("{faults}")).digest();
+    let changed = [
+        RIDES.to_owned(),
+        with(RIDES, "type = \"integer\"", "type = \"text\""),
+        with(RIDES, "type = \"text\", values", "type = \"integer\", values")
+            .replace("[\"Bern\", \"Bergen\"]", "[\"1\"]"),
+        with(RIDES, "time = \"started_at\"", "time_format = \"seconds\"\ntime = \"started_at\""),
+        with(RIDES, "format = \"json\"", "").replace(" type = \"text\",", "").replace(" type = \"integer\",", ""),
+    ];
+    let digests: std::collections::BTreeSet<_> = changed.iter().map(|text| digest(text)).collect();
+    assert_eq!(digests.len(), changed.len());
+    assert_eq!(
+        digest(&with(RIDES, "time = \"started_at\"", "time_format = \"rfc3339\"\ntime = \"started_at\"")),
+        digest(RIDES)
+    );
+}

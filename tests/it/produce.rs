@@ -8,6 +8,7 @@ use bernstream::cli::produce::{Arguments, run};
 use bernstream::clock::Timestamp;
 use bernstream::kafka::topic;
 use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
+use bernstream::source::record::Format;
 use bernstream::source::{Columns, Event, Positions, Source};
 use clap::Parser;
 
@@ -40,6 +41,7 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
         clock: kafka::fresh_name("clock"),
         clock_slack: Duration::ZERO,
         trust_producer_time: false,
+        format: Format::Arrow,
         on_bad_message: OnBadMessage::Stop,
         skip: BTreeSet::new(),
         lost: vec![],

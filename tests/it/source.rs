@@ -11,6 +11,7 @@ use bernstream::clock::Timestamp;
 use bernstream::kafka::Broker;
 use bernstream::kafka::topic;
 use bernstream::source::kafka::{Kafka, Lost, OnBadMessage, Params};
+use bernstream::source::record::Format;
 use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
 use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, NewPartitions, ResourceSpecifier};
 use rdkafka::client::DefaultClientContext;
@@ -42,6 +43,7 @@ fn params(servers: &str, topic: &str) -> Params {
         clock: kafka::fresh_name("clock"),
         clock_slack: Duration::from_millis(200),
         trust_producer_time: false,
+        format: Format::Arrow,
         on_bad_message: OnBadMessage::Stop,
         skip: BTreeSet::new(),
         lost: vec![],

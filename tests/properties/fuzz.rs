@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 #[path = "../../fuzz/inputs.rs"]
 mod inputs;
 
-/// For each of the six; `FUZZ_SECONDS` says otherwise.
+/// For each of the seven; `FUZZ_SECONDS` says otherwise.
 const SECONDS: u64 = 3;
 const LONGEST: usize = 1 << 16;
 
@@ -79,6 +79,11 @@ fn changed(corpus: &[Vec<u8>], rng: &mut ChaCha8Rng) -> Vec<u8> {
 #[test]
 fn messages_of_any_bytes() {
     run("message", inputs::message);
+}
+
+#[test]
+fn records_of_any_bytes() {
+    run("record", inputs::record);
 }
 
 #[test]

@@ -41,6 +41,7 @@ mod planner_cases;
 mod pld;
 mod priestley_chao;
 mod query;
+mod records;
 mod regression;
 mod rivals;
 mod sampler;

@@ -9,6 +9,7 @@ use toml::Spanned;
 use crate::config::file::release::Releases;
 use crate::config::text::Field;
 use crate::config::text::values::Time;
+use crate::source::record::{IdType, TimeFormat};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +28,7 @@ pub struct File {
 #[serde(deny_unknown_fields)]
 pub struct Input {
     pub time: Field<String>,
+    pub time_format: Field<TimeFormat>,
     pub key: Field<Key>,
     pub kafka: Field<InputKafka>,
     pub files: Field<Files>,
@@ -36,6 +38,8 @@ pub struct Input {
 #[serde(deny_unknown_fields)]
 pub struct Key {
     pub column: Field<String>,
+    #[serde(rename = "type")]
+    pub kind: Field<IdType>,
     pub values: Field<Vec<Spanned<String>>>,
 }
 
@@ -46,6 +50,7 @@ pub struct InputKafka {
     pub tls: Field<Tls>,
     pub sasl: Field<Sasl>,
     pub topic: Field<String>,
+    pub format: Field<Format>,
     pub clock: Field<String>,
     pub clock_slack: Field<String>,
     pub trust_producer_time: Field<bool>,
@@ -68,6 +73,14 @@ pub struct Sasl {
     pub mechanism: Field<String>,
     pub username: Field<String>,
     pub password_file: Field<String>,
+}
+
+/// How messages are written.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    Arrow,
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -133,6 +146,8 @@ pub enum Unit {
 #[serde(deny_unknown_fields)]
 pub struct User {
     pub column: Field<String>,
+    #[serde(rename = "type")]
+    pub kind: Field<IdType>,
     pub per: Field<String>,
     pub max_records_per_window: Field<u32>,
 }

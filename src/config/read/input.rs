@@ -12,6 +12,7 @@ use crate::kafka::Broker;
 use crate::kafka::security::Security;
 use crate::source;
 use crate::source::kafka::{Lost, OnBadMessage};
+use crate::source::record::{Declared, Format};
 
 /// `[input]`
 pub struct InputSettings {
@@ -21,12 +22,17 @@ pub struct InputSettings {
     pub from: Input,
 }
 
-pub fn input(document: &mut Document<'_>, table: Spanned<file::Input>) -> Checked<InputSettings> {
+/// `form` is how messages are written, and what is declared of fields.
+pub fn input(
+    document: &mut Document<'_>,
+    table: Spanned<file::Input>,
+    form: Checked<(Format, Declared)>,
+) -> Checked<InputSettings> {
     let (place, written) = (table.span(), table.into_inner());
     let time = document.required(&place, "time", written.time, values::words);
     let key = written.key.map(|t| key(document, t)).transpose();
     let from = match (written.kafka, written.files) {
-        (Some(kafka), None) => input_kafka(document, kafka).map(Input::Kafka),
+        (Some(kafka), None) => input_kafka(document, kafka, form).map(Input::Kafka),
         (None, Some(files)) => files_path(document, files).map(|path| Input::Files(source::files::Params { path })),
         (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
     };
@@ -55,7 +61,11 @@ fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(Strin
     Ok((column?.into_inner(), keys))
 }
 
-fn input_kafka(document: &mut Document<'_>, table: Spanned<file::InputKafka>) -> Checked<source::kafka::Params> {
+fn input_kafka(
+    document: &mut Document<'_>,
+    table: Spanned<file::InputKafka>,
+    form: Checked<(Format, Declared)>,
+) -> Checked<source::kafka::Params> {
     let (place, written) = (table.span(), table.into_inner());
     let servers = document.required(&place, "brokers", written.brokers, values::words);
     let security = security::security(document, written.tls, written.sasl, &Security::default());
@@ -99,6 +109,7 @@ fn input_kafka(document: &mut Document<'_>, table: Spanned<file::InputKafka>) ->
         clock,
         clock_slack: slack?.into_inner(),
         trust_producer_time,
+        format: form?.0,
         on_bad_message: match written.on_bad_message.map(Spanned::into_inner) {
             Some(file::OnBadMessage::Skip) => OnBadMessage::Skip,
             Some(file::OnBadMessage::Stop) | None => OnBadMessage::Stop,

@@ -3,6 +3,7 @@
 mod budget;
 mod cells;
 mod domain;
+pub mod format;
 mod noise;
 mod payment;
 mod private_order;

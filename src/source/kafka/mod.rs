@@ -7,6 +7,7 @@ mod cutoff_clock;
 mod end_offset_tracker;
 mod params;
 mod partition_consumer;
+mod records;
 mod topic_inspector;
 mod unreadable;
 
@@ -19,6 +20,7 @@ use self::cutoff_clock::{Brokers, CutoffClock};
 use self::end_offset_tracker::EndOffsetTracker;
 pub use self::params::{Lost, OnBadMessage, Params};
 use self::partition_consumer::{Found, Partition, PartitionConsumer};
+use self::records::Records;
 use self::topic_inspector::TopicInspector;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
@@ -46,11 +48,12 @@ impl Kafka {
     ///
     /// # Errors
     ///
-    /// If the topic does not exist, is compacted, has untrusted timestamps, if the clock topic is not one, or if the cluster does
-    /// not answer or refuses.
+    /// If the topic does not exist, is compacted, has untrusted timestamps, if the clock topic is not one, if a type that records
+    /// need is not declared, or if the cluster does not answer or refuses.
     pub fn open(params: Params, columns: Columns, clock: fn() -> Timestamp) -> Result<Self, Error> {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(&params, &topic)?;
+        Records::new(&params.format, &columns)?;
         let stamped_by_broker = is_stamped_by_broker(&topic);
         let inspector = TopicInspector::new(&params.broker, &params.topic)?;
         let schedule = ScheduleClock::new(clock);
@@ -171,7 +174,7 @@ impl Source for Kafka {
             let start = self.start(partition, (low, high), since, first.get(&partition).copied().flatten())?;
             partitions.insert(partition, Partition::from(start));
         }
-        self.consumer = Some(PartitionConsumer::start(&self.params, partitions)?);
+        self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, partitions)?);
         self.tracker.set_partitions(numbers);
         Ok(())
     }
@@ -195,6 +198,9 @@ impl Source for Kafka {
 
     fn reached(&self, ends: &Positions) -> Result<bool, Error> {
         let Some(consumer) = &self.consumer else { return Ok(false) };
+        if consumer.has_gathered() {
+            return Ok(false);
+        }
         let is_past =
             |(partition, end): (&i32, &i64)| consumer.partitions.get(partition).is_some_and(|p| p.at() >= *end);
         // The client is asked only when it is idle: the rest may be transaction markers, which are never returned.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::kafka::Broker;
+use crate::source::record::Format;
 
 /// Which topic is read, and how.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Params {
     pub clock_slack: Duration,
     /// Accept topics with `CreateTime`: producers then decide which window a record belongs to.
     pub trust_producer_time: bool,
+    pub format: Format,
+    /// Of Arrow messages; a record that cannot be read is dropped by itself.
     pub on_bad_message: OnBadMessage,
     /// Broken messages that the operator chose to skip: (partition, offset).
     pub skip: BTreeSet<(i32, i64)>,

@@ -9,6 +9,7 @@ use rdkafka::message::BorrowedMessage;
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::params::{OnBadMessage, Params};
+use super::records::Records;
 use crate::clock::Timestamp;
 use crate::kafka::ErrorContext;
 use crate::kafka::broker::REQUEST_TIMEOUT;
@@ -48,6 +49,8 @@ pub(super) enum Found {
 pub(super) struct PartitionConsumer {
     consumer: BaseConsumer<ErrorContext>,
     pub partitions: BTreeMap<i32, Partition>,
+    /// Where messages are single records.
+    records: Option<Records>,
     /// Whether the last poll returned nothing.
     pub is_idle: bool,
 }
@@ -64,8 +67,9 @@ pub(super) struct Partition {
 impl PartitionConsumer {
     /// # Errors
     ///
-    /// If the client cannot be created.
-    pub fn start(params: &Params, partitions: BTreeMap<i32, Partition>) -> Result<Self, Error> {
+    /// If the client cannot be created, or a type that records need is not declared.
+    pub fn start(params: &Params, columns: &Columns, partitions: BTreeMap<i32, Partition>) -> Result<Self, Error> {
+        let records = Records::new(&params.format, columns)?;
         let failed = |e| params.broker.failed(&params.topic, &e);
         let consumer = params.broker.consumer(&SETTINGS).map_err(failed)?;
         let mut list = TopicPartitionList::with_capacity(partitions.len());
@@ -73,7 +77,12 @@ impl PartitionConsumer {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        Ok(PartitionConsumer { consumer, partitions, is_idle: false })
+        Ok(PartitionConsumer { consumer, partitions, records, is_idle: false })
+    }
+
+    /// Whether there are records that have been read and not returned.
+    pub fn has_gathered(&self) -> bool {
+        self.records.as_ref().is_some_and(|records| !records.is_empty())
     }
 
     /// # Errors
@@ -90,13 +99,30 @@ impl PartitionConsumer {
         let deadline = Instant::now() + timeout;
         loop {
             self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
-            let PartitionConsumer { consumer, partitions, is_idle } = self;
-            let polled = consumer.poll(deadline.saturating_duration_since(Instant::now()));
+            let PartitionConsumer { consumer, partitions, records, is_idle } = self;
+            // What was gathered waits for no more than is there already.
+            let wait = match records.as_ref().is_none_or(Records::is_empty) {
+                true => deadline.saturating_duration_since(Instant::now()),
+                false => Duration::ZERO,
+            };
+            let polled = consumer.poll(wait);
             *is_idle = polled.is_none();
+            let gathered = if polled.is_none() { records.as_mut().and_then(Records::flush) } else { None };
             let event = match polled {
+                None if gathered.is_some() => gathered.map(Event::Batch),
                 None => Some(partitions.values().find_map(Partition::is_stuck).unwrap_or(Event::Idle)),
                 Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
-                    Some(partition) => partition.take(&message, params, columns)?,
+                    Some(partition) => {
+                        let event = partition.take(&message, params, columns, records.as_mut())?;
+                        // No batch reaches beyond the end of a window.
+                        let end = until.and_then(|until| until.0.get(&message.partition()));
+                        match (event, records) {
+                            (None, Some(records)) if end.is_some_and(|end| partition.next >= *end) => {
+                                records.flush().map(Event::Batch)
+                            }
+                            (event, _) => event,
+                        }
+                    }
                     None => None,
                 },
                 Some(Err(error)) if is_unreadable(&error) => return Ok(Found::Unreadable(error)),
@@ -200,6 +226,7 @@ impl Partition {
         message: &BorrowedMessage<'_>,
         params: &Params,
         columns: &Columns,
+        records: Option<&mut Records>,
     ) -> Result<Option<Event>, Error> {
         let (number, offset) = (message.partition(), message.offset());
         if self.stuck.is_some() {
@@ -219,6 +246,10 @@ impl Partition {
         // What is lost is passed, but not in what was fetched already.
         if params.skip.contains(&(number, offset)) || params.lost_until(number, offset).is_some() {
             return Ok(None);
+        }
+        if let Some(records) = records {
+            let message_time = time.map(|millis| Timestamp::from_micros(millis.saturating_mul(1000)));
+            return Ok(records.take((number, offset), message_time, message.payload()).map(Event::Batch));
         }
         let batch = match (time, message.payload()) {
             (None, _) => Err("it has no timestamp".to_owned()),

@@ -1,0 +1,19 @@
+//! Records that come one by one, each in a form of its own: JSON, Avro, Protobuf, or a line of a file.
+//!
+//! `docs/formats.md` is the specification. What becomes of a record is a pure function of its bytes, its message timestamp and the
+//! configuration: it never depends on another record, and nothing that is wrong with one stops the stream.
+
+mod declared;
+mod fields;
+mod form;
+mod gather;
+mod json;
+mod reader;
+mod tree;
+
+pub use self::declared::{Declared, IdType, TimeFormat};
+pub use self::fields::is_integer;
+pub use self::form::{Format, RecordForm};
+pub use self::gather::Gather;
+pub use self::reader::{LARGEST_RECORD, RecordReader};
+pub use self::tree::Undeclared;
