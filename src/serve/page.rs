@@ -50,6 +50,7 @@ pub const FILES: &[File] = &[
     File { path: "/table.js", kind: JS, text: include_str!("page/table.js") },
     File { path: "/time.js", kind: JS, text: include_str!("page/time.js") },
     File { path: "/views.js", kind: JS, text: include_str!("page/views.js") },
+    File { path: "/wall.js", kind: JS, text: include_str!("page/wall.js") },
     File { path: "/words.js", kind: JS, text: include_str!("page/words.js") },
 ];
 

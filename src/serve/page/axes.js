@@ -52,24 +52,26 @@ export function sheet(canvas) {
   return { context, width, height, ratio };
 }
 
-/** The plot area within a canvas, and its scales: `x(v)` and `y(v)` to pixels, `toX` and `toY` back. */
-export function frame(context, width, height, x, y, colours, { small = false } = {}) {
-  context.font = `${small ? 10 : 12}px ${colours.font}`;
-  const yTicks = ticks(y.min, y.max, Math.max(2, Math.min(6, height / 55)));
+/** The plot area within a canvas with text of `size` pixels, and its scales: `x(v)` and `y(v)` to pixels, `toX` and `toY` back. */
+export function frame(context, width, height, x, y, colours, { small = false, size = 12 } = {}) {
+  context.font = `${small ? 10 : size}px ${colours.font}`;
+  const k = size / 12;
+  const yTicks = ticks(y.min, y.max, Math.max(2, Math.min(6, height / 55 / k)));
   const labels = yTicks.values.map((v) => tickLabel(v, yTicks.step));
   const widest = Math.max(0, ...labels.map((text) => context.measureText(text).width));
   const room = small
     ? { left: 3, right: width - 3, top: 3, bottom: height - 3 }
-    : { left: Math.ceil(widest) + 14, right: width - 16, top: y.label ? 30 : 10, bottom: height - 42 };
+    : { left: Math.ceil(widest) + 14 * k, right: width - 16 * k, top: y.label ? 30 * k : 10, bottom: height - 42 * k };
   const across = room.right - room.left;
   const up = room.bottom - room.top;
   return {
     ...room,
+    size,
     x: (v) => room.left + ((v - x.min) / (x.max - x.min)) * across,
     y: (v) => room.bottom - ((v - y.min) / (y.max - y.min)) * up,
     toX: (px) => x.min + (Math.min(Math.max(px - room.left, 0), across) / across) * (x.max - x.min),
     toY: (py) => y.min + (Math.min(Math.max(room.bottom - py, 0), up) / up) * (y.max - y.min),
-    xTicks: ticks(x.min, x.max, Math.max(2, Math.min(10, across / 70))),
+    xTicks: ticks(x.min, x.max, Math.max(2, Math.min(10, across / 70 / k))),
     yTicks,
   };
 }
@@ -77,7 +79,9 @@ export function frame(context, width, height, x, y, colours, { small = false } =
 /** Grid lines, tick labels and the names of both axes. */
 export function drawAxes(context, room, x, y, colours, { grid = true } = {}) {
   context.save();
-  context.font = `12px ${colours.font}`;
+  const { size = 12 } = room;
+  const k = size / 12;
+  context.font = `${size}px ${colours.font}`;
   context.lineWidth = 1;
   context.textBaseline = "middle";
   context.textAlign = "right";
@@ -85,20 +89,20 @@ export function drawAxes(context, room, x, y, colours, { grid = true } = {}) {
     const py = Math.round(room.y(v)) + 0.5;
     if (grid) rule(context, room.left, py, room.right, py, v === 0 ? colours.soft : colours.line);
     context.fillStyle = colours.soft;
-    context.fillText(tickLabel(v, room.yTicks.step), room.left - 8, py);
+    context.fillText(tickLabel(v, room.yTicks.step), room.left - 8 * k, py);
   }
   context.textAlign = "center";
   context.textBaseline = "top";
   for (const v of room.xTicks.values) {
     const px = Math.round(room.x(v)) + 0.5;
-    rule(context, px, room.bottom, px, room.bottom + 5, colours.soft);
+    rule(context, px, room.bottom, px, room.bottom + 5 * k, colours.soft);
     context.fillStyle = colours.soft;
-    context.fillText(tickLabel(v, room.xTicks.step), px, room.bottom + 8);
+    context.fillText(tickLabel(v, room.xTicks.step), px, room.bottom + 8 * k);
   }
   rule(context, room.left, room.bottom + 0.5, room.right, room.bottom + 0.5, colours.soft);
   context.fillStyle = colours.ink;
-  context.font = `600 12px ${colours.font}`;
-  context.fillText(fitted(context, x.label, room.right - room.left), (room.left + room.right) / 2, room.bottom + 25);
+  context.font = `600 ${size}px ${colours.font}`;
+  context.fillText(fitted(context, x.label, room.right - room.left), (room.left + room.right) / 2, room.bottom + 25 * k);
   if (y.label) {
     context.textAlign = "left";
     context.fillText(fitted(context, y.label, room.right - 4), 2, 4);

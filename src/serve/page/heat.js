@@ -74,14 +74,15 @@ function place(context, picture, room) {
  *   isFlat    hatched all over: noise could explain all differences between points
  *   mark      [x, y] of the crosshair
  *   small     without axes, for small multiples
+ *   size      pixels of its text
  */
 export function drawHeat(canvas, picture) {
   const { context, width, height, ratio } = sheet(canvas);
   if (width < 20 || height < 20) return null;
   const colours = theme();
-  const { x, y, plane, scale, border, isFlat, mark, small } = picture;
-  const bar = small || !scale ? 0 : 74;
-  const room = frame(context, width - bar, height, x, y, colours, { small });
+  const { x, y, plane, scale, border, isFlat, mark, small, size = 12 } = picture;
+  const bar = small || !scale ? 0 : (74 * size) / 12;
+  const room = frame(context, width - bar, height, x, y, colours, { small, size });
   const sided = isFlat ? new Array(plane.values.length).fill(0) : border ? sides(plane, border.at) : new Array(plane.values.length).fill(1);
   const unclear = scale && isUnclear(plane, scale);
   const marks = scale ? sided.map((mark, i) => (unclear[i] ? 0 : mark)) : sided;
@@ -97,7 +98,7 @@ export function drawHeat(canvas, picture) {
   }
   if (small) return room;
   drawAxes(context, room, x, y, colours, { grid: false });
-  if (scale) drawBar(context, scale, { ...room, left: room.right + 18, right: width - 2 }, colours);
+  if (scale) drawBar(context, scale, { ...room, left: room.right + 1.5 * size, right: width - 2 }, colours);
   if (mark) drawCross(context, room, mark, scale ? [["rgba(0,0,0,.55)", 3], ["#fff", 1]] : [[colours.ink, 1]]);
   return room;
 }
@@ -128,22 +129,22 @@ function drawHatched(context, mask, room, ratio, colours, small) {
 }
 
 /** The colour bar with its numbers. */
-function drawBar(context, scale, { left, right, top, bottom }, colours) {
-  const across = 14;
+function drawBar(context, scale, { left, right, top, bottom, size }, colours) {
+  const across = size + 2;
   const up = (bottom - top) / scale.steps;
   scale.colours.forEach(([r, g, b], i) => {
     context.fillStyle = `rgb(${r},${g},${b})`;
     context.fillRect(left, bottom - (i + 1) * up - 0.3, across, up + 0.6);
   });
   const y = (v) => bottom - ((v - scale.min) / (scale.max - scale.min)) * (bottom - top);
-  context.font = `12px ${colours.font}`;
+  context.font = `${size}px ${colours.font}`;
   context.fillStyle = colours.soft;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  const marks = ticks(scale.min, scale.max, Math.max(2, (bottom - top) / 60));
+  const marks = ticks(scale.min, scale.max, Math.max(2, (bottom - top) / (5 * size)));
   for (const v of marks.values) context.fillText(tickLabel(v, marks.step), left + across + 6, y(v));
   context.fillStyle = colours.ink;
-  context.font = `600 12px ${colours.font}`;
+  context.font = `600 ${size}px ${colours.font}`;
   context.textAlign = "right";
   context.textBaseline = "top";
   context.fillText(fitted(context, scale.label, right - 110), right, 4);

@@ -18,18 +18,18 @@ import { RecordRange } from "./range.js";
 import { ofLine, ofPlane } from "./sentence.js";
 import { Smoothing } from "./smoothing.js";
 import { SIDE, Stage } from "./stage.js";
-import { drawStatus, drawUnreadable, judge } from "./status.js";
+import { drawStatus, judge, note } from "./status.js";
 import { isOfOneScale, Store, whyApart } from "./store.js";
 import { answersCsv, csv, drawAnswerTable, drawTable } from "./table.js";
 import { Time } from "./time.js";
 import { isTables, Views } from "./views.js";
+import { Wall } from "./wall.js";
 import { duration, span } from "./words.js";
 
 const store = new Store();
 const source = { name: "", connected: true, why: null };
-const unreadable = { count: 0, last: [] };
 /** The view: `window` is a synopsis, null for the newest; `until` is the end of one that a link asks for and that is not here yet. */
-const chosen = { pipeline: undefined, release: undefined, key: undefined, window: null, until: undefined, at: [], isMoved: false, others: [], regions: undefined };
+const chosen = { pipeline: undefined, release: undefined, key: undefined, window: null, until: undefined, at: [], isMoved: false, others: [], regions: undefined, view: undefined, wall: undefined };
 let connection = "connecting";
 let clockAhead = 0;
 let announced = { id: "", time: 0 };
@@ -70,6 +70,11 @@ const keyList = new Keys((key) => {
   chosen.others = isOn ? [...others, key].slice(-MOST_OTHERS) : others;
   step();
 }, draw);
+
+const wall = new Wall(store, views, ({ pipeline, release, key }) => {
+  chosen.view = undefined;
+  choose(pipeline, release, key);
+});
 
 // ---- Current view ---------------------------------------------------------------------------------------------------
 
@@ -134,6 +139,14 @@ function draw() {
 }
 
 function drawNow() {
+  const isWall = chosen.view === "wall";
+  document.body.classList.toggle("on-wall", isWall);
+  byId("wall").hidden = !isWall;
+  if (isWall) drawWall();
+  else drawPage();
+}
+
+function drawPage() {
   if (!store.isEmpty) drawLegend(look(), chosen.regions);
   const now = look();
   drawState(now);
@@ -179,6 +192,14 @@ function drawNow() {
   }
 }
 
+function drawWall() {
+  wall.draw({
+    connection, source, now: Date.now() + clockAhead, wanted: chosen.wall,
+    isCalm: window.matchMedia("(prefers-reduced-motion: reduce)").matches, isDark: window.matchMedia("(prefers-color-scheme: dark)").matches,
+  });
+  document.title = "bernstream";
+}
+
 /** The sentence below the plot, and the table if it is open. */
 function drawNumbers(now) {
   if (!now) return;
@@ -218,21 +239,6 @@ function drawState(now) {
 }
 
 // ---- Server events --------------------------------------------------------------------------------------------------
-
-/** Limits on unreadable messages and their texts: anyone who can write to the topic can write many. */
-const MOST_UNREADABLE = 20;
-const MOST_TEXT = 300;
-const truncate = (text) => (text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)} \u2026` : text);
-
-function note(...texts) {
-  const [where, why] = texts.map(truncate);
-  const { last } = unreadable;
-  if (last.some((one) => one.where === where && one.why === why)) return;
-  unreadable.count += 1;
-  last.push({ where, why });
-  if (last.length > MOST_UNREADABLE) last.shift();
-  drawUnreadable(unreadable.count, last);
-}
 
 /** The tolerated clock error, ms. A window further in the future would stay the newest one until then. */
 const MOST_AHEAD = 60_000;
@@ -295,6 +301,7 @@ function choose(pipeline, release, key) {
 
 /** The view as its address says it. */
 function view() {
+  if (chosen.view === "wall") return { view: "wall", release: chosen.wall };
   const now = look();
   if (!now) return undefined;
   const { meta } = sourceOf(now.entry);
@@ -327,7 +334,7 @@ function follow(wanted) {
   const isKept = (name) => wanted[name] ?? (wanted.release === undefined ? undefined : null);
   Object.assign(chosen, {
     pipeline: wanted.pipeline, release: wanted.release, key: isKept("key"), window: null, until: wanted.until,
-    at: wanted.at ?? [], isMoved: wanted.at !== undefined, others: wanted.others, regions: wanted.regions,
+    view: wanted.view, wall: wanted.view === "wall" ? wanted.release : undefined, at: wanted.at ?? [], isMoved: wanted.at !== undefined, others: wanted.others, regions: wanted.regions,
   });
   range.want(wanted.range);
   overTime.want(wanted.overtime);
@@ -370,6 +377,12 @@ byId("copy").addEventListener("click", async () => {
   say(byId("copy"), found);
   setTimeout(() => say(byId("copy"), "Copy link"), 2500);
 });
+for (const [id, is] of [["wall-open", "wall"], ["wall-close", undefined]]) {
+  byId(id).addEventListener("click", () => {
+    Object.assign(chosen, { view: is, wall: undefined });
+    step();
+  });
+}
 byId("skip").addEventListener("click", (event) => {
   event.preventDefault();
   byId("main").focus();
@@ -409,6 +422,10 @@ const KEYS = {
   " ": () => time.toggle(),
 };
 document.addEventListener("keydown", (event) => {
+  if (chosen.view === "wall") {
+    if (event.key === "Escape") byId("wall-close").click();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || byId("about").open || store.isEmpty) return;
   const { target } = event;
   const own = target.closest("input:not([type=checkbox]), select, textarea, [contenteditable]");
@@ -419,13 +436,14 @@ document.addEventListener("keydown", (event) => {
 
 // ---- Redraw ---------------------------------------------------------------------------------------------------------
 
-new ResizeObserver(draw).observe(byId("all"));
+for (const id of ["all", "wall-tiles"]) new ResizeObserver(draw).observe(byId(id));
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 document.addEventListener("visibilitychange", draw);
 // Windows become late as time passes.
 setInterval(() => {
+  if (chosen.view === "wall") return draw();
   const now = look();
   drawState(now);
-  drawMissing(now, chosen);
+  return drawMissing(now, chosen);
 }, 1000);
 draw();

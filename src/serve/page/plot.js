@@ -14,14 +14,15 @@ import { beyond, runs, sides } from "./grid.js";
  *   mark         the position of the crosshair
  *   range        [from, to] that is counted
  *   small        without axes, for small multiples
+ *   size         pixels of its text, 12 unless a wall has room for more
  * Returns the frame, whose `toX` maps a pointer position to a coordinate.
  */
 export function drawPlot(canvas, picture) {
   const { context, width, height } = sheet(canvas);
   if (width < 20 || height < 20) return null;
   const colours = theme();
-  const { x, y, now, then, curves, others = [], border, mark, range, small } = picture;
-  const room = frame(context, width, height, x, y, colours, { small });
+  const { x, y, now, then, curves, others = [], border, mark, range, small, size = 12 } = picture;
+  const room = frame(context, width, height, x, y, colours, { small, size });
   if (!small) drawAxes(context, room, x, y, colours);
   context.save();
   context.beginPath();
@@ -35,7 +36,7 @@ export function drawPlot(canvas, picture) {
   if (curves) drawCurves(context, room, curves, colours);
   if (then) drawGhost(context, room, now, then, colours);
   if (!small) others.forEach((other, i) => stroke(context, room, other.now.xs, other.now.values, { colour: colours.others[i].line, width: 2, dash: DASHES[i] }));
-  stroke(context, room, now.xs, now.values, { colour: colours.curve, width: small ? 1.5 : 2.25 });
+  stroke(context, room, now.xs, now.values, { colour: colours.curve, width: small ? 1.5 : (2.25 * size) / 12 });
   drawUnknown(context, room, now, colours, small);
   if (range && !small) drawRange(context, room, range, colours);
   context.restore();
@@ -140,7 +141,7 @@ function drawSides(context, room, now, { at, above, below, short }, colours, sma
     context.fillStyle = mark > 0 ? colours.above : mark < 0 ? colours.below : hatch;
     context.fillRect(left, room.top, right - left, room.bottom - room.top);
     if (small) continue;
-    context.font = `600 12px ${colours.font}`;
+    context.font = `600 ${room.size}px ${colours.font}`;
     context.textAlign = "center";
     context.textBaseline = "top";
     const names = mark > 0 ? [above, short[1]] : mark < 0 ? [below, short[0]] : ["too close to call"];
@@ -149,7 +150,7 @@ function drawSides(context, room, now, { at, above, below, short }, colours, sma
     if (mark === 0) {
       const half = context.measureText(text).width / 2 + 5;
       context.fillStyle = colours.paper;
-      context.fillRect((left + right) / 2 - half, room.top + 3, 2 * half, 19);
+      context.fillRect((left + right) / 2 - half, room.top + 3, 2 * half, room.size + 7);
     }
     context.fillStyle = colours.ink;
     context.fillText(text, (left + right) / 2, room.top + 7);
@@ -167,13 +168,13 @@ function drawUnknown(context, room, now, colours, small) {
       context.fillStyle = fill;
       context.fillRect(left, room.top, width, room.bottom - room.top);
     }
-    context.font = `600 12px ${colours.font}`;
+    context.font = `600 ${room.size}px ${colours.font}`;
     const half = context.measureText("unknown").width / 2 + 5;
     if (small || 2 * half > width) continue;
     context.textAlign = "center";
     context.textBaseline = "top";
     context.fillStyle = colours.paper;
-    context.fillRect(left + width / 2 - half, room.top + 3, 2 * half, 19);
+    context.fillRect(left + width / 2 - half, room.top + 3, 2 * half, room.size + 7);
     context.fillStyle = colours.ink;
     context.fillText("unknown", left + width / 2, room.top + 7);
   }

@@ -71,12 +71,22 @@ export function drawStatus(judged) {
   say(byId("notice-words"), judged.words);
 }
 
-/** Unreadable messages: how many, and the last ones with reasons. */
-export function drawUnreadable(count, found) {
-  const home = byId("unreadable");
-  home.hidden = count === 0;
-  if (count === 0) return;
+/** Limits on unreadable messages and their texts: anyone who can write to the topic can write many. */
+const MOST_UNREADABLE = 20;
+const MOST_TEXT = 300;
+const truncate = (text) => (text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)} \u2026` : text);
+const unreadable = { count: 0, last: [] };
+
+/** Notes an unreadable message: how many there were, and the last ones with reasons, are shown. */
+export function note(...texts) {
+  const [where, why] = texts.map(truncate);
+  const { last } = unreadable;
+  if (last.some((one) => one.where === where && one.why === why)) return;
+  unreadable.count += 1;
+  last.push({ where, why });
+  if (last.length > MOST_UNREADABLE) last.shift();
+  const { count } = unreadable;
+  byId("unreadable").hidden = false;
   say(byId("unreadable-words"), `${plural(count, "message")} could not be read as a synopsis and ${count === 1 ? "is" : "are"} skipped.`);
-  byId("unreadable-list").replaceChildren(...[...found].reverse().map(({ where, why }) =>
-    element("li", { text: `${where}: ${why}` })));
+  byId("unreadable-list").replaceChildren(...[...last].reverse().map((one) => element("li", { text: `${one.where}: ${one.why}` })));
 }
