@@ -68,6 +68,25 @@ impl Text {
     }
 }
 
+impl Text {
+    /// What `of` makes of each row; null stays null. An entry of a dictionary is looked at once, unless it has more entries than rows.
+    pub(crate) fn translated<T: Copy>(&self, of: impl Fn(&[u8]) -> Option<T>) -> Vec<Option<T>> {
+        let mut all = Vec::with_capacity(self.len());
+        for (end, part) in &self.parts {
+            let rows = end - all.len();
+            match part {
+                Part::Dictionary(keys, values) if values.len() <= rows => {
+                    let entries: Vec<_> = (0..values.len()).map(|at| values.get(at).and_then(&of)).collect();
+                    let entry = |at: i64| usize::try_from(at).ok().and_then(|at| entries.get(at).copied().flatten());
+                    all.extend(keys.iter().map(|at| at.and_then(entry)));
+                }
+                part => all.extend((0..rows).map(|row| part.get(row).and_then(&of))),
+            }
+        }
+        all
+    }
+}
+
 impl From<BinaryArray> for Text {
     fn from(rows: BinaryArray) -> Self {
         Text { parts: vec![(rows.len(), Part::Short(rows))] }
@@ -101,6 +120,16 @@ impl Part {
                 other => return Err(Broken::new(format_args!("a column is {other}, but it must be text, bytes or integers"))),
             },
         })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Part::Short(rows) => rows.len(),
+            Part::Long(rows) => rows.len(),
+            Part::Views(rows) => rows.len(),
+            Part::Fixed(rows) => rows.len(),
+            Part::Dictionary(keys, _) => keys.len(),
+        }
     }
 
     fn get(&self, row: usize) -> Option<&[u8]> {

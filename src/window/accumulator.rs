@@ -54,7 +54,11 @@ impl fmt::Debug for Record {
 /// `label` in `[-1, 1]` as a whole number of 2^-30.
 #[inline]
 pub(super) fn whole_label(label: f64) -> i32 {
-    (label.clamp(-1.0, 1.0) * f64::from(LABEL)).round() as i32
+    let label = label.clamp(-1.0, 1.0) * f64::from(LABEL);
+    // `round` would be a call for each record. Without its whole part a number is exact.
+    let whole = label as i32;
+    let rest = label - f64::from(whole);
+    whole + i32::from(rest >= 0.5) - i32::from(rest <= -0.5)
 }
 
 /// What a record adds to the sums of a window.
@@ -115,18 +119,29 @@ pub enum Accumulator {
 
 impl AccumulatorSpec {
     /// Where a record of the unit cube lies, to the accuracy that is kept.
-    #[inline]
     pub fn place(&self, x: &[f64; 3]) -> Place {
+        let mut place = Place::default();
+        for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
+            self.coordinates(axis, std::slice::from_ref(x), std::slice::from_mut(coordinate));
+        }
+        place
+    }
+
+    /// The same for many records, on one axis; nothing is written for an axis that the kind does not have.
+    #[inline]
+    pub(super) fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
         match self {
-            AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => nodes.place(x),
-            AccumulatorSpec::Marginals(axes) => {
-                let mut place = Place::default();
-                for ((coordinate, nodes), x) in place.0.iter_mut().zip(axes).zip(x) {
-                    *coordinate = nodes.place(&[*x]).0[0];
-                }
-                place
+            AccumulatorSpec::Histogram(nodes) | AccumulatorSpec::Tables { nodes, .. } => {
+                nodes.coordinates(axis, x, coordinates);
             }
-            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => Place(x.map(Place::fine)),
+            AccumulatorSpec::Marginals(axes) => {
+                if let Some(nodes) = axes.get(axis) {
+                    nodes.coordinates(0, x, coordinates);
+                }
+            }
+            AccumulatorSpec::Sums(_) | AccumulatorSpec::Records { .. } => {
+                coordinates.iter_mut().zip(x).for_each(|(coordinate, x)| *coordinate = Place::fine(*x));
+            }
         }
     }
 
@@ -276,5 +291,25 @@ impl fmt::Debug for Accumulator {
             Accumulator::Sums(_) => "Accumulator(sums)",
             Accumulator::Records(_) => "Accumulator(records)",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbers_are_rounded_as_the_standard_library_does(
+            x in prop_oneof![-1.5..1.5_f64, (-9_i32..9).prop_map(|halves| f64::from(halves) / 2.0 / f64::from(LABEL)), any::<f64>()],
+            last_bits in -2_i64..=2,
+        ) {
+            let x = f64::from_bits(x.to_bits().wrapping_add_signed(last_bits));
+            prop_assert_eq!(whole_label(x), (x.clamp(-1.0, 1.0) * f64::from(LABEL)).round() as i32);
+            let fine = ((x * f64::from(Place::FINE)).round() as u32).min(Place::FINE);
+            prop_assert_eq!(Place::fine(x), fine);
+        }
     }
 }

@@ -36,18 +36,18 @@ pub struct RecordCounts {
 }
 
 impl RecordCounts {
-    pub(super) fn count(&mut self, fate: Result<(), Refusal>) {
-        let count = match fate {
-            Ok(()) => &mut self.taken,
-            Err(Refusal::Closed) => &mut self.closed,
-            Err(Refusal::Late) => &mut self.late,
-            Err(Refusal::Ahead) => &mut self.ahead,
-            Err(Refusal::UnknownKey) => &mut self.unknown_key,
-            Err(Refusal::Missing) => &mut self.missing,
-            Err(Refusal::LongUnit) => &mut self.long_unit,
-            Err(Refusal::Outside) => &mut self.outside,
+    /// Counts so many rows as dropped.
+    pub(super) fn add(&mut self, why: Refusal, rows: usize) {
+        let count = match why {
+            Refusal::Closed => &mut self.closed,
+            Refusal::Late => &mut self.late,
+            Refusal::Ahead => &mut self.ahead,
+            Refusal::UnknownKey => &mut self.unknown_key,
+            Refusal::Missing => &mut self.missing,
+            Refusal::LongUnit => &mut self.long_unit,
+            Refusal::Outside => &mut self.outside,
         };
-        *count += 1;
+        *count += rows as u64;
     }
 
     /// Names so many of the records of closed windows as behind their ends.

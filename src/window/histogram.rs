@@ -34,8 +34,10 @@ impl Place {
     /// A coordinate where there is no grid: whatever `x` is, it lies in the domain.
     #[inline]
     pub(crate) fn fine(x: f64) -> u32 {
-        // A cast from a float saturates and takes NaN to 0.
-        ((x * f64::from(Self::FINE)).round() as u32).min(Self::FINE)
+        let x = x * f64::from(Self::FINE);
+        // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
+        let whole = x as u32;
+        whole.saturating_add(u32::from(x - f64::from(whole) >= 0.5)).min(Self::FINE)
     }
 
     /// What a record here deposits on a grid of one axis: the cell of the lowest node, and the grains of it and the next
@@ -185,17 +187,29 @@ impl Nodes {
     #[inline]
     pub fn place(&self, x: &[f64]) -> Place {
         let mut place = Place([0; 3]);
-        for ((coordinate, m), x) in place.0.iter_mut().zip(&self.per_axis).zip(x) {
-            let x = match self.measure {
-                Measure::Length => *x,
-                Measure::Angle => (2.0 * x - 1.0).clamp(-1.0, 1.0).acos() / PI,
-            };
-            let last = m * STEPS;
-            // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
-            *coordinate = ((x * f64::from(last) + 0.5) as u32).min(last);
+        for (axis, (coordinate, x)) in place.0.iter_mut().zip(x).enumerate() {
+            self.coordinates(axis, std::slice::from_ref(x), std::slice::from_mut(coordinate));
         }
         place
     }
+
+    /// Where records of the unit cube lie on one axis; nothing is written for an axis that is not there.
+    #[inline]
+    pub(super) fn coordinates(&self, axis: usize, x: &[f64], coordinates: &mut [u32]) {
+        let Some(last) = self.per_axis.get(axis).map(|m| m * STEPS) else { return };
+        // A cast from a float rounds down, saturates and takes NaN to 0. `round` would be a call for each record.
+        let nearest = |x: f64| ((x * f64::from(last) + 0.5) as u32).min(last);
+        let all = coordinates.iter_mut().zip(x);
+        match self.measure {
+            Measure::Length => all.for_each(|(coordinate, x)| *coordinate = nearest(*x)),
+            Measure::Angle => all.for_each(|(coordinate, x)| *coordinate = nearest(half_turns(*x))),
+        }
+    }
+}
+
+/// The angle of a coordinate in half turns. By `libm`, whose last bit is the same on every host: replicas must agree.
+fn half_turns(x: f64) -> f64 {
+    libm::acos((2.0 * x - 1.0).clamp(-1.0, 1.0)) / PI
 }
 
 /// Grains deposited so far, one count a node; it saturates rather than wraps.
@@ -228,8 +242,8 @@ impl Histogram {
     #[inline]
     pub fn deposit(&mut self, nodes: &Nodes, place: Place) {
         nodes.share(place, |first, grains| {
-            if let Some(cells) = self.cells.get_mut(first..) {
-                add(cells, grains);
+            if let Some(cells) = self.cells.get_mut(first..first + grains.len()) {
+                cells.iter_mut().zip(grains).for_each(|(cell, grains)| *cell = cell.saturating_add(*grains));
             }
         });
     }
@@ -344,13 +358,6 @@ fn share_3([width, depth]: [usize; 2], x: Stencil, y: Stencil, z: Stencil, mut t
 impl fmt::Debug for Histogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Histogram({} cells)", self.cells.len())
-    }
-}
-
-#[inline]
-fn add(cells: &mut [u64], grains: &[u64]) {
-    for (cell, grains) in cells.iter_mut().zip(grains) {
-        *cell = cell.saturating_add(*grains);
     }
 }
 

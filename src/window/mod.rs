@@ -3,12 +3,17 @@
 pub mod grid;
 pub mod histogram;
 pub mod accumulator;
+mod chunk;
 mod counts;
+mod keys;
+mod open;
+mod part;
 mod router;
 mod rules;
 mod state;
 
 pub use counts::RecordCounts;
+pub use part::{Group, Part, Window};
 pub use router::LONGEST_UNIT;
 pub use rules::{Axis, Cap, Form, Label, Outside, Rules};
-pub use state::{Group, Window, Windows};
+pub use state::Windows;

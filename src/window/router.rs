@@ -1,11 +1,12 @@
-//! Where a row belongs, by the public rules alone.
+//! Where rows belong, by the public rules alone.
 
 use std::ops::Range;
 
 use arrow_array::Array;
 
-use super::counts::Refusal;
+use super::counts::{RecordCounts, Refusal};
 use super::grid::Span;
+use super::keys::Keys;
 use super::rules::Rules;
 use crate::clock::Timestamp;
 use crate::source::Batch;
@@ -13,17 +14,20 @@ use crate::source::Batch;
 /// How long the value of the unit column may be, in bytes. Every user of an open window is kept whole, for each of its periods.
 pub const LONGEST_UNIT: usize = 1024;
 
-/// Where a row belongs in its window, and the user whose cap it falls under.
-pub(super) struct Assignment<'a> {
-    pub time: Timestamp,
-    pub group: usize,
-    pub user: Option<&'a [u8]>,
+/// A row that belongs to a window.
+#[derive(Clone, Copy)]
+pub(super) struct Routed {
+    /// The start of its window.
+    pub window: Timestamp,
+    /// Its place in the batch.
+    pub row: usize,
+    pub group: u32,
 }
 
 /// The public rules, prepared for the rows of one message; it keeps nothing of other rows.
 pub(super) struct RecordRouter<'a> {
     pub rules: &'a Rules,
-    pub keys: Option<&'a [(Vec<u8>, usize)]>,
+    pub keys: Option<&'a Keys>,
     pub backfill_until: Option<Timestamp>,
     /// The start of the first window that is of use.
     pub oldest: Timestamp,
@@ -34,15 +38,27 @@ pub(super) struct RecordRouter<'a> {
     pub latest: Timestamp,
 }
 
-/// A window, and whether it still takes rows of this message.
-pub(super) struct Destination {
-    pub span: Span,
+/// A window, and why it takes no rows of this message, if it takes none: the first is checked before the row's own time is.
+struct Destination {
+    span: Span,
     is_closed: bool,
     is_late: bool,
 }
 
+/// What a router remembers from one chunk of a batch to the next.
+pub(super) struct Memory {
+    /// The window of the last row: most often the next one's too.
+    at: Destination,
+    /// The group of each row of the batch, once one is asked for.
+    groups: Option<Vec<Option<u32>>>,
+}
+
 impl RecordRouter<'_> {
-    pub fn destination(&self, time: Timestamp) -> Destination {
+    pub fn memory(&self) -> Memory {
+        Memory { at: self.destination(self.oldest), groups: None }
+    }
+
+    fn destination(&self, time: Timestamp) -> Destination {
         let span = self.rules.grid.span_of(time);
         let cutoff = self.rules.cutoff(span, self.backfill_until);
         Destination {
@@ -54,9 +70,76 @@ impl RecordRouter<'_> {
         }
     }
 
-    /// Where a row belongs. `at` is the last row's window, and becomes this one's.
-    #[inline]
-    pub fn assign<'a>(&self, batch: &'a Batch, row: usize, at: &mut Destination) -> Result<Assignment<'a>, Refusal> {
+    /// Finds which of `rows` belong to a window, window by window, and counts those that do not.
+    pub fn route(
+        &self,
+        batch: &Batch,
+        rows: &Range<usize>,
+        memory: &mut Memory,
+        found: &mut Vec<Routed>,
+        counts: &mut RecordCounts,
+    ) {
+        found.clear();
+        let Memory { at, groups } = memory;
+        match self.all_in_one(batch, rows, at) {
+            Some(Ok(window)) => found.extend(rows.clone().map(|row| Routed { window, row, group: 0 })),
+            Some(Err(refusal)) => return counts.add(refusal, rows.len()),
+            None => {
+                for row in rows.clone() {
+                    match self.window(batch, row, at) {
+                        Ok(window) => found.push(Routed { window, row, group: 0 }),
+                        Err(refusal) => counts.add(refusal, 1),
+                    }
+                }
+                found.sort_by_key(|routed| routed.window);
+            }
+        }
+        if let Some(keys) = self.keys
+            && !found.is_empty()
+        {
+            let all = || batch.keys.as_ref().map_or_else(Vec::new, |column| column.translated(|key| keys.group(key)));
+            let groups = groups.get_or_insert_with(all);
+            keep(found, counts, |routed| {
+                let group = groups.get(routed.row).copied().flatten().ok_or(Refusal::UnknownKey)?;
+                Ok(Routed { group, ..routed })
+            });
+        }
+        if self.rules.cap.is_some() {
+            keep(found, counts, |routed| {
+                let user = batch.units.as_ref().and_then(|units| units.get(routed.row)).ok_or(Refusal::Missing)?;
+                if user.len() > LONGEST_UNIT { Err(Refusal::LongUnit) } else { Ok(routed) }
+            });
+        }
+    }
+
+    /// The window of all `rows`, or why all of them are dropped, where their earliest and latest times say so.
+    fn all_in_one(
+        &self,
+        batch: &Batch,
+        rows: &Range<usize>,
+        at: &mut Destination,
+    ) -> Option<Result<Timestamp, Refusal>> {
+        if batch.times.nulls().is_some_and(|nulls| nulls.slice(rows.start, rows.len()).null_count() > 0) {
+            return None;
+        }
+        let times = batch.times.values().get(rows.clone())?;
+        let ends = |(first, last): (i64, i64), time: &i64| (first.min(*time), last.max(*time));
+        let (first, last) = times.iter().fold((i64::MAX, i64::MIN), ends);
+        let [first, last] = [first, last].map(Timestamp::from_micros);
+        if !at.span.contains(first) {
+            *at = self.destination(first);
+        }
+        match at {
+            Destination { span, .. } if !span.contains(first) || !span.contains(last) => None,
+            Destination { is_closed: true, .. } => Some(Err(Refusal::Closed)),
+            _ if last > self.latest => None,
+            Destination { is_late: true, .. } => Some(Err(Refusal::Late)),
+            Destination { span, .. } => Some(Ok(span.start)),
+        }
+    }
+
+    /// The window of one row. `at` is the last row's window, and becomes this one's.
+    fn window(&self, batch: &Batch, row: usize, at: &mut Destination) -> Result<Timestamp, Refusal> {
         if batch.times.is_null(row) {
             return Err(Refusal::Missing);
         }
@@ -70,25 +153,20 @@ impl RecordRouter<'_> {
         if time > self.latest {
             return Err(Refusal::Ahead);
         }
-        if at.is_late {
-            return Err(Refusal::Late);
-        }
-        let group = self.group(batch, row)?;
-        let user = match self.rules.cap {
-            Some(_) => Some(batch.units.as_ref().and_then(|units| units.get(row)).ok_or(Refusal::Missing)?),
-            None => None,
-        };
-        if user.is_some_and(|user| user.len() > LONGEST_UNIT) {
-            return Err(Refusal::LongUnit);
-        }
-        Ok(Assignment { time, group, user })
+        if at.is_late { Err(Refusal::Late) } else { Ok(at.span.start) }
     }
+}
 
-    #[inline]
-    fn group(&self, batch: &Batch, row: usize) -> Result<usize, Refusal> {
-        let Some(keys) = self.keys else { return Ok(0) };
-        let key = batch.keys.as_ref().and_then(|column| column.get(row)).ok_or(Refusal::UnknownKey)?;
-        let found = keys.binary_search_by(|(known, _)| known.as_slice().cmp(key)).map_err(|_| Refusal::UnknownKey)?;
-        keys.get(found).map(|(_, group)| *group).ok_or(Refusal::UnknownKey)
-    }
+/// Keeps the rows that `check` returns, and counts the others.
+fn keep(found: &mut Vec<Routed>, counts: &mut RecordCounts, check: impl Fn(Routed) -> Result<Routed, Refusal>) {
+    found.retain_mut(|routed| match check(*routed) {
+        Ok(kept) => {
+            *routed = kept;
+            true
+        }
+        Err(refusal) => {
+            counts.add(refusal, 1);
+            false
+        }
+    });
 }

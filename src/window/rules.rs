@@ -2,13 +2,9 @@
 
 use std::time::Duration;
 
-use arrow_array::{Array, Float64Array};
-
-use super::accumulator::{AccumulatorSpec, LABEL, Record, whole_label};
-use super::counts::Refusal;
+use super::accumulator::{AccumulatorSpec, LABEL, whole_label};
 use super::grid::{Blocks, Grid, Span};
 use crate::clock::Timestamp;
-use crate::source::Batch;
 
 /// The public rules that assign a record to a window or drop it; no rule depends on another record.
 #[derive(Clone, Debug)]
@@ -67,11 +63,21 @@ impl Axis {
     /// The place of `value` in `[0, 1]`; `None` where the record is dropped.
     #[inline]
     pub fn unit(&self, value: f64) -> Option<f64> {
-        let inside = value >= self.min && value <= self.max;
-        if !inside && (self.outside == Outside::Drop || value.is_nan()) {
+        if !self.contains(value) && (self.outside == Outside::Drop || value.is_nan()) {
             return None;
         }
-        Some(((value.clamp(self.min, self.max) - self.min) / (self.max - self.min)).clamp(0.0, 1.0))
+        Some(self.nearest_unit(value))
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, value: f64) -> bool {
+        value >= self.min && value <= self.max
+    }
+
+    /// The place in `[0, 1]` of the number of the domain that is nearest to `value`.
+    #[inline]
+    pub(super) fn nearest_unit(&self, value: f64) -> f64 {
+        ((value.clamp(self.min, self.max) - self.min) / (self.max - self.min)).clamp(0.0, 1.0)
     }
 }
 
@@ -100,36 +106,6 @@ pub struct Cap {
     pub records: u32,
 }
 
-impl Form {
-    /// The row as this form keeps it.
-    #[inline]
-    pub(super) fn record(&self, batch: &Batch, row: usize) -> Result<Record, Refusal> {
-        let mut point = [0.0; 3];
-        let mut columns = self.columns.iter().filter_map(|column| batch.values.get(*column));
-        for (axis, unit) in self.axes.iter().zip(&mut point) {
-            let values = columns.next().ok_or(Refusal::Missing)?;
-            *unit = axis.unit(number(values, row)?).ok_or(Refusal::Outside)?;
-        }
-        let label = match &self.label {
-            None => 0,
-            Some(label) => {
-                let values = columns.next().ok_or(Refusal::Missing)?;
-                label.whole(number(values, row)?).ok_or(Refusal::Outside)?
-            }
-        };
-        Ok(Record { place: self.accumulator.place(&point), label })
-    }
-}
-
-/// A value that is there and is a number.
-#[inline]
-fn number(values: &Float64Array, row: usize) -> Result<f64, Refusal> {
-    match values.is_null(row) || values.value(row).is_nan() {
-        true => Err(Refusal::Missing),
-        false => Ok(values.value(row)),
-    }
-}
-
 impl Label {
     /// The label of a record with this value, in `[-1, 1]`, or the place of its class in a list of several; `None` where the record is
     /// dropped.
@@ -142,7 +118,7 @@ impl Label {
 
     /// The label as a record keeps it; `None` where the record is dropped.
     #[inline]
-    fn whole(&self, value: f64) -> Option<i32> {
+    pub(super) fn whole(&self, value: f64) -> Option<i32> {
         match self {
             Label::Number(axis) => axis.unit(value).map(|unit| whole_label(2.0 * unit - 1.0)),
             Label::Above(threshold) => Some(if value > *threshold { LABEL } else { -LABEL }),

@@ -1,0 +1,164 @@
+//! What an open window holds.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use super::accumulator::{Accumulator, AccumulatorSpec, Record};
+use super::chunk::Records;
+use super::router::Routed;
+use super::rules::{Cap, Form, Rules};
+use crate::clock::Timestamp;
+use crate::source::Batch;
+
+/// What one open window holds for one form.
+#[derive(Clone)]
+pub(super) struct Open {
+    /// One a declared key, in the order of `Rules::keys`.
+    pub groups: Vec<Held>,
+    /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
+    waiting: HashMap<Unit, Vec<Waiting>>,
+}
+
+/// What an open window holds of one key.
+#[derive(Clone)]
+pub(super) enum Held {
+    /// The first records so far, where a bounded number is kept; the last of them on top.
+    First(BinaryHeap<Waiting>),
+    Sum(Accumulator),
+}
+
+/// A user within a period.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Unit {
+    period: Timestamp,
+    user: Vec<u8>,
+}
+
+/// A record that may still lose its place under a cap. The derived order is the public order of survival: event time, then place in the input.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Waiting {
+    time: Timestamp,
+    partition: i32,
+    offset: i64,
+    row: usize,
+    group: u32,
+    record: Record,
+}
+
+impl Open {
+    pub fn new(rules: &Rules, spec: &AccumulatorSpec) -> Self {
+        let groups = rules.keys.as_ref().map_or(1, Vec::len);
+        let held = || match spec {
+            AccumulatorSpec::Records { .. } => Held::First(BinaryHeap::new()),
+            sum => Held::Sum(sum.empty()),
+        };
+        Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new() }
+    }
+
+    /// With every waiting record added: the cap is decided now.
+    pub fn settled(mut self, spec: &AccumulatorSpec) -> Open {
+        // Integer sums, and the first of several records, do not depend on the order of the map.
+        for waiting in std::mem::take(&mut self.waiting).into_values().flatten() {
+            self.add(spec, waiting.group, waiting.record, || waiting);
+        }
+        self
+    }
+
+    /// Adds what another window holds; what waits in either waits for the cap of both together.
+    pub fn join(&mut self, spec: &AccumulatorSpec, cap: Option<&Cap>, other: Open) {
+        for (unit, waiting) in other.waiting {
+            for waiting in waiting {
+                if let Some(cap) = cap {
+                    self.wait_as(cap, unit.clone(), waiting);
+                }
+            }
+        }
+        for (group, held) in (0_u32..).zip(other.groups) {
+            match (held, self.groups.get_mut(group as usize)) {
+                (Held::Sum(theirs), Some(Held::Sum(ours))) => ours.join(theirs),
+                (Held::First(records), _) => {
+                    for waiting in records {
+                        self.add(spec, group, waiting.record, || waiting);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the rows of a chunk of `batch` that begins at `start`, `records` of it, unless the form drops them. All belong to this
+    /// window, and under a cap each has a user.
+    pub fn take(
+        &mut self,
+        (form, cap): (&Form, Option<&Cap>),
+        (batch, start): (&Batch, usize),
+        rows: &[Routed],
+        records: &Records,
+    ) {
+        let spec = &form.accumulator;
+        let sound = rows.iter().map(|routed| (*routed, routed.row - start));
+        let sound = sound.filter(|(_, at)| records.refusal(*at).is_none());
+        match cap {
+            Some(cap) => {
+                for (routed, at) in sound {
+                    if let Some(user) = batch.units.as_ref().and_then(|units| units.get(routed.row)) {
+                        self.wait(cap, user, Waiting::new(batch, routed, records.get(at)));
+                    }
+                }
+            }
+            None => {
+                for (routed, at) in sound {
+                    let record = records.get(at);
+                    self.add(spec, routed.group, record, || Waiting::new(batch, routed, record));
+                }
+            }
+        }
+    }
+
+    /// Queues a record among the earliest of its unit.
+    fn wait(&mut self, cap: &Cap, user: &[u8], waiting: Waiting) {
+        let unit = Unit { period: cap.period.span_of(waiting.time).start, user: user.to_vec() };
+        self.wait_as(cap, unit, waiting);
+    }
+
+    fn wait_as(&mut self, cap: &Cap, unit: Unit, waiting: Waiting) {
+        let kept = self.waiting.entry(unit).or_default();
+        kept.insert(kept.partition_point(|other| *other < waiting), waiting);
+        kept.truncate(usize::try_from(cap.records).unwrap_or(usize::MAX));
+    }
+
+    /// Adds a record to its group; `waiting` is the same record with its place in the order of survival.
+    #[inline]
+    fn add(&mut self, spec: &AccumulatorSpec, group: u32, record: Record, waiting: impl FnOnce() -> Waiting) {
+        match (spec, self.groups.get_mut(group as usize)) {
+            (AccumulatorSpec::Records { most }, Some(Held::First(first))) => {
+                let waiting = waiting();
+                let is_full = first.len() as u64 >= u64::from(*most);
+                if is_full && first.peek().is_none_or(|last| waiting > *last) {
+                    return;
+                }
+                first.push(waiting);
+                if is_full {
+                    first.pop();
+                }
+            }
+            (_, Some(Held::Sum(state))) => spec.add(state, record),
+            _ => {}
+        }
+    }
+}
+
+impl Held {
+    pub fn accumulator(self, spec: &AccumulatorSpec) -> Accumulator {
+        match self {
+            Held::Sum(accumulator) => accumulator,
+            Held::First(records) => spec.filled(records.into_iter().map(|waiting| waiting.record)),
+        }
+    }
+}
+
+impl Waiting {
+    fn new(batch: &Batch, Routed { row, group, .. }: Routed, record: Record) -> Self {
+        let time = Timestamp::from_micros(batch.times.values().get(row).copied().unwrap_or_default());
+        Waiting { time, partition: batch.partition, offset: batch.offset, row, group, record }
+    }
+}

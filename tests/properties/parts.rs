@@ -1,0 +1,96 @@
+//! Readers that share the partitions: what they have of a window, joined, is the window of one that reads everything.
+
+use bernstream::source::Batch;
+use bernstream::window::accumulator::Accumulator;
+use bernstream::window::{Part, Rules, Window, Windows};
+use rand::rngs::ChaCha20Rng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+use crate::batches::seconds;
+use crate::chunks::{forms, messages, rules};
+
+fn open(rules: &Rules, panes: u32) -> Windows {
+    let first = rules.grid.span_of(seconds(0));
+    Windows::new(rules.clone(), forms(panes), first.start, first, None)
+}
+
+fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
+    window.forms.iter().map(|groups| groups.iter().map(|group| group.accumulator.clone()).collect()).collect()
+}
+
+/// The windows of one reader of everything.
+fn whole(rules: &Rules, panes: u32, messages: &[Batch]) -> Vec<Vec<Vec<Accumulator>>> {
+    let mut windows = open(rules, panes);
+    messages.iter().for_each(|batch| _ = windows.absorb(batch));
+    std::iter::from_fn(|| windows.next().is_some().then(|| kept(&windows.close()))).collect()
+}
+
+/// The windows of several readers. Some of them fall out, forget everything and read their share again.
+fn shared(rules: &Rules, panes: u32, messages: &[Batch], readers: usize, seed: u64) -> Vec<Vec<Vec<Accumulator>>> {
+    let mut random = ChaCha20Rng::seed_from_u64(seed);
+    let mut all: Vec<(Windows, Vec<&Batch>)> = (0..readers)
+        .map(|reader| {
+            let is_ours = |batch: &&Batch| batch.partition as usize % readers == reader;
+            let mut ours: Vec<_> = messages.iter().filter(is_ours).collect();
+            ours.shuffle(&mut random);
+            let mut windows = open(rules, panes);
+            ours.iter().for_each(|batch| _ = windows.absorb(batch));
+            (windows, ours)
+        })
+        .collect();
+    let mut closed = Vec::new();
+    while all[0].0.next().is_some() {
+        let mut parts: Vec<Part> = all
+            .iter_mut()
+            .map(|(windows, ours)| {
+                if random.random_bool(0.2) {
+                    windows.clear();
+                    ours.iter().for_each(|batch| _ = windows.absorb(batch));
+                }
+                windows.part()
+            })
+            .collect();
+        parts.shuffle(&mut random);
+        let mut joined = parts.pop().expect("a reader");
+        parts.into_iter().for_each(|part| joined.join(part));
+        closed.push(kept(&joined.settled()));
+    }
+    closed
+}
+
+#[test]
+fn what_several_readers_have_is_the_window_to_the_bit() {
+    for seed in 0..3 {
+        let messages = messages(100 + seed);
+        for (has_keys, cap) in [(false, None), (true, None), (true, Some(2)), (false, Some(1))] {
+            for panes in [1, 3] {
+                let rules = rules(has_keys, cap);
+                let expected = whole(&rules, panes, &messages);
+                for readers in [1, 2, 5] {
+                    let found = shared(&rules, panes, &messages, readers, seed);
+                    assert!(found == expected, "seed {seed}, {has_keys} {cap:?}, {panes} panes, {readers} readers");
+                }
+            }
+        }
+    }
+}
+
+/// The first records of a user, and of a key, come from several partitions: a reader that settled its own would keep others.
+#[test]
+fn caps_hold_for_all_readers_together() {
+    let rules = rules(true, Some(1));
+    let count = |messages: &[Batch]| -> usize {
+        whole(&rules, 1, messages).iter().flat_map(|forms| &forms[9]).map(|kept| kept.records().len()).sum()
+    };
+    let [mut together, mut apart] = [0, 0];
+    for seed in 0..6 {
+        let messages = messages(seed);
+        together += count(&messages);
+        for reader in 0..2 {
+            let ours = messages.iter().filter(|batch| batch.partition % 2 == reader);
+            apart += count(&ours.cloned().collect::<Vec<_>>());
+        }
+    }
+    assert!(together < apart, "some user or key is in both: {together}, {apart}");
+}
