@@ -325,11 +325,12 @@ impl Releasing<'_> {
         let mut is_reading = true;
         while !stop.asked() {
             self.health.beat(Loop::Release);
+            let pause = next_step.saturating_duration_since(Instant::now()).min(POLL);
             let received = match self.health.witnessed.load(Relaxed) {
-                true => closed.recv_timeout(POLL),
+                true => closed.recv_timeout(pause),
                 // A ledger that the witness rejects must not pay for windows.
                 false => {
-                    stop.wait(next_step.saturating_duration_since(Instant::now()).min(POLL));
+                    stop.wait(pause);
                     Err(RecvTimeoutError::Timeout)
                 }
             };
@@ -341,7 +342,7 @@ impl Releasing<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     is_reading = false;
-                    stop.wait(next_step.saturating_duration_since(Instant::now()).min(POLL));
+                    stop.wait(pause);
                 }
             }
             self.report();

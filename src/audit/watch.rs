@@ -168,13 +168,14 @@ impl Witness for Memory {
 pub(super) struct Kept(pub Notes<Published>);
 
 impl Sink for Kept {
-    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
-        let sealed = paid.sealed();
-        self.0.push(Published {
-            key: sealed.key.clone(),
-            headers: sealed.headers.clone(),
-            bytes: sealed.bytes.clone(),
-        });
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
+        for sealed in paid.iter().map(Paid::sealed) {
+            self.0.push(Published {
+                key: sealed.key.clone(),
+                headers: sealed.headers.clone(),
+                bytes: sealed.bytes.clone(),
+            });
+        }
         Ok(())
     }
 }

@@ -1,7 +1,8 @@
-//! A producer that sends one record at a time and waits for its delivery report.
+//! A producer that sends records, in order, and waits for their delivery reports.
 
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::time::Duration;
+use std::iter;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
@@ -26,17 +27,37 @@ pub struct Record<'a> {
     pub payload: &'a [u8],
 }
 
-/// One topic's producer: `acks=all`, idempotent, one record in flight.
+/// One topic's producer: `acks=all`, idempotent. Records of a partition are written in the order in which they were sent.
 pub struct Producer {
     broker: Broker,
     topic: String,
+    largest_batch: usize,
     client: Option<ThreadedProducer<Reports>>,
 }
 
+/// Why records were not delivered. Of those after the first `delivered` ones it is unknown: they may still be written later.
+#[derive(Debug)]
+pub struct Undelivered {
+    pub delivered: usize,
+    pub error: KafkaError,
+}
+
+impl From<Undelivered> for KafkaError {
+    fn from(undelivered: Undelivered) -> Self {
+        undelivered.error
+    }
+}
+
 impl Producer {
-    /// Starts to connect at once if it can: an idempotent producer gets its id only after half a second.
+    /// Sends every record by itself. Starts to connect at once if it can: an idempotent producer gets its id only after half a
+    /// second.
     pub fn new(broker: Broker, topic: String) -> Self {
-        let mut producer = Producer { broker, topic, client: None };
+        Producer::with_batches(broker, topic, 1)
+    }
+
+    /// The same; packs records that wait for one broker into batches of up to `bytes` bytes, which the topic must take.
+    pub fn with_batches(broker: Broker, topic: String, bytes: usize) -> Self {
+        let mut producer = Producer { broker, topic, largest_batch: bytes, client: None };
         producer.client = producer.connect().ok();
         producer
     }
@@ -56,29 +77,73 @@ impl Producer {
     ///
     /// As for [`Producer::send`].
     pub fn send_for_time(&mut self, record: Record<'_>) -> Result<Option<Timestamp>, KafkaError> {
+        Ok(self.deliver(iter::once(record))?)
+    }
+
+    /// Returns once all in-sync replicas have all records. Several are in flight.
+    ///
+    /// # Errors
+    ///
+    /// The first failure. The records of one partition are then those up to one of them, or some are missing in between, and the
+    /// caller sends all again that it does not know to be delivered.
+    pub fn send_all<'r>(&mut self, records: impl IntoIterator<Item = Record<'r>>) -> Result<(), Undelivered> {
+        self.deliver(records).map(drop)
+    }
+
+    /// Delivers all records; returns the append time of the one that was reported last.
+    fn deliver<'r>(&mut self, records: impl IntoIterator<Item = Record<'r>>) -> Result<Option<Timestamp>, Undelivered> {
         let client = match self.client.take() {
             Some(client) => client,
-            None => self.connect()?,
+            None => self.connect().map_err(|error| Undelivered { delivered: 0, error })?,
         };
-        let (report, outcome) = sync_channel(1);
+        let (sender, reports) = channel();
+        let mut is_delivered = Vec::new();
+        let mut failure = None;
+        for record in records {
+            let report = Report { place: is_delivered.len(), sender: sender.clone() };
+            if let Err((error, _)) = client.send(self.message(record, report)) {
+                failure = Some(error);
+                break;
+            }
+            is_delivered.push(false);
+        }
+        let deadline = Instant::now() + DELIVERY_TIMEOUT + Duration::from_secs(5);
+        let mut newest = None;
+        let mut left = is_delivered.len();
+        while failure.is_none() && left > 0 {
+            match reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok((place, Ok(time))) => {
+                    newest = time;
+                    left -= 1;
+                    is_delivered.get_mut(place).into_iter().for_each(|is_delivered| *is_delivered = true);
+                }
+                Ok((_, Err(error))) => failure = Some(error),
+                Err(_) => failure = Some(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut)),
+            }
+        }
+        match failure {
+            // A client is kept only without a failure: a new one has an empty queue and no fatal error.
+            None => {
+                self.client = Some(client);
+                Ok(newest)
+            }
+            Some(error) => {
+                let delivered = is_delivered.iter().take_while(|is_delivered| **is_delivered).count();
+                Err(Undelivered { delivered, error })
+            }
+        }
+    }
+
+    fn message<'r>(&'r self, record: Record<'r>, report: Report) -> BaseRecord<'r, str, [u8], Box<Report>> {
         let mut message = BaseRecord::with_opaque_to(&self.topic, Box::new(report)).payload(record.payload);
         message.partition = record.partition;
         message.key = record.key;
-        if !record.headers.is_empty() {
-            let headers = record
-                .headers
-                .iter()
-                .fold(OwnedHeaders::new(), |headers, (key, value)| headers.insert(Header { key, value: Some(value) }));
-            message = message.headers(headers);
+        if record.headers.is_empty() {
+            return message;
         }
-        client.send(message).map_err(|(error, _)| error)?;
-        let time = match outcome.recv_timeout(DELIVERY_TIMEOUT + Duration::from_secs(5)) {
-            Ok(outcome) => outcome?,
-            Err(_) => return Err(KafkaError::MessageProduction(RDKafkaErrorCode::MessageTimedOut)),
-        };
-        // A client is kept only without a failure: a new one has an empty queue and no fatal error.
-        self.client = Some(client);
-        Ok(time)
+        let add =
+            |headers: OwnedHeaders, (key, value): &(String, String)| headers.insert(Header { key, value: Some(value) });
+        message.headers(record.headers.iter().fold(OwnedHeaders::new(), add))
     }
 
     fn connect(&self) -> Result<ThreadedProducer<Reports>, KafkaError> {
@@ -86,14 +151,26 @@ impl Producer {
         config
             .set("acks", "all")
             .set("enable.idempotence", "true")
-            .set("max.in.flight.requests.per.connection", "1")
+            // The most for which brokers keep the order of an idempotent producer.
+            .set("max.in.flight.requests.per.connection", "5")
             .set("linger.ms", "0")
+            .set("batch.size", self.largest_batch.to_string())
             .set("partitioner", "murmur2_random")
             // The limit of the topic decides.
             .set("message.max.bytes", "1000000000")
             .set("message.timeout.ms", DELIVERY_TIMEOUT.as_millis().to_string());
         config.create_with_context(Reports(self.broker.error_context()))
     }
+}
+
+/// Which record of a call was delivered, when, or why not.
+type Outcome = (usize, Result<Option<Timestamp>, KafkaError>);
+
+/// Tells the sender of a record what became of it.
+struct Report {
+    /// The number of the record in its call.
+    place: usize,
+    sender: Sender<Outcome>,
 }
 
 /// Passes every delivery report to the waiting sender.
@@ -106,12 +183,12 @@ impl ClientContext for Reports {
 }
 
 impl ProducerContext for Reports {
-    type DeliveryOpaque = Box<SyncSender<Result<Option<Timestamp>, KafkaError>>>;
+    type DeliveryOpaque = Box<Report>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, report: Self::DeliveryOpaque) {
         let outcome = result.as_ref().map(append_time).map_err(|(error, _)| error.clone());
-        // After a timeout nothing receives the report.
-        let _ = report.try_send(outcome);
+        // After a failure nothing receives the other reports.
+        let _ = report.sender.send((report.place, outcome));
     }
 }
 

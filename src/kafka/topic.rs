@@ -179,7 +179,12 @@ fn numbers(broker: &Broker, topic: &str, metadata: &Metadata) -> Result<Vec<i32>
     Ok(partitions)
 }
 
-fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, String>, Error> {
+/// Every setting of a topic with its effective value, defaults included.
+///
+/// # Errors
+///
+/// If the cluster does not answer or refuses.
+pub(crate) fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, String>, Error> {
     let resource = ResourceSpecifier::Topic(topic);
     let found = administer(broker, topic, async |admin, options| admin.describe_configs([&resource], &options).await)?;
     let mut settings = BTreeMap::new();

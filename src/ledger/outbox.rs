@@ -11,10 +11,10 @@ use crate::clock::Timestamp;
 use crate::synopsis::Sealed;
 use crate::window::grid::Span;
 
-const NEXT_UNPUBLISHED: &str = "
+const UNPUBLISHED: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
     WHERE published_at IS NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
-    ORDER BY sequence, place LIMIT 1";
+    ORDER BY sequence, place";
 
 /// The first row of the next ones that has a message to keep.
 const FIRST_KEPT: &str = "
@@ -22,13 +22,19 @@ const FIRST_KEPT: &str = "
     WHERE sequence > ?1 AND sequence <= ?2 AND (published_at IS NULL OR published_at >= ?3)
     ORDER BY sequence LIMIT 1";
 
+/// With so many bytes, no further message is taken at once.
+const BYTES: usize = 1 << 24;
+
 /// The most rows whose messages are dropped at once.
 const DROPPED: i64 = 256;
 
-const NEXT_KEPT: &str = "
+/// The row of the first message that is one too many to be dropped at once; one row may have more.
+const TOO_MANY: &str = "SELECT sequence FROM outbox WHERE sequence > ?1 ORDER BY sequence, place LIMIT 1 OFFSET 4096";
+
+const KEPT: &str = "
     SELECT sequence, place, key, headers, bytes FROM outbox
     WHERE published_at IS NOT NULL AND bytes IS NOT NULL AND sequence <= ?1 AND (sequence, place) > (?2, ?3)
-    ORDER BY sequence, place LIMIT 1";
+    ORDER BY sequence, place";
 
 /// A message that was paid for and that the witness has accepted. Only this module creates one.
 #[derive(Clone, Debug)]
@@ -50,16 +56,17 @@ impl Paid {
 }
 
 impl Ledger {
-    /// The first unpublished message after `after`, if it is due; in the order of windows and keys.
+    /// The first unpublished messages that are due, in the order of windows and keys: up to `most`, or 16 MiB.
     ///
     /// Only up to `accepted`, the head of the witness.
     ///
     /// # Errors
     ///
-    /// If the ledger cannot be read, or if the message is not the one that was paid for.
-    pub fn deliverable(&self, accepted: &Head, after: Option<&Paid>, now: Timestamp) -> Result<Option<Paid>, Error> {
-        let next = self.message(NEXT_UNPUBLISHED, accepted, after)?;
-        Ok(next.filter(|(_, publish_at)| *publish_at <= now).map(|(paid, _)| paid))
+    /// If the ledger cannot be read, or if a message is not the one that was paid for.
+    pub fn deliverable(&self, accepted: &Head, now: Timestamp, most: usize) -> Result<Vec<Paid>, Error> {
+        let mut due = Portion::new(most);
+        self.each_message(UNPUBLISHED, accepted, None, |paid, publish_at| publish_at <= now && due.take(paid))?;
+        Ok(due.messages)
     }
 
     /// When the first unpublished message is due.
@@ -68,18 +75,25 @@ impl Ledger {
     ///
     /// As for [`deliverable`](Self::deliverable).
     pub fn next_due(&self, accepted: &Head) -> Result<Option<Timestamp>, Error> {
-        Ok(self.message(NEXT_UNPUBLISHED, accepted, None)?.map(|(_, publish_at)| publish_at))
+        let mut next = None;
+        self.each_message(UNPUBLISHED, accepted, None, |_, publish_at| {
+            next = Some(publish_at);
+            false
+        })?;
+        Ok(next)
     }
 
-    /// The first published message after `after` whose bytes are still kept.
+    /// The first published messages after `after` whose bytes are still kept: up to `most`, or 16 MiB.
     ///
     /// Only up to `accepted`, the head of the witness.
     ///
     /// # Errors
     ///
     /// As for [`deliverable`](Self::deliverable).
-    pub fn next_kept(&self, accepted: &Head, after: Option<&Paid>) -> Result<Option<Paid>, Error> {
-        Ok(self.message(NEXT_KEPT, accepted, after)?.map(|(paid, _)| paid))
+    pub fn kept(&self, accepted: &Head, after: Option<&Paid>, most: usize) -> Result<Vec<Paid>, Error> {
+        let mut kept = Portion::new(most);
+        self.each_message(KEPT, accepted, after, |paid, _| kept.take(paid))?;
+        Ok(kept.messages)
     }
 
     /// How many messages are not known to be published.
@@ -127,36 +141,87 @@ impl Ledger {
         })
     }
 
-    /// The message that the query `choice` finds after `after`, and when it is due.
-    fn message(&self, choice: &str, accepted: &Head, after: Option<&Paid>) -> Result<Option<(Paid, Timestamp)>, Error> {
+    /// Passes the messages that the query `choice` finds after `after` to `take`, and when each is due, until that says `false`.
+    fn each_message(
+        &self,
+        choice: &str,
+        accepted: &Head,
+        after: Option<&Paid>,
+        mut take: impl FnMut(Paid, Timestamp) -> bool,
+    ) -> Result<(), Error> {
         // A foreign head covers none of our rows; the head that a new ledger follows is older than all of them.
         if !self.contains(accepted)? {
-            return Ok(None);
+            return Ok(());
         }
         let sqlite = |error| Error::sqlite(&self.file, error);
         let (sequence, place) = after.map_or((-1, -1), Paid::slot);
         let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
         let mut statement = self.connection.prepare(choice).map_err(sqlite)?;
-        let found = statement.query_row(params![accepted, sequence, place], |row| {
-            let (sequence, place): (i64, u32) = (row.get(0)?, row.get(1)?);
-            let (key, headers, bytes): (String, String, Vec<u8>) = (row.get(2)?, row.get(3)?, row.get(4)?);
-            Ok((sequence, place, key, headers, bytes))
-        });
-        let Some((sequence, place, key, headers, bytes)) = found.optional().map_err(sqlite)? else { return Ok(None) };
-        // The row was verified when the file was opened; the file may have been edited since.
-        let edited = || Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed"));
+        let mut found = statement.query(params![accepted, sequence, place]).map_err(sqlite)?;
         let mut outgoing = self.outgoing.borrow_mut();
-        if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
-            *outgoing = Outgoing::read(&self.connection, sequence).map_err(sqlite)?;
+        while let Some(row) = found.next().map_err(sqlite)? {
+            let stored = Stored::read(row).map_err(sqlite)?;
+            let (sequence, place) = (stored.sequence, stored.place);
+            if outgoing.as_ref().is_none_or(|row| row.sequence != sequence) {
+                *outgoing = Outgoing::read(&self.connection, sequence).map_err(sqlite)?;
+            }
+            // The row was verified when the file was opened; the file may have been edited since.
+            let edited = || Error::damaged(&self.file, format!("row {sequence}: its message {place} was changed"));
+            let row = outgoing.as_ref().ok_or_else(edited)?;
+            let paid = stored.paid_for_by(row).ok_or_else(edited)?;
+            if !take(paid, row.publish_at) {
+                break;
+            }
         }
-        let row = outgoing.as_ref().ok_or_else(edited)?;
-        let paid_for = usize::try_from(place).ok().and_then(|place| row.messages.get(place)).ok_or_else(edited)?;
-        if !paid_for.is(&key, &headers, Some(&bytes)) {
-            return Err(edited());
+        Ok(())
+    }
+}
+
+/// As many messages as are taken at once.
+struct Portion {
+    messages: Vec<Paid>,
+    bytes: usize,
+    most: usize,
+}
+
+impl Portion {
+    fn new(most: usize) -> Self {
+        Portion { messages: Vec::new(), bytes: 0, most }
+    }
+
+    /// Takes a message; whether there is room for another one.
+    fn take(&mut self, paid: Paid) -> bool {
+        self.bytes = self.bytes.saturating_add(paid.sealed.bytes.len());
+        self.messages.push(paid);
+        self.messages.len() < self.most && self.bytes < BYTES
+    }
+}
+
+/// A message as it is stored.
+struct Stored {
+    sequence: i64,
+    place: u32,
+    key: String,
+    headers: String,
+    bytes: Vec<u8>,
+}
+
+impl Stored {
+    /// Reads the columns `sequence, place, key, headers, bytes`.
+    fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
+        let (sequence, place) = (row.get(0)?, row.get(1)?);
+        Ok(Stored { sequence, place, key: row.get(2)?, headers: row.get(3)?, bytes: row.get(4)? })
+    }
+
+    /// The message, if it is what `row` has paid for.
+    fn paid_for_by(self, row: &Outgoing) -> Option<Paid> {
+        let Stored { sequence, place, key, headers, bytes } = self;
+        let message = usize::try_from(place).ok().and_then(|place| row.messages.get(place))?;
+        if !message.is(&key, &headers, Some(&bytes)) {
+            return None;
         }
-        let headers = serde_json::from_str(&headers).map_err(|_| edited())?;
-        let paid = Paid { sequence, place, window: row.window, sealed: Sealed { key, headers, bytes } };
-        Ok(Some((paid, row.publish_at)))
+        let headers = serde_json::from_str(&headers).ok()?;
+        Some(Paid { sequence, place, window: row.window, sealed: Sealed { key, headers, bytes } })
     }
 }
 
@@ -164,6 +229,8 @@ impl Ledger {
 pub(super) fn drop_old(transaction: &Transaction<'_>, head: i64, keep_from: Timestamp) -> rusqlite::Result<()> {
     let pruned = store::pruned(transaction)?;
     let last = head.min(pruned.saturating_add(DROPPED));
+    let too_many = transaction.query_row(TOO_MANY, [pruned], |row| row.get::<_, i64>(0)).optional()?;
+    let last = too_many.map_or(last, |row| last.min((row - 1).max(pruned + 1)));
     let kept = transaction.query_row(FIRST_KEPT, [pruned, last, keep_from.micros()], |row| row.get::<_, i64>(0));
     let last = kept.optional()?.map_or(last, |kept| kept - 1);
     if last > pruned {

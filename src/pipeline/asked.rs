@@ -35,7 +35,7 @@ impl<T: Witness + ?Sized> Witness for Asked<'_, T> {
 }
 
 impl<T: Sink + ?Sized> Sink for Asked<'_, T> {
-    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
         self.ask(|sink| sink.publish(paid))
     }
 

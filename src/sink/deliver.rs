@@ -5,10 +5,10 @@ use super::publish::Sink;
 use crate::clock::Timestamp;
 use crate::ledger;
 use crate::ledger::witness::{self, Witness};
-use crate::ledger::{Head, Ledger, Paid};
+use crate::ledger::{Ledger, Paid};
 
 /// The most messages of one step, and so the most that are published again after a crash.
-const BATCH: usize = 64;
+pub const MESSAGES: usize = 512;
 
 /// What one step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,16 +43,17 @@ pub fn step(
 
     let mut progress = Progress { published: 0, has_claimed: false, is_waiting: false, next_due: None };
     if let Some(accepted) = &accepted {
-        let mut published = Vec::new();
-        let done = publish(ledger, accepted, sink, now, &mut published);
+        let due = ledger.deliverable(accepted, now, MESSAGES)?;
+        let (durable, published) = publish(&due, sink);
+        let durable = due.get(..durable).unwrap_or(&due);
         // One transaction for all. After a crash before it, the same bytes are published again: also if the place was replaced
         // in the meantime, for then it is not known which of them are there.
-        if !published.is_empty() {
+        if !durable.is_empty() {
             sink.confirm()?;
-            ledger.mark_published(&published, now)?;
+            ledger.mark_published(durable, now)?;
         }
-        done?;
-        progress.published = published.len();
+        published?;
+        progress.published = durable.len();
         progress.next_due = ledger.next_due(accepted)?;
     }
 
@@ -66,24 +67,20 @@ pub fn step(
     Ok(progress)
 }
 
-/// Publishes what is due, in order, up to [`BATCH`] messages.
-fn publish(
-    ledger: &Ledger,
-    accepted: &Head,
-    sink: &mut dyn Sink,
-    now: Timestamp,
-    published: &mut Vec<Paid>,
-) -> Result<(), Error> {
-    while published.len() < BATCH
-        && let Some(paid) = ledger.deliverable(accepted, published.last(), now)?
-    {
-        if published.is_empty() {
-            sink.confirm()?;
-        }
-        sink.publish(&paid)?;
-        published.push(paid);
+/// Publishes what is due, one window after the other, so that no synopsis of a key comes before an earlier one, whatever fails.
+/// Returns how many are durable.
+fn publish(due: &[Paid], sink: &mut dyn Sink) -> (usize, Result<(), SinkError>) {
+    if let (false, Err(error)) = (due.is_empty(), sink.confirm()) {
+        return (0, Err(error));
     }
-    Ok(())
+    let mut durable = 0;
+    for window in due.chunk_by(|one, next| one.window() == next.window()) {
+        if let Err(unpublished) = sink.publish(window) {
+            return (durable + unpublished.durable, Err(unpublished.error));
+        }
+        durable += window.len();
+    }
+    (durable, Ok(()))
 }
 
 /// Why a step failed.

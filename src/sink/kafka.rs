@@ -6,14 +6,17 @@ use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::error::Error;
-use super::publish::Sink;
+use super::publish::{Sink, Unpublished};
 use crate::kafka;
 use crate::kafka::broker::REQUEST_TIMEOUT;
-use crate::kafka::producer::{Producer, Record};
+use crate::kafka::producer::{Producer, Record, Undelivered};
 use crate::kafka::topic;
 use crate::kafka::{Broker, ErrorContext};
 use crate::ledger::Paid;
 use crate::synopsis::Sealed;
+
+/// The most bytes of a batch of messages.
+const LARGEST_BATCH: usize = 1_000_000;
 
 #[derive(Clone, Debug)]
 pub struct Params {
@@ -21,7 +24,7 @@ pub struct Params {
     pub topic: String,
 }
 
-/// The output topic: `acks=all`, idempotent, one message in flight, partitions by key.
+/// The output topic: `acks=all`, idempotent, several messages of a window in flight, partitions by key.
 pub struct KafkaSink {
     params: Params,
     producer: Producer,
@@ -40,21 +43,33 @@ impl KafkaSink {
         let inspector = params.broker.consumer(&[]).map_err(|error| params.broker.failed(&params.topic, &error))?;
         topic::partitions(&params.broker, &inspector, &params.topic)?;
         let id = topic::id(&params.broker, inspector.client(), &params.topic)?;
-        let producer = Producer::new(params.broker.clone(), params.topic.clone());
+        // A batch counts as one message. Where the limit is not told, every message goes by itself.
+        let settings = topic::settings(&params.broker, &params.topic).unwrap_or_default();
+        let limit = settings.get("max.message.bytes").and_then(|limit| limit.parse().ok()).unwrap_or(1);
+        let batch = usize::clamp(limit, 1, LARGEST_BATCH);
+        let producer = Producer::with_batches(params.broker.clone(), params.topic.clone(), batch);
         Ok(KafkaSink { params: params.clone(), producer, id, inspector })
     }
 }
 
 impl Sink for KafkaSink {
-    fn publish(&mut self, paid: &Paid) -> Result<(), Error> {
-        let sealed = paid.sealed();
-        let record =
-            Record { partition: None, key: Some(&sealed.key), headers: &sealed.headers, payload: &sealed.bytes };
-        self.producer.send(record).map_err(|error| match error.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
-                Error::TooLarge { topic: self.params.topic.clone(), bytes: sealed.bytes.len() }
-            }
-            _ => self.params.broker.failed(&self.params.topic, &error).into(),
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished> {
+        let sealed = paid.iter().map(Paid::sealed);
+        let records = sealed.clone().map(|sealed| Record {
+            partition: None,
+            key: Some(&sealed.key),
+            headers: &sealed.headers,
+            payload: &sealed.bytes,
+        });
+        self.producer.send_all(records).map_err(|Undelivered { delivered, error }| {
+            let error = match error.rdkafka_error_code() {
+                Some(RDKafkaErrorCode::MessageSizeTooLarge | RDKafkaErrorCode::InvalidMessageSize) => {
+                    let bytes = sealed.map(|sealed| sealed.bytes.len()).max().unwrap_or_default();
+                    Error::TooLarge { topic: self.params.topic.clone(), bytes }
+                }
+                _ => self.params.broker.failed(&self.params.topic, &error).into(),
+            };
+            Unpublished { durable: delivered, error }
         })
     }
 

@@ -11,5 +11,5 @@ mod publish;
 
 pub use self::error::Error;
 pub use self::output::{Location, Output};
-pub use self::publish::Sink;
+pub use self::publish::{Sink, Unpublished};
 pub use self::published::{PaidMessages, Published};

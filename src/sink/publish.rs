@@ -5,12 +5,13 @@ use crate::ledger::Paid;
 
 /// A place that synopses are published to.
 pub trait Sink {
-    /// Returns once the bytes are durable there; may be called again with the same bytes.
+    /// Returns once the bytes of all messages are durable there; may be called again with the same bytes. The messages are of one
+    /// window, each of another release or key, so that they may arrive in any order.
     ///
     /// # Errors
     ///
-    /// After an error it is unknown whether they are; if the error is transient, the caller repeats with the same bytes.
-    fn publish(&mut self, paid: &Paid) -> Result<(), Error>;
+    /// [`Unpublished`] says how many are durable; if its error is transient, the caller repeats the others with the same bytes.
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), Unpublished>;
 
     /// Confirms that this is still the place that was opened. What was published before is there only if it is.
     ///
@@ -20,4 +21,12 @@ pub trait Sink {
     fn confirm(&mut self) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// Why messages were not published.
+#[derive(Debug)]
+pub struct Unpublished {
+    /// How many of the first messages are durable; of the others it is unknown.
+    pub durable: usize,
+    pub error: Error,
 }

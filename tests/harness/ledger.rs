@@ -291,15 +291,15 @@ impl MemorySink {
 }
 
 impl Sink for MemorySink {
-    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
-        self.output.borrow_mut().0.push(paid.sealed().clone());
-        match self.crashes_after.as_mut() {
-            Some(0) => resume_unwind(Box::new("the worker crashed")),
-            Some(left) => {
-                *left -= 1;
-                Ok(())
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
+        for paid in paid {
+            self.output.borrow_mut().0.push(paid.sealed().clone());
+            match self.crashes_after.as_mut() {
+                Some(0) => resume_unwind(Box::new("the worker crashed")),
+                Some(left) => *left -= 1,
+                None => {}
             }
-            None => Ok(()),
         }
+        Ok(())
     }
 }

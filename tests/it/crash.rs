@@ -84,19 +84,23 @@ impl Witness for FusedWitness {
 struct FusedSink {
     inner: Box<dyn Sink + Send>,
     before: Fuse,
+    between: Fuse,
     after: Fuse,
 }
 
 impl Sink for FusedSink {
-    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
+        let (some, rest) = paid.split_at(paid.len() / 2);
         self.before.burn();
-        let published = self.inner.publish(paid);
+        self.inner.publish(some)?;
+        self.between.burn();
+        let published = self.inner.publish(rest);
         self.after.burn();
         published
     }
 }
 
-const STEPS: [&str; 6] = ["draw", "read the witness", "claim", "claimed", "publish", "published"];
+const STEPS: [&str; 7] = ["draw", "read the witness", "claim", "claimed", "publish", "published by half", "published"];
 
 /// Not a test of its own: the worker that the next test starts and that dies where it is told.
 #[test]
@@ -118,7 +122,12 @@ fn a_worker_that_dies_where_it_is_told() {
             before: Fuse::at(STEPS[2]),
             after: Fuse::at(STEPS[3]),
         }),
-        sink: Box::new(FusedSink { inner: components.sink, before: Fuse::at(STEPS[4]), after: Fuse::at(STEPS[5]) }),
+        sink: Box::new(FusedSink {
+            inner: components.sink,
+            before: Fuse::at(STEPS[4]),
+            between: Fuse::at(STEPS[5]),
+            after: Fuse::at(STEPS[6]),
+        }),
         generators: Box::new(move || {
             draw.burn();
             Generator::from_entropy()

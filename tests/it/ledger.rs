@@ -26,7 +26,7 @@ pub fn sample(folder: &Path) -> Ledger {
     let mut ledger = Ledger::create(&params(folder), genesis(at(0), "w", None)).unwrap();
     ledger.pay(closing(&ledger, &["EWR", "JFK"], 4, 1)).unwrap();
     let accepted = *ledger.head();
-    while let Some(paid) = ledger.deliverable(&accepted, None, at(60)).unwrap() {
+    while let Some(paid) = ledger.deliverable(&accepted, at(60), 1).unwrap().pop() {
         ledger.mark_published(std::slice::from_ref(&paid), at(200)).unwrap();
     }
     let states = vec![("a".to_owned(), b"first".to_vec()), ("b".to_owned(), vec![7; 100])];
@@ -44,7 +44,7 @@ fn view(ledger: &Ledger) -> String {
     let head = ledger.head();
     let mut messages = vec![];
     let mut after = None;
-    while let Some(paid) = ledger.next_kept(head, after.as_ref()).unwrap() {
+    while let Some(paid) = ledger.kept(head, after.as_ref(), 1).unwrap().pop() {
         messages.push(paid.sealed().clone());
         after = Some(paid);
     }
@@ -151,19 +151,19 @@ fn messages_leave_in_order_when_they_are_due_and_only_up_to_the_accepted_head() 
     ledger.pay(closing(&ledger, &["b", "a"], 1, 1)).unwrap();
     let second = *ledger.head();
     ledger.pay(closing(&ledger, &["b", "a"], 1, 2)).unwrap();
-    assert!(ledger.deliverable(&first, None, at(999)).unwrap().is_none());
-    assert!(ledger.deliverable(&second, None, at(59)).unwrap().is_none());
+    assert!(ledger.deliverable(&first, at(999), 1).unwrap().is_empty());
+    assert!(ledger.deliverable(&second, at(59), 1).unwrap().is_empty());
     assert_eq!(ledger.next_due(&second).unwrap(), Some(at(60)));
     let mut keys = vec![];
-    while let Some(paid) = ledger.deliverable(&second, None, at(999)).unwrap() {
+    while let Some(paid) = ledger.deliverable(&second, at(999), 1).unwrap().pop() {
         keys.push((paid.window(), paid.sealed().key.clone()));
         ledger.mark_published(std::slice::from_ref(&paid), at(999)).unwrap();
     }
     assert_eq!(keys, [(window(0), "p/b".into()), (window(0), "p/a".into())]);
     let mut stranger = *ledger.head();
     stranger.digest = first.digest;
-    assert!(ledger.deliverable(&stranger, None, at(999)).unwrap().is_none());
-    assert!(ledger.deliverable(&ledger.head().clone(), None, at(999)).unwrap().is_some());
+    assert!(ledger.deliverable(&stranger, at(999), 1).unwrap().is_empty());
+    assert!(!ledger.deliverable(&ledger.head().clone(), at(999), 1).unwrap().is_empty());
 }
 
 #[test]
@@ -173,14 +173,14 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     let head = *ledger.head();
     let kept = |ledger: &Ledger| {
         let (mut windows, mut after) = (vec![], None);
-        while let Some(paid) = ledger.next_kept(&head, after.as_ref()).unwrap() {
+        while let Some(paid) = ledger.kept(&head, after.as_ref(), 1).unwrap().pop() {
             windows.push(paid.window());
             after = Some(paid);
         }
         windows
     };
     let publish = |ledger: &mut Ledger, minute| {
-        let paid = ledger.deliverable(&head, None, at(999)).unwrap().unwrap();
+        let paid = ledger.deliverable(&head, at(999), 1).unwrap().pop().unwrap();
         ledger.mark_published(std::slice::from_ref(&paid), at(minute)).unwrap();
     };
     publish(&mut ledger, 200 + 60);
@@ -192,7 +192,7 @@ fn published_bytes_are_kept_for_a_time_and_unpublished_ones_for_ever() {
     drop(ledger);
     let ledger = Ledger::open(&params(folder.path())).unwrap();
     assert_eq!(ledger.unpublished().unwrap(), 1);
-    assert!(ledger.deliverable(ledger.head(), None, at(999)).unwrap().is_some());
+    assert!(!ledger.deliverable(ledger.head(), at(999), 1).unwrap().is_empty());
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn bytes_that_are_edited_under_a_running_worker_do_not_leave() {
     let folder = folder();
     let ledger = sample(folder.path());
     edit(folder.path(), "UPDATE outbox SET bytes = x'00' WHERE sequence = 2 AND place = 0");
-    assert!(matches!(ledger.deliverable(ledger.head(), None, at(999)), Err(Error::Damaged { .. })));
+    assert!(matches!(ledger.deliverable(ledger.head(), at(999), 1), Err(Error::Damaged { .. })));
 }
 
 /// A worker's whole world, for tests of one step after the other.
@@ -561,7 +561,7 @@ fn worker() {
             // Only what was committed is announced; what was announced must be there for ever.
             println!("paid {} {}", ledger.head().sequence, ledger.head().digest);
             let accepted = *ledger.head();
-            while let Some(paid) = ledger.deliverable(&accepted, None, at(i64::MAX / 60_000_000))? {
+            while let Some(paid) = ledger.deliverable(&accepted, at(i64::MAX / 60_000_000), 1)?.pop() {
                 ledger.mark_published(std::slice::from_ref(&paid), paid.window().end)?;
             }
         }

@@ -48,7 +48,7 @@ keep_published = "1h"
 struct Nowhere;
 
 impl Sink for Nowhere {
-    fn publish(&mut self, _: &Paid) -> Result<(), sink::Error> {
+    fn publish(&mut self, _: &[Paid]) -> Result<(), sink::Unpublished> {
         Ok(())
     }
 }
@@ -206,12 +206,7 @@ fn publishing(folder: &Path, windows: usize, messages: usize) -> Duration {
     let (begun, mut published) = (busy(), 0);
     loop {
         // As the worker does.
-        let mut batch: Vec<Paid> = Vec::new();
-        while batch.len() < 64
-            && let Some(paid) = ledger.deliverable(&head, batch.last(), ever).unwrap()
-        {
-            batch.push(paid);
-        }
+        let batch = ledger.deliverable(&head, ever, 512).unwrap();
         if batch.is_empty() {
             break;
         }

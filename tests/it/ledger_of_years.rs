@@ -21,7 +21,7 @@ fn grown(folder: &Path, windows: usize, waiting: usize) -> Ledger {
     for draw in 0..windows {
         ledger.pay(closing(&ledger, &["k"], 4, draw as u64)).unwrap();
         if draw + waiting < windows {
-            let paid = ledger.deliverable(ledger.head(), None, at(i64::MAX / 60_000_000)).unwrap().unwrap();
+            let paid = ledger.deliverable(ledger.head(), at(i64::MAX / 60_000_000), 1).unwrap().pop().unwrap();
             ledger.mark_published(std::slice::from_ref(&paid), paid.window().end).unwrap();
         }
     }
@@ -334,7 +334,7 @@ fn rows_in(folder: &Path) -> Vec<(i64, Vec<u8>, String, Vec<u8>)> {
 /// How many messages are kept.
 fn kept(ledger: &Ledger) -> usize {
     let (mut kept, mut last) = (0, None);
-    while let Some(paid) = ledger.next_kept(ledger.head(), last.as_ref()).unwrap() {
+    while let Some(paid) = ledger.kept(ledger.head(), last.as_ref(), 1).unwrap().pop() {
         (kept, last) = (kept + 1, Some(paid));
     }
     kept
@@ -354,7 +354,7 @@ fn a_ledger_of_format_2_goes_on_and_drops_its_old_messages() {
     assert_eq!((kept(&ledger), ledger.unpublished().unwrap()), (6, 0));
     ledger.pay(closing(&ledger, &["k"], 1, 1)).unwrap();
     let late = at(i64::MAX / 60_000_000);
-    let paid = ledger.deliverable(ledger.head(), None, late).unwrap().unwrap();
+    let paid = ledger.deliverable(ledger.head(), late, 1).unwrap().pop().unwrap();
     ledger.mark_published(&[paid], late).unwrap();
     assert_eq!(kept(&ledger), 1, "the others were published long before");
     drop(ledger);
@@ -438,7 +438,7 @@ fn rows_move_to_an_archive_beside_the_worker_and_the_chain_goes_through_it() {
     for draw in 0..5 {
         ledger.pay(closing(&ledger, &["k"], 1, draw)).unwrap();
     }
-    while let Some(paid) = ledger.deliverable(ledger.head(), None, at(i64::MAX / 60_000_000)).unwrap() {
+    while let Some(paid) = ledger.deliverable(ledger.head(), at(i64::MAX / 60_000_000), 1).unwrap().pop() {
         let end = paid.window().end;
         ledger.mark_published(&[paid], end).unwrap();
     }
@@ -476,7 +476,7 @@ fn windows_that_are_withheld_age_too() {
     let folder = folder();
     let mut ledger = grown(folder.path(), 300, 1);
     // The last window is published late, and then the budget is spent for months.
-    let paid = ledger.deliverable(ledger.head(), None, at(i64::MAX / 60_000_000)).unwrap().unwrap();
+    let paid = ledger.deliverable(ledger.head(), at(i64::MAX / 60_000_000), 1).unwrap().pop().unwrap();
     let end = paid.window().end;
     ledger.mark_published(&[paid], end).unwrap();
     assert!(kept(&ledger) > 0);
@@ -495,7 +495,7 @@ fn windows_that_are_withheld_age_too() {
     for draw in 0..1200 {
         ledger.withhold(closing(&ledger, &["k"], 1, draw).window, Positions::default()).unwrap();
     }
-    let paid = ledger.deliverable(ledger.head(), None, at(i64::MAX / 60_000_000)).unwrap().unwrap();
+    let paid = ledger.deliverable(ledger.head(), at(i64::MAX / 60_000_000), 1).unwrap().pop().unwrap();
     assert_eq!((paid.window(), ledger.unpublished().unwrap()), (window(next as i64 - 1), 1));
     ledger.verify_all().unwrap();
 }

@@ -27,6 +27,7 @@ mod flights;
 mod functions;
 mod golden;
 mod kept_choice;
+mod keys;
 mod layers;
 mod ledger;
 mod ledger_costs;

@@ -234,11 +234,13 @@ struct Recorder {
 }
 
 impl Sink for Recorder {
-    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
-        let sealed = paid.sealed();
-        let published =
-            Published { key: sealed.key.clone(), headers: sealed.headers.clone(), bytes: sealed.bytes.clone() };
-        self.published.lock().expect("one thread publishes").push(published);
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
+        let published = paid.iter().map(Paid::sealed).map(|sealed| Published {
+            key: sealed.key.clone(),
+            headers: sealed.headers.clone(),
+            bytes: sealed.bytes.clone(),
+        });
+        self.published.lock().expect("one thread publishes").extend(published);
         self.inner.publish(paid)
     }
 }

@@ -226,9 +226,9 @@ struct Recorder {
 }
 
 impl Sink for Recorder {
-    fn publish(&mut self, paid: &Paid) -> Result<(), sink::Error> {
-        let sealed = paid.sealed();
-        self.headers.lock().expect("one thread publishes").push((sealed.key.clone(), sealed.headers.clone()));
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
+        let headers = paid.iter().map(Paid::sealed).map(|sealed| (sealed.key.clone(), sealed.headers.clone()));
+        self.headers.lock().expect("one thread publishes").extend(headers);
         self.inner.publish(paid)
     }
 }

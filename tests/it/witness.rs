@@ -297,8 +297,8 @@ fn careless_step(
     if without == Without::Acceptance {
         published = Some(*ledger.head());
     }
-    while let Some(paid) = published.map_or(Ok(None), |head| ledger.deliverable(&head, None, now))? {
-        sink::Sink::publish(sink, &paid)?;
+    while let Some(paid) = published.map_or(Ok(vec![]), |head| ledger.deliverable(&head, now, 1))?.pop() {
+        sink::Sink::publish(sink, std::slice::from_ref(&paid)).map_err(|unpublished| unpublished.error)?;
         ledger.mark_published(std::slice::from_ref(&paid), now)?;
     }
     Ok(())
@@ -579,9 +579,9 @@ fn a_message_that_the_output_topic_does_not_take_is_for_the_operator() {
     let folder = folder();
     let mut ledger = Ledger::create(&params(folder.path()), genesis(at(0), "0", None)).unwrap();
     ledger.pay(closing(&ledger, &["EWR"], 1, 1)).unwrap();
-    let paid = ledger.deliverable(ledger.head(), None, at(999)).unwrap().unwrap();
+    let paid = ledger.deliverable(ledger.head(), at(999), 1).unwrap().pop().unwrap();
     for _ in 0..2 {
-        let error = sink::Sink::publish(&mut sink, &paid).unwrap_err();
+        let sink::Unpublished { error, .. } = sink::Sink::publish(&mut sink, std::slice::from_ref(&paid)).unwrap_err();
         assert!(matches!(error, sink::Error::TooLarge { .. }) && !error.is_transient(), "{error}");
     }
 }

@@ -17,8 +17,8 @@ use crate::ledger::bootstrap::StartMode;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closed, Genesis, Head, Ledger, Outcome, Paid, Row};
 use crate::mechanism::price::Price;
-use crate::sink::PaidMessages;
 use crate::sink::output::Extent;
+use crate::sink::{PaidMessages, deliver};
 
 /// How many blocks `show` lists.
 const SHOWN: usize = 10;
@@ -359,13 +359,16 @@ fn republish(settings: &Settings, window: Option<Timestamp>) -> Result<(), Failu
     let mut sent = 0;
     let mut last: Option<Paid> = None;
     while let Some(accepted) = &accepted
-        && let Some(paid) = ledger.next_kept(accepted, last.as_ref())?
+        && let kept = ledger.kept(accepted, last.as_ref(), deliver::MESSAGES)?
+        && !kept.is_empty()
     {
-        if window.is_none_or(|start| paid.window().start == start) {
-            sink.publish(&paid)?;
-            sent += 1;
+        let is_asked_for = |paid: &&[Paid]| paid.iter().all(|paid| window.is_none_or(|at| paid.window().start == at));
+        let windows = kept.chunk_by(|one, next| one.window() == next.window());
+        for window in windows.filter(is_asked_for) {
+            sink.publish(window).map_err(|unpublished| unpublished.error)?;
+            sent += window.len();
         }
-        last = Some(paid);
+        last = kept.into_iter().last();
     }
     line(format_args!("published {sent} messages again, byte for byte"))?;
     Ok(())
