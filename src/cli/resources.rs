@@ -121,6 +121,12 @@ pub fn disk(settings: &Settings) -> Vec<String> {
     let kept = window.saturating_mul(windows(settings.ledger.keep_published).min(all));
     vec![
         format!(
+            "a window is one row of the ledger, of about {}, and {messages} {}, of about {} in all",
+            bytes(rows),
+            if messages == 1 { "message" } else { "messages" },
+            bytes(window)
+        ),
+        format!(
             "the output takes about {} a day, times its replicas, for as long as it keeps them",
             bytes(per_day(window))
         ),
@@ -254,7 +260,7 @@ mod tests {
         );
         assert!(memory(&settings)[2].starts_with("in all 42 MB for a worker that keeps up, and 162 MB while"));
         // Three messages of 350 bytes and a window of 500.
-        assert!(disk(&settings)[2].starts_with("and about 1550 bytes a day, 566 KB a year, until"));
+        assert!(disk(&settings)[3].starts_with("and about 1550 bytes a day, 566 KB a year, until"));
     }
 
     #[test]

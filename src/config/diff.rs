@@ -1,6 +1,6 @@
 //! The differences between the settings of a ledger and those of a file, in the words of the file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -33,6 +33,11 @@ const NAMES: [(&str, &str); 22] = [
 
 /// Durations, in microseconds.
 const SPANS: [&str; 7] = ["length", "grace", "ahead", "publish_delay", "clock_slack", "per", "blocks"];
+
+/// The list of keys.
+const KEYS: &str = "keys.values";
+/// More keys are counted, and not listed.
+const LISTED: usize = 20;
 
 /// The slack, in what a ledger is bound to.
 const SLACK: &str = "/input/clock_slack";
@@ -90,6 +95,12 @@ fn line(path: &str, ledger: &Value, file: &Value) -> String {
         (Some(name), Value::Null, Value::Object(_)) => format!("release {name:?}: not in the ledger, new in the file"),
         (Some(name), Value::Object(_), Value::Null) => {
             format!("release {name:?}: in the ledger, no longer in the file")
+        }
+        (None, Value::Array(had), Value::Array(has)) if path == KEYS && had.len().max(has.len()) > LISTED => {
+            let [had, has]: [HashSet<&str>; 2] = [had, has].map(|keys| keys.iter().filter_map(Value::as_str).collect());
+            let (new, gone) = (has.difference(&had).count(), had.difference(&has).count());
+            let (had, has) = (had.len(), has.len());
+            format!("{}: {had} keys in the ledger, {has} in the file: {new} are new, {gone} gone", named(path))
         }
         _ => {
             let [ledger, file] = [ledger, file].map(|value| shown(path, value));

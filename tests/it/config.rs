@@ -1,5 +1,6 @@
 //! The configuration, through its public face: every file that we ship is sound, every fault is found and told.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -165,6 +166,25 @@ fn the_reference_shows_every_key() {
             starts && (after.starts_with(" = ") || after.starts_with(']') || after.starts_with('.'))
         };
         assert!(reference.match_indices(key).any(|(at, _)| is_key(at)), "{path}");
+    }
+}
+
+#[test]
+fn keys_of_a_file_are_those_of_a_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.txt");
+    let text = with(FLIGHTS, "values = [\"EWR\", \"JFK\", \"LGA\"]", &format!("values_file = {path:?}"));
+    let normalised = |keys: &str| {
+        fs::write(&path, keys).unwrap();
+        Settings::parse(&text, "f").unwrap().normalised
+    };
+    let listed = Settings::parse(FLIGHTS, "f").unwrap().normalised;
+    assert_eq!(normalised("EWR\nJFK\nLGA\n"), listed);
+    assert_ne!(normalised("EWR\nJFK\nSFO\n"), listed, "the promise is for these keys");
+    fs::write(&path, "EWR\nJFK\n\nEWR\n").unwrap();
+    let faults = Settings::parse(&text, "f").unwrap_err().to_string();
+    for (line, what) in [(3, "is empty"), (4, "has the key of line 1")] {
+        assert!(faults.contains(&format!("{}:{line}: {what}", path.display())), "{faults}");
     }
 }
 
@@ -396,6 +416,18 @@ fn each_rule_has_its_message() {
             "values = [\"EWR\", \"JFK\", \"LGA\"]",
             "values = []",
             "input.key.values: must not be empty: list every key",
+        ),
+        (
+            FLIGHTS,
+            "values = [\"EWR\", \"JFK\", \"LGA\"]",
+            "values_file = \"/no/such/file\"",
+            "input.key.values_file: /no/such/file: cannot be read: No such file or directory (os error 2)",
+        ),
+        (
+            FLIGHTS,
+            "values = [\"EWR\", \"JFK\", \"LGA\"]",
+            "values = [\"EWR\"], values_file = \"keys\"",
+            "input.key: has both `values` and `values_file`",
         ),
         (FLIGHTS, "topic = \"flights\"", "topic = \"\"", "input.kafka.topic: must not be empty"),
         (

@@ -28,6 +28,7 @@ const BEFORE: &[Key] = &[
     ("input.key.type", r#""text" or "integer": the type of the key in records"#),
     ("input.key.values", r#"a list of every key, such as ["EWR", "JFK"]"#),
     ("input.key.values[]", r#"a key in quotes, such as "EWR""#),
+    ("input.key.values_file", r#"the path of a text file with one key a line in quotes, in place of `values`"#),
     ("input.kafka", "a table [input.kafka]"),
     ("input.kafka.brokers", r#"addresses such as "localhost:9092""#),
     ("input.kafka.tls", r#"a table such as { ca = "/etc/bernstream/ca.pem" }, or {} for the system's authorities"#),

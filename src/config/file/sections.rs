@@ -41,6 +41,7 @@ pub struct Key {
     #[serde(rename = "type")]
     pub kind: Field<IdType>,
     pub values: Field<Vec<Spanned<String>>>,
+    pub values_file: Field<String>,
 }
 
 #[derive(Debug, Deserialize)]

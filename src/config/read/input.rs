@@ -1,18 +1,22 @@
 //! `[input]`
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use toml::Spanned;
 
 use crate::config::file;
-use crate::config::read::security;
+use crate::config::read::{key_file, security};
 use crate::config::settings::Input;
-use crate::config::text::{Checked, Document, values};
+use crate::config::text::{Checked, Document, Field, values};
 use crate::kafka::Broker;
 use crate::kafka::security::Security;
 use crate::source;
 use crate::source::kafka::{Lost, OnBadMessage};
-use crate::source::record::{Declared, Format};
+use crate::source::record::{Declared, Format, IdType, is_integer};
+
+/// The most keys of a pipeline: a row of the ledger has a digest for each of them, and so many were tried.
+pub const MOST_KEYS: usize = 100_000;
 
 /// `[input]`
 pub struct InputSettings {
@@ -42,8 +46,24 @@ pub fn input(
 fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(String, Vec<String>)> {
     let (place, written) = (table.span(), table.into_inner());
     let column = document.required(&place, "column", written.column, values::words);
-    let values = document.required(&place, "values", written.values, |values| {
-        if values.is_empty() { Err("must not be empty: list every key".to_owned()) } else { Ok(values) }
+    let keys = match (written.values, written.values_file) {
+        (Some(_), Some(_)) => Err(document.not_one_of(place, &["values", "values_file"], true)),
+        (None, Some(path)) => keys_of_file(document, path, written.kind.map(Spanned::into_inner)),
+        (values, None) => listed(document, &place, values),
+    };
+    Ok((column?.into_inner(), keys?))
+}
+
+/// The keys of `values`.
+fn listed(
+    document: &mut Document<'_>,
+    place: &Range<usize>,
+    values: Field<Vec<Spanned<String>>>,
+) -> Checked<Vec<String>> {
+    let values = document.required(place, "values", values, |values| match values.len() {
+        0 => Err("must not be empty: list every key".to_owned()),
+        1..=MOST_KEYS => Ok(values),
+        count => Err(format!("has {count} keys, more than {MOST_KEYS}")),
     })?;
     let mut seen = HashSet::new();
     let mut keys = Vec::new();
@@ -58,7 +78,17 @@ fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(Strin
             keys.push(key);
         }
     }
-    Ok((column?.into_inner(), keys))
+    Ok(keys)
+}
+
+/// The keys of `values_file`.
+fn keys_of_file(document: &mut Document<'_>, path: Spanned<String>, kind: Option<IdType>) -> Checked<Vec<String>> {
+    let place = path.span();
+    let is_possible = |key: &str| kind != Some(IdType::Integer) || is_integer(key);
+    key_file::read(path.get_ref(), is_possible).map_err(|faults| {
+        let hint = "one key a line, each once; no quotes, no comments";
+        document.fault(place, faults.join("; "), hint)
+    })
 }
 
 fn input_kafka(

@@ -3,12 +3,13 @@
 mod budget;
 mod cells;
 mod domain;
-pub mod format;
+mod key_file;
 mod noise;
 mod payment;
 mod private_order;
 
 pub mod draft;
+pub mod format;
 pub mod input;
 pub mod ledger;
 pub mod output;

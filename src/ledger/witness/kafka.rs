@@ -36,6 +36,9 @@ pub struct Params {
 pub struct KafkaWitness {
     params: Params,
     consumer: BaseConsumer<ErrorContext>,
+    /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
+    /// for new records would hold up the others.
+    inspector: BaseConsumer<ErrorContext>,
     producer: Producer,
     /// The next offset to read; everything before it is folded.
     next: i64,
@@ -67,10 +70,12 @@ impl KafkaWitness {
             ("fetch.wait.max.ms", "100"),
         ];
         let consumer = params.broker.consumer(&settings).map_err(failed)?;
+        let inspector = params.broker.consumer(&[]).map_err(failed)?;
         let producer = Producer::new(params.broker.clone(), params.topic.clone());
         let mut witness = KafkaWitness {
             params: params.clone(),
             consumer,
+            inspector,
             producer,
             next: 0,
             is_assigned: false,
@@ -147,7 +152,7 @@ impl KafkaWitness {
 impl Witness for KafkaWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
         let name = self.params.topic.clone();
-        let watermarks = self.consumer.fetch_watermarks(&name, PARTITION, REQUEST_TIMEOUT);
+        let watermarks = self.inspector.fetch_watermarks(&name, PARTITION, REQUEST_TIMEOUT);
         let (low, high) = watermarks.map_err(|error| explain(&self.params, &error))?;
         if low != 0 {
             return Err(self.damaged(format!("the records before offset {low} are gone")));
@@ -186,7 +191,7 @@ impl Witness for KafkaWitness {
 
     fn identity(&mut self) -> Result<String, Error> {
         let Params { broker, topic, .. } = &self.params;
-        let found = topic::id_and_partitions(broker, self.consumer.client(), topic);
+        let found = topic::id_and_partitions(broker, self.inspector.client(), topic);
         let (id, partitions) = found.map_err(|error| explain_source(&self.params, error))?;
         one_partition(&self.params, partitions)?;
         Ok(id)

@@ -1,0 +1,105 @@
+//! `input.key.values_file`: a text file with one key a line.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::config::read::input::MOST_KEYS;
+
+/// So many faults of one file are told.
+const TOLD: usize = 5;
+
+/// The keys of the file `path`, in the order of its lines.
+///
+/// A line is a key as it stands: no quotes, no comments. The last one may end without a line break, and lines may end as on
+/// Windows. Whether a record can have a key is what `is_possible` says.
+///
+/// # Errors
+///
+/// What is wrong with the file, each fault with its line.
+pub fn read(path: &str, is_possible: impl Fn(&str) -> bool) -> Result<Vec<String>, Vec<String>> {
+    let bytes = fs::read(path).map_err(|error| vec![format!("{path}: cannot be read: {error}")])?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.as_bytes().get(..error.utf8_error().valid_up_to()).unwrap_or_default();
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        vec![format!("{path}:{line}: is not UTF-8")]
+    })?;
+    keys(path, &text, is_possible)
+}
+
+fn keys(path: &str, text: &str, is_possible: impl Fn(&str) -> bool) -> Result<Vec<String>, Vec<String>> {
+    let mut first: HashMap<&str, usize> = HashMap::new();
+    let (mut keys, mut faults) = (Vec::new(), Vec::new());
+    for (line, key) in (1..).zip(text.lines()) {
+        let fault = match first.get(key) {
+            _ if key.is_empty() => Some("is empty, and a key must not be".to_owned()),
+            _ if key.starts_with('\u{feff}') => Some("begins with a byte order mark: save the file without".to_owned()),
+            _ if key.trim() != key => Some("has white space around the key, which would be part of it".to_owned()),
+            Some(line) => Some(format!("has the key of line {line}")),
+            None if !is_possible(key) => {
+                Some("no integer is written like this, so no record can have this key".to_owned())
+            }
+            None => None,
+        };
+        first.entry(key).or_insert(line);
+        match fault {
+            Some(fault) => faults.push(format!("{path}:{line}: {fault}")),
+            None => keys.push(key.to_owned()),
+        }
+    }
+    if faults.len() > TOLD {
+        let more = faults.len() - TOLD;
+        faults.truncate(TOLD);
+        faults.push(format!("{path}: {more} further lines are wrong"));
+    }
+    match (faults.is_empty(), keys.len()) {
+        (false, _) => Err(faults),
+        (true, 0) => Err(vec![format!("{path}: has no key")]),
+        (true, count) if count > MOST_KEYS => Err(vec![format!("{path}: has {count} keys, more than {MOST_KEYS}")]),
+        (true, _) => Ok(keys),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_key() {
+        for text in ["EWR\nJFK\nNew York\n", "EWR\r\nJFK\r\nNew York\r\n", "EWR\nJFK\nNew York"] {
+            assert_eq!(keys("k", text, |_| true).unwrap(), ["EWR", "JFK", "New York"], "{text:?}");
+        }
+        assert_eq!(keys("k", "#\n\"a\"\n", |_| true).unwrap(), ["#", "\"a\""]);
+    }
+
+    #[test]
+    fn every_fault_has_its_line() {
+        let faults = |text: &str| keys("k", text, |key| key != "07").unwrap_err();
+        assert_eq!(
+            faults("a\n\n b\na\n"),
+            [
+                "k:2: is empty, and a key must not be",
+                "k:3: has white space around the key, which would be part of it",
+                "k:4: has the key of line 1"
+            ]
+        );
+        assert_eq!(faults("\u{feff}a\n"), ["k:1: begins with a byte order mark: save the file without"]);
+        assert_eq!(faults("7\n07\n"), ["k:2: no integer is written like this, so no record can have this key"]);
+        assert_eq!(faults(""), ["k: has no key"]);
+        let many = faults(&"a\n".repeat(100));
+        assert_eq!((many.len(), many[5].as_str()), (6, "k: 94 further lines are wrong"));
+        let numbers = |count: usize| (0..count).map(|key| format!("{key}\n")).collect::<String>();
+        assert_eq!(keys("k", &numbers(MOST_KEYS), |_| true).unwrap().len(), MOST_KEYS);
+        assert_eq!(faults(&numbers(MOST_KEYS + 1)), ["k: has 100001 keys, more than 100000"]);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys").display().to_string();
+        assert!(read(&path, |_| true).unwrap_err()[0].starts_with(&format!("{path}: cannot be read: ")));
+        fs::write(&path, b"a\nb\xff\n").unwrap();
+        assert_eq!(read(&path, |_| true).unwrap_err(), [format!("{path}:2: is not UTF-8")]);
+        fs::write(&path, b"a\nb\n").unwrap();
+        assert_eq!(read(&path, |_| true).unwrap(), ["a", "b"]);
+    }
+}
