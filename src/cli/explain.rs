@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use crate::accountant::policy::Policy;
 use crate::cli::budget_forecast::budget;
-use crate::cli::candidates;
 use crate::cli::failure::Failure;
 use crate::cli::figures::{float, three_digits};
 use crate::cli::print::{print, section};
 use crate::cli::progress::during;
-use crate::cli::settings;
+use crate::cli::{candidates, comparison, settings};
 use crate::config::{self, Release, Settings, WindowKind, guarantee};
 use crate::mechanism::calibrate::{Epsilon, Rho};
 use crate::mechanism::continual::Series;
@@ -30,16 +29,21 @@ const MOST_STEPS: u64 = 100_000;
 pub struct Arguments {
     /// The configuration.
     file: PathBuf,
+    #[command(flatten)]
+    comparison: comparison::Arguments,
 }
 
-/// Prints guarantee, sensitivity, noise, expected errors and the budget over time.
+/// Prints guarantee, sensitivity, noise, expected errors and the budget over time; or the comparison with other functions.
 ///
 /// # Errors
 ///
-/// If the configuration has a fault, or if standard output cannot be written.
+/// If the configuration has a fault, if nothing in it can be compared, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
         during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
+    if arguments.comparison.compare {
+        return print(comparison::text(&settings, &arguments.comparison)?);
+    }
     print(during("simulating the noise", || explanation(&settings))?)
 }
 

@@ -7,6 +7,7 @@ mod chart;
 mod budget_forecast;
 pub mod check;
 pub mod cluster;
+mod comparison;
 pub mod dashboard;
 pub mod demo;
 pub mod evaluate;

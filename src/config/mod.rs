@@ -13,10 +13,12 @@
 //! read       each section: from the file to settings and drafts of releases
 //! validate   the rules between sections
 //! assemble   the whole file; study: the part that sampling needs
+//! alternatives  what else a release could be, at its price
 //! guarantee  every sentence about the guarantee
 //! plan       from settings to what the pipeline carries out
 //! ```
 
+mod alternatives;
 mod assemble;
 pub mod canonical;
 pub mod diff;
@@ -34,6 +36,7 @@ mod validate;
 
 use std::path::Path;
 
+pub use alternatives::{Alternative, Incomparable};
 pub use file::{KEYS, schema};
 pub use read::sampled::Study;
 pub use settings::{

@@ -14,6 +14,7 @@ mod choice;
 mod clock;
 mod cluster;
 mod commands;
+mod comparison;
 mod composition;
 mod config;
 mod copies;

@@ -35,6 +35,11 @@ impl Faults {
     pub fn count(&self) -> usize {
         self.list.len()
     }
+
+    /// What is wrong, without where.
+    pub fn reason(&self) -> String {
+        self.list.iter().map(|fault| fault.what.as_str()).collect::<Vec<_>>().join("; ")
+    }
 }
 
 impl fmt::Display for Faults {
