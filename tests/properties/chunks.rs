@@ -39,7 +39,7 @@ impl Feature for Moments {
 /// One form of every kind, over the columns x, y and label.
 pub fn forms(panes: u32) -> Vec<Form> {
     let axis = |outside| Axis { min: 0.0, max: 10.0, outside };
-    let clamped = vec![axis(Outside::Clamp), axis(Outside::Drop)];
+    let clamped = [axis(Outside::Clamp), axis(Outside::Drop)];
     let number = Label::Number(Axis { min: -1.0, max: 2.0, outside: Outside::Clamp });
     let nodes = |per_axis: &[u32]| Nodes::new(per_axis).expect("a small grid");
     let plain = |accumulator, axes: usize| Form {
