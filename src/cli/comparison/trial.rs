@@ -32,6 +32,9 @@ pub struct Contender {
     quiet: Option<ReleaseVariant>,
 }
 
+/// The errors of one reading on one window: of each draw of noise, and with next to none.
+type Errors = (Vec<Off>, Option<Off>);
+
 /// How far one reading of a release is off.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -60,8 +63,8 @@ impl Contender {
         Ok(Contender { title, lines, readings, variant, quiet })
     }
 
-    /// The errors of every reading on one window: of each draw of noise, and with next to none.
-    fn on(&self, world: &World) -> Result<Vec<(Vec<Off>, Option<Off>)>, Failure> {
+    /// Of every reading, on one window.
+    fn on(&self, world: &World) -> Result<Vec<Errors>, Failure> {
         let exact = self.variant.target.evaluate(&world.accumulated(&self.variant.target.accumulator()));
         let noisy = (0..DRAWS).map(|_| released(&self.variant, &exact)).collect::<Result<Vec<_>, Failure>>()?;
         let quiet = self.quiet.as_ref().map(|variant| released(variant, &exact)).transpose()?;
