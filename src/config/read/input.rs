@@ -6,7 +6,8 @@ use std::ops::Range;
 use toml::Spanned;
 
 use crate::config::file;
-use crate::config::read::{key_file, security};
+use crate::config::read::key_file::{self, MOST_KEYS};
+use crate::config::read::security;
 use crate::config::settings::Input;
 use crate::config::text::{Checked, Document, Field, values};
 use crate::kafka::Broker;
@@ -14,9 +15,6 @@ use crate::kafka::security::Security;
 use crate::source;
 use crate::source::kafka::{Lost, OnBadMessage};
 use crate::source::record::{Declared, Format, IdType, is_integer};
-
-/// The most keys of a pipeline: a row of the ledger has a digest for each of them, and so many were tried.
-pub const MOST_KEYS: usize = 100_000;
 
 /// `[input]`
 pub struct InputSettings {

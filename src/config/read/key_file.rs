@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::config::read::input::MOST_KEYS;
-
+/// The most keys of a pipeline: a row of the ledger has a digest for each of them, and so many were tried.
+pub const MOST_KEYS: usize = 100_000;
 /// So many faults of one file are told.
 const TOLD: usize = 5;
 
