@@ -8,12 +8,13 @@ use crate::config::file::{File, known_keys};
 use crate::config::read::releases::{ROOT, privacy_and_releases};
 use crate::config::read::{format, input, ledger, output, sampled, schedule, serve, windowing};
 use crate::config::recorded::Recorded;
-use crate::config::settings::{Period, Release, Settings, Unit, WindowKind};
+use crate::config::settings::{Input, Period, Release, Settings, Unit, WindowKind};
 use crate::config::text::{Checked, Document, values};
 use crate::config::{canonical, validate};
 use crate::ledger::Params;
 use crate::metrics::Detail;
 use crate::source::Columns;
+use crate::source::record::Format;
 use crate::window::grid::{Blocks, Grid};
 use crate::window::{Cap, Rules};
 
@@ -25,8 +26,9 @@ pub fn ledger(text: &str, name: &str) -> Option<Params> {
 
 /// All settings, with the choices of `"auto"` that are `recorded`. Every section is read before the first `?`, so that the
 /// faults of all are told.
-pub fn settings(document: &mut Document<'_>, file: File, recorded: Option<&Recorded>) -> Checked<Settings> {
-    let form = format::format(document, &file);
+pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&Recorded>) -> Checked<Settings> {
+    let form_place = format::place(&file);
+    let form = format::format(document, &mut file);
     let pipeline = document.required(&ROOT, "pipeline", file.pipeline, values::name);
     // Known even if the section has faults, so that the keys of [windows] are checked in any case.
     let from_kafka = file.input.as_ref().and_then(|input| {
@@ -104,9 +106,15 @@ pub fn settings(document: &mut Document<'_>, file: File, recorded: Option<&Recor
             values.push(column.clone());
         }
     }
+    let columns = Columns { time: input.time, key, unit, values };
+    if let (Input::Kafka(kafka), Some(place)) = (&input.from, form_place)
+        && let Format::Records { form, .. } = &kafka.format
+    {
+        format::fields_can_be_there(document, place, form, &columns)?;
+    }
     let mut settings = Settings {
         pipeline,
-        columns: Columns { time: input.time, key, unit, values },
+        columns,
         input: input.from,
         blocks: cap.as_ref().map_or(schedule.grid.into(), |cap| cap.period),
         windows: Rules {

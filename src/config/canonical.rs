@@ -12,7 +12,8 @@ use crate::ledger::Digest;
 use crate::mechanism::calibrate::Rho;
 use crate::mechanism::price::Price;
 use crate::source::kafka::OnBadMessage;
-use crate::source::record::Format;
+use crate::source::record::avro::Schema;
+use crate::source::record::{Declared, Format, RecordForm};
 use crate::synopsis::description::{Definition, Implied};
 use crate::targets::whitened::Counts;
 use crate::targets::{Adjacency, Basis};
@@ -99,16 +100,40 @@ pub fn json(settings: &Settings) -> String {
 
 /// Adds the form of records, and the types that are declared of their fields; there is nothing to add for Arrow.
 fn declared(settings: &Settings, normalised: &mut Value) {
-    let Input::Kafka(kafka) = &settings.input else { return };
-    let Format::Records { form, declared } = &kafka.format else { return };
-    normalised["ledger"]["input"]["format"] = json!(form.name());
+    let (form, declared) = match &settings.input {
+        Input::Kafka(kafka) => match &kafka.format {
+            Format::Arrow => return,
+            Format::Records { form, declared } => (Some(form), declared),
+        },
+        Input::Files(files) if files.declared == Declared::default() => return,
+        Input::Files(files) => (None, &files.declared),
+    };
+    if let Some(form) = form {
+        normalised["ledger"]["input"]["format"] = json!(form.name());
+    }
     normalised["ledger"]["input"]["time_format"] = json!(declared.time);
+    // A topic gets new schemas in the course of time: they may change from a future window on.
+    match form {
+        None | Some(RecordForm::Json) => {}
+        Some(RecordForm::Avro(schemas)) => {
+            let one = |(id, schema): (&u32, &Schema)| (id.to_string(), digest(schema.canonical.as_bytes()));
+            normalised["schemas"] = schemas.0.iter().map(one).collect::<Map<_, _>>().into();
+        }
+        Some(RecordForm::Protobuf(kind)) => {
+            normalised["schemas"] = json!({ "message": kind.name(), "descriptor": digest(&kind.file) });
+        }
+    }
     if let Some(unit) = declared.unit {
         normalised["ledger"]["unit"]["type"] = json!(unit);
     }
     if let Some(key) = declared.key {
         normalised["keys"]["type"] = json!(key);
     }
+}
+
+/// Of a file that the configuration names.
+fn digest(bytes: &[u8]) -> Value {
+    Digest::of(bytes).to_string().into()
 }
 
 /// What a ledger keeps of the settings: the canonical text, and what was left to `"auto"`, which is no setting of its own

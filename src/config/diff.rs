@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 /// Settings that have another name in the file; a longer path comes before its prefix.
-const NAMES: [(&str, &str); 22] = [
+const NAMES: [(&str, &str); 23] = [
     ("ledger.input.kind", "the kind of [input]"),
     ("ledger.input.skips_bad_messages", "input.kafka.on_bad_message = \"skip\""),
     ("ledger.input.time_format", "input.time_format"),
@@ -27,6 +27,7 @@ const NAMES: [(&str, &str); 22] = [
     ("ledger.drawn", "privacy.composition"),
     ("ledger.plan", "the plan of [privacy]"),
     ("ledger", ""),
+    ("schemas", "the schemas of input.kafka.format"),
     ("keys.type", "input.key.type"),
     ("keys", "input.key"),
 ];

@@ -25,7 +25,7 @@ pub struct Columns {
 pub struct Batch {
     /// Kafka partition, or the number of the file.
     pub partition: i32,
-    /// Kafka offset, or the number of the batch in the file.
+    /// Kafka offset, of the first of several messages; in a file the number of the batch, or of the first of its lines.
     pub offset: i64,
     /// The message timestamp; files have none.
     pub message_time: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! Records from a file, or a folder of Parquet and Arrow files.
+//! Records from a file, or a folder of files: Parquet, Arrow, CSV and JSON lines.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -20,22 +20,28 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::source::broken::{Broken, truncated};
 use crate::source::decode::{self, Decoder, Message};
+use crate::source::lines::LineTable;
+use crate::source::record::Declared;
 use crate::source::rows::{self, Place};
 use crate::source::{Batch, Columns, Error, Event, Positions, Source};
 
 /// The extensions of the files that are read.
-const EXTENSIONS: [&str; 4] = ["parquet", "arrow", "feather", "arrows"];
+const EXTENSIONS: [&str; 7] = ["parquet", "arrow", "feather", "arrows", "csv", "jsonl", "ndjson"];
 
 /// A file, or a folder of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     pub path: PathBuf,
+    /// What CSV and JSON lines need declared.
+    pub declared: Declared,
 }
 
 /// Files that are read one after another, in the order of their names: Parquet, Arrow IPC files (`.arrow`, `.feather`)
-/// and Arrow IPC streams (`.arrows`).
+/// Arrow IPC streams (`.arrows`), CSV
+/// (`.csv`) and JSON lines (`.jsonl`, `.ndjson`).
 pub struct Files {
     columns: Columns,
+    declared: Declared,
     files: Vec<PathBuf>,
     /// The index of the file that is being read; the number of files at the end.
     at: usize,
@@ -62,19 +68,22 @@ impl Files {
             files.sort();
         }
         if files.is_empty() {
-            return Err(fault(path, &"the folder contains no .parquet, .arrow, .feather or .arrows file"));
+            return Err(fault(
+                path,
+                &"the folder contains no .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson file",
+            ));
         }
         for file in &files {
-            Table::open(file, &columns)?;
+            Table::open(file, &columns, &params.declared)?;
         }
-        Ok(Files { columns, files, at: 0, open: None, batches: 0 })
+        Ok(Files { columns, declared: params.declared, files, at: 0, open: None, batches: 0 })
     }
 
     fn read(&mut self) -> Result<Option<Batch>, Error> {
         while let Some(path) = self.files.get(self.at) {
             let table = match &mut self.open {
                 Some(table) => table,
-                None => self.open.insert(Table::open(path, &self.columns)?),
+                None => self.open.insert(Table::open(path, &self.columns, &self.declared)?),
             };
             let partition = i32::try_from(self.at).unwrap_or(i32::MAX);
             let place = Place { partition, offset: self.batches, message_time: None };
@@ -124,13 +133,19 @@ fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
 enum Table {
     Parquet(ParquetRecordBatchReader),
     Arrow(Stream),
+    Lines(LineTable),
 }
 
 impl Table {
-    fn open(path: &Path, columns: &Columns) -> Result<Self, Error> {
+    fn open(path: &Path, columns: &Columns, declared: &Declared) -> Result<Self, Error> {
         let failed = |error: std::io::Error| fault(path, &error);
         let file = File::open(path).map_err(failed)?;
-        if path.extension().is_some_and(|e| e == "parquet") {
+        let is = |wanted: &str| path.extension().is_some_and(|ending| ending == wanted);
+        if is("csv") || is("jsonl") || is("ndjson") {
+            let lines = LineTable::open(file, is("csv"), columns, declared);
+            return lines.map(Table::Lines).map_err(|broken| fault(path, &broken));
+        }
+        if is("parquet") {
             let open = || parquet(file, columns);
             return decode::catch_panic(open).map(Table::Parquet).map_err(|broken| fault(path, &broken));
         }
@@ -151,6 +166,7 @@ impl Table {
             let records = match self {
                 Table::Parquet(reader) => reader.next().transpose().map_err(Broken::new)?,
                 Table::Arrow(stream) => stream.next(columns)?,
+                Table::Lines(lines) => return lines.next(place.partition),
             };
             records.map(|records| rows::batch(&records, columns, place)).transpose()
         })

@@ -10,6 +10,8 @@ pub mod files;
 #[cfg(feature = "worker")]
 pub mod kafka;
 #[cfg(feature = "worker")]
+pub mod lines;
+#[cfg(feature = "worker")]
 pub mod record;
 pub(crate) mod rows;
 mod text;

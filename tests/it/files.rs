@@ -11,6 +11,7 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use bernstream::clock::Timestamp;
 use bernstream::source::files::{Files, Params};
+use bernstream::source::record::{Declared, IdType};
 use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
 use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
@@ -49,14 +50,14 @@ fn write_stream(path: &Path, batch: &RecordBatch) {
 
 /// What is wrong with a folder, told when it is opened or when it is read.
 fn reason(path: &Path) -> String {
-    match Files::open(&Params { path: path.to_owned() }, columns()) {
+    match Files::open(&Params { path: path.to_owned(), declared: Declared::default() }, columns()) {
         Ok(mut files) => read_all(&mut files).unwrap_err().to_string(),
         Err(error) => error.to_string(),
     }
 }
 
 fn opened(path: &Path) -> Files {
-    Files::open(&Params { path: path.to_owned() }, columns()).unwrap()
+    Files::open(&Params { path: path.to_owned(), declared: Declared::default() }, columns()).unwrap()
 }
 
 fn read_all(source: &mut Files) -> Result<Vec<Batch>, Error> {
@@ -127,8 +128,16 @@ fn a_row_that_is_not_utf8_does_not_take_its_file_along() {
 #[test]
 fn what_cannot_be_read_is_named() {
     let folder = TempDir::new().unwrap();
-    let error = |path: &Path| Files::open(&Params { path: path.to_owned() }, columns()).err().unwrap().to_string();
-    assert!(error(folder.path()).ends_with("the folder contains no .parquet, .arrow, .feather or .arrows file"));
+    let error = |path: &Path| {
+        Files::open(&Params { path: path.to_owned(), declared: Declared::default() }, columns())
+            .err()
+            .unwrap()
+            .to_string()
+    };
+    assert!(
+        error(folder.path())
+            .ends_with("the folder contains no .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson file")
+    );
     let missing = folder.path().join("missing");
     assert!(error(&missing).starts_with(&format!("file {}: No such file", missing.display())));
 
@@ -162,7 +171,7 @@ fn the_flights_of_2013_are_read_whole() {
         unit: None,
         values: vec!["dep_delay".to_owned(), "distance".to_owned()],
     };
-    let params = Params { path: "tests/data/flights.parquet".into() };
+    let params = Params { path: "tests/data/flights.parquet".into(), declared: Declared::default() };
     let batches = read_all(&mut Files::open(&params, columns).unwrap()).unwrap();
     let times: Vec<i64> = batches.iter().flat_map(|b| b.times.values().to_vec()).collect();
     assert_eq!(times.len(), 336_776);
@@ -177,4 +186,54 @@ fn the_flights_of_2013_are_read_whole() {
         batches.iter().map(keys).sum()
     };
     assert_eq!([from(b"EWR"), from(b"JFK"), from(b"LGA")], [120_835, 111_279, 104_662]);
+}
+
+/// As CSV and as JSON lines, each with a line that is no record and one that lacks a value.
+#[test]
+fn lines_are_records_and_what_is_wrong_with_one_is_settled_for_it() {
+    let folder = TempDir::new().unwrap();
+    let csv = "\u{feff}note,x,key,time\r\n\"a, \"\"b\"\"\",1.5,g,1970-01-01T00:00:01Z\r\n\r\n\"open,2,g,1970-01-01T00:00:02Z\n\
+               ,,h,1970-01-01T01:00:03+01:00\n,4,h,1970-01-01T00:00:04Z";
+    let json = "{\"time\":\"1970-01-01T00:00:01Z\",\"key\":\"g\",\"x\":\"1.5\"}\n \n{\"x\":2,\n\
+                {\"x\":null,\"key\":\"h\",\"time\":\"1970-01-01T00:00:03Z\"}\n{\"x\":4,\"key\":\"h\",\"time\":\"1970-01-01T00:00:04Z\"}\n";
+    for (name, text) in [("a.csv", csv), ("a.jsonl", json)] {
+        let path = folder.path().join(name);
+        write(&path, text).unwrap();
+        let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
+        let open = |declared| Files::open(&Params { path: path.clone(), declared }, columns());
+        let batches = read_all(&mut open(declared).unwrap()).unwrap();
+        let [batch] = batches.as_slice() else { panic!("{name}: one batch") };
+        let times: Vec<Option<i64>> = batch.times.iter().collect();
+        assert_eq!(times, [Some(1_000_000), None, Some(3_000_000), Some(4_000_000)], "{name}");
+        let keys = batch.keys.as_ref().unwrap();
+        assert_eq!([0, 1, 2, 3].map(|row| keys.get(row)), [Some(&b"g"[..]), None, Some(b"h"), Some(b"h")], "{name}");
+        let values: Vec<Option<f64>> = batch.values[0].iter().collect();
+        assert_eq!(values, [Some(1.5), None, None, Some(4.0)], "{name}");
+        let error = open(Declared::default()).err().unwrap().to_string();
+        assert!(error.contains("the type of the key is not declared"), "{error}");
+    }
+    write(folder.path().join("b.csv"), "time,key\n").unwrap();
+    let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
+    let error = Files::open(&Params { path: folder.path().to_owned(), declared }, columns()).err().unwrap().to_string();
+    assert!(error.ends_with("b.csv: it has no column 'x', only time, key"), "{error}");
+}
+
+/// A line that is far too long is one record that is dropped, and rows keep the order of their lines over batches.
+#[test]
+fn rows_keep_the_order_of_their_lines() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("many.csv");
+    let mut text = "time,key,x\n".to_owned();
+    for line in 0..20_000 {
+        let key = if line == 7 { "k".repeat(3_000_000) } else { "k".to_owned() };
+        text += &format!("1970-01-01T00:00:01Z,{key},{line}\n");
+    }
+    write(&path, text).unwrap();
+    let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
+    let batches = read_all(&mut Files::open(&Params { path, declared }, columns()).unwrap()).unwrap();
+    let values: Vec<Option<f64>> = batches.iter().flat_map(|batch| batch.values[0].iter()).collect();
+    assert_eq!(values.len(), 20_000);
+    assert!(values.iter().enumerate().all(|(line, value)| *value == (line != 7).then_some(line as f64)));
+    let ends: Vec<i64> = batches.iter().map(|batch| batch.offset + batch.times.len() as i64).collect();
+    assert!(batches.len() > 1 && ends.iter().zip(&batches[1..]).all(|(end, next)| *end == next.offset), "{ends:?}");
 }

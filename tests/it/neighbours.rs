@@ -14,8 +14,6 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow_ipc::writer::StreamWriter;
 use bernstream::cli::components::{self, Components};
 use bernstream::clock::Timestamp;
 use bernstream::config::{Input, Settings};
@@ -34,11 +32,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::harness::{PATIENCE, kafka};
 
+mod forms;
+
+use self::forms::Form;
+
 /// Three windows of a minute from here, a second of grace, a second ahead, keys `a` and `b`.
 const ORIGIN: &str = "2025-01-01T00:00:00Z";
 const WINDOWS: usize = 3;
 /// A key that becomes bytes which are not UTF-8 on the way.
 const NOT_TEXT: &str = "?not-text?";
+
 /// A record; its time in microseconds after the origin.
 #[derive(Clone, Debug)]
 struct Record {
@@ -55,10 +58,18 @@ struct Message {
     records: Vec<Record>,
 }
 
+/// A message as it is sent; its timestamp in milliseconds after the origin.
+#[derive(Clone, Debug)]
+struct Sent {
+    partition: i32,
+    millis: i64,
+    payload: Option<Vec<u8>>,
+}
+
 /// One record more.
 struct Case {
     name: &'static str,
-    stream: Vec<Message>,
+    stream: Vec<Sent>,
     /// What becomes of it, by the name in the operator's metrics.
     fate: &'static str,
     /// Whether the synopses of its window change.
@@ -120,18 +131,38 @@ fn with_message(millis: i64, record: Record) -> Vec<Message> {
     stream
 }
 
+/// Messages as they are sent: whole, or a record each.
+fn sent(form: Form, stream: &[Message]) -> Vec<Sent> {
+    let one = |message: &Message| {
+        let Message { partition, millis, .. } = *message;
+        form.payloads(&message.records).map(move |payload| Sent { partition, millis, payload: Some(payload) }).collect()
+    };
+    stream.iter().flat_map(|message| -> Vec<Sent> { one(message) }).collect()
+}
+
+/// A message that is no record, in the middle of the second window.
+fn with_odd(form: Form, payload: Option<Vec<u8>>) -> Vec<Sent> {
+    let mut stream = sent(form, &base());
+    stream.insert(8 * PLACE + 4, Sent { partition: 0, millis: 95_000, payload });
+    stream
+}
+
 /// A record more, and what becomes of it by the timestamp that the broker keeps.
-fn records_more() -> Vec<Case> {
+fn records_more(form: Form) -> Vec<Case> {
     let plain = Record { time: Some(95_000_000), key: Some("a"), value: Some(50.0) };
-    let row = |name, fate, record| Case { name, stream: with_row(record), fate, is_seen: fate == "taken" };
+    let row = |name, fate, record| Case { name, stream: sent(form, &with_row(record)), fate, is_seen: fate == "taken" };
     let bent = |name, fate, millis| {
-        let stream = with_message(millis, plain.clone());
+        let stream = sent(form, &with_message(millis, plain.clone()));
         Case { name, stream, fate, is_seen: fate == "taken" }
     };
     vec![
         row("plain", "taken", plain.clone()),
         row("null value", "missing", Record { value: None, ..plain.clone() }),
-        row("a key that is not UTF-8", "unknown_key", Record { key: Some(NOT_TEXT), ..plain.clone() }),
+        row(
+            "a key that is not UTF-8",
+            form.fate_of_a_key_that_is_not_text(),
+            Record { key: Some(NOT_TEXT), ..plain.clone() },
+        ),
         row("the last time there is", "closed", Record { time: Some(i64::MAX - origin()), ..plain.clone() }),
         bent("a message of its own", "taken", 100_000),
         bent("message timestamp in 1970", "ahead", 1 - origin() / 1000),
@@ -141,18 +172,21 @@ fn records_more() -> Vec<Case> {
     ]
 }
 
-fn configuration(servers: &str, topic: &str, folder: &Path) -> String {
+fn configuration(servers: &str, topic: &str, folder: &Path, form: Form) -> String {
+    let (time_format, kind, format) = form.declared(folder);
     format!(
         r#"
 pipeline = "neighbours"
 
 [input]
 time = "time"
-key = {{ column = "key", values = ["a", "b"] }}
+{time_format}
+key = {{ column = "key", {kind} values = ["a", "b"] }}
 
 [input.kafka]
 brokers = "{servers}"
 topic = "{topic}"
+{format}
 clock_slack = "200ms"
 trust_producer_time = true
 
@@ -190,26 +224,8 @@ path = "{folder}/ledger"
     )
 }
 
-fn encode(records: &[Record]) -> Vec<u8> {
-    let times = records.iter().map(|r| r.time.map(|time| origin().saturating_add(time)));
-    let columns: [(&str, ArrayRef); 3] = [
-        ("time", Arc::new(times.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))),
-        ("key", Arc::new(records.iter().map(|r| r.key).collect::<StringArray>())),
-        ("value", Arc::new(records.iter().map(|r| r.value).collect::<Float64Array>())),
-    ];
-    let batch = RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)));
-    let batch = batch.expect("columns of one length");
-    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
-    writer.write(&batch).expect("it is written");
-    let mut bytes = writer.into_inner().expect("it ends");
-    while let Some(at) = bytes.windows(NOT_TEXT.len()).position(|w| w == NOT_TEXT.as_bytes()) {
-        bytes[at..at + NOT_TEXT.len()].fill(0xff);
-    }
-    bytes
-}
-
 /// A topic that carries the producer's timestamps, whatever they are, with all of `stream`.
-fn send(servers: &str, stream: &[Message]) -> String {
+fn send(servers: &str, stream: &[Sent]) -> String {
     let settings =
         [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
     let topic = kafka::fresh_topic(servers, "neighbours", 2, &settings);
@@ -217,8 +233,11 @@ fn send(servers: &str, stream: &[Message]) -> String {
     config.set("enable.idempotence", "true").set("linger.ms", "0");
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     for message in stream {
-        let payload = encode(&message.records);
-        let record = BaseRecord::<(), _>::to(&topic).partition(message.partition).payload(&payload);
+        let record = BaseRecord::<(), _>::to(&topic).partition(message.partition);
+        let record = match &message.payload {
+            Some(payload) => record.payload(payload),
+            None => record,
+        };
         let record = record.timestamp(origin() / 1000 + message.millis);
         producer.send(record).map_err(|(error, _)| error).expect("it is queued");
     }
@@ -308,9 +327,9 @@ fn a_worker_with_frozen_noise() {
 }
 
 /// What a worker shows of a topic.
-fn watch(servers: &str, topic: &str, detail: &str, seed: u8) -> Shown {
+fn watch(servers: &str, topic: &str, form: Form, detail: &str, seed: u8) -> Shown {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let text = configuration(servers, topic, folder.path());
+    let text = configuration(servers, topic, folder.path(), form);
     fs::write(folder.path().join("bernstream.toml"), text).expect("it is written");
     let child = Command::new(env::current_exe().expect("this test"))
         .args(["--exact", "neighbours::a_worker_with_frozen_noise", "--nocapture"])
@@ -401,17 +420,19 @@ fn difference(one: &Shown, other: &Shown) -> BTreeMap<(usize, String), u128> {
 }
 
 /// Compares each case with the stream without it; gives the largest difference as a part of the sensitivity.
-fn replay(servers: &str, cases: &[Case]) -> f64 {
-    let text = configuration(servers, "topic", Path::new("folder"));
+fn replay(servers: &str, form: Form, cases: &[Case]) -> f64 {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = configuration(servers, "topic", folder.path(), form);
     let settings = Settings::parse(&text, "neighbours").expect("a sound configuration");
     let contributions = settings.privacy.unit.contributions();
     let sensitivity =
         settings.releases[0].function.target.sensitivity(settings.privacy.adjacency, contributions).expect("one").0;
-    let streams: Vec<_> = [base()].into_iter().chain(cases.iter().map(|case| case.stream.clone())).collect();
+    let streams: Vec<_> =
+        [sent(form, &base())].into_iter().chain(cases.iter().map(|case| case.stream.clone())).collect();
     let shown = at_once(streams.len(), |at| {
         let topic = send(servers, &streams[at]);
-        let safe = watch(servers, &topic, "safe", 1);
-        (safe, fates(&watch(servers, &topic, "operator", 1)))
+        let safe = watch(servers, &topic, form, "safe", 1);
+        (safe, fates(&watch(servers, &topic, form, "operator", 1)))
     });
     let (base, fates) = &shown[0];
     assert_eq!(base.published.len(), 2 * WINDOWS, "{:?} {:?}", base.log, base.metrics.last());
@@ -440,24 +461,66 @@ fn replay(servers: &str, cases: &[Case]) -> f64 {
 #[test]
 fn one_record_more_changes_its_own_window_and_key_and_nothing_else() {
     let Some(servers) = kafka::broker() else { return };
-    let largest = replay(&servers, &records_more());
+    let largest = replay(&servers, Form::Arrow, &records_more(Form::Arrow));
     println!("{largest:.3} of the sensitivity");
     assert!(largest > 0.5);
+}
+
+/// The same for messages of one record, and for messages that are none.
+fn replay_records(form: Form) {
+    let Some(servers) = kafka::broker() else { return };
+    let mut cases = records_more(form);
+    for (name, payload) in form.no_records() {
+        cases.push(Case { name, stream: with_odd(form, payload), fate: "missing", is_seen: false });
+    }
+    assert!(replay(&servers, form, &cases) > 0.5);
+}
+
+#[test]
+fn one_message_of_json_more_changes_its_own_window_and_key_and_nothing_else() {
+    replay_records(Form::Json);
+}
+
+#[test]
+fn one_message_of_avro_more_changes_its_own_window_and_key_and_nothing_else() {
+    replay_records(Form::Avro);
+}
+
+#[test]
+fn one_message_of_protobuf_more_changes_its_own_window_and_key_and_nothing_else() {
+    replay_records(Form::Protobuf);
+}
+
+#[test]
+fn every_format_gives_the_same_values() {
+    let Some(servers) = kafka::broker() else { return };
+    let forms = [Form::Arrow, Form::Json, Form::Avro, Form::Protobuf];
+    let shown = at_once(forms.len(), |at| {
+        let topic = send(&servers, &sent(forms[at], &base()));
+        watch(&servers, &topic, forms[at], "safe", 1)
+    });
+    let values = |shown: &Shown| -> Vec<(String, Vec<i128>)> {
+        shown.published.iter().map(|message| (message.key.clone(), lattice(message))).collect()
+    };
+    assert_eq!(shown[0].published.len(), 2 * WINDOWS);
+    for (form, other) in forms.iter().zip(&shown) {
+        assert!(values(other) == values(&shown[0]), "{form:?}");
+    }
 }
 
 /// The comparison notices: counts at the operator's level, other noise, and a record too many.
 #[test]
 fn what_is_not_hidden_is_noticed() {
     let Some(servers) = kafka::broker() else { return };
-    let null = &records_more()[1];
+    let null = &records_more(Form::Arrow)[1];
     assert_eq!((null.name, null.is_seen), ("null value", false));
-    let (less, more) = (send(&servers, &base()), send(&servers, &null.stream));
-    let operator = [&less, &more].map(|topic| watch(&servers, topic, "operator", 1));
+    let (less, more) = (send(&servers, &sent(Form::Arrow, &base())), send(&servers, &null.stream));
+    let operator = [&less, &more].map(|topic| watch(&servers, topic, Form::Arrow, "operator", 1));
     let counts = |shown: &Shown| {
         let last = shown.metrics.last().expect("metrics at the end");
         last.lines().filter(|line| !line.starts_with("bernstream_seal_seconds")).map(str::to_owned).collect::<Vec<_>>()
     };
     assert_ne!(counts(&operator[0]), counts(&operator[1]), "the operator's metrics count records");
-    let safe = [1, 2].map(|seed| watch(&servers, &less, "safe", seed));
+    let safe = [1, 2].map(|seed| watch(&servers, &less, Form::Arrow, "safe", seed));
     assert_eq!(difference(&safe[0], &safe[1]).len(), 2 * WINDOWS, "noise is noticed in every message");
 }

@@ -1,5 +1,8 @@
 //! Records of every form: nothing that one may hold stops a program, costs more than its length, or touches another record.
 
+mod avro;
+mod protobuf;
+
 use arrow_array::Array;
 use bernstream::clock::Timestamp;
 use bernstream::source::record::{Declared, Gather, IdType, LARGEST_RECORD, RecordForm, RecordReader, TimeFormat};

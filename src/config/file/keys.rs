@@ -43,7 +43,21 @@ const BEFORE: &[Key] = &[
     ("input.kafka.sasl.username", r#"a name such as "bernstream""#),
     ("input.kafka.sasl.password_file", "the path of a file that holds the password in quotes"),
     ("input.kafka.topic", r#"the name of a topic, such as "flights""#),
-    ("input.kafka.format", r#""arrow" or "json": how messages are written"#),
+    (
+        "input.kafka.format",
+        r#""arrow", "json", { avro = { schemas = [{ id = 7, file = "ride.avsc" }] } } or { protobuf = { descriptor = "ride.binpb", message = "rides.Ride" } }"#,
+    ),
+    ("input.kafka.format.avro", r#"a table such as { schemas = [{ id = 7, file = "ride.avsc" }] }"#),
+    ("input.kafka.format.avro.schemas", r#"a list such as [{ id = 7, file = "ride.avsc" }]"#),
+    ("input.kafka.format.avro.schemas[]", r#"a table such as { id = 7, file = "ride.avsc" }"#),
+    ("input.kafka.format.avro.schemas[].id", "the id of a schema in the registry, such as 7"),
+    ("input.kafka.format.avro.schemas[].file", "the path of a file with the schema (JSON) in quotes"),
+    ("input.kafka.format.protobuf", r#"a table such as { descriptor = "ride.binpb", message = "rides.Ride" }"#),
+    (
+        "input.kafka.format.protobuf.descriptor",
+        "the path of a file that `protoc --include_imports --descriptor_set_out` wrote, in quotes",
+    ),
+    ("input.kafka.format.protobuf.message", r#"the name of a message with its package, such as "rides.Ride""#),
     ("input.kafka.clock", r#"the name of a small topic that tells the brokers' time, such as "flights-clock""#),
     (
         "input.kafka.clock_slack",

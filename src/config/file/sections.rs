@@ -82,6 +82,28 @@ pub struct Sasl {
 pub enum Format {
     Arrow,
     Json,
+    Avro(Spanned<Avro>),
+    Protobuf(Spanned<Protobuf>),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Avro {
+    pub schemas: Field<Vec<Spanned<AvroSchema>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AvroSchema {
+    pub id: Field<u32>,
+    pub file: Field<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Protobuf {
+    pub descriptor: Field<String>,
+    pub message: Field<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -1,10 +1,19 @@
 //! `input.kafka.format`, and what records need declared: the form of times, and the type of keys and users.
 
+use std::io::Read;
+use std::ops::Range;
+use std::sync::Arc;
+
 use toml::Spanned;
 
 use crate::config::file;
-use crate::config::text::{Checked, Document, Field};
-use crate::source::record::{Declared, Format, IdType, RecordForm, is_integer};
+use crate::config::text::{Checked, Document, Field, values};
+use crate::source::Columns;
+use crate::source::record::avro::{Schema, Schemas};
+use crate::source::record::{Declared, Format, IdType, MessageType, RecordForm, is_integer};
+
+/// How much is read of a file with a schema.
+const LARGEST_FILE: u64 = 16 << 20;
 
 /// What the form of the input is, as far as it is known.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,11 +26,19 @@ enum Typed {
     Files,
 }
 
+/// Where the file says how messages are written.
+pub fn place(file: &file::File) -> Option<Range<usize>> {
+    let kafka = file.input.as_ref().and_then(|input| input.get_ref().kafka.as_ref());
+    kafka.and_then(|kafka| kafka.get_ref().format.as_ref()).map(Spanned::span)
+}
+
 /// How messages are written, and what is declared of the fields of records.
-pub fn format(document: &mut Document<'_>, file: &file::File) -> Checked<(Format, Declared)> {
+pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Format, Declared)> {
+    let kafka = file.input.as_mut().and_then(|input| input.get_mut().kafka.as_mut());
+    let written = kafka.and_then(|kafka| kafka.get_mut().format.take());
+    let form = written.map_or(Ok(None), |written| form(document, written));
     let input = file.input.as_ref().map(Spanned::get_ref);
     let kafka = input.and_then(|input| input.kafka.as_ref()).map(Spanned::get_ref);
-    let form = kafka.and_then(|kafka| kafka.format.as_ref()).map_or(Ok(None), |written| form(document, written));
     let typed = match &form {
         Ok(None) if kafka.is_some() => Typed::Arrow,
         Ok(None) => Typed::Files,
@@ -54,11 +71,98 @@ pub fn format(document: &mut Document<'_>, file: &file::File) -> Checked<(Format
 }
 
 /// The form of records; `None` for Arrow.
-fn form(_document: &mut Document<'_>, written: &Spanned<file::Format>) -> Checked<Option<RecordForm>> {
-    match written.get_ref() {
+fn form(document: &mut Document<'_>, written: Spanned<file::Format>) -> Checked<Option<RecordForm>> {
+    match written.into_inner() {
         file::Format::Arrow => Ok(None),
         file::Format::Json => Ok(Some(RecordForm::Json)),
+        file::Format::Avro(table) => schemas(document, table).map(|all| Some(RecordForm::Avro(Arc::new(all)))),
+        file::Format::Protobuf(table) => {
+            message_type(document, table).map(|kind| Some(RecordForm::Protobuf(Arc::new(kind))))
+        }
     }
+}
+
+fn schemas(document: &mut Document<'_>, table: Spanned<file::Avro>) -> Checked<Schemas> {
+    let (place, written) = (table.span(), table.into_inner());
+    let listed = document.required(&place, "schemas", written.schemas, |listed| {
+        if listed.is_empty() { Err("must not be empty: every record would be dropped".to_owned()) } else { Ok(listed) }
+    })?;
+    let mut all = Ok(Schemas::default());
+    for element in listed.into_inner() {
+        let schema = schema(document, element, all.as_ref().ok());
+        all = all.and_then(|mut all: Schemas| {
+            let (id, schema) = schema?;
+            all.0.insert(id, schema);
+            Ok(all)
+        });
+    }
+    all
+}
+
+/// A schema that is not among those before it.
+fn schema(
+    document: &mut Document<'_>,
+    element: Spanned<file::AvroSchema>,
+    before: Option<&Schemas>,
+) -> Checked<(u32, Schema)> {
+    let (place, written) = (element.span(), element.into_inner());
+    let id = document.required(&place, "id", written.id, Ok);
+    let file = document.required(&place, "file", written.file, values::words);
+    let (id, file) = (id?, file?);
+    if before.is_some_and(|before| before.0.contains_key(id.get_ref())) {
+        return Err(document.fault(id.span(), "duplicate id", "a registry gives each schema an id of its own"));
+    }
+    let text = read(document, &file)?;
+    let schema = std::str::from_utf8(&text).map_err(|e| e.to_string());
+    match schema.and_then(|text| Schema::parse(text).map_err(|e| e.to_string())) {
+        Ok(schema) => Ok((id.into_inner(), schema)),
+        Err(why) => {
+            let hint = "it must be the Avro schema of a record, in JSON, as the registry returns it";
+            Err(document.fault(file.span(), format!("cannot be used: {why}"), hint))
+        }
+    }
+}
+
+fn message_type(document: &mut Document<'_>, table: Spanned<file::Protobuf>) -> Checked<MessageType> {
+    let (place, written) = (table.span(), table.into_inner());
+    let file = document.required(&place, "descriptor", written.descriptor, values::words);
+    let name = document.required(&place, "message", written.message, values::words);
+    let (file, name) = (file?, name?);
+    let bytes = read(document, &file)?;
+    MessageType::parse(bytes, name.get_ref()).map_err(|why| {
+        let hint =
+            "write it with `protoc --include_imports --descriptor_set_out=FILE`, and name the message with its package";
+        document.fault(file.span(), format!("cannot be used: {why}"), hint)
+    })
+}
+
+/// What a file holds that says how records are to be read.
+fn read(document: &mut Document<'_>, file: &Spanned<String>) -> Checked<Vec<u8>> {
+    let bytes = std::fs::File::open(file.get_ref()).and_then(|open| {
+        let mut bytes = Vec::new();
+        open.take(LARGEST_FILE).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    bytes.map_err(|why| {
+        let hint = "paths are relative to the working directory of the command";
+        document.fault(file.span(), format!("cannot be opened: {why}"), hint)
+    })
+}
+
+/// A field that no record can have is misspelt.
+pub fn fields_can_be_there(
+    document: &mut Document<'_>,
+    place: Range<usize>,
+    form: &RecordForm,
+    columns: &Columns,
+) -> Checked<()> {
+    let mut found = Ok(());
+    let ids = [Some(&columns.time), columns.key.as_ref(), columns.unit.as_ref()];
+    for name in ids.into_iter().flatten().chain(&columns.values).filter(|name| !form.can_have(name)) {
+        let what = format!("has no field '{name}', so every record would lack it");
+        let hint = "correct the name, or the path to it, such as \"after.amount\"";
+        found = Err(document.fault(place.clone(), what, hint));
+    }
+    found
 }
 
 /// The declared type of a key or a user.

@@ -35,7 +35,8 @@ pub fn input(
     let key = written.key.map(|t| key(document, t)).transpose();
     let from = match (written.kafka, written.files) {
         (Some(kafka), None) => input_kafka(document, kafka, form).map(Input::Kafka),
-        (None, Some(files)) => files_path(document, files).map(|path| Input::Files(source::files::Params { path })),
+        (None, Some(files)) => files_path(document, files)
+            .and_then(|path| Ok(Input::Files(source::files::Params { path, declared: form?.1 }))),
         (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
     };
     Ok(InputSettings { time: time?.into_inner(), key: key?, from: from? })

@@ -17,6 +17,7 @@ pub(super) enum Role {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scalar<'a> {
     Text(&'a str),
+    Bytes(&'a [u8]),
     /// From -2^63 to 2^64 - 1.
     Integer(i128),
     Float(f64),
@@ -50,6 +51,7 @@ impl Id {
         self.is_there = true;
         match (kind, scalar) {
             (IdType::Text, Scalar::Text(text)) => self.bytes.extend_from_slice(text.as_bytes()),
+            (IdType::Text, Scalar::Bytes(bytes)) => self.bytes.extend_from_slice(bytes),
             (IdType::Integer, Scalar::Integer(integer)) => {
                 self.bytes.extend_from_slice(integer.to_string().as_bytes());
             }
@@ -60,6 +62,11 @@ impl Id {
 }
 
 impl Row {
+    /// The event time, if it is there.
+    pub fn time(&self) -> Option<Timestamp> {
+        self.time.map(Timestamp::from_micros)
+    }
+
     /// Forgets the record before.
     pub(super) fn clear(&mut self, values: usize, nodes: usize) {
         self.time = None;
@@ -106,7 +113,7 @@ fn value_of(scalar: Scalar<'_>) -> Option<f64> {
         Scalar::Integer(integer) => Some(integer as f64),
         Scalar::Float(number) => Some(number),
         Scalar::Text(text) if is_number(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
-        Scalar::Text(_) => None,
+        Scalar::Text(_) | Scalar::Bytes(_) => None,
     }
 }
 

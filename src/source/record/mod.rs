@@ -3,17 +3,22 @@
 //! `docs/formats.md` is the specification. What becomes of a record is a pure function of its bytes, its message timestamp and the
 //! configuration: it never depends on another record, and nothing that is wrong with one stops the stream.
 
+pub mod avro;
+mod csv;
 mod declared;
 mod fields;
 mod form;
 mod gather;
 mod json;
+mod protobuf;
 mod reader;
 mod tree;
 
+pub use self::csv::{CsvReader, split};
 pub use self::declared::{Declared, IdType, TimeFormat};
 pub use self::fields::is_integer;
 pub use self::form::{Format, RecordForm};
 pub use self::gather::Gather;
+pub use self::protobuf::MessageType;
 pub use self::reader::{LARGEST_RECORD, RecordReader};
 pub use self::tree::Undeclared;

@@ -40,6 +40,8 @@ impl RecordReader {
         self.row.clear(self.tree.values, self.tree.len());
         match &self.form {
             RecordForm::Json => json::read(payload, &self.tree, &mut self.row)?,
+            RecordForm::Avro(schemas) => schemas.read(payload, &self.tree, &mut self.row)?,
+            RecordForm::Protobuf(kind) => kind.read(payload, &self.tree, &mut self.row)?,
         }
         Ok(&self.row)
     }

@@ -32,6 +32,11 @@ pub(super) fn steps(path: &str) -> Vec<&str> {
     path.split('.').collect()
 }
 
+/// A name as one step.
+pub(super) fn whole(name: &str) -> Vec<&str> {
+    vec![name]
+}
+
 impl Tree {
     /// # Errors
     ///
@@ -76,6 +81,16 @@ impl Tree {
     /// What the value at a node is needed for.
     pub fn roles(&self, node: usize) -> &[Role] {
         self.nodes.get(node).map_or(&[], |node| &node.roles)
+    }
+
+    /// The name of the field at a node.
+    pub fn name(&self, node: usize) -> &str {
+        self.nodes.get(node).map_or("", |node| &node.name)
+    }
+
+    /// The nodes of the needed fields of the object at a node.
+    pub fn children(&self, node: usize) -> impl Iterator<Item = usize> {
+        self.nodes.get(node).into_iter().flat_map(|node| node.children.iter().copied())
     }
 
     /// The node of a field of the object at a node.

@@ -1,0 +1,110 @@
+//! Files of one record a line: CSV and JSON lines.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+
+use super::batch::{Batch, Columns};
+use super::broken::Broken;
+use super::record::{CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, RecordReader};
+
+/// The lines of a file, without their ends. Of a line that is too long for a record, a byte more than a record can have is kept.
+pub struct Lines {
+    input: BufReader<File>,
+    line: Vec<u8>,
+    /// How many lines have been read, empty ones too.
+    pub read: u64,
+}
+
+impl Lines {
+    pub fn new(file: File) -> Self {
+        Lines { input: BufReader::new(file), line: Vec::new(), read: 0 }
+    }
+
+    /// The next line that is not empty. A byte-order mark before the first is passed over.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read.
+    pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
+        while self.fill()? {
+            self.read += 1;
+            if self.read == 1 && self.line.starts_with(b"\xef\xbb\xbf") {
+                self.line.drain(..3);
+            }
+            self.line.pop_if(|last| *last == b'\r');
+            if !self.line.trim_ascii().is_empty() {
+                return Ok(Some(&self.line));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads a line; `false` at the end of the file.
+    fn fill(&mut self) -> io::Result<bool> {
+        self.line.clear();
+        let mut is_there = false;
+        loop {
+            let buffer = self.input.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(is_there);
+            }
+            is_there = true;
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let taken = end.unwrap_or(buffer.len());
+            let room = (LARGEST_RECORD + 2).saturating_sub(self.line.len());
+            self.line.extend(buffer.iter().take(taken.min(room)));
+            self.input.consume(taken + usize::from(end.is_some()));
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+/// Reads the records of a file.
+enum Reader {
+    Json(RecordReader),
+    Csv(CsvReader),
+}
+
+/// The records of a file of lines, in batches.
+pub(super) struct LineTable {
+    lines: Lines,
+    reader: Reader,
+    gather: Gather,
+}
+
+impl LineTable {
+    /// # Errors
+    ///
+    /// If the file cannot be read, lacks a needed column, or a type that it needs is not declared.
+    pub fn open(file: File, is_csv: bool, columns: &Columns, declared: &Declared) -> Result<Self, Broken> {
+        let mut lines = Lines::new(file);
+        let reader = match is_csv {
+            true => {
+                let header = lines.next_line().map_err(Broken::new)?;
+                let header = header.ok_or_else(|| Broken::new("it is empty, and has no line of names"))?;
+                Reader::Csv(CsvReader::new(header, columns, declared)?)
+            }
+            false => Reader::Json(RecordReader::new(&RecordForm::Json, columns, declared).map_err(Broken::new)?),
+        };
+        Ok(LineTable { lines, reader, gather: Gather::new(columns) })
+    }
+
+    /// The next records. A line that cannot be read is a row without a time, which is dropped.
+    pub fn next(&mut self, partition: i32) -> Result<Option<Batch>, Broken> {
+        let LineTable { lines, reader, gather } = self;
+        loop {
+            // By its line, so that the order of rows does not depend on where batches end.
+            let offset = i64::try_from(lines.read).unwrap_or(i64::MAX);
+            let Some(line) = lines.next_line().map_err(Broken::new)? else { return Ok(gather.take()) };
+            let row = match reader {
+                Reader::Json(reader) => reader.read(line).ok(),
+                Reader::Csv(reader) => reader.read(line).ok(),
+            };
+            if let Some(batch) = gather.push(partition, offset, None, row) {
+                return Ok(Some(batch));
+            }
+        }
+    }
+}
