@@ -14,7 +14,8 @@ use bernstream::serve::dashboard::serve;
 use bernstream::serve::listen;
 use bernstream::source::Columns;
 use bernstream::source::decode::decode;
-use bernstream::source::record::{Declared, Gather, IdType, RecordForm, RecordReader, TimeFormat};
+use bernstream::source::record::avro::{Schema, Schemas};
+use bernstream::source::record::{Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat};
 use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::query::{Query, example};
 
@@ -35,8 +36,20 @@ pub fn message(bytes: &[u8]) {
     }
 }
 
-/// A record of a topic of records: a row, or nothing.
+/// A record of a topic of records: a row, or nothing. The first byte chooses its form.
 pub fn record(bytes: &[u8]) {
+    static FORMS: OnceLock<[RecordForm; 3]> = OnceLock::new();
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let forms = FORMS.get_or_init(|| {
+        let schema = Schema::parse(include_str!("rides.avsc")).expect("a schema");
+        let kind = MessageType::parse(include_bytes!("rides.binpb").to_vec(), "rides.Event").expect("a message type");
+        [
+            RecordForm::Json,
+            RecordForm::Avro(Arc::new(Schemas([(7, schema)].into()))),
+            RecordForm::Protobuf(Arc::new(kind)),
+        ]
+    });
+    let form = &forms[usize::from(*first) % forms.len()];
     let columns = Columns {
         time: "at".to_owned(),
         key: Some("ride.city".to_owned()),
@@ -44,7 +57,7 @@ pub fn record(bytes: &[u8]) {
         values: vec!["ride.km".to_owned(), "ride.price".to_owned()],
     };
     let declared = Declared { time: TimeFormat::Milliseconds, key: Some(IdType::Text), unit: Some(IdType::Integer) };
-    let mut reader = RecordReader::new(&RecordForm::Json, &columns, &declared).expect("all is declared");
+    let mut reader = RecordReader::new(form, &columns, &declared).expect("all is declared");
     let mut gather = Gather::new(&columns);
     // The record before must be gone, and what is read twice must be the same.
     for offset in 0..2 {

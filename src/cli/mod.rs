@@ -20,6 +20,7 @@ mod newest;
 pub mod components;
 mod print;
 pub mod produce;
+mod produce_lines;
 mod progress;
 pub mod query;
 mod reading;

@@ -19,6 +19,7 @@ use rdkafka::producer::{BaseRecord, Producer, ProducerContext, ThreadedProducer}
 use crate::cli::cluster::Cluster;
 use crate::cli::failure::Failure;
 use crate::cli::print::note;
+use crate::cli::produce_lines::LineMessages;
 use crate::cli::progress::{Progress, part};
 use crate::kafka::topic;
 use crate::kafka::{Broker, ErrorContext};
@@ -27,17 +28,17 @@ use crate::source::rows;
 /// How long the broker may take to store a message.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Send a Parquet or Arrow file to a Kafka topic, in the order of its rows
+/// Send a file to a Kafka topic, in the order of its rows: Parquet and Arrow as Arrow, CSV and JSON lines as JSON, a row a message
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The file: .parquet, .arrow or .feather (Arrow IPC file), .arrows (Arrow IPC stream)
+    /// The file: .parquet, .arrow or .feather (Arrow IPC file), .arrows (Arrow IPC stream), .csv, .jsonl or .ndjson (JSON lines)
     file: PathBuf,
     #[command(flatten)]
     cluster: Cluster,
     /// The topic to send to
     #[arg(long, requires = "brokers")]
     topic: String,
-    /// Rows per message
+    /// Rows per message of Arrow
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     rows: u32,
     /// Replay event time this many times faster than real time; without it, send as fast as the broker accepts
@@ -62,7 +63,8 @@ fn pace(text: &str) -> Result<f64, String> {
 /// If the file cannot be read, or if the topic cannot be created or written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let broker = arguments.cluster.broker()?;
-    let (batches, all) = open(&arguments.file, arguments.rows)?;
+    let lines = LineMessages::open(&arguments.file, arguments.time.as_deref())?;
+    let tables = if lines.is_some() { None } else { Some(open(&arguments.file, arguments.rows)?) };
     if let Some(partitions) = arguments.create {
         let settings = [("message.timestamp.type", "LogAppendTime"), ("retention.ms", "-1")];
         // As many replicas as the broker creates by default.
@@ -73,12 +75,24 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut clock =
         arguments.pace.zip(arguments.time.clone()).map(|(pace, column)| Clock { pace, column, start: None });
     let (mut rows, mut messages, mut progress) = (0, 0_u64, Progress::new());
-    for (batch, partition) in slices(batches, arguments.rows).zip(partitions.iter().cycle()) {
+    let mut partitions = partitions.iter().copied().cycle();
+    if let Some(mut lines) = lines {
+        while let (Some((message, time)), Some(partition)) = (lines.next_message()?, partitions.next()) {
+            if let (Some(clock), Some(time)) = (&mut clock, time) {
+                clock.wait_until(time.micros());
+            }
+            sender.send(partition, &message)?;
+            (rows, messages) = (rows + 1, messages + 1);
+            progress.show(|| format!("{} rows sent", part(rows, 0)));
+        }
+    }
+    let (batches, all) = tables.unwrap_or_else(|| (Box::new(std::iter::empty()), 0));
+    for (batch, partition) in slices(batches, arguments.rows).zip(partitions) {
         let batch = batch.map_err(|e| unreadable(&arguments.file, &e))?;
         if let Some(clock) = &mut clock {
             clock.wait(&batch)?;
         }
-        sender.send(*partition, &encode(&batch)?)?;
+        sender.send(partition, &encode(&batch)?)?;
         (rows, messages) = (rows + batch.num_rows() as u64, messages + 1);
         progress.show(|| format!("{} rows sent", part(rows, all)));
     }
@@ -109,7 +123,12 @@ fn open(path: &Path, rows: u32) -> Result<(Batches, u64), Failure> {
             .map_err(ArrowError::from),
         "arrow" | "feather" => FileReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches),
         "arrows" => StreamReader::try_new_buffered(file, None).map(|batches| Box::new(batches) as Batches),
-        _ => return Err(unreadable(path, &"its name must end in .parquet, .arrow, .feather or .arrows")),
+        _ => {
+            return Err(unreadable(
+                path,
+                &"its name must end in .parquet, .arrow, .feather, .arrows, .csv, .jsonl or .ndjson",
+            ));
+        }
     };
     Ok((batches.map_err(|e| unreadable(path, &e))?, all))
 }
@@ -153,12 +172,18 @@ impl Clock {
         let column = batch.column_by_name(&self.column);
         let column = column.ok_or_else(|| Failure::Configuration(format!("there is no column '{}'", self.column)))?;
         let times = rows::times(column).map_err(|broken| Failure::Configuration(broken.to_string()))?;
-        let Some(newest) = times.iter().flatten().max() else { return Ok(()) };
+        if let Some(newest) = times.iter().flatten().max() {
+            self.wait_until(newest);
+        }
+        Ok(())
+    }
+
+    /// Waits until an event time, in microseconds.
+    fn wait_until(&mut self, newest: i64) {
         let (first, start) = *self.start.get_or_insert((newest, Instant::now()));
         let seconds = newest.saturating_sub(first).max(0) as f64 / 1e6 / self.pace;
         let due = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         std::thread::sleep(due.saturating_sub(start.elapsed()));
-        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use bernstream::cli::produce::{Arguments, run};
 use bernstream::clock::Timestamp;
 use bernstream::kafka::topic;
 use bernstream::source::kafka::{Kafka, OnBadMessage, Params};
-use bernstream::source::record::Format;
+use bernstream::source::record::{Declared, Format, IdType, RecordForm};
 use bernstream::source::{Columns, Event, Positions, Source};
 use clap::Parser;
 
@@ -116,4 +116,107 @@ fn senseless_arguments_are_refused() {
         &["--pace", "inf", "--time", "t"],
     ];
     assert!(senseless.iter().all(|more| !parse(more)));
+}
+
+/// Columns of [`RIDES`].
+fn rides() -> Columns {
+    Columns {
+        time: "started_at".to_owned(),
+        key: Some("ride.city".to_owned()),
+        unit: Some("rider".to_owned()),
+        values: vec!["ride.kilometres".to_owned()],
+    }
+}
+
+fn sent_from(file: &std::path::Path, servers: &str, topic: &str, more: &[&str]) -> Result<(), Failure> {
+    let file = file.display().to_string();
+    let fixed = ["produce", &file, "--brokers", servers, "--topic", topic];
+    run(&Command::try_parse_from(fixed.iter().chain(more)).unwrap().arguments)
+}
+
+const RIDES: &str = "started_at,rider,ride.city,ride.kilometres\n2026-01-01T09:30:00Z,4711,Bern,7.25\n\n\
+                     2026-01-01T09:31:00Z,4712,\"Ber,gen\",\n2026-01-01T09:32:00Z,4711,Bern,0.5\n";
+
+#[test]
+fn lines_of_text_become_messages_that_a_worker_reads() {
+    let Some(servers) = kafka::broker() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (csv, json) = (folder.path().join("rides.csv"), folder.path().join("rides.jsonl"));
+    std::fs::write(&csv, RIDES).unwrap();
+    let lines = "{\"started_at\":\"2026-01-01T09:30:00Z\",\"rider\":4711,\"ride\":{\"city\":\"Bern\",\"kilometres\":7.25}}\n\
+                 {\"started_at\":\"2026-01-01T09:31:00Z\",\"rider\":\"4712\",\"ride\":{\"city\":\"Ber,gen\"}}\n\
+                 {\"started_at\":\"2026-01-01T09:32:00Z\",\"rider\":4711,\"ride\":{\"city\":\"Bern\",\"kilometres\":\"0.5\"}}";
+    std::fs::write(&json, lines).unwrap();
+    for file in [csv, json] {
+        let name = kafka::fresh_name("rides");
+        sent_from(&file, &servers, &name, &["--create", "1"]).unwrap();
+        let declared = Declared { key: Some(IdType::Text), unit: Some(IdType::Integer), ..Declared::default() };
+        let params = Params {
+            broker: kafka::at(&servers),
+            topic: name.clone(),
+            clock: kafka::fresh_name("clock"),
+            clock_slack: Duration::ZERO,
+            trust_producer_time: false,
+            format: Format::Records { form: RecordForm::Json, declared },
+            on_bad_message: OnBadMessage::Stop,
+            skip: BTreeSet::new(),
+            lost: vec![],
+        };
+        let mut source = Kafka::open(params, rides(), Timestamp::now).unwrap();
+        source.rewind(Timestamp::from_micros(0), &Positions::default()).unwrap();
+        let ends = Positions([(0, 3)].into());
+        let (mut rows, deadline) = (Vec::new(), Instant::now() + PATIENCE);
+        while !source.reached(&ends).unwrap() {
+            assert!(Instant::now() < deadline);
+            match source.next(Some(&ends), Duration::from_millis(100)).unwrap() {
+                Event::Batch(batch) => {
+                    assert!(batch.message_time.is_some());
+                    let text = |column: &Option<bernstream::source::Text>, row| {
+                        column
+                            .as_ref()
+                            .and_then(|column| column.get(row))
+                            .map(|text| String::from_utf8_lossy(text).into_owned())
+                    };
+                    for row in 0..batch.times.len() {
+                        let minute = batch.times.value(row) / 60_000_000 % 60;
+                        let value = batch.values[0].iter().nth(row).flatten();
+                        rows.push((
+                            batch.offset + row as i64,
+                            minute,
+                            text(&batch.keys, row),
+                            text(&batch.units, row),
+                            value,
+                        ));
+                    }
+                }
+                Event::Idle => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        let row = |offset, city: &str, rider: &str, value| {
+            (offset, 30 + offset, Some(city.to_owned()), Some(rider.to_owned()), value)
+        };
+        let expected =
+            [row(0, "Bern", "4711", Some(7.25)), row(1, "Ber,gen", "4712", None), row(2, "Bern", "4711", Some(0.5))];
+        assert_eq!(rows, expected, "{}", file.display());
+    }
+}
+
+#[test]
+fn a_line_that_no_worker_could_read_is_named() {
+    let Some(servers) = kafka::broker() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let name = kafka::fresh_input(&servers, 1);
+    for (file, text, told) in [
+        ("a.jsonl", "{\"time\": 1}\n\n[1]\n", "line 3: no worker could read it: it is not a JSON object"),
+        ("b.jsonl", "{\"time\": 1}\n{\"time\": 1,}\n", "line 2: no worker could read it"),
+        ("a.csv", "time,x\n1,2\n1\n", "line 3: it has 1 fields, the header has 2"),
+        ("b.csv", "time,x\n1,\"2\n", "line 2: it has a quoted field that does not end on its line"),
+        ("c.csv", "time,time\n1,2\n", "line 1: it has two columns 'time'"),
+    ] {
+        let path = folder.path().join(file);
+        std::fs::write(&path, text).unwrap();
+        let error = sent_from(&path, &servers, &name, &[]).unwrap_err();
+        assert!(matches!(&error, Failure::Other(why) if why.contains(told)), "{file}: {error}");
+    }
 }

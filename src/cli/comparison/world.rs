@@ -11,6 +11,7 @@ use rand_distr::StandardNormal;
 use crate::cli::failure::Failure;
 use crate::config::{Release, Settings};
 use crate::source::files::{Files, Params};
+use crate::source::record::Declared;
 use crate::source::{Columns, Event, Source};
 use crate::synopsis::rough::{Kind, Rough, Sum};
 use crate::targets::PointKernel;
@@ -114,7 +115,8 @@ pub fn rows(path: &Path, settings: &Settings, release: &Release, label: &Label) 
     let unavailable = |error: crate::source::Error| Failure::Unavailable(error.to_string());
     let columns =
         Columns { time: settings.columns.time.clone(), key: None, unit: None, values: release.columns.clone() };
-    let mut files = Files::open(&Params { path: path.to_owned() }, columns).map_err(unavailable)?;
+    let params = Params { path: path.to_owned(), declared: Declared::default() };
+    let mut files = Files::open(&params, columns).map_err(unavailable)?;
     let mut rows = Vec::new();
     while let Event::Batch(batch) = files.next(None, Duration::ZERO).map_err(unavailable)? {
         for at in 0..batch.times.len() {
