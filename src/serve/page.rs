@@ -34,6 +34,7 @@ pub const FILES: &[File] = &[
     File { path: "/kinds.js", kind: JS, text: include_str!("page/kinds.js") },
     File { path: "/legend.js", kind: JS, text: include_str!("page/legend.js") },
     File { path: "/link.js", kind: JS, text: include_str!("page/link.js") },
+    File { path: "/names.js", kind: JS, text: include_str!("page/names.js") },
     File { path: "/odds.js", kind: JS, text: include_str!("page/odds.js") },
     File { path: "/overtime.js", kind: JS, text: include_str!("page/overtime.js") },
     File { path: "/page.css", kind: CSS, text: include_str!("page/page.css") },

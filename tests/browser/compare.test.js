@@ -168,6 +168,7 @@ test("up to four keys are laid over each other with their names, and no more", a
   }
   for (const name of ["other-1", "other-2", "other-3"]) assert.ok(await pixels(name) > 100, name);
   assert.deepEqual(await page.locator("#legend .other-key").allTextContents(), ["key 001", "key 002", "key 003"]);
+  await shoot(page, "overlay");
   assert.ok(await boxes.nth(3).isDisabled());
   assert.equal(new URLSearchParams(new URL(page.url()).hash.slice(1)).getAll("with").length, 3);
   await boxes.nth(1).uncheck();

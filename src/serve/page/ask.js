@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { drawAnswers } from "./plot.js";
+import { fieldOf, records } from "./names.js";
 import { heading, ofAnswer } from "./sentence.js";
 import { giveOrTake, rounded, short, shortStart } from "./words.js";
 import { roundOut } from "./axes.js";
@@ -55,33 +56,32 @@ export class Ask {
 
   #build(meta, signature) {
     const examples = suggestions(meta);
-    if (!this.#question || this.#parts?.columns !== columnsOf(meta)) this.#question = examples[0];
+    if (!this.#question || this.#parts?.columns !== columnsOf(meta)) this.#question = examples[0].ask;
     const input = element("input", {
       id: "question", type: "text", autocomplete: "off", autocapitalize: "off", spellcheck: "false", value: this.#question,
       "aria-describedby": "question-hint",
     });
     const form = element("form", { class: "ask" },
-      element("label", { for: "question", text: "Sum of this function over the records:" }),
+      element("label", { for: "question", text: `Or any function, summed over the ${records(meta)}:` }),
       element("div", { class: "row" }, input, element("button", { type: "submit", class: "main", text: "Query" })));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#question = input.value.trim();
       this.#ask();
     });
-    const chips = element("p", { class: "chips" }, "For example ",
-      ...examples.map((text) => element("button", {
-        type: "button", class: "chip", text,
-        onclick: () => {
-          input.value = this.#question = text;
-          this.#ask();
-        },
-      })));
+    const chips = element("p", { class: "chips" }, ...examples.map(({ name, ask }) => element("button", {
+      type: "button", text: name, title: ask,
+      onclick: () => {
+        input.value = this.#question = ask;
+        this.#ask();
+      },
+    })));
     const hint = element("p", { id: "question-hint", class: "hint",
-      text: `A function of ${meta.domain.map((axis) => axis.column).join(" and ")}, the smoother the better: + \u2212 * / ^, abs cos exp ln max min sin sqrt tanh. Any number of queries costs no further privacy.` });
+      text: `A function of ${meta.domain.map(fieldOf).join(" and ")}, the smoother the better: + \u2212 * / ^, abs cos exp ln max min sin sqrt tanh. Any number of queries costs no further privacy.` });
     const answer = element("div", { class: "answer" });
     const canvas = element("canvas", { class: "answers", role: "img" });
-    this.#parts = { signature, columns: columnsOf(meta), answer, canvas };
-    this.#home.replaceChildren(form, chips, hint, answer, canvas);
+    this.#parts = { signature, columns: columnsOf(meta), answer, canvas, examples };
+    this.#home.replaceChildren(chips, form, hint, answer, canvas);
   }
 
   #windows() {
@@ -124,7 +124,7 @@ export class Ask {
   #show() {
     const { entry } = this.#look;
     const answer = this.#answers.get(this.#name(entry.meta));
-    this.#parts.answer.replaceChildren(...answerElements(answer, this.#question));
+    this.#parts.answer.replaceChildren(...answerElements(answer, this.#parts.examples.find(({ ask }) => ask === this.#question) ?? { name: this.#question }));
     const points = this.shown.map(({ meta, answer: { sum, noise, truncation } }) => ({
       label: shortStart(meta.window.start, stepOf(meta)), value: sum, inner: noise.half_width,
       outer: noise.half_width + truncation.error, isChosen: meta === entry.meta,
@@ -143,26 +143,41 @@ export class Ask {
   }
 }
 
-const columnsOf = (meta) => meta.domain.map((axis) => axis.column).join("\n");
+const columnsOf = (meta) => meta.domain.map(fieldOf).join("\n");
 
 /** A column as written in a query. */
 const quoted = (column) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(column) ? column : `"${column}"`);
 
-/** Queries to start with: the number of records, the number near a point, the sum of a column. */
+/**
+ * Plain questions: { name, ask } with what else is to be said: `heads`, the names of both numbers, `isMean`, whether the mean comes
+ * first, and `hint`. A step is asked with its edge smoothed by the resolution of the frequencies: sharper ones they cannot tell.
+ */
 function suggestions(meta) {
-  const near = ({ column, min, max }) => {
-    const [middle, width] = [round((2 * min + max) / 3), round((max - min) / 6)];
-    const shifted = middle === 0 ? quoted(column) : `(${quoted(column)} ${middle < 0 ? "+" : "-"} ${Math.abs(middle)})`;
-    return `exp(-(${shifted} / ${width})^2)`;
+  const { frequencies } = meta.target.moments;
+  const name = records(meta);
+  const ofAxis = (axis) => {
+    const { column, min, max } = axis;
+    const x = round((2 * min + max) / 3);
+    const width = Number(((max - min) / frequencies).toPrecision(2));
+    const from = (edge) => `(${edge === 0 ? quoted(fieldOf(axis)) : `(${quoted(fieldOf(axis))} ${edge < 0 ? "+" : "-"} ${Math.abs(edge)})`} / ${width})`;
+    const hint = `The edges are smoothed: what is less than about ${short(width)} from one counts in part.`;
+    const heads = [`Number of ${name}`, `Share of all ${name}`];
+    const other = round((min + 3 * max) / 4);
+    return [
+      { name: `Mean ${column}`, ask: quoted(fieldOf(axis)), heads: [`Sum of ${column}`, `Mean ${column}`], isMean: true },
+      { name: `${column} above ${exactly(x)}`, ask: `(1 + tanh${from(x)}) / 2`, heads, hint },
+      { name: `${column} between ${exactly(x)} and ${exactly(other)}`, ask: `(tanh${from(x)} - tanh${from(other)}) / 2`, heads, hint },
+    ];
   };
-  return [near(meta.domain[0]), ...meta.domain.map(({ column }) => quoted(column)), "1"];
+  return [...meta.domain.flatMap(ofAxis), { name: `Number of ${name}`, ask: "1", heads: [`Number of ${name}`] }];
 }
 
 const round = (x) => Number(x.toPrecision(1));
+const exactly = (x) => String(x).replace("-", "\u2212");
 
-function answerElements(answer, question) {
+function answerElements(answer, { name, heads = ["Sum", "Mean"], isMean = false, hint }) {
   if (!answer || answer.pending) return [element("p", { class: "hint", text: "Querying \u2026" })];
-  if (answer.error) return [element("p", { class: "wrong", role: "alert", text: `${question}: ${answer.error}` })];
+  if (answer.error) return [element("p", { class: "wrong", role: "alert", text: `${name}: ${answer.error}` })];
   const { sum, noise, truncation, mean } = answer;
   const level = `${Math.round(noise.level * 100)} %`;
   const proved = truncation.is_proved ? "at most (proved)" : "about (not proved)";
@@ -177,11 +192,9 @@ function answerElements(answer, question) {
       line("figure", rounded(mean.value, mean.noise.half_width)),
       line("", `per record: the noise is within \u00b1 ${short2(mean.noise.half_width)}, truncation ${proved} ${short2(truncation.per_record)}`),
     ]
-    : [line("", "mean: none, the number of records is too small compared with its noise")];
-  return [
-    element("div", {}, element("h3", { text: "Sum" }), ...parts),
-    element("div", {}, element("h3", { text: "Mean" }), ...second),
-  ];
+    : [line("", "none: the number of records is too small compared with its noise")];
+  const both = [parts, second].map((own, i) => heads[i] && element("div", {}, element("h3", { text: heads[i] }), ...own)).filter(Boolean);
+  return [...(isMean ? both.reverse() : both), ...(hint ? [line("hint", hint)] : [])];
 }
 
 const short2 = (x) => short(Number(x.toPrecision(2)));

@@ -2,10 +2,23 @@
 
 import { byId, element, say } from "./dom.js";
 import { nameOf } from "./keys.js";
-import { either, instant, span } from "./words.js";
+import { title } from "./kinds.js";
+import { descriptionOf } from "./names.js";
+import { duration, either, instant, span } from "./words.js";
 
 /** Milliseconds in which the first synopses may still arrive. */
 const PATIENCE = 1500;
+
+/** What is shown: its title, key and window. */
+export function drawHeading(meta) {
+  const { start, end } = meta.window;
+  say(byId("where"), `${meta.pipeline} \u00b7 ${meta.release}`);
+  say(byId("title"), title(meta));
+  say(byId("key-title"), meta.key ?? "");
+  say(byId("description"), descriptionOf(meta));
+  say(byId("when"), `${span(start, end)} (${duration(new Date(end) - new Date(start))})`);
+  document.title = `${meta.key ?? meta.release} \u00b7 bernstream`;
+}
 
 /** What a link or a choice asks for and is not published. */
 export function drawMissing(now, chosen) {

@@ -1,5 +1,6 @@
 // The kind of a synopsis, and its labels.
 
+import { records, titleOf } from "./names.js";
 import { either, short } from "./words.js";
 
 export const kindOf = (meta) => Object.keys(meta.target)[0];
@@ -23,13 +24,19 @@ export function valueLabel(meta) {
   }
 }
 
-/** The title of the view. */
+/** The title of the view: the declared one, and of tables which function of them it is. */
 export function title(meta) {
+  const declared = titleOf(meta);
+  if (!declared) return usualTitle(meta);
+  return meta.basis.tables ? `${declared}: ${usualTitle(meta).replace(/^[A-Z](?=[a-z])/, (c) => c.toLowerCase())}` : declared;
+}
+
+function usualTitle(meta) {
   const columns = either(meta.domain.map((axis) => axis.column), "and");
   const of = meta.target[kindOf(meta)];
   switch (kindOf(meta)) {
     case "density":
-      return `Distribution of records over ${columns}`;
+      return `Distribution of ${records(meta)} over ${columns}`;
     case "regression":
       return `${of.label} by ${columns}`;
     case "classifier":

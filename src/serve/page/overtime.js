@@ -6,6 +6,7 @@ import { point } from "./grid.js";
 import { over } from "./integral.js";
 import { border, kindOf, rangeOf, valueLabel } from "./kinds.js";
 import { isCounted } from "./range.js";
+import { records } from "./names.js";
 import { capital, placeOn } from "./sentence.js";
 import { stepOf } from "./store.js";
 import { isTables } from "./views.js";
@@ -70,7 +71,7 @@ export class OverTime {
       ? `${meta.domain[range.axis].column} ${range.ends.map((x) => placeOn(meta.domain[range.axis], x)).join(" to ")}`
       : either(meta.domain.map((axis, i) => `${axis.column} = ${placeOn(axis, at[i])}`), "and");
     say(byId("overtime-place"), places);
-    const label = isRange ? (isCounted(sourceMeta(entry)) ? "records" : `mean ${valueLabel(meta)}`) : valueLabel(meta);
+    const label = isRange ? (isCounted(sourceMeta(entry)) ? records(meta) : `mean ${valueLabel(meta)}`) : valueLabel(meta);
     const own = this.#shown.find((one) => one.entry === entry);
     const canvas = byId("overtime-chart");
     this.#room = drawChart(canvas, this.#shown, entry, label, isRange ? undefined : look);

@@ -3,13 +3,13 @@
 import { Ask } from "./ask.js";
 import { drawAbout, drawBadge, drawFlags, drawGauge } from "./about.js";
 import { parse } from "./bernstream.js";
-import { drawChoices, drawMissing } from "./choices.js";
+import { drawChoices, drawHeading, drawMissing } from "./choices.js";
 import { byId, say } from "./dom.js";
 import { fileName, png, save } from "./download.js";
 import { listen } from "./feed.js";
 import { line as lineOf, plane } from "./grid.js";
 import { Keys, MOST_OTHERS } from "./keys.js";
-import { kindOf, title } from "./kinds.js";
+import { kindOf } from "./kinds.js";
 import { drawLegend } from "./legend.js";
 import { Address, isUntil, read as readAddress } from "./link.js";
 import { OverTime } from "./overtime.js";
@@ -24,7 +24,6 @@ import { answersCsv, csv, drawAnswerTable, drawTable } from "./table.js";
 import { Time } from "./time.js";
 import { isTables, Views } from "./views.js";
 import { Wall } from "./wall.js";
-import { duration, span } from "./words.js";
 
 const store = new Store();
 const source = { name: "", connected: true, why: null };
@@ -160,11 +159,7 @@ function drawPage() {
   drawBadge(meta);
   drawGauge(meta);
   if (byId("about").open) drawAbout(sourceOf(now.entry).meta);
-  say(byId("where"), `${meta.pipeline} \u00b7 ${meta.release}`);
-  say(byId("title"), title(meta));
-  say(byId("key-title"), meta.key === null || meta.key === undefined ? "" : meta.key);
-  say(byId("when"), `${span(meta.window.start, meta.window.end)} (${duration(new Date(meta.window.end) - new Date(meta.window.start))})`);
-  document.title = `${meta.key ?? meta.release} \u00b7 bernstream`;
+  drawHeading(meta);
   const isQuestions = kindOf(meta) === "moments";
   byId("stage").hidden = isQuestions;
   byId("questions").hidden = !isQuestions;

@@ -2,6 +2,7 @@
 
 import { drawAxes, frame, hatching, roundOut, rule, sheet, theme } from "./axes.js";
 import { byId, element, say } from "./dom.js";
+import { axisTitle } from "./names.js";
 import { stepOf } from "./store.js";
 import { isTables } from "./views.js";
 import { exact, shortStart } from "./words.js";
@@ -75,7 +76,7 @@ function drawChart(canvas, axis, windows, parts) {
   const known = windows.flatMap(({ quantiles }) => quantiles).filter(({ value }) => value !== null).flatMap(({ value, pointwise }) => [value, ...pointwise]);
   const [low, high] = known.length ? [Math.min(...known), Math.max(...known)] : [axis.min, axis.max];
   const [min, max] = roundOut(low, high > low ? high : low + 1);
-  const [x, y] = [{ min: -0.6, max: windows.length - 0.4, label: "" }, { min, max, label: axis.column }];
+  const [x, y] = [{ min: -0.6, max: windows.length - 0.4, label: "" }, { min, max, label: axisTitle(axis) }];
   const room = frame(context, width - 44, height, x, y, colours);
   room.xTicks.values = [];
   drawAxes(context, room, x, y, colours);

@@ -2,7 +2,8 @@
 
 import { ticks } from "./axes.js";
 import { byId, element, say } from "./dom.js";
-import { placeOn } from "./sentence.js";
+import { records } from "./names.js";
+import { capital, placeOn } from "./sentence.js";
 import { over } from "./integral.js";
 import { kindOf } from "./kinds.js";
 import { isTables } from "./views.js";
@@ -55,7 +56,7 @@ export class RecordRange {
     byId("range").hidden = !hasRange(meta);
     if (byId("range").hidden) return;
     this.#meta = meta;
-    say(byId("range-head"), isCounted(meta) ? "Records in a range" : "Mean over a range");
+    say(byId("range-head"), isCounted(meta) ? `${capital(records(meta))} in a range` : "Mean over a range");
     if (!this.of(meta)) return this.#offer(meta);
     const { axis, ends } = this.of(meta);
     const signature = JSON.stringify([meta.pipeline, meta.release, meta.domain, axis]);
@@ -71,7 +72,7 @@ export class RecordRange {
       field.value = Number(ends[i].toPrecision(12));
     });
     const found = isTables(meta)
-      ? answers(meta, synopsis.tables(), meta.domain.map((_, i) => (i === axis ? ends : null))) : ofCurve(synopsis, ends);
+      ? answers(meta, synopsis.tables(), meta.domain.map((_, i) => (i === axis ? ends : null))) : ofCurve(meta, synopsis, ends);
     this.#parts.answers.replaceChildren(...found.map(([name, text]) =>
       element("div", {}, element("dt", { text: name }), element("dd", { text }))));
     say(this.#parts.hint, `Each with its interval for the noise, which holds with 95\u00a0% probability for one range chosen beforehand. ${blurred(meta, axis)} Any number of ranges costs no further privacy.`);
@@ -162,21 +163,22 @@ function blurred(meta, axis) {
   }
   const width = meta.target.density?.kernel?.bandwidths?.[0];
   if (width === undefined) return isCounted(meta) ? "The curve is smoothed: the ends of the range are blurred." : "The mean weighs every place alike, however many records there are.";
-  return `The curve is smoothed by a bandwidth of ${short(width)}: the ends of the range are blurred by about as much, and records so near an end of the axis count in part.`;
+  return `The curve is smoothed by a bandwidth of ${short(width)}: the ends of the range are blurred by about as much, and ${records(meta)} so near an end of the axis count in part.`;
 }
 
 /** The answers of a curve: its integral where that is a number of records, its mean elsewhere. */
-function ofCurve(synopsis, ends) {
+function ofCurve(meta, synopsis, ends) {
   const { sum, mean, share } = over(synopsis, ends);
-  if (!isCounted(synopsis.meta)) return [["Mean over the range", giveOrTake(mean.value, mean.half)]];
+  if (!isCounted(meta)) return [["Mean over the range", giveOrTake(mean.value, mean.half)]];
   const part = share ? `${giveOrTake(100 * share.value, 100 * share.half)}\u00a0%` : "unknown";
-  return [["Records", giveOrTake(sum.value, sum.half)], ["Share of all records", part]];
+  return [[capital(records(meta)), giveOrTake(sum.value, sum.half)], [`Share of all ${records(meta)}`, part]];
 }
 
-function answers({ target: { cells: { label } } }, tables, range) {
+function answers(meta, tables, range) {
+  const { target: { cells: { label } } } = meta;
   const { value, pointwise } = tables.count(range);
   const share = tables.share(range);
-  const found = [["Records", giveOrTake(value, pointwise[1] - value)], ["Share of all records", within(share.value, share.pointwise, 100)]];
+  const found = [[capital(records(meta)), giveOrTake(value, pointwise[1] - value)], [`Share of all ${records(meta)}`, within(share.value, share.pointwise, 100)]];
   if (label?.number) {
     const mean = tables.mean(range);
     found.push([`Mean ${label.number.column}`, within(mean.value, mean.pointwise)]);

@@ -6,6 +6,7 @@ import { extent, isFlat, largestHalfWidth, line, plane, plausible, point } from 
 import { colourScale, drawHeat } from "./heat.js";
 import { border, kindOf, labelRange, rangeOf, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
+import { axisTitle } from "./names.js";
 import { noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
 import { giveOrTake, plusMinus, rounded } from "./words.js";
 
@@ -174,9 +175,9 @@ export function valueScale(series, label) {
 /** The input for a plot of the function along one axis. */
 export function curvePicture({ series, entry, before, at, range, isGhost, isPlausible, others, scaleWith }, axis, count = 201) {
   const { meta, synopsis } = entry;
-  const { min, max, column } = meta.domain[axis];
+  const { min, max } = meta.domain[axis];
   return {
-    x: { min, max, label: column },
+    x: { min, max, label: axisTitle(meta.domain[axis]) },
     y: valueScale([...(scaleWith ?? []), ...series], valueLabel(meta)),
     now: line(synopsis, axis, at, count),
     then: isGhost && before && !others?.length ? line(before.synopsis, axis, at, count) : undefined,
@@ -201,8 +202,8 @@ export function mapPicture(look, shown) {
   const sided = border(meta);
   const scale = mapScale(look);
   return {
-    x: { min: x.min, max: x.max, label: x.column },
-    y: { min: y.min, max: y.max, label: y.column },
+    x: { min: x.min, max: x.max, label: axisTitle(x) },
+    y: { min: y.min, max: y.max, label: axisTitle(y) },
     plane: shown,
     scale,
     isFlat: scale && (scale.steps === 1 || isFlat(shown)),

@@ -1,5 +1,7 @@
 // The synopses received, in order and without duplicates.
 
+import { named, plain } from "./names.js";
+
 /** The most synopses of one pipeline, release and key; the oldest are dropped. */
 const MOST = 500;
 
@@ -24,7 +26,7 @@ export class Store {
     const id = JSON.stringify([pipeline, release, key ?? null]);
     if (!this.#series.has(id)) this.#series.set(id, []);
     const series = this.#series.get(id);
-    const entry = { synopsis, text, name, meta: synopsis.meta };
+    const entry = { synopsis, text, name, meta: named(synopsis.meta) };
     const place = series.findLastIndex((other) => before(other.meta, entry.meta)) + 1;
     series.splice(place, 0, entry);
     // A wall display stays open for months.
@@ -69,11 +71,13 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const lengthOf = ({ window: { start, end } }) => time(end) - time(start);
 
 /** Whether two synopses have the same axes and units, so that they can share a scale. */
-export const isOfOneScale = (a, b) => same([Object.keys(a.target), a.domain, a.meaning], [Object.keys(b.target), b.domain, b.meaning]);
+export const isOfOneScale = (a, b) => same(scaleOf(a), scaleOf(b));
+/** Better names are no other scale. */
+const scaleOf = (meta) => [Object.keys(meta.target), plain(meta).domain, plain(meta).meaning];
 
 /** What must be equal for two windows to be the same function of their records; the rest is noise and price. */
 const FORM = [
-  ({ target, basis, offset, degree, order, domain, meaning }) => [target, basis, offset ?? 0, degree, order, domain, meaning],
+  (meta) => [meta.target, meta.basis, meta.offset ?? 0, meta.degree, meta.order, plain(meta).domain, plain(meta).meaning],
   ({ privacy: { unit, adjacency } }) => [unit, adjacency],
   ({ panes }) => [panes?.over, panes?.step !== undefined],
   // It also changes with a price, which does not affect the function: that loses one comparison, but makes none wrong. Nothing

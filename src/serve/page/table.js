@@ -5,6 +5,7 @@ import { answerRow } from "./ask.js";
 import { byId, element } from "./dom.js";
 import { along, banded } from "./grid.js";
 import { valueLabel } from "./kinds.js";
+import { axisTitle, fieldOf } from "./names.js";
 import { placeOn } from "./sentence.js";
 import { instant, plusMinus, rounded } from "./words.js";
 
@@ -52,7 +53,7 @@ export function drawTable({ entry, at }) {
     plusMinus(narrow),
   ]);
   fill(`${valueLabel(meta)}, rounded to the noise; lower and upper cover the noise at all points simultaneously with ${percent} probability`,
-    [...meta.domain.map(({ column }) => column), "value", "lower", "upper", "pointwise"], rows);
+    [...meta.domain.map(axisTitle), "value", "lower", "upper", "pointwise"], rows);
 }
 
 export function drawAnswerTable(ask) {
@@ -73,7 +74,7 @@ function csvText(text) {
 export function csv({ entry, at }) {
   const { meta, synopsis } = entry;
   const axes = withThird(meta, (axis) => along(axis, CSV_SIDES[meta.domain.length]), at);
-  const heads = [...meta.domain.map(({ column }) => csvText(column)), "value", "lower", "upper", "pointwise_lower", "pointwise_upper"];
+  const heads = [...meta.domain.map((axis) => csvText(fieldOf(axis))), "value", "lower", "upper", "pointwise_lower", "pointwise_upper"];
   const lines = [heads.join(",")];
   for (const { at: place, value, outer, inner } of gridRows(synopsis, axes)) {
     const ends = [...outer, ...inner].map((end) => (Number.isFinite(end) ? end : ""));

@@ -1,6 +1,7 @@
 // What is shown of a synopsis: of tables of cells one of the functions that can be read from them, at some bandwidths.
 
-import { either, short } from "./words.js";
+import { perUnit, records } from "./names.js";
+import { short } from "./words.js";
 
 /** The widest bandwidth of a slider, in widths of the axis. */
 const WIDEST = 1 / 4;
@@ -12,9 +13,8 @@ export const isTables = (meta) => meta.target.cells !== undefined;
 /** The functions of tables of cells, the label's own first: each with its name, and as a target that the page knows. */
 export function functionsOf(meta) {
   const { number, above, classes } = meta.target.cells.label ?? {};
-  const columns = either(meta.domain.map(({ column }) => column), "and");
   const density = {
-    name: "distribution of records", choice: { function: "density" }, target: { density: {} }, meaning: `records per unit of ${columns}`,
+    name: `distribution of ${records(meta)}`, choice: { function: "density" }, target: { density: {} }, meaning: perUnit(meta),
   };
   if (number) {
     const { column: label, min, max } = number;

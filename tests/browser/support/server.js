@@ -23,6 +23,7 @@ const QUESTIONS = new Map([
   ["1", () => 1],
   ["dep_delay", (x) => x],
   ["exp(-((dep_delay - 40) / 40)^2)", (x) => Math.exp(-(((x - 40) / 40) ** 2))],
+  ["(1 + tanh((dep_delay - 40) / 18)) / 2", (x) => (1 + Math.tanh((x - 40) / 18)) / 2],
 ]);
 
 /**
