@@ -18,6 +18,7 @@ use crate::cli::figures::three_digits;
 use crate::cli::print::section;
 use crate::cli::progress::{Progress, during, part};
 use crate::config::{Release, Settings};
+use crate::mechanism::price::Price;
 use crate::synopsis::description::{Axis, Method, Target};
 use crate::window::Label;
 
@@ -152,9 +153,12 @@ fn preface(
     (records, simulated): (u64, u64),
     public: Option<(&[Row], &Path)>,
 ) -> Vec<String> {
+    let price = match release.payment.own() {
+        pure @ Price::Pure(_) => format!("epsilon {pure}"),
+        other => other.to_string(),
+    };
     let mut lines = vec![format!(
-        "for the noise of one window, {}, and {records} records a window: {} windows, {DRAWS} draws of noise for each",
-        release.payment.own(),
+        "at this price of the noise of a window, {price}, and {records} records a window: {} windows, {DRAWS} draws of noise for each",
         BENDS.len()
     )];
     if simulated < records {
