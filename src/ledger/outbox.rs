@@ -23,7 +23,7 @@ const FIRST_KEPT: &str = "
     ORDER BY sequence LIMIT 1";
 
 /// With so many bytes, no further message is taken at once.
-const BYTES: usize = 1 << 24;
+const BYTES: usize = 1 << 22;
 
 /// The most rows whose messages are dropped at once.
 const DROPPED: i64 = 256;
@@ -56,7 +56,7 @@ impl Paid {
 }
 
 impl Ledger {
-    /// The first unpublished messages that are due, in the order of windows and keys: up to `most`, or 16 MiB.
+    /// The first unpublished messages that are due, in the order of windows and keys: up to `most`, or 4 MiB.
     ///
     /// Only up to `accepted`, the head of the witness.
     ///
@@ -83,7 +83,7 @@ impl Ledger {
         Ok(next)
     }
 
-    /// The first published messages after `after` whose bytes are still kept: up to `most`, or 16 MiB.
+    /// The first published messages after `after` whose bytes are still kept: up to `most`, or 4 MiB.
     ///
     /// Only up to `accepted`, the head of the witness.
     ///
