@@ -65,8 +65,8 @@ export class Keys {
     }
     const first = list.find((item) => item.firstChild.hasAttribute("aria-current")) ?? list[0];
     for (const item of list) item.firstChild.tabIndex = item === first ? 0 : -1;
-    const outside = Math.max(1, Math.round(all.length * (1 - entry.meta.band.level)));
-    say(byId("keys-hint"), all.length === 0 ? "No key has this in its name." : `Each key has a band of its own${all.length > 5 ? `: of ${plural(all.length, "key")}, about ${outside} may lie outside theirs` : ""}. Look for differences beyond both bands.${isCurve ? ` Up to ${MOST_OTHERS + 1} keys can be laid over each other.` : ""}`);
+    const outside = Math.floor(all.length * (1 - entry.meta.band.level) + 1e-9);
+    say(byId("keys-hint"), all.length === 0 ? "No key has this in its name." : `Each key has a band of its own${outside > 0 ? `: of ${plural(all.length, "key")}, about ${outside} may lie outside theirs` : ""}. Look for differences beyond both bands.${isCurve ? ` Up to ${MOST_OTHERS + 1} keys can be laid over each other.` : ""}`);
   }
 
   #item({ key, entry, here }, look) {

@@ -84,7 +84,8 @@ const sourceMeta = (entry) => (entry.source ?? entry).meta;
 
 function hintOf(meta, count) {
   const level = `${Math.round(meta.band.level * 100)}\u00a0%`;
-  const many = count > 10 ? ` Of ${count} windows, about ${Math.max(1, Math.round(count * (1 - meta.band.level)))} may lie outside it.` : "";
+  const outside = Math.floor(count * (1 - meta.band.level) + 1e-9);
+  const many = outside > 0 ? ` Of ${count} windows, about ${outside} may lie outside it.` : "";
   const shared = meta.panes?.step === undefined ? "" : " Neighbouring windows share records and noise.";
   return `The pointwise band holds with ${level} probability for one window.${many}${shared} Click a window to go there.`;
 }

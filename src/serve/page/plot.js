@@ -42,7 +42,8 @@ export function drawPlot(canvas, picture) {
   context.restore();
   if (others.length > 0 && !small) {
     const all = [{ key: picture.key, now }, ...others];
-    all.forEach((one, i) => drawName(context, room, one, all, i === 0 ? colours.curve : colours.others[i - 1].line, colours));
+    const taken = [];
+    all.forEach((one, i) => taken.push(drawName(context, room, one, all, taken, i === 0 ? colours.curve : colours.others[i - 1].line, colours)));
   }
   if (mark !== undefined && !small) drawMark(context, room, now, mark, colours);
   return room;
@@ -51,13 +52,14 @@ export function drawPlot(canvas, picture) {
 /** The dashes of other keys: colours alone do not tell them apart for everybody. */
 const DASHES = [[9, 4], [2, 3], [9, 3, 2, 3]];
 
-/** The name of a curve, where it is furthest from the other curves. */
-function drawName(context, room, { key, now }, all, colour, colours) {
+/** The name of a curve, where it is furthest from the other curves and no other name stands; returns where it stands. */
+function drawName(context, room, { key, now }, all, taken, colour, colours) {
   const others = all.filter((one) => one.now !== now).map((one) => one.now.values);
-  let [best, most] = [0, -1];
+  let [best, most] = [0, -Infinity];
   for (let i = Math.floor(now.xs.length * 0.04); i < now.xs.length * 0.9; i++) {
-    const y = room.y(now.values[i]);
-    const apart = Math.min(y - room.top, ...others.map((values) => Math.abs(room.y(values[i]) - y)));
+    const [x, y] = [room.x(now.xs[i]), room.y(now.values[i])];
+    const isTaken = taken.some((place) => Math.abs(place.x - x) < 110 && Math.abs(place.y - y) < 40);
+    const apart = Math.min(y - room.top, ...others.map((values) => Math.abs(room.y(values[i]) - y))) - (isTaken ? 1000 : 0);
     if (apart > most) [best, most] = [i, apart];
   }
   context.font = `600 13px ${colours.font}`;
@@ -74,6 +76,7 @@ function drawName(context, room, { key, now }, all, colour, colours) {
   context.textAlign = "left";
   context.textBaseline = "middle";
   context.fillText(text, left, middle);
+  return { x: left + width / 2, y: room.y(now.values[best]) };
 }
 
 /** A band, with edges of the colour `rim`. */
