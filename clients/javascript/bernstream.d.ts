@@ -207,6 +207,11 @@ export interface Description {
   /** What a value means, in words. */
   readonly meaning: string;
   readonly domain: readonly Axis[];
+  /** Public text for people, declared by who runs the pipeline. */
+  readonly names?: {
+    readonly title?: string; readonly description?: string; readonly record?: string;
+    readonly axes?: readonly { readonly label?: string; readonly unit?: string }[];
+  } | null;
   readonly basis: Basis;
   readonly offset?: number;
   readonly degree: number;

@@ -98,6 +98,7 @@ impl Release {
             target: self.about.clone(),
             meaning: self.meaning.clone(),
             domain: domain(self.axes),
+            names: None,
             offset: if on_points { self.offset } else { 0.0 },
             degree: shape.degree,
             basis: shape.basis,

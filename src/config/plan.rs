@@ -128,6 +128,7 @@ impl Settings {
             target,
             meaning: self.meaning(release, function),
             domain: release.domain(),
+            names: release.names.clone(),
             offset: if matches!(shape.basis, Basis::Kernel(_)) { function.offset } else { 0.0 },
             degree: shape.degree,
             basis: shape.basis,

@@ -1,5 +1,6 @@
 //! The description of a synopsis: one JSON document, readable without this program.
 
+mod names;
 mod privacy;
 mod recommended;
 mod sensitivity;
@@ -10,6 +11,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::names::{AxisNames, Names};
 pub use self::privacy::{Charge, Definition, Implied, PriorColumn, Privacy, Random, Unit};
 pub use self::recommended::Recommended;
 pub use self::sensitivity::{Derivation, Fresh, Sensitivity};
@@ -52,6 +54,9 @@ pub struct Description {
     pub meaning: String,
     /// The axes of the domain, one to three.
     pub domain: Vec<Axis>,
+    /// What was declared to be written at a plot; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Names>,
     pub basis: Basis,
     /// What is added to a sum of kernel functions; 0 for every other basis.
     #[serde(default, skip_serializing_if = "is_zero")]

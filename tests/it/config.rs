@@ -300,6 +300,14 @@ fn each_rule_has_its_message() {
             "release.degree: expected a whole number from 1, such as 40, or \"auto\"",
         ),
         (FLIGHTS, "order = 4", "order = 201", "release.order: must be from 1 to 200"),
+        (FLIGHTS, "degree = 40", "degree = 40\ntitle = \" \"", "release.title: must not be empty"),
+        (FLIGHTS, "degree = 40", "degree = 40\nrecord = \"a\\nb\"", "release.record: must be one line of text"),
+        (
+            FLIGHTS,
+            "column = \"dep_delay\"",
+            "column = \"dep_delay\", unit = \"a minute of sixty seconds as it has been since the Babylonians counted\"",
+            "release.domain[0].unit: has 70 characters, must have at most 60",
+        ),
         (FLIGHTS, "degree = 40", "degree = \"auto\"", "release.expected_records: missing"),
         (FLIGHTS, "order = 4", "order = \"auto\"", "release.expected_records: missing"),
         (
@@ -793,6 +801,8 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
         ("topic = \"flights-synopses\"", "topic = \"elsewhere\""),
         ("epsilon = 1.0\n\n", "epsilon = 1.00\n\n"),
         ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nskip = [{ partition = 0, offset = 1 }]"),
+        ("degree = 40", "degree = 40\ntitle = \"Delay\"\ndescription = \"How late.\"\nrecord = \"flight\""),
+        ("column = \"dep_delay\"", "label = \"delay\", unit = \"minute\", column = \"dep_delay\""),
     ];
     for (old, new) in bare {
         assert_eq!(digest(&with(FLIGHTS, old, new)), digest(FLIGHTS), "{new}");

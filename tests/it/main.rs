@@ -36,6 +36,7 @@ mod ledger_of_years;
 mod limits;
 mod looking;
 mod monitoring;
+mod names;
 mod neighbours;
 mod outage;
 mod policies;

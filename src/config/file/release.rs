@@ -56,6 +56,9 @@ macro_rules! release {
         #[serde(deny_unknown_fields)]
         pub struct Release {
             pub name: Field<String>,
+            pub title: Field<String>,
+            pub description: Field<String>,
+            pub record: Field<String>,
             pub windows: Field<WindowKind>,
             pub epsilon: Field<f64>,
             pub delta: Field<f64>,
@@ -124,6 +127,8 @@ pub enum Word {
 #[serde(deny_unknown_fields)]
 pub struct Axis {
     pub column: Field<String>,
+    pub label: Field<String>,
+    pub unit: Field<String>,
     pub min: Field<f64>,
     pub max: Field<f64>,
     pub outside: Field<Outside>,

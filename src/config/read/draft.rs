@@ -16,7 +16,7 @@ use crate::mechanism::concentrated::epsilon_of_ball;
 use crate::mechanism::continual::Series;
 use crate::mechanism::price::Price;
 use crate::mechanism::{Mechanism, NoiseDistribution};
-use crate::synopsis::description::Smoothness;
+use crate::synopsis::description::{Names, Smoothness};
 use crate::targets::Sensitivity;
 use crate::window::{Axis, Label};
 
@@ -42,6 +42,7 @@ pub struct ReleaseDraft {
     /// Those of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
+    pub names: Option<Names>,
     pub label: Option<Label>,
     pub function: Spanned<Function>,
     /// Read by [`crate::config::read::sampled`].
@@ -125,6 +126,7 @@ impl ReleaseDraft {
             function: draft.function.into_inner(),
             columns: draft.columns,
             axes: draft.axes,
+            names: draft.names,
             label: draft.label,
             payment,
             policy: Policy::Fixed(payment.price()),

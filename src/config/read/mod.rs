@@ -4,6 +4,7 @@ mod budget;
 mod cells;
 mod domain;
 mod key_file;
+mod names;
 mod noise;
 mod payment;
 mod private_order;

@@ -10,7 +10,7 @@ use crate::config::read::domain::{domain, label};
 use crate::config::read::draft::ReleaseDraft;
 use crate::config::read::noise::{Keys, NoiseRequest};
 use crate::config::read::pricing::Pricing;
-use crate::config::read::{cells, private_order, targets};
+use crate::config::read::{cells, names, private_order, targets};
 use crate::config::recorded::Recorded;
 use crate::config::select::{self, Search, Terms};
 use crate::config::settings::{Calibration, Coordinates, Function, NoiseKind, Selection};
@@ -69,6 +69,8 @@ pub fn release(
         file::Scale::Paper if is_laplace => Ok(Calibration::Paper),
         file::Scale::Paper => Err("\"paper\" is for Laplace noise: remove `scale` or `noise`".to_owned()),
     });
+    let about = [written.title.take(), written.description.take(), written.record.take()];
+    let names = names::of_release(document, about, written.domain.as_mut().map(Spanned::get_mut));
     let axes = domain(document, &place, written.domain.take());
     let has_tables = written.cells.is_some();
     let label = written.label.take().map(|written| label(document, written)).transpose();
@@ -141,6 +143,7 @@ pub fn release(
         private_bandwidths,
         columns: columns.into_iter().chain(label_column).collect(),
         axes,
+        names: names?,
         label,
         function,
         sampled: written.sampled,

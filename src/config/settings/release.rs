@@ -11,7 +11,7 @@ use crate::config::settings::windowing::WindowKind;
 use crate::mechanism::calibrate::Epsilon;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::price::Price;
-use crate::synopsis::description::Smoothness;
+use crate::synopsis::description::{Names, Smoothness};
 use crate::targets::Shape;
 use crate::window::{Axis, Label};
 
@@ -24,6 +24,8 @@ pub struct Release {
     /// The columns of the axes, then that of the label.
     pub columns: Vec<String>,
     pub axes: Vec<Axis>,
+    /// What is written at its plots; in no digest.
+    pub names: Option<Names>,
     pub label: Option<Label>,
     /// The price of the noise in the first window.
     pub payment: Payment,
