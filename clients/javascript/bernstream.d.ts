@@ -60,6 +60,8 @@ export class Synopsis {
 export class Evaluator {
   private constructor();
   evaluate(point: Point): number;
+  /** How much denser class `of` lies at a point than class `over`, by the indices of their tables; null is unknown. */
+  densityRatio(point: Point, of: number, over: number, options?: Pick<TableOptions, "bandwidths">): Estimate & Pick<PointEstimate, "simultaneous">;
   /** On a product grid, row-major, the last axis fastest. */
   on(axes: Axes): Float64Array;
   /** The posterior standard deviation, of noise and approximation under the prior; null except for "posterior". */
@@ -96,8 +98,8 @@ export interface TableChoice extends TableOptions {
 export interface TableOptions {
   /** In natural units, one for each axis, none below the finest; a number is that of one axis. */
   bandwidths?: number | readonly number[];
-  /** Local constant or local linear; by default "linear" for "expected", otherwise "constant". */
-  degree?: "constant" | "linear";
+  /** Local constant, local linear, or of classes naive Bayes; by default "linear" for "expected", otherwise "constant". */
+  degree?: "constant" | "linear" | "naive";
 }
 
 /** Everything that can be read from tables of cells. Points, ranges and bandwidths are in natural units. */
@@ -112,6 +114,8 @@ export class Tables {
   /** Of every table. */
   probabilities(point: Point, options?: TableOptions): PointEstimate[];
   classify(point: Point, options?: TableOptions): TableClass<PointEstimate>;
+  /** How much denser class `of` lies at a point than class `over`, by the indices of their tables; null is unknown. */
+  densityRatio(point: Point, of: number, over: number, options?: Pick<TableOptions, "bandwidths">): Estimate & Pick<PointEstimate, "simultaneous">;
   /** On a product grid, row-major, the last axis fastest. The ends of unknown intervals are NaN. */
   on(axes: Axes, choice?: TableChoice): { values: Float64Array; pointwise: Ends; simultaneous: Ends };
   count(range: Range): Estimate;

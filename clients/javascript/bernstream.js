@@ -470,7 +470,7 @@ export class Synopsis {
 
   /**
    * The same tables of cells with another function where one is asked for without more: `choice` is
-   * `{ function: "density" | "expected" | "probability", table, degree: "constant" | "linear", bandwidths }`.
+   * `{ function: "density" | "expected" | "probability", table, degree: "constant" | "linear" | "naive", bandwidths }`.
    */
   as(choice) {
     this.tables();
@@ -1778,33 +1778,86 @@ function sharesOf(list, none) {
   return list.map((x, t) => (whole > 0 ? x / whole : none(t)));
 }
 
-/**
- * The part of each table from its noisy sum at a place, where the weights have this length: drawn to those of all records
- * where there are few.
- */
-function partsOf({ overall, deviation }, sums, length) {
-  if (!(length > 0)) return overall;
-  const whole = sumOf(sums);
-  const noise = deviation * length;
-  const pull = (noise * noise) / Math.max(whole, noise);
-  const drawn = (sum, t) => Math.min(Math.max((sum + pull * overall[t]) / (Math.max(whole, 0) + pull), 0), 1);
-  return sharesOf(sums.map(drawn), (t) => overall[t]);
+/** A noisy number for each table at a place, whose parts of their sum are probabilities. */
+class Parts {
+  /**
+   * `squares`: of each number the squared length of its gradient by the values of its table. Of a line all tables move its
+   * slope: `slopes` has the part of each table, and `moments` the products of the squared weights with 1 and the distances. Where
+   * the noise may be as large as `leastDivisor`, in lengths of its weights, nothing is known.
+   */
+  constructor(sums, squares, { slopes = null, moments = null, leastDivisor = Infinity } = {}) {
+    Object.assign(this, { sums, squares, slopes, moments, leastDivisor, whole: sumOf(sums) });
+  }
+
+  /** The probabilities: drawn to those of all records where there are few. */
+  probabilities({ overall, deviation }) {
+    const noise = deviation * Math.sqrt(sumOf(this.squares) / this.sums.length);
+    if (!(noise > 0)) return overall;
+    const pull = (noise * noise) / Math.max(this.whole, noise);
+    const drawn = (sum, t) => Math.min(Math.max((sum + pull * overall[t]) / (Math.max(this.whole, 0) + pull), 0), 1);
+    return sharesOf(this.sums.map(drawn), (t) => overall[t]);
+  }
+
+  /** The probabilities of a table that the noise allows, if it is within so many lengths; null if the whole may be none. */
+  interval(table, factor) {
+    if (this.leastDivisor <= factor) return null;
+    const found = fieller(this.sums[table], this.whole, factor, this.variances(table));
+    return found?.map((p) => Math.min(Math.max(p, 0), 1)) ?? null;
+  }
+
+  /** The deviation of the probability `p` of a table under noise of deviation 1, to first order. */
+  length(table, p) {
+    const [own, both, whole] = this.variances(table);
+    return this.whole > 0 ? Math.sqrt(Math.max(own - 2 * p * both + p * p * whole, 0)) / this.whole : Infinity;
+  }
+
+  /** Whether the noise, within so many lengths, leaves the one table the larger number. */
+  isApart(first, second, factor) {
+    let square = this.squares[first] + this.squares[second];
+    if (this.slopes) {
+      const tilt = this.slopes[first].map((slope, a) => slope - this.slopes[second][a]);
+      square += this.sums.length * this.#across(tilt, tilt);
+    }
+    return this.leastDivisor > factor && this.sums[first] - this.sums[second] > factor * Math.sqrt(Math.max(square, 0));
+  }
+
+  /** Under noise of variance 1: of the number of a table, of it and the whole together, of the whole. */
+  variances(table) {
+    const [count, square, whole] = [this.sums.length, this.squares[table], sumOf(this.squares)];
+    if (!this.slopes) return [square, square, whole];
+    const [own, slope] = [this.slopes[table], this.slopes.reduce((sum, one) => sum.map((x, a) => x + one[a]))];
+    return [
+      square - 2 * this.#along(own) + count * this.#across(own, own),
+      square - count * this.#along(own) - this.#along(slope) + count * this.#across(own, slope),
+      whole - 2 * count * this.#along(slope) + count * this.#across(slope, slope),
+    ];
+  }
+
+  #along(slope) {
+    return slope.reduce((sum, x, a) => sum + x * this.moments[0][a + 1], 0);
+  }
+
+  #across(one, other) {
+    return one.reduce((sum, x, a) => sum + x * other.reduce((inner, y, b) => inner + y * this.moments[a + 1][b + 1], 0), 0);
+  }
 }
 
 /**
- * The ratios `p` with `|part - p whole| <= noise |w - p u|`, from the products of `w` and `u` (Fieller), as far as they are from 0 to
- * 1; null if the whole may be none.
+ * The ratios `p` with `(part - p whole)^2 <= noise^2 (own - 2 p both + p^2 none)` (Fieller); null if the whole may be none.
  */
-function fieller(part, whole, noise, [ww, wu, uu]) {
-  if (!(whole > noise * Math.sqrt(uu))) return null;
+function fieller(part, whole, noise, [own, both, none]) {
+  if (!(whole > noise * Math.sqrt(Math.max(none, 0)))) return null;
   const square = noise * noise;
-  const a = whole * whole - square * uu;
-  const middle = (part * whole - square * wu) / a;
+  const a = whole * whole - square * none;
+  const middle = (part * whole - square * both) / a;
   // The discriminant, without terms that cancel.
-  const spread = whole * whole * ww - 2 * part * whole * wu + part * part * uu - square * (ww * uu - wu * wu);
+  const spread = whole * whole * own - 2 * part * whole * both + part * part * none - square * (own * none - both * both);
   const half = (noise * Math.sqrt(Math.max(spread, 0))) / a;
-  return [middle - half, middle + half].map((p) => Math.min(Math.max(p, 0), 1));
+  return [middle - half, middle + half];
 }
+
+/** How a label is fitted around a point; "naive" is naive Bayes, of classes. */
+const DEGREES = ["constant", "linear", "naive"];
 
 /** One function of tables of cells at some bandwidths, on product grids of the unit cube, with its intervals. */
 class TableFunction {
@@ -1817,8 +1870,9 @@ class TableFunction {
     if (this.of === "probability" && !kind) throw new SynopsisError("it has no label: it has no probabilities");
     this.table = this.of === "expected" ? 1 : table ?? (kind === "classes" ? 0 : 1);
     if (this.of !== "density" && !isWhole(this.table, 0, cells.tables.length - 1)) throw new SynopsisError(`there is no table ${table}`);
-    this.isLinear = (degree ?? (this.of === "expected" ? "linear" : "constant")) === "linear";
-    if (!["constant", "linear", undefined, null].includes(degree)) throw new SynopsisError(`there is no degree '${degree}'`);
+    this.degree = degree ?? (this.of === "expected" ? "linear" : "constant");
+    if (!DEGREES.includes(this.degree)) throw new SynopsisError(`there is no degree '${degree}'`);
+    if (this.degree === "naive" && kind === "number") throw new SynopsisError("its label is a number: naive Bayes is of classes");
     this.variances = kernelVariances(cells.grid, cells.bandwidths(bandwidths));
     [this.low, this.width] = this.of === "expected" ? [cells.label.min, cells.label.max - cells.label.min] : [0, 1];
   }
@@ -1843,12 +1897,8 @@ class TableFunction {
   /** The standard deviation of the noise; of ratios to first order, and infinite without records. */
   deviations(axes, deviation) {
     if (this.of === "density") return this.halfWidths(axes, deviation);
-    const { sums, lengths } = this.weighted(this.along(axes));
-    return lengths.map((length, i) => {
-      const here = sums.map((sum) => sum[i]);
-      const [whole, p] = [sumOf(here), partsOf(this.cells, here, length)[this.table]];
-      return whole > 0 ? (this.width * deviation * length * Math.sqrt((1 - p) ** 2 + (here.length - 1) * p ** 2)) / whole : Infinity;
-    });
+    const found = this.parts(this.along(axes)).map((parts) => parts.length(this.table, parts.probabilities(this.cells)[this.table]));
+    return Float64Array.from(found, (length) => this.width * deviation * length);
   }
 
   along(axes) {
@@ -1872,49 +1922,83 @@ class TableFunction {
   }
 
   ratio(along, factors) {
-    const { sums, lengths } = this.weighted(along);
-    const values = new Float64Array(lengths.length);
-    const unknown = () => new Float64Array(lengths.length).fill(NaN);
-    const ends = factors.map(() => ({ lower: unknown(), upper: unknown() }));
-    for (let i = 0; i < lengths.length; i++) {
-      const here = sums.map((sum) => sum[i]);
-      const whole = sumOf(here);
-      values[i] = this.low + this.width * partsOf(this.cells, here, lengths[i])[this.table];
-      factors.forEach((factor, f) => {
-        const found = fieller(here[this.table], whole, factor * lengths[i], [1, 1, here.length]);
-        if (found) [ends[f].lower[i], ends[f].upper[i]] = found.map((p) => this.low + this.width * p);
-      });
-    }
-    return { values, ends };
+    const found = this.parts(along);
+    const natural = (p) => this.low + this.width * p;
+    const ends = factors.map((factor) => {
+      const intervals = found.map((parts) => parts.interval(this.table, factor) ?? [NaN, NaN]);
+      const [lower, upper] = [0, 1].map((end) => Float64Array.from(intervals, (interval) => natural(interval[end])));
+      return { lower, upper };
+    });
+    return { values: Float64Array.from(found, (parts) => natural(parts.probabilities(this.cells)[this.table])), ends };
   }
 
-  /** The sums of every table with the weights at each point of a grid, and the lengths of these weights. */
-  weighted(along) {
-    const { tables, deviation } = this.cells;
+  /** What is counted of every table at each point of a grid. */
+  parts(along) {
+    if (this.degree === "linear") return this.lines(along);
+    if (this.degree === "naive" && along.length > 1) return this.naive(along);
     const none = along.map(() => 0);
+    const sums = this.cells.tables.map((table) => sumsOf(table, along, none));
+    return Array.from(squaresOf(along, none), (square, i) => new Parts(sums.map((sum) => sum[i]), sums.map(() => square)));
+  }
+
+  /** By lines: the weights of a kernel times `1 - slope . d`, `d` the distances to the nodes. */
+  lines(along) {
+    const { tables, counts, deviation } = this.cells;
+    const none = along.map(() => 0);
+    // Of so many factors the distance along each axis, the first of which is 1.
+    const powers = (...factors) => none.map((_, axis) => factors.filter((factor) => factor === axis + 1).length);
+    const each = (make) => along.map((_, a) => make(a + 1));
     const sums = tables.map((table) => sumsOf(table, along, none));
-    const squares = squaresOf(along, none);
-    if (!this.isLinear) return { sums, lengths: squares.map(Math.sqrt) };
-    const one = (axis, power = 1) => none.map((_, i) => (i === axis ? power : 0));
-    const both = (a, b) => none.map((_, i) => (i === a) + (i === b));
-    const each = (make) => along.map((_, a) => make(a));
-    const firsts = each((a) => tables.map((table) => sumsOf(table, along, one(a))));
-    const seconds = each((a) => each((b) => (b <= a ? sumsOf(this.cells.counts, along, both(a, b)) : null)));
-    const [ofFirsts, ofSeconds] = [each((a) => squaresOf(along, one(a))), each((a) => each((b) => squaresOf(along, both(a, b))))];
-    const ridges = each((a) => squaresOf(along, one(a, 4)).map((square) => 2 * deviation * Math.sqrt(square)));
-    const lengths = new Float64Array(squares.length);
-    for (let i = 0; i < squares.length; i++) {
-      const matrix = each((a) => each((b) => (seconds[a][b] ?? seconds[b][a])[i] + (a === b ? ridges[a][i] : 0)));
-      const slope = solved(matrix, each((a) => firsts[a].reduce((sum, first) => sum + first[i], 0))) ?? none;
-      let square = squares[i];
-      slope.forEach((beta, a) => {
-        sums.forEach((sum, t) => (sum[i] -= beta * firsts[a][t][i]));
-        square -= 2 * beta * ofFirsts[a][i];
-        slope.forEach((other, b) => (square += beta * other * ofSeconds[a][b][i]));
+    const firsts = tables.map((table) => each((a) => sumsOf(table, along, powers(a))));
+    const seconds = each((a) => each((b) => (b <= a ? sumsOf(counts, along, powers(a, b)) : null)));
+    const ridges = each((a) => squaresOf(along, powers(a, a, a, a)).map((square) => 2 * deviation * Math.sqrt(square)));
+    const known = new Map();
+    const squares = (...factors) => {
+      const wanted = powers(...factors);
+      if (!known.has(`${wanted}`)) known.set(`${wanted}`, squaresOf(along, wanted));
+      return known.get(`${wanted}`);
+    };
+    const affine = [0, ...each((a) => a)];
+    const products = affine.map((a) => affine.map((b) => affine.map((c) => affine.map((d) => squares(a, b, c, d)))));
+    return Array.from(sums[0], (_, i) => {
+      const matrix = seconds.map((row, a) => row.map((_, b) => (row[b] ?? seconds[b][a])[i] + (a === b ? ridges[a][i] : 0)));
+      const slopes = tables.map((_, t) => solved(matrix, firsts[t].map((first) => first[i])) ?? none);
+      const slope = none.map((_, a) => slopes.reduce((sum, one) => sum + one[a], 0));
+      const tilt = [1, ...slope.map((beta) => -beta)];
+      const twice = (of) => tilt.reduce((sum, x, c) => sum + tilt.reduce((inner, y, d) => inner + x * y * of[c][d][i], 0), 0);
+      const moments = products.map((row) => row.map(twice));
+      const tilted = tables.map((_, t) => tilt.reduce((sum, x, a) => sum + x * (a ? firsts[t][a - 1][i] : sums[t][i]), 0));
+      return new Parts(tilted, tables.map(() => Math.max(moments[0][0], 0)), { slopes, moments });
+    });
+  }
+
+  /** By naive Bayes: of each class the product over the axes of what is counted along each, by its records for each axis but one. */
+  naive(along) {
+    const { tables, count, deviation } = this.cells;
+    const axes = along.length;
+    const one = deviation / Math.sqrt(tables.length);
+    const alone = (a) => along.map((axis, i) => (i === a ? axis.times(0) : axis.ones()));
+    const factors = tables.map((table) => along.map((_, a) => onGrid(table, alone(a))));
+    // The inner products of the kernels along two axes; the last "axis" has none, and counts all.
+    const every = [...along, null];
+    const inner = every.map((_, a) => every.map((_, b) => productOf(along.map((axis, i) =>
+      a === i && b === i ? axis.squares(0) : a === i || b === i ? axis.sums() : axis.axis.map(() => axis.nodes.length)))));
+    const records = tables.map((table) => sumOf(table));
+    const least = records.map((sum) => Math.max(sum, one * Math.sqrt(count)));
+    const leastDivisor = Math.min(...records) / Math.sqrt(count);
+    return Array.from(factors[0][0], (_, i) => {
+      const of = factors.map((list, t) => {
+        const here = list.map((factor) => factor[i]);
+        const divisor = least[t] ** (axes - 1);
+        const sum = (here.some((x) => x < 0) ? -1 : 1) * Math.abs(here.reduce((product, x) => product * x, 1)) / divisor;
+        // Beside each factor the others, as large as they and their noise probably are.
+        const sizes = here.map((x, a) => Math.hypot(x, one * Math.sqrt(inner[a][a][i])));
+        const by = sizes.map((_, a) => sizes.reduce((product, size, b) => (a === b ? product : product * size), 1) / divisor);
+        by.push((-(axes - 1) * sum) / least[t]);
+        return { sum, square: by.reduce((all, x, a) => all + x * by.reduce((some, y, b) => some + y * inner[a][b][i], 0), 0) };
       });
-      lengths[i] = Math.sqrt(Math.max(square, 0));
-    }
-    return { sums, lengths };
+      return new Parts(of.map(({ sum }) => sum), of.map(({ square }) => Math.max(square, 0)), { leastDivisor });
+    });
   }
 }
 
@@ -1934,6 +2018,17 @@ class KernelMoments {
       this.#moments[power] = matrixOf(axis.length, nodes.length, (i, j) => entries[j * axis.length + i] * (nodes[j] - axis[i]));
     }
     return this.#moments[power];
+  }
+
+  /** 1 for every node. */
+  ones() {
+    return matrixOf(this.axis.length, this.nodes.length, () => 1);
+  }
+
+  /** The sums over the nodes of the kernels. */
+  sums() {
+    const { entries } = this.times(0);
+    return this.axis.map((_, i) => this.nodes.reduce((sum, _, j) => sum + entries[j * this.axis.length + i], 0));
   }
 
   /** The sums over the nodes of the squared kernels times a power of the distance. */
@@ -1997,7 +2092,7 @@ export class Tables {
     return this.#estimate(point, { ...options, function: "expected" });
   }
 
-  /** The probability of every table at a point; options as for `expected`, by default "constant". */
+  /** The probability of every table at a point; options as for `expected`, by default "constant"; of classes also "naive". */
   probabilities(point, options = {}) {
     return this.#cells.tables.map((_, table) => this.#estimate(point, { ...options, function: "probability", table }));
   }
@@ -2005,8 +2100,31 @@ export class Tables {
   /** The most probable class at a point, within the simultaneous band. */
   classify(point, { bandwidths, degree } = {}) {
     const probabilities = this.probabilities(point, { bandwidths, degree });
-    const { sums, lengths } = this.#at(point, { function: "probability", bandwidths, degree });
-    return this.#class(probabilities, sums.map((sum) => sum[0]), this.#cells.factors.simultaneous * lengths[0]);
+    const form = new TableFunction(this.#cells, { function: "probability", bandwidths, degree });
+    const [parts] = form.parts(form.along(oneOf(this.#domain, point)));
+    return this.#class(probabilities, parts, this.#cells.factors.simultaneous);
+  }
+
+  /**
+   * How much denser the records of one class lie at a point than those of another, each divided by the number of its records; `of` and
+   * `over` are the indices of their tables, and `options` may have `bandwidths`. The value is null where there are no records to divide by.
+   */
+  densityRatio(point, of, over, { bandwidths } = {}) {
+    const { kind, tables: count } = this.#cells.label;
+    if (kind !== "classes" && kind !== "above") throw new SynopsisError("its label has no classes: a ratio of densities is of two");
+    if (![of, over].every((t) => isWhole(t, 0, count - 1)) || of === over) throw new SynopsisError(`${of} and ${over} are not two of its tables`);
+    const form = new TableFunction(this.#cells, { function: "density", bandwidths });
+    const weights = form.along(oneOf(this.#domain, point)).map((axis) => axis.times(0).entries);
+    const [once, square, nodes] = [productOf(weights.map((axis) => [sumOf(axis)]))[0], lengthOf(weights) ** 2, this.#cells.count];
+    const [[a, n], [b, m]] = [of, over].map((t) => [product(this.#cells.tables[t], weights), sumOf(this.#cells.tables[t])]);
+    const variances = [m * m * square + a * a * nodes, (m * b + a * n) * once, b * b * nodes + n * n * square];
+    const within = (factor) => {
+      const isKnown = b > factor * Math.sqrt(square) && Math.min(n, m) > factor * Math.sqrt(nodes);
+      return (isKnown && fieller(a * m, b * n, factor, variances)?.map((ratio) => Math.max(ratio, 0))) || null;
+    };
+    const { pointwise, simultaneous } = this.#cells.factors;
+    const value = Math.min(b, n, m) > 0 ? Math.max((a * m) / (b * n), 0) : null;
+    return { value, pointwise: within(pointwise), simultaneous: within(simultaneous) };
   }
 
   /** A function on the product grid of `axes`, row-major, with both intervals; their ends are not a number where they are unknown. */
@@ -2034,17 +2152,16 @@ export class Tables {
     const part = product(counts, weights);
     const noise = factors.pointwise * Math.sqrt(tables.length);
     const sum = weights.reduce((product, of) => product * sumOf(of), 1);
-    const pointwise = fieller(part, records, noise, [lengthOf(weights) ** 2, sum, count]);
+    const ends = fieller(part, records, noise, [lengthOf(weights) ** 2, sum, count]);
+    const pointwise = ends?.map((end) => Math.min(Math.max(end, 0), 1)) ?? null;
     return { value: records > 0 ? Math.min(Math.max(part / records, 0), 1) : null, pointwise };
   }
 
   /** The probability of every table among the records in a range. */
   proportions(range) {
     if (!this.#cells.label.kind) throw new SynopsisError("it has no label: it has no probabilities");
-    const { sums, length } = this.#sumsIn(range);
-    const values = partsOf(this.#cells, sums, length);
-    const noise = this.#cells.factors.pointwise * length;
-    return sums.map((sum, t) => ({ value: values[t], pointwise: fieller(sum, sumOf(sums), noise, [1, 1, sums.length]) }));
+    const parts = this.#partsIn(range);
+    return parts.probabilities(this.#cells).map((value, t) => ({ value, pointwise: parts.interval(t, this.#cells.factors.pointwise) }));
   }
 
   /** The mean label of the records in a range. */
@@ -2058,8 +2175,7 @@ export class Tables {
 
   /** The most frequent class in a range. */
   classifyIn(range) {
-    const { sums, length } = this.#sumsIn(range);
-    return this.#class(this.proportions(range), sums, this.#cells.factors.pointwise * length);
+    return this.#class(this.proportions(range), this.#partsIn(range), this.#cells.factors.pointwise);
   }
 
   /** The place below which a part of all records lies, for example 1/2 for the median; one axis only. */
@@ -2104,15 +2220,10 @@ export class Tables {
     return this.#cells.inside(unit);
   }
 
-  #sumsIn(range) {
+  #partsIn(range) {
     const weights = this.#inside(range);
-    return { sums: this.#cells.tables.map((table) => product(table, weights)), length: lengthOf(weights) };
-  }
-
-  #at(point, choice) {
-    const form = new TableFunction(this.#cells, choice);
-    const axes = oneOf(this.#domain, point);
-    return form.weighted(axes.map((axis, i) => new KernelMoments(axis, this.#cells.nodes[i], form.variances[i])));
+    const sums = this.#cells.tables.map((table) => product(table, weights));
+    return new Parts(sums, sums.map(() => lengthOf(weights) ** 2));
   }
 
   #estimate(point, choice) {
@@ -2125,10 +2236,10 @@ export class Tables {
   }
 
   /** The most probable, if its sum is larger than that of the next by more than the noise of their difference. */
-  #class(probabilities, sums, noise) {
+  #class(probabilities, parts, factor) {
     if (!this.names.length) throw new SynopsisError("its label is a number: it has no classes");
     const [best, next] = probabilities.map((_, t) => t).sort((a, b) => probabilities[b].value - probabilities[a].value);
-    const isApart = sums[best] - sums[next] > Math.SQRT2 * noise;
+    const isApart = parts.isApart(best, next, factor);
     return { table: isApart ? best : null, says: isApart ? this.names[best] : "too close to call", probabilities };
   }
 }

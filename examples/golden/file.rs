@@ -175,7 +175,8 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
                 readings.push(entry);
             };
             add(json!({ "reading": "density" }), kernel.density(point)?);
-            for (degree, fit) in [("constant", Fit::Constant), ("linear", Fit::Linear)] {
+            let naive = [("naive", Fit::Naive)].into_iter().filter(|_| !is_number);
+            for (degree, fit) in [("constant", Fit::Constant), ("linear", Fit::Linear)].into_iter().chain(naive) {
                 for table in &labelled {
                     let about = json!({ "reading": "probability", "table": table, "degree": degree });
                     add(about, kernel.probability(point, *table, fit)?);
@@ -183,6 +184,11 @@ fn readings_of_tables(case: &Case) -> Result<Value, Box<dyn Error>> {
                 if is_number {
                     add(json!({ "reading": "expected", "degree": degree }), kernel.expected(point, fit)?);
                 }
+            }
+            for over in labelled.iter().filter(|_| !is_number) {
+                let of = (over + 1) % labelled.len();
+                let about = json!({ "reading": "density_ratio", "table": of, "over": over });
+                add(about, kernel.density_ratio(point, of, *over)?);
             }
         }
     }

@@ -27,6 +27,10 @@ pub enum Error {
     NoTables,
     #[error("its label is not a number: ask for the probability of a class")]
     NoNumber,
+    #[error("its label has no classes: naive Bayes and ratios of densities need `above` or `values`")]
+    NoClasses,
+    #[error("a ratio of densities is one of two classes, not of a class and itself")]
+    OneClass,
     #[error("there is no table {table}: it holds {tables}, and probabilities only with a label")]
     NoSuchTable { table: usize, tables: usize },
     #[error("a range needs two ends on each axis, the lower one first")]

@@ -50,6 +50,7 @@ mod sampler;
 mod sensitivity;
 mod statistics;
 mod synopsis;
+mod table_classes;
 mod tables;
 mod tiny;
 mod window;

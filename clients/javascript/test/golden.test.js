@@ -92,7 +92,7 @@ function checkProper(synopsis, { order, points, mass, densities, cumulative, tol
 }
 
 /** A reading of tables of cells, with its intervals; null is unknown. */
-function checkReading(synopsis, { reading, table, degree, bandwidths, point, range, part, tolerance, ...wanted }) {
+function checkReading(synopsis, { reading, table, over, degree, bandwidths, point, range, part, tolerance, ...wanted }) {
   const [tables, options] = [synopsis.tables(), { degree, bandwidths }];
   const found = {
     density: () => tables.density(point, options),
@@ -101,10 +101,11 @@ function checkReading(synopsis, { reading, table, degree, bandwidths, point, ran
     probability: () => (range ? tables.proportions(range) : tables.probabilities(point, options))[table],
     expected: () => (range ? tables.mean(range) : tables.expected(point, options)),
     quantile: () => tables.quantile(part),
+    density_ratio: () => tables.densityRatio(point, table, over, options),
   }[reading]();
   const numbers = ({ value, pointwise, simultaneous }) => [value, ...(pointwise ?? [null, null]), ...(simultaneous ?? [null, null])];
   const [here, there] = [numbers(found), numbers(wanted)];
-  const what = JSON.stringify({ reading, table, degree, bandwidths, point, range, part });
+  const what = JSON.stringify({ reading, table, over, degree, bandwidths, point, range, part });
   assert.deepEqual(here.map((x) => x === null), there.map((x) => x === null), what);
   const known = (list) => list.filter((x) => x !== null);
   if (known(there).length) same(known(here), known(there), tolerance, what);

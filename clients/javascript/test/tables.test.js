@@ -78,18 +78,30 @@ class Reference {
     return total;
   }
 
+  /** The weights of a line, and the length of what all values move `A_t - p S` by: a count moves the slope as well. */
   linear(y) {
     const [K, l] = [this.kernels(y), y.length];
     const d = this.nodes.map((p) => p.map((x, i) => x - y[i]));
     const entry = (i, k) => sum(this.c.map((c, j) => c * K[j] * d[j][i] * d[j][k]))
       + (i === k ? 2 * this.tau * Math.sqrt(sum(K.map((one, j) => one ** 2 * d[j][i] ** 4))) : 0);
     const M = Array.from({ length: l }, (_, i) => Array.from({ length: l }, (_, k) => entry(i, k)));
-    const right = Array.from({ length: l }, (_, i) => sum(this.c.map((c, j) => c * K[j] * d[j][i])));
     const minors = M.map((_, size) => determinant(M.slice(0, size + 1).map((row) => row.slice(0, size + 1))));
     // By Cramer's rule.
-    const beta = minors.every((minor) => minor > 0)
-      ? M.map((_, i) => determinant(M.map((row, r) => row.map((x, k) => (k === i ? right[r] : x)))) / determinant(M)) : M.map(() => 0);
-    return K.map((one, j) => one * (1 - sum(beta.map((b, i) => b * d[j][i]))));
+    const slope = (counts) => {
+      const right = Array.from({ length: l }, (_, i) => sum(counts.map((c, j) => c * K[j] * d[j][i])));
+      return minors.every((minor) => minor > 0)
+        ? M.map((_, i) => determinant(M.map((row, r) => row.map((x, k) => (k === i ? right[r] : x)))) / determinant(M)) : M.map(() => 0);
+    };
+    const rise = (beta, j) => sum(beta.map((b, i) => b * d[j][i]));
+    const [all, each] = [slope(this.c), this.v.map(slope)];
+    const W = K.map((one, j) => one * (1 - rise(all, j)));
+    const length = (t, p) => lengthOf(this.v.flatMap((_, u) => W.map((w, j) => w * ((u === t) - rise(each[t], j) - p * (1 - rise(all, j))))));
+    return { W, length };
+  }
+
+  constant(y) {
+    const W = this.kernels(y);
+    return { W, length: (t, p) => lengthOf(W) * Math.sqrt((1 - p) ** 2 + (this.T - 1) * p * p) };
   }
 
   parts(W) {
@@ -162,18 +174,18 @@ test("probabilities are drawn to those of all where records are few, and their i
       const reference = new Reference(synopsis, bandwidths);
       for (const y of POINTS.map((p) => p.slice(0, steps.length))) {
         for (const degree of ["constant", "linear"]) {
-          const W = degree === "linear" ? reference.linear(y) : reference.kernels(y);
+          const { W, length: moved } = reference[degree](y);
           linear += degree === "linear" && lengthOf(W) !== lengthOf(reference.kernels(y));
-          const { A, S, length, values } = reference.parts(W);
+          const { A, S, values } = reference.parts(W);
           const found = synopsis.tables().probabilities(natural(y), { bandwidths, degree });
           found.forEach((one, t) => {
             near(one.value, values[t], 1e-10, `${what} ${degree}`);
             for (const [name, q] of Object.entries(reference.q)) {
-              const noise = q * length;
-              const isKnown = S > Math.sqrt(reference.T) * noise;
+              // Of the variance, a quadratic of p, what is left at large p is that of S.
+              const isKnown = S > (q * moved(t, 1e6)) / 1e6;
               assert.equal(one[name] !== null, isKnown, what);
               [known, unknown] = [known + isKnown, unknown + !isKnown];
-              const excess = (p) => Math.abs(A[t] - p * S) - noise * Math.sqrt((1 - p) ** 2 + (reference.T - 1) * p * p);
+              const excess = (p) => Math.abs(A[t] - p * S) - q * moved(t, p);
               if (isKnown) isSet(one[name], excess, Math.abs(A[t]) + S, `${what} ${degree} ${size}`);
             }
           });

@@ -98,12 +98,21 @@ def estimate(synopsis: Synopsis, asked: dict[str, Any]) -> Estimate:
         "expected": lambda: synopsis.expected(*point, **of_label) if box is None else synopsis.mean(*box),
         "probability": lambda: synopsis.probabilities(*point, **of_label) if box is None else synopsis.proportions(*box),
         "quantile": lambda: synopsis.quantile(asked["part"]),
+        "density_ratio": lambda: synopsis.density_ratio(
+            *point, of=named(synopsis, table), over=named(synopsis, asked["over"]), **at
+        ),
     }
     found = ask[asked["reading"]]()
     if asked["reading"] != "probability":
         return found
     bands = [None if ends is None else Bounds(*(end[table] for end in ends)) for ends in found[1:]]
     return Estimate(found.value[table], *bands)
+
+
+def named(synopsis: Synopsis, table: Any) -> Any:
+    """The class of a table; 0 and 1 of a threshold."""
+    of_label = synopsis.meta["target"]["cells"]["label"]
+    return of_label["classes"]["values"][table] if "classes" in of_label else table
 
 
 def numbers(found: Estimate) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import math
 from typing import Any, Callable
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize
+from cells import Reference, boxes, fieller, scanned, somewhere
+from scipy import optimize
 
 import bernstream
 from bernstream import Synopsis, SynopsisError
@@ -20,109 +20,6 @@ ABOVE = {"above": {"column": "delay", "above": 15.0}}
 CLASSES = {"classes": {"column": "carrier", "values": ["AA", "B6", "WN"]}}
 GRIDS = [("box", [6]), ("linear", [5]), ("quadratic", [4]), ("linear", [3, 4]), ("quadratic", [3, 2]), ("box", [2, 3, 2])]
 Made = Callable[..., Synopsis]
-
-
-def share(spline: str, distance: float) -> float:
-    """What a record leaves on a node at a distance of so many steps."""
-    f = abs(distance)
-    if spline == "box":
-        return 1.0 if f <= 0.5 else 0.0
-    if spline == "linear":
-        return max(1.0 - f, 0.0)
-    return 0.75 - f * f if f <= 0.5 else max(1.5 - f, 0.0) ** 2 / 2.0
-
-
-class Reference:
-    """One node at a time."""
-
-    def __init__(self, synopsis: Synopsis) -> None:
-        form = synopsis.meta["basis"]["tables"]
-        self.spline, self.steps = form["spline"], form["steps"]
-        first, more, variance = {"box": (0.5, 0, 12), "linear": (0.0, 1, 6), "quadratic": (-1.0, 3, 4)}[self.spline]
-        along = [[(j + first) / m for j in range(m + more)] for m in self.steps]
-        self.nodes = list(itertools.product(*along))
-        self.tables = synopsis.values.reshape(form["tables"], len(self.nodes))
-        self.counts, self.all = self.tables.sum(axis=0), float(synopsis.values.sum())
-        self.widths = [axis.max - axis.min for axis in synopsis.axes]
-        self.low = [axis.min for axis in synopsis.axes]
-        self.added = [1.0 / (variance * m * m) for m in self.steps]
-        self.tau = math.sqrt(2.0 * form["tables"])
-
-    def cube(self, point: Any) -> list[float]:
-        return [(x - low) / width for x, low, width in zip(point, self.low, self.widths)]
-
-    def variances(self, bandwidths: Any) -> list[float]:
-        return [(b / width) ** 2 - added for b, width, added in zip(bandwidths, self.widths, self.added)]
-
-    def kernel(self, point: Any, bandwidths: Any) -> Any:
-        y, s2 = self.cube(point), self.variances(bandwidths)
-        return np.array([math.exp(-sum((a - b) ** 2 / (2.0 * s) for a, b, s in zip(y, p, s2))) for p in self.nodes])
-
-    def linear(self, point: Any, bandwidths: Any) -> Any:
-        """By a least-squares fit of an affine function, ridged as the page says."""
-        kernel, y = self.kernel(point, bandwidths), self.cube(point)
-        away = np.array([[a - b for a, b in zip(p, y)] for p in self.nodes])
-        matrix = (kernel * self.counts * away.T) @ away
-        matrix += np.diag(
-            [2.0 * self.tau * math.sqrt(sum((k * d * d) ** 2 for k, d in zip(kernel, along))) for along in away.T]
-        )
-        if np.linalg.eigvalsh(matrix)[0] <= 0.0:
-            return kernel
-        return kernel * (1.0 - away @ np.linalg.solve(matrix, away.T @ (kernel * self.counts)))
-
-    def inside(self, ranges: Any) -> Any:
-        """The share of each node's spline in a box: of what lies inside the domain."""
-
-        def along(axis: int, node: float, low: float, high: float) -> float:
-            m = self.steps[axis]
-            breaks = sorted({low, high, *(x for k in range(-3, 4) if low < (x := node + k / 2.0 / m) < high)})
-            pieces = itertools.pairwise(breaks)
-            return sum(integrate.quad(lambda x: m * share(self.spline, (x - node) * m), a, b)[0] for a, b in pieces)
-
-        def part(axis: int, node: float, low: float, high: float) -> float:
-            return along(axis, node, low, high) / along(axis, node, 0.0, 1.0)
-
-        ends = np.transpose([self.cube(end) for end in np.transpose(ranges)])
-        return np.array([math.prod(part(i, p[i], *ends[i]) for i in range(len(ends))) for p in self.nodes])
-
-    def probability(self, weights: Any, table: int) -> float:
-        sums, length = self.tables @ weights, float(np.linalg.norm(weights))
-        overall = np.maximum(self.tables.sum(axis=1), 0.0)
-        overall = overall / overall.sum() if overall.sum() > 0.0 else np.full(len(sums), 1.0 / len(sums))
-        e = self.tau * length
-        more = e * e / max(sums.sum(), e)
-        clipped = np.clip((sums + more * overall) / (max(sums.sum(), 0.0) + more), 0.0, 1.0)
-        return float(clipped[table] / clipped.sum()) if clipped.sum() > 0.0 else float(overall[table])
-
-
-def scanned(misfit: Callable[[float], float], found: Any) -> None:
-    """The interval is where the misfit is not positive: by trying."""
-    lower, upper = float(found.lower), float(found.upper)
-    p = np.linspace(0.0, 1.0, 2001)
-    held = np.array([misfit(x) <= 0.0 for x in p])
-    assert np.array_equal(held, (lower <= p) & (p <= upper)), (lower, upper)
-    for end in (lower, upper):
-        assert end in (0.0, 1.0) or abs(misfit(end)) < 1e-8 * max(abs(misfit(0.0)), abs(misfit(1.0)), 1.0)
-
-
-def fieller(reference: Reference, weights: Any, table: int, q: float) -> Callable[[float], float]:
-    sums, length = reference.tables @ weights, float(np.linalg.norm(weights))
-
-    def misfit(p: float) -> float:
-        return abs(sums[table] - p * sums.sum()) - q * length * math.sqrt((1.0 - p) ** 2 + (len(sums) - 1) * p * p)
-
-    return misfit
-
-
-def somewhere(synopsis: Synopsis, count: int = 4) -> list[list[float]]:
-    rng = np.random.default_rng(11)
-    points = [[rng.uniform(axis.min, axis.max) for axis in synopsis.axes] for _ in range(count)]
-    return [*points, [axis.min for axis in synopsis.axes], [axis.max for axis in synopsis.axes]]
-
-
-def boxes(synopsis: Synopsis) -> list[list[tuple[float, float]]]:
-    pairs = zip(somewhere(synopsis), reversed(somewhere(synopsis)))
-    return [[(min(a, b), max(a, b)) for a, b in zip(one, other)] for one, other in pairs if one != other]
 
 
 @pytest.mark.parametrize(("spline", "steps"), GRIDS)
@@ -165,22 +62,59 @@ def test_probabilities_are_those_of_the_page(tables: Made, spline: str, steps: l
     reference = Reference(synopsis)
     bandwidths = [1.6 / m * width for m, width in zip(steps, reference.widths)]
     for point in somewhere(synopsis):
-        for degree in ("constant", "linear"):
-            weights = (reference.linear if degree == "linear" else reference.kernel)(point, bandwidths)
+        for degree in ("constant", "linear", "naive")[: 2 if label is NUMBER else 3]:
+            if degree == "naive":
+                sums, gradients = reference.naive(point, bandwidths)
+            else:
+                weights = reference.weights(point, bandwidths, degree)
+                sums, gradients = reference.tables @ weights, reference.gradients(point, bandwidths, degree)
             value, pointwise, simultaneous = synopsis.probabilities(*point, bandwidths=bandwidths, degree=degree)
             assert math.isclose(value.sum(), 1.0) and simultaneous is not None
+            fewest = reference.tables.sum(axis=1).min() / math.sqrt(len(reference.nodes))
+            divisor = fewest if degree == "naive" and len(steps) > 1 else math.inf
             for table in range(len(value)):
-                assert math.isclose(value[table], reference.probability(weights, table), rel_tol=1e-9, abs_tol=1e-12)
+                length = np.linalg.norm(gradients)
+                wanted = reference.part(sums, length, table) if degree == "naive" else reference.probability(weights, table)
+                assert math.isclose(value[table], wanted, rel_tol=1e-9, abs_tol=1e-12)
                 for q, found in ((3.0, pointwise), (5.0, simultaneous)):
-                    total, known = (reference.tables @ weights).sum(), math.sqrt(len(value)) * q * np.linalg.norm(weights)
-                    assert np.isnan(found.lower[table]) == np.isnan(found.upper[table]) == (total <= known)
-                    if total > known:
+                    known = sums.sum() > q * np.linalg.norm(gradients.sum(axis=0)) and divisor > q
+                    assert np.isnan(found.lower[table]) == np.isnan(found.upper[table]) == (not known)
+                    if known:
                         ends = bernstream.Bounds(found.lower[table], found.upper[table])
-                        scanned(fieller(reference, weights, table, q), ends)
+                        scanned(fieller(sums, gradients, table, q), ends)
     for box in boxes(synopsis):
         value, _, _ = synopsis.proportions(*box)
         expected = [reference.probability(reference.inside(box), table) for table in range(len(value))]
         assert np.allclose(value, expected, rtol=1e-7)
+
+
+@pytest.mark.parametrize(("spline", "steps"), GRIDS)
+def test_a_ratio_of_densities_is_that_of_the_page(tables: Made, spline: str, steps: list[int]) -> None:
+    synopsis = tables(spline, steps, CLASSES)
+    reference, known = Reference(synopsis), 0
+    bandwidths = [1.6 / m * width for m, width in zip(steps, reference.widths)]
+    for point in somewhere(synopsis):
+        kernel, ones = reference.kernel(point, bandwidths), np.ones(len(reference.nodes))
+        (a, b), (n, m) = (reference.tables @ kernel)[[2, 0]], reference.tables.sum(axis=1)[[2, 0]]
+        found = synopsis.density_ratio(*point, of="WN", over="AA", bandwidths=bandwidths)
+        assert np.isnan(found.value) if min(b, n, m) <= 0.0 else math.isclose(found.value, max(a * m / b / n, 0.0))
+        for q, ends in ((3.0, found.pointwise), (5.0, found.simultaneous)):
+
+            def moved(r: float, q: float = q, of: Any = (a, b, n, m, kernel), ones: Any = ones) -> float:
+                a, b, n, m, kernel = of
+                return q * math.hypot(*np.ravel([m * kernel - r * b * ones, a * ones - r * n * kernel]))
+
+            limits = (q * np.linalg.norm(kernel), q * np.linalg.norm(ones))
+            whole = b * n > q * math.hypot(b * np.linalg.norm(ones), n * np.linalg.norm(kernel))
+            assert np.isnan(ends.lower) == (not (b > limits[0] and min(n, m) > limits[1] and whole))
+            if not np.isnan(ends.lower):
+                known += 1
+                for end in ends:
+                    assert end == 0.0 or math.isclose(abs(a * m - end * b * n), moved(end), rel_tol=1e-6)
+                    beyond = end * (1.01 if end == ends.upper else 0.99)
+                    assert end == 0.0 or abs(a * m - beyond * b * n) > moved(beyond)
+                assert ends.lower <= found.value <= ends.upper
+    assert known > 2
 
 
 def test_an_expected_label_is_the_probability_of_its_upper_end(tables: Made) -> None:
@@ -347,7 +281,12 @@ def test_what_a_label_does_not_say_is_refused_in_words(tables: Made) -> None:
         (lambda: number.integrate(), "has no integral"),
         (lambda: number.density(), "its function is not the density"),
         (lambda: number.cumulative(), "its function is not the density"),
-        (lambda: number.expected(0.0, degree="cubic"), "'constant' or 'linear'"),
+        (lambda: number.expected(0.0, degree="cubic"), "'constant', 'linear' or 'naive'"),
+        (lambda: number.expected(0.0, degree="naive"), "label is a number"),
+        (lambda: number.probabilities(0.0, degree="naive"), "label is a number"),
+        (lambda: number.density_ratio(0.0, of=1, over=0), "label is a number"),
+        (lambda: classes.density_ratio(0.0, of="AA", over="ZZ"), "there is no class 'ZZ'"),
+        (lambda: classes.density_ratio(0.0, of="AA", over="AA"), "a class and itself"),
         (lambda: plane.median(), "one axis"),
     ):
         with pytest.raises(SynopsisError, match=says):

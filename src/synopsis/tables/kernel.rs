@@ -4,13 +4,13 @@ use std::f64::consts::TAU;
 
 use serde::{Deserialize, Serialize};
 
-use super::ratio::{fieller, shrunk};
+use super::ratio::Parts;
 use super::{Interval, Reading, Tables};
 use crate::synopsis::description::Axis;
 use crate::synopsis::domain::unit_point;
 use crate::synopsis::error::Error;
 use crate::targets::CellBasis;
-use crate::targets::cholesky::{backward, dot, factor, forward};
+use crate::targets::cholesky::dot;
 
 /// How a label is fitted around a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,13 +20,16 @@ pub enum Fit {
     Constant,
     /// A line through the records, weighted by the kernel.
     Linear,
+    /// Of classes, naive Bayes: the kernel on each axis for itself, as if the axes were independent within a class. Needs fewer records on several
+    /// axes, and is biased where they are not independent; on one axis it is the same as a constant.
+    Naive,
 }
 
 /// The tables, read by a kernel of some bandwidths.
 #[derive(Clone, Debug)]
 pub struct Kernel<'t> {
-    tables: &'t Tables,
-    basis: CellBasis,
+    pub(super) tables: &'t Tables,
+    pub(super) basis: CellBasis,
     /// The integral of the kernel, in natural units.
     integral: f64,
 }
@@ -92,9 +95,10 @@ impl Kernel<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Kernel::density`], or if there is no such table, or no label.
+    /// As [`Kernel::density`], or if there is no such table, no label, or naive Bayes is asked for and it has no classes.
     pub fn probability(&self, point: &[f64], table: usize, fit: Fit) -> Result<Reading, Error> {
         let table = self.tables.table(table)?;
+        self.tables.fits(fit)?;
         Ok(self.probability_at(&unit_point(&self.tables.axes, point)?, table, fit))
     }
 
@@ -102,9 +106,10 @@ impl Kernel<'_> {
     ///
     /// # Errors
     ///
-    /// As [`Kernel::density`], or if the label is no number.
+    /// As [`Kernel::probability`], or if the label is no number.
     pub fn expected(&self, point: &[f64], fit: Fit) -> Result<Reading, Error> {
         self.tables.number()?;
+        self.tables.fits(fit)?;
         Ok(self.expected_at(&unit_point(&self.tables.axes, point)?, fit))
     }
 
@@ -116,15 +121,14 @@ impl Kernel<'_> {
     pub fn class(&self, point: &[f64], fit: Fit) -> Result<Class, Error> {
         let (point, tables) = (unit_point(&self.tables.axes, point)?, self.tables);
         tables.table(0)?;
-        let weights = self.weights(&point, fit);
-        let sums = tables.sums(&weights);
-        let probabilities = self.probabilities(&weights, &sums);
+        tables.fits(fit)?;
+        let parts = self.parts(&point, fit);
+        let probabilities = tables.probabilities(&parts);
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
         order.sort_by(|a, b| probabilities[*b].total_cmp(&probabilities[*a]).then(a.cmp(b)));
         let [first, second, ..] = order[..] else { return Err(Error::NoSuchTable { table: 1, tables: 1 }) };
-        let apart = sums[first] - sums[second];
-        let noise = tables.within.pointwise * 2.0_f64.sqrt() * length(&weights);
-        Ok(Class { table: first, probability: probabilities[first], is_too_close: apart <= noise })
+        let is_too_close = parts.is_too_close(first, second, tables.within.pointwise);
+        Ok(Class { table: first, probability: probabilities[first], is_too_close })
     }
 
     pub(super) fn density_at(&self, y: &[f64]) -> Reading {
@@ -142,22 +146,17 @@ impl Kernel<'_> {
 
     /// The same of a probability, to first order.
     pub(super) fn probability_length(&self, y: &[f64], table: usize, fit: Fit) -> f64 {
-        let weights = self.weights(y, fit);
-        let sums = self.tables.sums(&weights);
-        let (p, whole): (f64, f64) = (self.probabilities(&weights, &sums)[table], sums.iter().sum());
-        let others = self.tables.count() as f64 - 1.0;
-        let length = length(&weights) * ((1.0 - p).powi(2) + others * p * p).sqrt();
-        if whole > 0.0 { length / whole } else { f64::INFINITY }
+        let parts = self.parts(y, fit);
+        parts.length(table, self.tables.probabilities(&parts)[table])
     }
 
     pub(super) fn probability_at(&self, y: &[f64], table: usize, fit: Fit) -> Reading {
-        let weights = self.weights(y, fit);
-        let sums = self.tables.sums(&weights);
-        let value = self.probabilities(&weights, &sums)[table];
-        let (whole, length) = (sums.iter().sum(), length(&weights));
-        let within = |q: f64| fieller(sums[table], whole, q * length, [1.0, 1.0, self.tables.count() as f64]);
-        let tables = self.tables.within;
-        Reading { value, pointwise: within(tables.pointwise), simultaneous: within(tables.simultaneous) }
+        let (parts, within) = (self.parts(y, fit), self.tables.within);
+        Reading {
+            value: self.tables.probabilities(&parts)[table],
+            pointwise: parts.interval(table, within.pointwise),
+            simultaneous: parts.interval(table, within.simultaneous),
+        }
     }
 
     pub(super) fn expected_at(&self, y: &[f64], fit: Fit) -> Reading {
@@ -167,48 +166,25 @@ impl Kernel<'_> {
         Reading { value: natural(value), pointwise: of(pointwise), simultaneous: of(simultaneous) }
     }
 
-    fn probabilities(&self, weights: &[f64], sums: &[f64]) -> Vec<f64> {
-        shrunk(
-            sums,
-            self.tables.deviation * (self.tables.count() as f64).sqrt() * length(weights),
-            &self.tables.parts(),
-        )
-    }
-
-    /// What each node counts at a point.
-    fn weights(&self, y: &[f64], fit: Fit) -> Vec<f64> {
+    /// What is counted of each table at a point.
+    pub(super) fn parts(&self, y: &[f64], fit: Fit) -> Parts {
         let kernels = self.basis.at(y);
+        let constant = || Parts::of_weights(self.tables.sums(&kernels), dot(&kernels, &kernels));
         match fit {
-            Fit::Constant => kernels,
-            Fit::Linear => self.slanted(y, &kernels).unwrap_or(kernels),
+            Fit::Constant => constant(),
+            Fit::Linear => self.tables.line(&kernels, &self.away(y)).unwrap_or_else(constant),
+            Fit::Naive => self.tables.naive(&self.along(y)),
         }
     }
 
-    /// The weights of a line, drawn to those of a constant by the noise on the second moments; `None` where noise leaves no line.
-    fn slanted(&self, y: &[f64], kernels: &[f64]) -> Option<Vec<f64>> {
-        let (tables, axes) = (self.tables, y.len());
-        let error = tables.deviation * (tables.count() as f64).sqrt();
+    /// For each axis, the kernels of all nodes along it alone.
+    fn along(&self, y: &[f64]) -> Vec<Vec<f64>> {
         let away = self.away(y);
-        let mut matrix: Vec<Vec<f64>> = (0..axes).map(|i| vec![0.0; i + 1]).collect();
-        let (mut first, mut fourth) = (vec![0.0; axes], vec![0.0; axes]);
-        for ((kernel, count), d) in kernels.iter().zip(&tables.counts).zip(&away) {
-            for i in 0..axes {
-                first[i] += kernel * count * d[i];
-                fourth[i] += kernel * kernel * d[i].powi(4);
-                for j in 0..=i {
-                    matrix[i][j] += kernel * count * d[i] * d[j];
-                }
-            }
-        }
-        for (i, fourth) in fourth.iter().enumerate() {
-            matrix[i][i] += 2.0 * error * fourth.sqrt();
-        }
-        let lower = factor(matrix, 0.0);
-        if !lower.iter().all(|row| row.last().is_some_and(|pivot| *pivot > 0.0)) {
-            return None;
-        }
-        let slope = backward(&lower, &forward(&lower, &first));
-        Some(kernels.iter().zip(&away).map(|(kernel, d)| kernel * (1.0 - dot(&slope, d))).collect())
+        let of_axis = |(axis, row): (usize, &Vec<f64>)| {
+            let precision = row.get(axis).copied().unwrap_or(0.0);
+            away.iter().map(|d| (-precision * d[axis] * d[axis] / 2.0).exp()).collect()
+        };
+        self.basis.precision.iter().enumerate().map(of_axis).collect()
     }
 
     /// How far each node is from a point.

@@ -22,12 +22,17 @@
 //! The formulas are those of `clients/FORMAT.md`, "Tables of cells". Two errors are told apart: intervals cover the noise; what kernel
 //! and spline smooth away is no part of them. Where an interval of a ratio is unknown, the noise may be all that there is.
 
+mod density_ratio;
 mod function;
 mod kernel;
+mod line;
+mod naive;
 mod quantile;
 mod questions;
 mod range;
 mod ratio;
+#[cfg(test)]
+mod tests;
 
 use serde::Serialize;
 
@@ -35,6 +40,7 @@ pub use self::function::Function;
 pub use self::kernel::{Class, Fit, Kernel};
 pub use self::questions::{Answer, Kind, Questions, Sides, in_context};
 pub use self::range::Range;
+use self::ratio::Parts;
 use super::description::{Axis, Basis, CellLabel, Target};
 use super::error::Error;
 use super::released::Synopsis;
@@ -161,6 +167,11 @@ impl Tables {
         sums.iter().map(|sum| if all > 0.0 { sum / all } else { alike }).collect()
     }
 
+    /// The probability of each table, from what is counted of it somewhere.
+    fn probabilities(&self, parts: &Parts) -> Vec<f64> {
+        parts.probabilities(self.deviation, &self.parts())
+    }
+
     /// In natural units, what a probability of the second table means: the expected value of a label that is a number.
     fn natural(&self, probability: f64) -> f64 {
         match &self.label {
@@ -173,6 +184,21 @@ impl Tables {
         match self.label {
             Some(CellLabel::Number { .. }) => Ok(()),
             _ => Err(Error::NoNumber),
+        }
+    }
+
+    fn classes(&self) -> Result<(), Error> {
+        match self.label {
+            Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) => Ok(()),
+            _ => Err(Error::NoClasses),
+        }
+    }
+
+    /// Whether the label can be read so.
+    fn fits(&self, fit: Fit) -> Result<(), Error> {
+        match fit {
+            Fit::Naive => self.classes(),
+            Fit::Constant | Fit::Linear => Ok(()),
         }
     }
 

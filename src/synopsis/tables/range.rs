@@ -1,6 +1,6 @@
 //! How many records lie in a range, which part of all they are, and what their label is.
 
-use super::ratio::{fieller, shrunk};
+use super::ratio::{Parts, fieller};
 use super::{Estimate, Interval, Tables};
 use crate::synopsis::domain::unit_point;
 use crate::synopsis::error::Error;
@@ -67,6 +67,7 @@ impl Range<'_> {
         let (part, all) = (dot(&tables.counts, g), tables.all());
         let q = tables.within.pointwise * (tables.count() as f64).sqrt();
         let interval = fieller(part, all, q, [dot(g, g), g.iter().sum(), g.len() as f64]);
+        let interval = interval.map(|interval| interval.map(|share| share.clamp(0.0, 1.0)));
         Estimate { value: if all > 0.0 { (part / all).clamp(0.0, 1.0) } else { f64::NAN }, interval }
     }
 
@@ -77,12 +78,9 @@ impl Range<'_> {
     /// If there is no such table, or no label.
     pub fn probability(&self, table: usize) -> Result<Estimate, Error> {
         let (tables, table) = (self.tables, self.tables.table(table)?);
-        let sums = tables.sums(&self.weights);
-        let length = dot(&self.weights, &self.weights).sqrt();
-        let (whole, count) = (sums.iter().sum(), tables.count() as f64);
-        let values = shrunk(&sums, tables.deviation * count.sqrt() * length, &tables.parts());
-        let interval = fieller(sums[table], whole, tables.within.pointwise * length, [1.0, 1.0, count]);
-        Ok(Estimate { value: values[table], interval })
+        let parts = Parts::of_weights(tables.sums(&self.weights), dot(&self.weights, &self.weights));
+        let interval = parts.interval(table, tables.within.pointwise);
+        Ok(Estimate { value: tables.probabilities(&parts)[table], interval })
     }
 
     /// The mean label of the records of the range.

@@ -1,24 +1,92 @@
-//! A part of a whole, both noisy: the part that is told where there are few records, and the set of parts that the noise allows (Fieller,
+//! Parts of a whole, all noisy: the part that is told where there are few records, and the set of parts that the noise allows (Fieller,
 //! J. R. Statist. Soc. B 16, 1954).
 
 use super::Interval;
 
-/// The `p` in `[0, 1]` with `(part - p whole)^2 <= q^2 (c - 2 b p + a p^2)`, where `[c, b, a]` say how the variance of the left side
-/// depends on `p`; `None` where the noise may be all of the whole.
+/// A noisy number for each table, whose parts of their sum are probabilities.
+#[derive(Clone, Debug)]
+pub(super) struct Parts {
+    pub sums: Vec<f64>,
+    /// The products of the gradients of two of the sums by all released values, a row for each table: to first order what noise of
+    /// variance 1 on every value does to them.
+    pub moves: Vec<Vec<f64>>,
+    /// The squared length of the weights of the whole, which it is drawn by to the parts of all records.
+    pub drawn_by: f64,
+    /// The least of the numbers that were divided by on the way, in lengths of its weights: where the noise may be so large nothing is
+    /// known. Infinite where there was none.
+    pub least_divisor: f64,
+}
+
+impl Parts {
+    /// Sums with the same weights, of this squared length, in every table.
+    pub fn of_weights(sums: Vec<f64>, square: f64) -> Self {
+        let lengths = vec![square; sums.len()];
+        Parts::apart(sums, &lengths)
+    }
+
+    /// Numbers that noise moves each for itself, by gradients of these squared lengths.
+    pub fn apart(sums: Vec<f64>, squares: &[f64]) -> Self {
+        let row = |(table, square): (usize, &f64)| {
+            (0..squares.len()).map(|other| if other == table { *square } else { 0.0 }).collect()
+        };
+        let moves = squares.iter().enumerate().map(row).collect();
+        Parts { sums, moves, drawn_by: squares.iter().sum(), least_divisor: f64::INFINITY }
+    }
+
+    pub fn whole(&self) -> f64 {
+        self.sums.iter().sum()
+    }
+
+    /// The probabilities, where each value has noise of this deviation, and `of_all` are the parts of all records.
+    pub fn probabilities(&self, deviation: f64, of_all: &[f64]) -> Vec<f64> {
+        shrunk(&self.sums, deviation * self.drawn_by.sqrt(), of_all)
+    }
+
+    /// Of the probability of a table, where any weighted sum of values is off by at most `q` lengths of its weights; `None` is unknown.
+    pub fn interval(&self, table: usize, q: f64) -> Option<Interval> {
+        if self.least_divisor <= q {
+            return None;
+        }
+        let found = fieller(self.sums[table], self.whole(), q, self.variances(table));
+        found.map(|interval| interval.map(|p| p.clamp(0.0, 1.0)))
+    }
+
+    /// The deviation of the probability `p` of a table under noise of deviation 1, to first order; infinite without records.
+    pub fn length(&self, table: usize, p: f64) -> f64 {
+        let ([c, b, a], whole) = (self.variances(table), self.whole());
+        if whole > 0.0 { (c - 2.0 * b * p + a * p * p).max(0.0).sqrt() / whole } else { f64::INFINITY }
+    }
+
+    /// Whether the noise, by at most `q` lengths, may make the second of two tables the larger one.
+    pub fn is_too_close(&self, first: usize, second: usize, q: f64) -> bool {
+        let square = self.moves[first][first] - 2.0 * self.moves[first][second] + self.moves[second][second];
+        self.least_divisor <= q || self.sums[first] - self.sums[second] <= q * square.max(0.0).sqrt()
+    }
+
+    /// Of `part - p whole` the variance is `c - 2 b p + a p^2`: `[c, b, a]`.
+    fn variances(&self, table: usize) -> [f64; 3] {
+        let rows: Vec<f64> = self.moves.iter().map(|row| row.iter().sum()).collect();
+        [self.moves[table][table], rows[table], rows.iter().sum()]
+    }
+}
+
+/// The `p` with `(part - p whole)^2 <= q^2 (c - 2 b p + a p^2)`, where `[c, b, a]` say how the variance of the left side depends on `p`;
+/// `None` where the noise may be all of the whole.
 pub(super) fn fieller(part: f64, whole: f64, q: f64, [c, b, a]: [f64; 3]) -> Option<Interval> {
     let square = q * q;
-    let (of_square, half, constant) = (whole * whole - square * a, part * whole - square * b, part * part - square * c);
+    let (of_square, half) = (whole * whole - square * a, part * whole - square * b);
     if of_square <= 0.0 || whole <= 0.0 {
         return None;
     }
-    let root = (half * half - of_square * constant).max(0.0).sqrt();
-    let at = |sign: f64| ((half + sign * root) / of_square).clamp(0.0, 1.0);
-    Some(Interval { lower: at(-1.0), upper: at(1.0) })
+    // The discriminant without the difference of two large numbers.
+    let spread = whole * whole * c - 2.0 * part * whole * b + part * part * a - square * (a * c - b * b);
+    let root = q * spread.max(0.0).sqrt();
+    Some(Interval { lower: (half - root) / of_square, upper: (half + root) / of_square })
 }
 
 /// The part of each table of `sums`, drawn to that of all records as far as the noise on the whole, of deviation `error`, is large beside
 /// it.
-pub(super) fn shrunk(sums: &[f64], error: f64, of_all: &[f64]) -> Vec<f64> {
+fn shrunk(sums: &[f64], error: f64, of_all: &[f64]) -> Vec<f64> {
     let whole: f64 = sums.iter().sum();
     if error == 0.0 && whole == 0.0 {
         return of_all.to_vec();
@@ -39,20 +107,22 @@ mod tests {
     /// The ends are where the inequality is an equality, and it holds between them alone.
     #[test]
     fn the_interval_is_the_set_that_the_noise_allows() {
-        for (part, whole, q, tables) in [(30.0, 100.0, 5.0, 2.0), (2.0, 40.0, 9.0, 3.0), (99.0, 100.0, 8.0, 2.0)] {
-            let variance = [1.0, 1.0, tables];
-            let holds = |p: f64| {
-                (part - p * whole).powi(2) <= q * q * (variance[0] - 2.0 * variance[1] * p + variance[2] * p * p)
-            };
-            let Interval { lower, upper } = fieller(part, whole, q, variance).unwrap();
+        for (sums, square) in [([30.0, 70.0, 0.0], 25.0), ([2.0, 30.0, 8.0], 81.0), ([99.0, 1.0, 0.0], 64.0)] {
+            let (part, whole, q) = (sums[0], 100.0_f64.min(sums.iter().sum()), 1.0);
+            let parts = Parts::of_weights(sums.to_vec(), square);
+            let holds = |p: f64| (part - p * whole).powi(2) <= square * ((1.0 - p).powi(2) + 2.0 * p * p);
+            let Interval { lower, upper } = parts.interval(0, q).unwrap();
             for i in 0..=10_000 {
                 let p = f64::from(i) / 10_000.0;
                 let away = (p - lower).abs().min((p - upper).abs());
                 assert!(away < 1e-9 || holds(p) == (lower..=upper).contains(&p), "{part} of {whole}: {p}");
             }
         }
-        assert_eq!(fieller(3.0, 5.0, 4.0, [1.0, 1.0, 2.0]), None);
-        assert_eq!(fieller(3.0, -100.0, 4.0, [1.0, 1.0, 2.0]), None);
+        assert_eq!(Parts::of_weights(vec![3.0, 2.0], 1.0).interval(0, 4.0), None);
+        assert_eq!(Parts::of_weights(vec![3.0, -103.0], 1.0).interval(0, 4.0), None);
+        let divided = Parts { least_divisor: 3.0, ..Parts::of_weights(vec![30.0, 20.0], 1.0) };
+        assert!(divided.interval(0, 4.0).is_none() && divided.is_too_close(0, 1, 4.0));
+        assert!(divided.interval(0, 2.0).is_some() && !divided.is_too_close(0, 1, 2.0));
     }
 
     #[test]

@@ -18,10 +18,14 @@ AT_ONCE = 2_000_000
 
 def in_parts(points: Array, numbers_a_point: int, work: Callable[[Array], Array]) -> Array:
     """Applies ``work`` in chunks, so that a million points fit into memory."""
+    done = [work(some) for some in parts(points, numbers_a_point)]
+    return done[0] if len(done) == 1 else np.concatenate(done)
+
+
+def parts(points: Array, numbers_a_point: int) -> list[Array]:
+    """The points in chunks, at least one."""
     step = max(1, AT_ONCE // max(1, numbers_a_point))
-    if len(points) <= step:
-        return work(points)
-    return np.concatenate([work(points[i : i + step]) for i in range(0, len(points), step)])
+    return [points[i : i + step] for i in range(0, max(1, len(points)), step)]
 
 
 def product(axes: list[Any]) -> Array:

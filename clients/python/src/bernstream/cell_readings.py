@@ -13,7 +13,8 @@ from .description import Description
 from .errors import SynopsisError
 from .label import Label
 from .places import points, ranges, shaped
-from .tables import Readings, Sums
+from .sums import Sums
+from .tables import Readings
 
 #: Bandwidths in natural units may be beyond the smallest and the largest by this part of them: they are rounded.
 _ROUNDING = 1e-9
@@ -54,6 +55,7 @@ class CellReadings:
         Where the noise is large beside the records it is drawn to the mean of all, as much as the noise asks for.
         """
         low, high = self._number("no expected label")
+        self._fits(degree)
         at, shape = points(self._about.axes, coordinates)
         found = self._probability(self._tables.around(at, self._bandwidths(bandwidths), degree), 1, shape, at_points=True)
         return _mapped(found, low, high - low)
@@ -61,9 +63,11 @@ class CellReadings:
     def probabilities(self, *coordinates: Numbers, bandwidths: Optional[Numbers] = None, degree: str = "constant") -> Estimate:
         """The probability of each class at points, along one more axis: of ``above`` first not above, then above.
 
-        They add up to 1. Of a number they are the parts of the label in the first and the second table.
+        They add up to 1. Of a number they are the parts of the label in the first and the second table. With the degree
+        ``"naive"`` they are those of naive Bayes, each axis for itself: for several axes and few records, of classes only.
         """
         self._labelled("no probabilities")
+        self._fits(degree)
         at, shape = points(self._about.axes, coordinates)
         return self._all(self._tables.around(at, self._bandwidths(bandwidths), degree), shape, at_points=True)
 
@@ -78,15 +82,32 @@ class CellReadings:
 
         For each point alone, or with ``simultaneous`` for all of them at once. :meth:`predict` always has a class.
         """
-        classes = self._labelled("no classes").classes
-        if not classes:
-            raise SynopsisError("its label is a number, which has no classes: ask for expected()")
+        classes = self._of_classes("no classes")
+        self._fits(degree)
         at, shape = points(self._about.axes, coordinates)
         sums = self._tables.around(at, self._bandwidths(bandwidths), degree)
         found, close = self._tables.classes(sums, self._tables.simultaneous if simultaneous else self._tables.pointwise)
         named = np.empty(len(found), dtype=object)
         named[:] = [None if unsure else classes[table] for table, unsure in zip(found.tolist(), close.tolist())]
         return named[0] if shape == () else named.reshape(shape)
+
+    def density_ratio(self, *coordinates: Numbers, of: Any, over: Any, bandwidths: Optional[Numbers] = None) -> Estimate:
+        """The density of the records of class ``of`` at points over that of class ``over``.
+
+        Each is divided by the number of its records: above 1 a record is likelier to be ``of`` than the shares of the classes
+        alone say. NaN where there may be no records to divide by.
+        """
+        classes = self._of_classes("no ratios of densities")
+        for one in (of, over):
+            if one not in classes:
+                raise SynopsisError(f"there is no class {one!r}: its classes are {', '.join(map(repr, classes))}")
+        if of == over:
+            raise SynopsisError("a ratio of densities is one of two classes, not of a class and itself")
+        at, shape = points(self._about.axes, coordinates)
+        factors = (self._tables.pointwise, self._tables.simultaneous)
+        tables = classes.index(of), classes.index(over)
+        value, found = self._tables.density_ratio(at, self._bandwidths(bandwidths), *tables, factors)
+        return Estimate(shaped(value, shape), *(Bounds(*(shaped(end, shape) for end in ends)) for ends in found))
 
     def count(self, *ends: Optional[Numbers]) -> Estimate:
         """How many records are in a range: a pair ``(low, high)`` per axis or arrays of pairs; without one, in all.
@@ -95,7 +116,7 @@ class CellReadings:
         """
         boxes, shape = ranges(self._about.axes, ends)
         sums = self._tables.within(boxes)
-        value, width = sums.total, self._tables.pointwise * np.sqrt(self._tables.count) * sums.lengths
+        value, width = sums.total, self._tables.pointwise * sums.length
         return Estimate(shaped(value, shape), Bounds(shaped(value - width, shape), shaped(value + width, shape)))
 
     def share(self, *ends: Optional[Numbers]) -> Estimate:
@@ -156,6 +177,16 @@ class CellReadings:
         if self._about.label is None or readings.count < 2:
             raise SynopsisError(f"these cells have no label, and so {what}")
         return self._about.label
+
+    def _of_classes(self, what: str) -> tuple[Any, ...]:
+        classes = self._labelled(what).classes
+        if not classes:
+            raise SynopsisError(f"its label is a number, which has {what}: ask for expected()")
+        return classes
+
+    def _fits(self, degree: str) -> None:
+        if degree == "naive":
+            self._of_classes("no naive Bayes")
 
     def _number(self, what: str) -> tuple[float, float]:
         label = self._labelled(what)

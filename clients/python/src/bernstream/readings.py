@@ -17,6 +17,7 @@ from .errors import SynopsisError
 from .forms import Affine, Cells, Kernels, Lattice, Moments, Tables
 from .kernels import Gaussian
 from .label import Label
+from .sums import Sums
 
 #: The order of the Bernstein operator, or ``"nearest"``, ``"kernel"``, ``"posterior"`` or ``"nonnegative"``.
 By = Union[int, str]
@@ -175,7 +176,7 @@ class DensityOfTables(Grid):
         return self.of.deviation * self._lengths(points)
 
     def _lengths(self, points: Array) -> Array:
-        return self.peak * self.of.around(points, self.of.basis.bandwidths).lengths
+        return self.peak * self.of.around(points, self.of.basis.bandwidths).length
 
 
 class LabelOfTables:
@@ -211,7 +212,7 @@ class LabelOfTables:
     def integral(self, low: Array, high: Array) -> float:
         raise SynopsisError("an expected label or a probability has no integral: ask for mean(), proportions() or count()")
 
-    def _sums(self, points: Array) -> tables.Sums:
+    def _sums(self, points: Array) -> Sums:
         return self.of.around(points, self.of.basis.bandwidths, self.degree)
 
     def _interval(self, points: Array, pointwise: bool) -> Bounds:

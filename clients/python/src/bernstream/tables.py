@@ -1,39 +1,29 @@
 """What is read from tables of noisy counts of cells, each with its interval: clients/FORMAT.md, on the unit cube.
 
 Every reading is made of sums of the values with weights of a kernel around a point, or of a range. A sum with weights ``a``
-is within ``q |a|`` of what it would be without noise.
+is within ``q |a|`` of what it would be without noise; so is, to first order, a function of the values with the gradient ``a``.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from . import bernstein, noise
-from .arrays import Array, in_parts
+from .arrays import Array, in_parts, parts
 from .density import Bounds, isotonic
 from .description import Description
 from .errors import SynopsisError
 from .forms import Tables
+from .sums import Sums, ratio
 
 #: The number of steps in which a quantile is looked for.
 STEPS = 1_000
 
-
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """The sums of every table with weights ``W``: a row per point or range, and a column per table."""
-
-    of_tables: Array
-    #: ``|W|``
-    lengths: Array
-
-    @property
-    def total(self) -> Array:
-        return np.asarray(self.of_tables.sum(axis=1))
+#: How a label is fitted around a point; "naive" is naive Bayes, of classes only.
+DEGREES = ("constant", "linear", "naive")
 
 
 class Readings:
@@ -59,52 +49,84 @@ class Readings:
         return self.pointwise if pointwise else self.simultaneous
 
     def around(self, points: Array, bandwidths: Array, degree: str = "constant") -> Sums:
-        """By the kernel at points, local constant or local linear."""
-        if degree not in ("constant", "linear"):
-            raise SynopsisError(f"a degree is 'constant' or 'linear', not {degree!r}")
-        size = self.counts.size
+        """By the kernel at points: local constant, local linear, or on each axis for itself."""
+        if degree not in DEGREES:
+            raise SynopsisError(f"a degree is {DEGREES[0]!r}, {DEGREES[1]!r} or {DEGREES[2]!r}, not {degree!r}")
+        variances = self.basis.narrowed(bandwidths)
+        of = {"constant": self._constant, "linear": self._linear, "naive": self._naive}[degree]
+        size = self.counts.size if degree == "constant" else 5 * self.counts.size
+        return Sums.joined([of(_Kernel(self.nodes, at, variances)) for at in parts(points, size)])
 
-        def some(at: Array) -> Array:
-            kernel = _Kernel(self.nodes, at, self.basis.narrowed(bandwidths))
-            if degree == "constant":
-                return self._products(kernel.along)
-            weights = kernel.weights(self._slopes(kernel)).reshape(len(at), size)
-            return np.column_stack([weights @ self.tables.reshape(self.count, size).T, np.linalg.norm(weights, axis=1)])
+    def _constant(self, kernel: _Kernel) -> Sums:
+        return self._products(kernel.along)
 
-        return _sums(in_parts(points, size if degree == "constant" else 3 * size, some))
+    def _linear(self, kernel: _Kernel) -> Sums:
+        """What noise moves a slope by is told with it: that of every table alone, and the moments of the squared weights."""
+        slopes = self._slopes(kernel)
+        away, weights = kernel.offsets(), kernel.weights(slopes.sum(axis=1))
+        squares = np.square(weights)
+        moments = np.einsum("nj,njb,njc->nbc", squares, away, away, optimize=True)
+        lengths = np.sqrt(moments[:, 0, 0])
+        return Sums(weights @ self.tables.reshape(self.count, -1).T, np.tile(lengths[:, None], self.count), slopes, moments)
+
+    def _naive(self, kernel: _Kernel) -> Sums:
+        """For every class the product over the axes of what is counted along each, by its records for each axis but one."""
+        axes, cells = len(self.nodes), float(self.counts.size)
+        if axes == 1:
+            return self._constant(kernel)
+        one = self.deviation / math.sqrt(self.count)
+        along = [self._alone(kernel, i) for i in range(axes)]
+        factors = np.stack([self._products(of).of_tables for of in along], axis=-1)
+        # The products of the gradients of the factors, the last of them that of the number of records.
+        each = [*along, [np.ones_like(factor) for factor in kernel.along]]
+        gram = np.stack([np.stack([_inner(a, b) for b in each], axis=-1) for a in each], axis=-1)
+        records = self.tables.reshape(self.count, -1).sum(axis=1)
+        least = np.maximum(records, one * math.sqrt(cells))
+        divisor = least ** (axes - 1)
+        sign = np.where(np.any(factors < 0.0, axis=-1), -1.0, 1.0)
+        sums = sign * np.prod(np.abs(factors), axis=-1) / divisor
+        # Beside each factor the others, as large as they and their noise probably are.
+        sizes = np.hypot(factors, one * np.sqrt(np.diagonal(gram, axis1=1, axis2=2)[:, None, :axes]))
+        others = np.stack([np.prod(np.delete(sizes, i, axis=-1), axis=-1) for i in range(axes)], axis=-1)
+        by = np.concatenate([others / divisor[:, None], (-(axes - 1.0) * sums / least)[..., None]], axis=-1)
+        squares = np.einsum("nta,nab,ntb->nt", by, gram, by)
+        return Sums(sums, np.sqrt(np.maximum(squares, 0.0)), None, None, float(records.min()) / math.sqrt(cells))
+
+    def _alone(self, kernel: _Kernel, axis: int) -> list[Array]:
+        return [factor if i == axis else np.ones_like(factor) for i, factor in enumerate(kernel.along)]
 
     def within(self, ranges: Array) -> Sums:
         """Of ranges: for each a low and a high end on every axis."""
-        return _sums(in_parts(ranges, self.counts.size, lambda some: self._products(self._shares(some))))
+        return Sums.joined([self._products(self._shares(some)) for some in parts(ranges, self.counts.size)])
 
     def _shares(self, ranges: Array) -> list[Array]:
         """The share of each node's spline inside the ranges, along each axis."""
         below = (spline_below(self.basis, axis, ranges[:, axis]) for axis in range(len(self.nodes)))
         return [ends[:, 1] - ends[:, 0] for ends in below]
 
-    def _products(self, along: list[Array]) -> Array:
-        """The sums of all tables with weights that are products over the axes, and their length."""
-        sums = [bernstein.evaluate(table, along) for table in self.tables]
-        return np.column_stack([*sums, np.prod([np.linalg.norm(factor, axis=1) for factor in along], axis=0)])
+    def _products(self, along: list[Array]) -> Sums:
+        """The sums of all tables with weights that are products over the axes."""
+        sums = np.column_stack([bernstein.evaluate(table, along) for table in self.tables])
+        return Sums(sums, np.tile(np.sqrt(_inner(along, along))[:, None], self.count))
 
     def _slopes(self, kernel: _Kernel) -> Array:
-        """What makes the kernel's weights local linear: 0 where the counts do not say it."""
+        """What makes the kernel's weights local linear: the part of every table, 0 where the counts do not say it."""
         axes = range(len(self.nodes))
 
-        def moments(*axes: int) -> Array:
-            return bernstein.evaluate(self.counts, kernel.times(*axes))
+        def moments(counts: Array, *axes: int) -> Array:
+            return bernstein.evaluate(counts, kernel.times(*axes))
 
-        first = np.stack([moments(i) for i in axes], axis=1)
-        second = np.stack([np.stack([moments(i, k) for k in axes], axis=1) for i in axes], axis=1)
+        first = np.stack([np.stack([moments(table, i) for i in axes], axis=1) for table in self.tables], axis=1)
+        second = np.stack([np.stack([moments(self.counts, i, k) for k in axes], axis=1) for i in axes], axis=1)
         for i in axes:
             second[:, i, i] += 2.0 * self.deviation * kernel.spread(i)
-        return _solve(second, first)
+        return np.stack([_solve(second, first[:, table]) for table in range(self.count)], axis=1)
 
     def density(self, points: Array, bandwidths: Array) -> tuple[Array, Array]:
         """Records per unit of the cube, and what a factor ``q`` is multiplied by for its half-width."""
         sums = self.around(points, bandwidths)
         peak = float(np.prod(np.sqrt(2.0 * np.pi * self.basis.narrowed(bandwidths))))
-        return sums.total / peak, math.sqrt(self.count) * sums.lengths / peak
+        return sums.total / peak, sums.length / peak
 
     def share(self, ranges: Array) -> tuple[Array, Bounds]:
         """Of all records in each range."""
@@ -112,13 +134,16 @@ class Readings:
         once, twice = (np.prod([(along**power).sum(axis=1) for along in shares], axis=0) for power in (1, 2))
         value = np.clip(inside.total / self.all, 0.0, 1.0) if self.all > 0.0 else np.full(len(ranges), np.nan)
         factor = np.full(len(ranges), self.pointwise * math.sqrt(self.count))
-        return value, _ratio(inside.total, np.full(len(ranges), self.all), twice, once, float(self.counts.size), factor)
+        found = ratio(
+            inside.total, np.full(len(ranges), self.all), twice, once, np.full(len(ranges), float(self.counts.size)), factor
+        )
+        return value, Bounds(*(np.clip(end, 0.0, 1.0) for end in found))
 
     def probabilities(self, sums: Sums) -> Array:
         """Of each table, a column each: shrunk to those of all records where there are few, as much as the noise asks for."""
         overall = np.maximum(self.tables.reshape(self.count, -1).sum(axis=1), 0.0)
         overall = overall / overall.sum() if overall.sum() > 0.0 else np.full(self.count, 1.0 / self.count)
-        error = self.deviation * sums.lengths
+        error = self.deviation / math.sqrt(self.count) * sums.length
         with np.errstate(divide="ignore", invalid="ignore"):
             more = np.square(error) / np.maximum(sums.total, error)
             shrunk = (sums.of_tables + more[:, None] * overall) / (np.maximum(sums.total, 0.0) + more)[:, None]
@@ -129,35 +154,56 @@ class Readings:
     def errors(self, sums: Sums, table: int) -> Array:
         """The standard deviation of the noise on the probability of a table, to first order; infinite without records."""
         p = self.probabilities(sums)[:, table]
-        lengths = sums.lengths * np.sqrt(np.square(1.0 - p) + (self.count - 1.0) * np.square(p))
+        own, shared, whole = sums.variances(table)
+        lengths = np.sqrt(np.maximum(own - 2.0 * p * shared + np.square(p) * whole, 0.0))
         with np.errstate(divide="ignore", invalid="ignore"):
-            one = self.deviation / math.sqrt(self.count)
-            return np.where(sums.total > 0.0, one * lengths / sums.total, np.inf)
+            return np.where(sums.total > 0.0, self.deviation / math.sqrt(self.count) * lengths / sums.total, np.inf)
 
     def interval(self, sums: Sums, table: int, factor: float) -> Bounds:
         """Of the probability of a table: all that the noise does not exclude, by Fieller's theorem."""
-        ones = np.ones(len(sums.lengths))
-        return _ratio(sums.of_tables[:, table], sums.total, ones, ones, float(self.count), factor * sums.lengths)
+        if sums.least_divisor <= factor:
+            return Bounds(*np.full((2, len(sums.lengths)), np.nan))
+        found = ratio(sums.of_tables[:, table], sums.total, *sums.variances(table), np.full(len(sums.lengths), factor))
+        return Bounds(*(np.clip(end, 0.0, 1.0) for end in found))
 
     def classes(self, sums: Sums, factor: float) -> tuple[Any, Any]:
         """The most probable table of each row, and whether that is too close to call."""
         order = np.argsort(-self.probabilities(sums), axis=1, kind="stable")
-        first, second = (np.take_along_axis(sums.of_tables, order[:, i : i + 1], axis=1)[:, 0] for i in (0, 1))
-        return order[:, 0], np.asarray(first - second <= factor * math.sqrt(2.0) * sums.lengths)
+        apart, length = sums.apart(order[:, 0], order[:, 1])
+        return order[:, 0], np.asarray((apart <= factor * length) | (sums.least_divisor <= factor))
 
-    def quantiles(self, parts: Array) -> tuple[Array, Bounds]:
+    def density_ratio(
+        self, points: Array, bandwidths: Array, of: int, over: int, factors: tuple[float, ...]
+    ) -> tuple[Array, list[Bounds]]:
+        """How much denser one class lies at points than another, and what the noise does not exclude of it, for each factor."""
+        sums, cells = self.around(points, bandwidths), float(self.counts.size)
+        kernel = _Kernel(self.nodes, points, self.basis.narrowed(bandwidths)).along
+        once, square = np.prod([along.sum(axis=1) for along in kernel], axis=0), _inner(kernel, kernel)
+        (a, b), (n, m) = sums.of_tables[:, [of, over]].T, self.tables.reshape(self.count, -1).sum(axis=1)[[of, over]]
+        variances = (m * m * square + a * a * cells, (m * b + a * n) * once, b * b * cells + n * n * square)
+
+        def within(factor: float) -> Bounds:
+            known = (b > factor * np.sqrt(square)) & (min(n, m) > factor * math.sqrt(cells))
+            found = ratio(a * m, b * n, *variances, np.full(len(points), factor))
+            return Bounds(*(np.where(known, np.maximum(end, 0.0), np.nan) for end in found))
+
+        known = (b > 0.0) & (min(n, m) > 0.0)
+        value = np.where(known, np.maximum(a * m, 0.0) / np.where(known, b * n, 1.0), np.nan)
+        return value, [within(factor) for factor in factors]
+
+    def quantiles(self, shares: Array) -> tuple[Array, Bounds]:
         """Where the distribution function reaches each part, on one axis."""
         if len(self.nodes) != 1:
             raise SynopsisError(f"quantiles need one axis, not {len(self.nodes)}")
 
         def some(at: Array) -> Array:
-            shares = spline_below(self.basis, 0, at)
-            return np.column_stack([shares @ self.counts, shares.sum(axis=1), np.square(shares).sum(axis=1)])
+            below = spline_below(self.basis, 0, at)
+            return np.column_stack([below @ self.counts, below.sum(axis=1), np.square(below).sum(axis=1)])
 
         places = np.arange(STEPS + 1) / STEPS
         running, once, twice = in_parts(places, self.counts.size, some).T
         rising = isotonic(running)
-        found = np.array([self._quantile(part, running, rising, once, twice) for part in parts.tolist()]).reshape(-1, 3).T
+        found = np.array([self._quantile(part, running, rising, once, twice) for part in shares.tolist()]).reshape(-1, 3).T
         return found[0], Bounds(found[1], found[2])
 
     def _quantile(self, part: float, running: Array, rising: Array, once: Array, twice: Array) -> tuple[float, float, float]:
@@ -191,16 +237,24 @@ class _Kernel:
         """``sqrt(sum_j K_j^2 d_j^4)``, ``d`` the distance along an axis."""
         return np.asarray(np.prod([np.linalg.norm(factor, axis=1) for factor in self.times(axis, axis)], axis=0))
 
+    def offsets(self) -> Array:
+        """1 and the distance along each axis, for every point and node."""
+        count, axes = len(self.away[0]), len(self.away)
+        wide = np.broadcast_arrays(*(self._on_axis(away, i) for i, away in enumerate(self.away)))
+        return np.stack([np.ones(wide[0].shape), *wide], axis=-1).reshape(count, -1, axes + 1)
+
     def weights(self, slopes: Array) -> Array:
-        """``K_j (1 - slopes . d_j)``, all axes in one tensor."""
-        count, axes = slopes.shape
-        product, slope = np.ones((count,) + (1,) * axes), np.ones((count,) + (1,) * axes)
-        for i in range(axes):
-            shape = [count] + [1] * axes
-            shape[1 + i] = -1
-            product = product * self.along[i].reshape(shape)
-            slope = slope - (slopes[:, i : i + 1] * self.away[i]).reshape(shape)
-        return product * slope
+        """``K_j (1 - slopes . d_j)``, a row for each point."""
+        product, slope = np.float64(1.0), np.float64(1.0)
+        for i, along in enumerate(self.along):
+            product = product * self._on_axis(along, i)
+            slope = slope - self._on_axis(slopes[:, i : i + 1] * self.away[i], i)
+        return np.asarray(product * slope).reshape(len(slopes), -1)
+
+    def _on_axis(self, along: Array, axis: int) -> Array:
+        shape = [len(along)] + [1] * len(self.away)
+        shape[1 + axis] = -1
+        return along.reshape(shape)
 
 
 def spline_below(basis: Tables, axis: int, x: Array) -> Array:
@@ -222,23 +276,9 @@ def _integral(spline: str, u: Array) -> Array:
     return np.where(u < 0.0, tail, 1.0 - tail)
 
 
-def _sums(columns: Array) -> Sums:
-    return Sums(columns[:, :-1], columns[:, -1])
-
-
-def _ratio(above: Array, below: Array, twice: Array, once: Array, none: float, factor: Array) -> Bounds:
-    """All ``p`` from 0 to 1 with ``|above - p below| <= factor sqrt(twice - 2 p once + p^2 none)``.
-
-    NaN where the noise does not tell ``below`` from 0.
-    """
-    known = below > factor * math.sqrt(none)
-    square = np.square(factor)
-    a, b = np.square(below) - square * none, above * below - square * once
-    # `b^2 - a d`, without the difference of two large numbers.
-    spread = np.square(below) * twice - 2.0 * above * below * once + np.square(above) * none
-    root = factor * np.sqrt(np.maximum(spread - square * (none * twice - np.square(once)), 0.0))
-    a = np.where(known, a, np.nan)
-    return Bounds(np.clip((b - root) / a, 0.0, 1.0), np.clip((b + root) / a, 0.0, 1.0))
+def _inner(one: list[Array], other: list[Array]) -> Array:
+    """The inner product of weights that are products over the axes, for each row."""
+    return np.asarray(np.prod([(a * b).sum(axis=1) for a, b in zip(one, other)], axis=0))
 
 
 def _solve(matrices: Array, right: Array) -> Array:
