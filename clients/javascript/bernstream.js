@@ -1781,17 +1781,16 @@ function sharesOf(list, none) {
 /** A noisy number for each table at a place, whose parts of their sum are probabilities. */
 class Parts {
   /**
-   * `squares`: of each number the squared length of its gradient by the values of its table. Of a line all tables move its
-   * slope: `slopes` has the part of each table, and `moments` the products of the squared weights with 1 and the distances. Where
-   * the noise may be as large as `leastDivisor`, in lengths of its weights, nothing is known.
+   * `squares`: of each number the squared length of its gradient, by the values of its own table. Where the noise may be as large as
+   * `leastDivisor`, in lengths of its weights, nothing is known.
    */
-  constructor(sums, squares, { slopes = null, moments = null, leastDivisor = Infinity } = {}) {
-    Object.assign(this, { sums, squares, slopes, moments, leastDivisor, whole: sumOf(sums) });
+  constructor(sums, squares, leastDivisor = Infinity) {
+    Object.assign(this, { sums, squares, leastDivisor, whole: sumOf(sums), square: sumOf(squares) });
   }
 
   /** The probabilities: drawn to those of all records where there are few. */
   probabilities({ overall, deviation }) {
-    const noise = deviation * Math.sqrt(sumOf(this.squares) / this.sums.length);
+    const noise = deviation * Math.sqrt(this.square / this.sums.length);
     if (!(noise > 0)) return overall;
     const pull = (noise * noise) / Math.max(this.whole, noise);
     const drawn = (sum, t) => Math.min(Math.max((sum + pull * overall[t]) / (Math.max(this.whole, 0) + pull), 0), 1);
@@ -1813,32 +1812,63 @@ class Parts {
 
   /** Whether the noise, within so many lengths, leaves the one table the larger number. */
   isApart(first, second, factor) {
-    let square = this.squares[first] + this.squares[second];
-    if (this.slopes) {
-      const tilt = this.slopes[first].map((slope, a) => slope - this.slopes[second][a]);
-      square += this.sums.length * this.#across(tilt, tilt);
-    }
-    return this.leastDivisor > factor && this.sums[first] - this.sums[second] > factor * Math.sqrt(Math.max(square, 0));
+    const length = Math.sqrt(Math.max(this.difference(first, second), 0));
+    return this.leastDivisor > factor && this.sums[first] - this.sums[second] > factor * length;
   }
 
-  /** Under noise of variance 1: of the number of a table, of it and the whole together, of the whole. */
+  /** Under noise of variance 1, the variance of the number of a table, of it and the whole together, of the whole. */
   variances(table) {
-    const [count, square, whole] = [this.sums.length, this.squares[table], sumOf(this.squares)];
-    if (!this.slopes) return [square, square, whole];
-    const [own, slope] = [this.slopes[table], this.slopes.reduce((sum, one) => sum.map((x, a) => x + one[a]))];
+    return [this.squares[table], this.squares[table], this.square];
+  }
+
+  /** And of the difference of two. */
+  difference(first, second) {
+    return this.squares[first] + this.squares[second];
+  }
+}
+
+/** Those of a line, whose slope every table moves. */
+class LineParts extends Parts {
+  #make;
+  #made = null;
+
+  /** `make` says what the slope is of the records of each table, and of all, and sums of the squared weights times 1 and the distances. */
+  constructor(sums, square, make) {
+    super(sums, sums.map(() => square));
+    this.#make = make;
+  }
+
+  get #line() {
+    return (this.#made ??= this.#make());
+  }
+
+  variances(table) {
+    const { slopes: { [table]: own }, slope } = this.#line;
+    const [count, square] = [this.sums.length, this.squares[table]];
     return [
       square - 2 * this.#along(own) + count * this.#across(own, own),
       square - count * this.#along(own) - this.#along(slope) + count * this.#across(own, slope),
-      whole - 2 * count * this.#along(slope) + count * this.#across(slope, slope),
+      this.square - 2 * count * this.#along(slope) + count * this.#across(slope, slope),
     ];
   }
 
+  difference(first, second) {
+    const { slopes } = this.#line;
+    const tilt = slopes[first].map((slope, a) => slope - slopes[second][a]);
+    return super.difference(first, second) + this.sums.length * this.#across(tilt, tilt);
+  }
+
   #along(slope) {
-    return slope.reduce((sum, x, a) => sum + x * this.moments[0][a + 1], 0);
+    return slope.reduce((sum, x, a) => sum + x * this.#line.moments[a + 1][0], 0);
   }
 
   #across(one, other) {
-    return one.reduce((sum, x, a) => sum + x * other.reduce((inner, y, b) => inner + y * this.moments[a + 1][b + 1], 0), 0);
+    const { moments } = this.#line;
+    let sum = 0;
+    for (let a = 0; a < one.length; a++) {
+      for (let b = 0; b < one.length; b++) sum += one[a] * other[b] * moments[Math.max(a, b) + 1][Math.min(a, b) + 1];
+    }
+    return sum;
   }
 }
 
@@ -1959,16 +1989,27 @@ class TableFunction {
       return known.get(`${wanted}`);
     };
     const affine = [0, ...each((a) => a)];
-    const products = affine.map((a) => affine.map((b) => affine.map((c) => affine.map((d) => squares(a, b, c, d)))));
+    const quadratic = affine.map((c) => affine.map((d) => squares(c, d)));
+    let quartic = null;
+    // A sum over the nodes of what is bent twice, as its weights are.
+    const bent = (of, tilt, i) => {
+      let sum = 0;
+      for (let c = 0; c < tilt.length; c++) {
+        for (let d = 0; d <= c; d++) sum += (c === d ? 1 : 2) * tilt[c] * tilt[d] * of[c][d][i];
+      }
+      return sum;
+    };
+    const ofAll = each((a) => firsts.slice(1).reduce((sum, first) => sum.map((x, i) => x + first[a - 1][i]), firsts[0][a - 1]));
     return Array.from(sums[0], (_, i) => {
       const matrix = seconds.map((row, a) => row.map((_, b) => (row[b] ?? seconds[b][a])[i] + (a === b ? ridges[a][i] : 0)));
-      const slopes = tables.map((_, t) => solved(matrix, firsts[t].map((first) => first[i])) ?? none);
-      const slope = none.map((_, a) => slopes.reduce((sum, one) => sum + one[a], 0));
+      const slope = solved(matrix, ofAll.map((first) => first[i])) ?? none;
       const tilt = [1, ...slope.map((beta) => -beta)];
-      const twice = (of) => tilt.reduce((sum, x, c) => sum + tilt.reduce((inner, y, d) => inner + x * y * of[c][d][i], 0), 0);
-      const moments = products.map((row) => row.map(twice));
-      const tilted = tables.map((_, t) => tilt.reduce((sum, x, a) => sum + x * (a ? firsts[t][a - 1][i] : sums[t][i]), 0));
-      return new Parts(tilted, tables.map(() => Math.max(moments[0][0], 0)), { slopes, moments });
+      const tilted = tables.map((_, t) => slope.reduce((sum, beta, a) => sum - beta * firsts[t][a][i], sums[t][i]));
+      return new LineParts(tilted, Math.max(bent(quadratic, tilt, i), 0), () => {
+        quartic ??= affine.map((a) => affine.map((b) => quadratic.map((row, c) => row.map((_, d) => squares(a, b, c, d)))));
+        const slopes = tables.map((_, t) => solved(matrix, firsts[t].map((first) => first[i])) ?? none);
+        return { slopes, slope, moments: affine.map((a) => affine.map((b) => (b <= a ? bent(quartic[a][b], tilt, i) : 0))) };
+      });
     });
   }
 
@@ -1997,7 +2038,7 @@ class TableFunction {
         by.push((-(axes - 1) * sum) / least[t]);
         return { sum, square: by.reduce((all, x, a) => all + x * by.reduce((some, y, b) => some + y * inner[a][b][i], 0), 0) };
       });
-      return new Parts(of.map(({ sum }) => sum), of.map(({ square }) => Math.max(square, 0)), { leastDivisor });
+      return new Parts(of.map(({ sum }) => sum), of.map(({ square }) => Math.max(square, 0)), leastDivisor);
     });
   }
 }

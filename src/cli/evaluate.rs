@@ -9,7 +9,7 @@ use crate::cli::figures::{above_noise, ten_digits};
 use crate::cli::newest::{self, Topic};
 use crate::cli::print::{line, note, unprinted};
 use crate::cli::progress::during;
-use crate::cli::reading::{Reading, Width};
+use crate::cli::reading::{LabelFit, Reading, Width};
 use crate::synopsis::approximation::ApproximationBand;
 use crate::synopsis::description::{
     Axis, CellLabel, Cells, Choice, Classifier, Definition, Density, Description, Target,
@@ -44,6 +44,9 @@ pub struct Arguments {
     /// Smooth a density by counts of cells with larger bandwidths, in natural units, one per axis, separated by commas
     #[arg(long, value_name = "B[,B[,B]]", value_parser = point)]
     bandwidths: Option<Point>,
+    /// Fit the label of tables of cells around each point so [default: a line for a number, a constant for classes]
+    #[arg(long, value_enum, conflicts_with_all = ["density", "cumulative", "order", "by"])]
+    fit: Option<LabelFit>,
     /// Print the pointwise band: narrower, and valid at any single point instead of everywhere at once
     #[arg(long)]
     pointwise: bool,
@@ -112,6 +115,9 @@ impl From<Error> for Failure {
                 | synopsis::Error::Dimensions { .. }
                 | synopsis::Error::Reading { .. }
                 | synopsis::Error::NoOtherBandwidths
+                | synopsis::Error::NoTables
+                | synopsis::Error::NoLabel
+                | synopsis::Error::NoClasses
                 | synopsis::Error::Bandwidths { .. }
                 | synopsis::Error::NotOneAxis { .. },
             ) => Failure::Configuration(text),
@@ -204,6 +210,9 @@ enum Divisor {
 
 fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Result<Printed, Error> {
     let about = synopsis.description();
+    if let Some(fit) = arguments.fit {
+        return fitted(synopsis, fit, arguments, out);
+    }
     let order = arguments.order.unwrap_or(about.order);
     let evaluator = synopsis.evaluator(arguments.by.at_order(order))?;
     if let Target::Cells(_) = about.target
@@ -318,6 +327,27 @@ fn of_tables(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
     let divisor = if arguments.cumulative { Divisor::Cumulative } else { Divisor::Mass(mass) };
     Ok(Printed { divisor, band: Width::None, approximation: None })
+}
+
+/// The label of tables of cells, fitted so; without ends where the noise may be all that there is.
+fn fitted(synopsis: &Synopsis, fit: LabelFit, arguments: &Arguments, out: &mut impl Write) -> Result<Printed, Error> {
+    let about = synopsis.description();
+    let function = synopsis.tables()?.fitted(fit.into())?;
+    let mut rows = Vec::new();
+    for point in points(about, arguments) {
+        let read = function.read(&point)?;
+        let interval = if arguments.pointwise { read.pointwise } else { read.simultaneous };
+        let half = interval.map_or(read.value.abs() / 1e3, |Interval { lower, upper }| (upper - lower) / 2.0);
+        let told = |x: f64| above_noise(x, half).to_string();
+        let ends =
+            interval.map_or([const { String::new() }; 2], |interval| [told(interval.lower), told(interval.upper)]);
+        let row = point.iter().map(|x| ten_digits(*x).to_string()).chain([told(read.value)]).chain(ends);
+        rows.push(row.collect::<Vec<_>>().join(","));
+    }
+    writeln!(out, "{},value,lower,upper", columns(about))?;
+    rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+    let band = Width::new(synopsis, arguments.by, arguments.pointwise, about.order)?;
+    Ok(Printed { divisor: Divisor::Nothing, band, approximation: None })
 }
 
 fn columns(about: &Description) -> String {
@@ -495,6 +525,37 @@ mod tests {
         assert!(cells("file --at 0 --pointwise")[3] < plain[3]);
         let refused = printed("file --at 0 --by nearest");
         assert!(matches!(refused, Err(Error::Synopsis(synopsis::Error::Reading { .. }))));
+    }
+
+    #[test]
+    fn a_label_of_cells_is_fitted_as_is_asked_for() {
+        let golden = |name: &str| {
+            let text = match name {
+                "classes" => include_str!("../../clients/golden/cells-classes-2d.json"),
+                "number" => include_str!("../../clients/golden/cells-number-1d.json"),
+                _ => include_str!("../../clients/golden/cells-1d.json"),
+            };
+            let golden: serde_json::Value = serde_json::from_str(text).unwrap();
+            Synopsis::from_json(&golden["synopsis"].to_string()).unwrap()
+        };
+        let printed = |name: &str, line: &str| {
+            let mut out = Vec::new();
+            table(&golden(name), &parse(line).unwrap(), &mut out).map(|_| String::from_utf8(out).unwrap())
+        };
+        let first = |name: &str, line: &str| -> Vec<f64> {
+            let csv = printed(name, line).unwrap();
+            csv.lines().nth(1).unwrap().split(',').map(|x| x.parse().unwrap_or(f64::NAN)).collect()
+        };
+        let at = "file --at 20,12 --pointwise";
+        let [constant, linear, naive] =
+            ["constant", "linear", "naive"].map(|fit| first("classes", &format!("{at} --fit {fit}")));
+        assert!(constant[2] != linear[2] && naive[2] != constant[2], "{constant:?} {linear:?} {naive:?}");
+        assert!(naive[3] <= naive[2] && naive[2] <= naive[4], "{naive:?}");
+        assert_eq!(first("classes", at)[2], constant[2]);
+        assert!(first("classes", "file --at 20,12 --fit naive")[4] > naive[4]);
+        assert!(matches!(printed("number", "file --fit naive"), Err(Error::Synopsis(synopsis::Error::NoClasses))));
+        assert!(matches!(printed("none", "file --fit linear"), Err(Error::Synopsis(synopsis::Error::NoLabel))));
+        assert!(parse("file --fit naive --density").is_err() && parse("file --fit cubic").is_err());
     }
 
     #[test]

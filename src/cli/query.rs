@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use crate::cli::evaluate;
 use crate::cli::failure::Failure;
-use crate::cli::figures::{above_noise, two_digits};
+use crate::cli::figures::{above_noise, ten_digits, two_digits};
 use crate::cli::print::{line, print};
 use crate::cli::progress::during;
-use crate::synopsis::description::Description;
+use crate::synopsis::description::{Basis, Description};
 use crate::synopsis::query::{Answer, Approximation, Grid, MOST_SMOOTHNESS, NoiseError, Query};
 use crate::synopsis::tables::{self, Estimate, Interval, Questions, Sides};
 use crate::synopsis::{self, Synopsis};
@@ -60,7 +60,10 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         let answers = synopsis.ask(&questions).map_err(failure)?;
         return match arguments.json {
             true => line(format_args!("{:#}", tables::in_context(&answers, synopsis.description()))),
-            false => print(answers.iter().map(of_tables).collect::<String>() + &source(synopsis.description())),
+            false => {
+                let about = synopsis.description();
+                print(answers.iter().map(of_tables).collect::<String>() + &blurred(about) + &source(about))
+            }
         };
     };
     let answer = during("computing the answer", || ask(&synopsis, function, arguments)).map_err(failure)?;
@@ -121,6 +124,22 @@ fn of_tables(answer: &tables::Answer) -> String {
     }
 }
 
+/// What the intervals of tables of cells do not cover, and what less of it would cost: a count sums up as many nodes as a range has, so that
+/// half the step has noise of the root of 2 on each axis.
+fn blurred(about: &Description) -> String {
+    let Basis::Tables(basis) = &about.basis else { return String::new() };
+    let steps =
+        about.domain.iter().zip(&basis.steps).map(|(axis, steps)| {
+            format!("{} of {}", ten_digits((axis.max - axis.min) / f64::from(*steps)), axis.column)
+        });
+    let (steps, times) = (steps.collect::<Vec<_>>().join(", "), 2.0_f64.powf(about.domain.len() as f64 / 2.0));
+    let (which, times) = (if about.domain.len() > 1 { " on every axis" } else { "" }, two_digits(times));
+    format!(
+        "\nintervals cover the noise, not the cells: ends of ranges and quantiles are blurred by about a step, {steps}\nhalf the \
+         step{which} blurs half as far, with {times} times the noise on the count of a range, at the same price: `step` of [release]\n"
+    )
+}
+
 /// The window that an answer is of, and its guarantee.
 fn source(about: &Description) -> String {
     let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
@@ -167,6 +186,23 @@ mod tests {
         );
         let wave = ask(&synopsis, "-sin(dep_delay)", &arguments(&["x"])).unwrap();
         assert!(wave.truncation.per_record > 0.9, "{wave:?}");
+    }
+
+    #[test]
+    fn how_far_cells_blur_is_told_with_the_cost_of_less() {
+        let said = |golden: &str| {
+            let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
+            let about: Description = serde_json::from_value(golden["synopsis"].clone()).unwrap();
+            (blurred(&about), about)
+        };
+        let (text, about) = said(include_str!("../../clients/golden/cells-number-1d.json"));
+        let Basis::Tables(basis) = &about.basis else { panic!("tables") };
+        let step = 210.0 / f64::from(basis.steps[0]);
+        assert!(text.contains(&format!("a step, {} of dep_delay\n", ten_digits(step))), "{text}");
+        assert!(text.contains("half the step blurs half as far, with 1.4 times the noise"), "{text}");
+        let (text, _) = said(include_str!("../../clients/golden/cells-number-3d.json"));
+        assert!(text.contains("on every axis") && text.contains("2.8 times") && text.contains(" of hour, "), "{text}");
+        assert_eq!(blurred(query::example().description()), "");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::synopsis::band::Band;
 use crate::synopsis::description::{Basis, Description};
 use crate::synopsis::pointwise::{Pointwise, pointwise_value};
+use crate::synopsis::tables::Fit;
 use crate::synopsis::{By, Error, Evaluator, Synopsis};
 
 /// How released values become a function.
@@ -28,6 +29,27 @@ impl Reading {
             Reading::Kernel => By::Kernel,
             Reading::Posterior => By::Posterior,
             Reading::Nonnegative => By::Nonnegative,
+        }
+    }
+}
+
+/// How a label of tables of cells is fitted around a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LabelFit {
+    /// Its mean, weighted by the kernel
+    Constant,
+    /// A line through the records
+    Linear,
+    /// Of classes, naive Bayes: each axis for itself
+    Naive,
+}
+
+impl From<LabelFit> for Fit {
+    fn from(fit: LabelFit) -> Self {
+        match fit {
+            LabelFit::Constant => Fit::Constant,
+            LabelFit::Linear => Fit::Linear,
+            LabelFit::Naive => Fit::Naive,
         }
     }
 }

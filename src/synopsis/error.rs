@@ -29,6 +29,8 @@ pub enum Error {
     NoNumber,
     #[error("its label has no classes: naive Bayes and ratios of densities need `above` or `values`")]
     NoClasses,
+    #[error("it has no label to fit: its function is the density of the records")]
+    NoLabel,
     #[error("a ratio of densities is one of two classes, not of a class and itself")]
     OneClass,
     #[error("there is no table {table}: it holds {tables}, and probabilities only with a label")]

@@ -455,11 +455,20 @@ fn tables_of_cells_are_asked_for_ranges_and_quantiles() {
     ]) {
         assert!(line.starts_with(start) && line.ends_with("with 95 % probability"), "{line}");
     }
+    assert!(
+        words.contains("intervals cover the noise, not the cells: ") && words.contains(" times the noise on"),
+        "{words}"
+    );
     let refused = bernstream(&["query", &file, "--range", "500..600"]);
     assert_eq!(refused.status.code(), Some(78));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("outside the domain"));
     // How the records are distributed, and a wider kernel.
-    for more in [["--density", "--at=0"], ["--cumulative", "--at=180"], ["--bandwidths=30", "--at=0"]] {
+    for more in [
+        ["--density", "--at=0"],
+        ["--cumulative", "--at=180"],
+        ["--bandwidths=30", "--at=0"],
+        ["--fit=constant", "--at=0"],
+    ] {
         let table = bernstream(&[&["evaluate", &file], &more[..]].concat());
         let table = String::from_utf8_lossy(&table.stdout).into_owned();
         assert!(table.starts_with("dep_delay,value,lower,upper\n"), "{more:?}: {table}");

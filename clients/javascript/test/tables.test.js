@@ -329,6 +329,39 @@ test("without records there is nothing to know, and that is said", () => {
   assert.equal(empty.halfWidth(1), 60);
 });
 
+test("naive Bayes multiplies what each axis says, and is a local constant on one", () => {
+  const at = synopsisOf("classes", "linear", [9]).tables();
+  assert.deepEqual(at.probabilities(0.7, { degree: "naive" }), at.probabilities(0.7));
+  // Three classes whose axes are independent: a product of one number for each axis.
+  const along = [[[9, 5, 2, 1], [1, 3, 6, 8], [4, 4, 4, 4]], [[7, 7, 1], [2, 5, 3], [1, 1, 9]]];
+  const plane = (times) => parse(tables(LABELS.classes, "box", [4, 3], bandwidthsOf([4, 3]), (t, j) => times * along[0][t][Math.floor(j / 3)] * along[1][t][j % 3]));
+  for (const point of [[-0.5, 0.3], [1.2, 1.9], [2.9, -0.4]]) {
+    const [naive, mean] = ["naive", "constant"].map((degree) => plane(1e6).tables().probabilities(point, { degree }));
+    naive.forEach(({ value }, t) => near(value, mean[t].value, 1e-6));
+    for (const { value, pointwise: [low, high] } of naive) assert.ok(low < value && value < high && high - low < 1e-3);
+  }
+  const few = parse(tables(LABELS.classes, "box", [4, 3], bandwidthsOf([4, 3]), (t, j) => (t < 2 ? 50 + j : 0))).tables();
+  assert.equal(few.probabilities([0, 1], { degree: "naive" })[0].pointwise, null, "a class may have no records");
+  assert.notEqual(few.probabilities([0, 1])[0].pointwise, null);
+  assert.equal(few.classify([0, 1], { degree: "naive" }).table, null);
+  assert.throws(() => synopsisOf("number", "box", [4]).tables().on([[0]], { degree: "naive" }), /naive Bayes is of classes/);
+});
+
+test("a ratio of densities is unknown where there may be nothing to divide by, and its inverse the other way round", () => {
+  const counts = [[90, 90, 40, 20, 10, 0, 0, 0], [10, 30, 40, 90, 90, 9, 0, 0], [1, 0, 0, 0, 0, 0, 1, 0]];
+  const at = parse(tables(LABELS.classes, "box", [8], [0.5], (t, j) => counts[t][j])).tables();
+  const [one, other] = [at.densityRatio(0.1, 0, 1), at.densityRatio(0.1, 1, 0)];
+  near(one.value * other.value, 1);
+  near(one.pointwise[0] * other.pointwise[1], 1);
+  near(one.simultaneous[1] * other.simultaneous[0], 1);
+  assert.ok(at.densityRatio(-0.7, 0, 1).pointwise[0] > 1.5 && at.densityRatio(1.3, 0, 1).pointwise[1] < 0.7);
+  assert.equal(at.densityRatio(2.9, 0, 1).pointwise, null);
+  assert.equal(at.densityRatio(0.1, 0, 2).pointwise, null);
+  for (const wrong of [() => at.densityRatio(0, 1, 1), () => at.densityRatio(0, 0, 3), () => synopsisOf("number", "box", [4]).tables().densityRatio(0, 0, 1)]) {
+    assert.throws(wrong, SynopsisError);
+  }
+});
+
 test("a class is called only where the noise leaves no other", () => {
   const counts = [[40, 40, 40, 4, 4, 1, 1, 1], [4, 4, 4, 40, 40, 1, 1, 1], [1, 1, 1, 1, 1, 1, 1, 1]];
   const classes = parse(tables(LABELS.classes, "box", [8], [0.5], (t, j) => counts[t][j])).tables();

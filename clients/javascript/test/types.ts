@@ -12,6 +12,8 @@ const again: Answer = synopsis.query(synopsis.weights((x) => x));
 const seen: string = synopsis.classify(3).says + synopsis.meta.domain[0]!.column + new SynopsisError("").message;
 const tables = synopsis.tables();
 const late: [number, number] | null = tables.probabilities([1, 2], { bandwidths: [3, 4] })[1]!.simultaneous;
+const ratio: [number, number] | null = tables.densityRatio([1, 2], 0, 1, { bandwidths: [3, 4] }).simultaneous;
+const bayes: number = tables.probabilities([1, 2], { degree: "naive" })[0]!.value;
 const median: number | null = tables.quantile(0.5).value;
 const inRange: (number | null)[] = [tables.count([0, 1]), tables.share([[0, 1], null]), tables.mean([0, 1])].map(({ value }) => value);
 const smooth20: Float64Array = synopsis.as({ function: "density", bandwidths: 20 }).halfWidths([[1]]);
@@ -24,4 +26,4 @@ synopsis.evaluate(1, "furthest");
 synopsis.as({ function: "mean" });
 // @ts-expect-error a synopsis is only made by parse
 new Synopsis();
-export { again, answer, band, box, ends, error, grid, inRange, late, median, seen, smooth20 };
+export { again, answer, band, bayes, box, ends, error, grid, inRange, late, median, ratio, seen, smooth20 };

@@ -2,6 +2,8 @@
 
 use super::{Fit, Interval, Reading, Tables};
 use crate::synopsis::description::CellLabel;
+use crate::synopsis::domain::unit_point;
+use crate::synopsis::error::Error;
 
 /// The function of a point that tables are taken for, at the smallest bandwidths.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,32 +15,60 @@ pub struct Function {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Density,
-    Expected,
-    Probability { table: usize },
+    Expected { fit: Fit },
+    Probability { table: usize, fit: Fit },
 }
 
 impl Tables {
     /// The density; of a label that is a number its expected value, by local lines; of classes the probability of being above the
     /// threshold, or of the first of several, by local means.
     pub fn function(&self) -> Function {
+        let fit = match self.label {
+            Some(CellLabel::Number { .. }) => Fit::Linear,
+            _ => Fit::Constant,
+        };
+        self.by(fit)
+    }
+
+    /// The same, with its label fitted so.
+    ///
+    /// # Errors
+    ///
+    /// If it has no label, or naive Bayes is asked for and the label has no classes.
+    pub fn fitted(&self, fit: Fit) -> Result<Function, Error> {
+        self.label.as_ref().ok_or(Error::NoLabel)?;
+        self.fits(fit)?;
+        Ok(self.by(fit))
+    }
+
+    fn by(&self, fit: Fit) -> Function {
         let is = match self.label {
             None => Kind::Density,
-            Some(CellLabel::Number { .. }) => Kind::Expected,
-            Some(CellLabel::Above { .. }) => Kind::Probability { table: 1 },
-            Some(CellLabel::Classes { .. }) => Kind::Probability { table: 0 },
+            Some(CellLabel::Number { .. }) => Kind::Expected { fit },
+            Some(CellLabel::Above { .. }) => Kind::Probability { table: 1, fit },
+            Some(CellLabel::Classes { .. }) => Kind::Probability { table: 0, fit },
         };
         Function { tables: self.clone(), is }
     }
 }
 
 impl Function {
+    /// At a point of the domain, in natural units.
+    ///
+    /// # Errors
+    ///
+    /// If the point has another number of coordinates than the domain or lies outside it.
+    pub fn read(&self, point: &[f64]) -> Result<Reading, Error> {
+        Ok(self.at(&unit_point(&self.tables.axes, point)?))
+    }
+
     /// At a point of the unit cube.
     pub(in crate::synopsis) fn at(&self, y: &[f64]) -> Reading {
         let kernel = self.tables.narrowest();
         match self.is {
             Kind::Density => kernel.density_at(y),
-            Kind::Expected => kernel.expected_at(y, Fit::Linear),
-            Kind::Probability { table } => kernel.probability_at(y, table, Fit::Constant),
+            Kind::Expected { fit } => kernel.expected_at(y, fit),
+            Kind::Probability { table, fit } => kernel.probability_at(y, table, fit),
         }
     }
 
@@ -59,10 +89,10 @@ impl Function {
         let kernel = self.tables.narrowest();
         match self.is {
             Kind::Density => kernel.density_length(y),
-            Kind::Expected => {
-                kernel.probability_length(y, 1, Fit::Linear) * (self.tables.natural(1.0) - self.tables.natural(0.0))
+            Kind::Expected { fit } => {
+                kernel.probability_length(y, 1, fit) * (self.tables.natural(1.0) - self.tables.natural(0.0))
             }
-            Kind::Probability { table } => kernel.probability_length(y, table, Fit::Constant),
+            Kind::Probability { table, fit } => kernel.probability_length(y, table, fit),
         }
     }
 
