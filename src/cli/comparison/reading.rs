@@ -63,6 +63,7 @@ impl Reading {
         let fit = |fit: &Fit| match fit {
             Fit::Constant => "local means",
             Fit::Linear => "local lines",
+            Fit::Naive => "naive Bayes",
         };
         match self {
             Reading::Published => "as published".to_owned(),
