@@ -17,6 +17,7 @@ use crate::kafka::{broker_clock, replica_lag};
 use crate::ledger::Ledger;
 use crate::source;
 use crate::source::files::Files;
+use crate::source::record::Format;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -101,6 +102,12 @@ fn schedule(settings: &Settings) -> Vec<String> {
     let mut lines = vec![format!("windows of {} from {origin} {until}", span(rules.grid.length()))];
     match &settings.input {
         Input::Kafka(kafka) => {
+            if let Format::Records { form, .. } = &kafka.format {
+                let form = form.name();
+                lines.push(format!(
+                    "each message is one record in {form}; one that cannot be read is dropped by itself"
+                ));
+            }
             lines.push(format!(
                 "a window takes records up to its cutoff, {} after its end, by the message timestamp",
                 span(rules.allowed_lateness)

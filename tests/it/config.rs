@@ -1164,3 +1164,49 @@ fn the_form_of_records_and_their_types_are_part_of_the_promise() {
         digest(RIDES)
     );
 }
+
+/// What files say of records is read with the configuration: faults in them are faults of it, and their contents are in the digest.
+#[test]
+fn schemas_are_pinned_and_have_the_needed_fields() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let schema = |rider: &str| {
+        format!(
+            r#"{{"type": "record", "name": "E", "fields": [{{"name": "started_at", "type": "string"}}, {{"name": "{rider}", "type": "long"}},
+            {{"name": "ride", "type": {{"type": "record", "name": "R", "fields": [{{"name": "city", "type": "string"}},
+            {{"name": "kilometres", "type": "double"}}]}}}}]}}"#
+        )
+    };
+    for (name, text) in
+        [("good", schema("rider")), ("spaced", schema("rider").replace(": ", " :  ")), ("other", schema("user"))]
+    {
+        std::fs::write(path(name), text).unwrap();
+    }
+    std::fs::write(path("none"), "{}").unwrap();
+    let text =
+        |schemas: &str| with(RIDES, "format = \"json\"", &format!("format = {{ avro = {{ schemas = [{schemas}] }} }}"));
+    let one = |id: u32, name: &str| format!("{{ id = {id}, file = {:?} }}", path(name));
+    let digest =
+        |schemas: &str| Settings::parse(&text(schemas), "f").unwrap_or_else(|faults| panic!("{faults}")).digest();
+    let good = digest(&one(7, "good"));
+    assert_eq!(digest(&one(7, "spaced")), good, "spaces change nothing");
+    assert_ne!(digest(&one(8, "good")), good);
+    let both = format!("{}, {}", one(7, "good"), one(8, "other"));
+    assert_ne!(digest(&both), good, "a field that one schema has may be missing in others");
+    let says = |schemas: &str| faults(&text(schemas)).join("\n");
+    for (schemas, told) in [
+        (String::new(), "must not be empty: every record would be dropped"),
+        (one(7, "missing"), "cannot be opened"),
+        (one(7, "none"), "cannot be used: a type has no 'type'"),
+        (one(7, "other"), "has no field 'rider', so every record would lack it"),
+        (format!("{}, {}", one(7, "good"), one(7, "other")), "duplicate id"),
+        ("{ id = 7 }".to_owned(), "input.kafka.format.avro.schemas[0].file: missing"),
+    ] {
+        let found = says(&schemas);
+        assert!(found.contains(told), "{schemas}: {found}");
+    }
+    let protobuf =
+        format!("format = {{ protobuf = {{ descriptor = {:?}, message = \"rides.Event\" }} }}", path("none"));
+    let found = faults(&with(RIDES, "format = \"json\"", &protobuf)).join("\n");
+    assert!(found.contains("cannot be used: it is not a descriptor file"), "{found}");
+}

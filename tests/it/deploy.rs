@@ -44,7 +44,7 @@ fn the_commands_of_the_readme_and_the_pages_work() {
             _ => panic!("nothing tests `{command}`"),
         }
     }
-    assert_eq!(run, 21, "{commands:?}");
+    assert_eq!(run, 23, "{commands:?}");
 }
 
 /// Links between pages lead somewhere.

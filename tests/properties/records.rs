@@ -9,6 +9,8 @@ use bernstream::source::record::{Declared, Gather, IdType, LARGEST_RECORD, Recor
 use bernstream::source::{Batch, Columns};
 use proptest::prelude::*;
 
+use crate::memory::peak_of;
+
 fn columns() -> Columns {
     Columns {
         time: "at".to_owned(),
@@ -167,6 +169,34 @@ fn depth_is_no_danger() {
         assert_eq!(one(PLAIN.replace("}}", &format!("}}, \"x\": {deep}}}"))), plain(), "{open}");
         assert_eq!(one(PLAIN.replace("7.25", &deep)), Kept { 3: vec![None, Some(12.5)], ..plain() }, "{open}");
         assert_eq!(one(format!("{}1", open.repeat(depth))), dropped(), "{open}");
+    }
+}
+
+/// What a hostile record of the largest size takes, in bytes for each of its bytes, beyond what the reader keeps anyway.
+pub fn memory_of(form: &RecordForm, payload: &[u8]) -> f64 {
+    assert!(payload.len() <= LARGEST_RECORD);
+    let mut reader = RecordReader::new(form, &columns(), &declared()).expect("all is declared");
+    let (_, bytes) = peak_of(|| reader.read(payload).is_ok());
+    bytes as f64 / payload.len() as f64
+}
+
+#[test]
+fn a_record_takes_no_more_memory_than_a_few_times_its_bytes() {
+    let fill = |start: &str, piece: &str| {
+        let count = (LARGEST_RECORD - start.len()) / piece.len();
+        format!("{start}{}", piece.repeat(count)).into_bytes()
+    };
+    for payload in [
+        fill("", "["),
+        fill("{\"x\":", "{\"a\":"),
+        fill("{", "\"x\":1,"),
+        fill("{\"x\":\"", "\\u0061"),
+        fill("{\"rider\":\"", "\\u0061"),
+        fill("{\"at\":", "1"),
+        fill("{\"ride\":{\"km\":0.", "1"),
+    ] {
+        let memory = memory_of(&RecordForm::Json, &payload);
+        assert!(memory < 8.0, "{}...: {memory} bytes a byte", String::from_utf8_lossy(&payload[..20]));
     }
 }
 

@@ -7,7 +7,7 @@ use bernstream::source::record::RecordForm;
 use bernstream::source::record::avro::{Schema, Schemas};
 use proptest::prelude::*;
 
-use super::{Kept, dropped, plain, read};
+use super::{Kept, dropped, memory_of, plain, read};
 
 /// With unions, a nested record under a name of its own, and fields of every type that are not needed.
 const SCHEMA: &str = r#"{
@@ -123,6 +123,10 @@ fn a_short_record_is_no_long_work() {
     assert_eq!(one(with(8, [long(1 << 62), long(0)].concat())), dropped());
     assert_eq!(one(with(8, [long(i64::MIN), long(0), long(0)].concat())), plain());
     assert_eq!(one(with(2, [long(1), long(i64::MAX), vec![0; 8]].concat())), dropped());
+    for part in [[long(1), vec![0xff; 8]].concat(), vec![0; 500_000], [long(i64::MAX), vec![0; 500_000]].concat()] {
+        let memory = memory_of(&form(), &with(2, part));
+        assert!(memory < 8.0, "{memory} bytes a byte");
+    }
     let before: Vec<u8> = parts()[..7].concat();
     let deep = [before.clone(), [long(1), before.clone()].concat().repeat(5_000)].concat();
     assert_eq!(one(framed(7, &[deep])), dropped());

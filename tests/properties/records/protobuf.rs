@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bernstream::source::Columns;
-use bernstream::source::record::{Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat};
+use bernstream::source::record::{
+    Declared, Gather, IdType, LARGEST_RECORD, MessageType, RecordForm, RecordReader, TimeFormat,
+};
 use proptest::prelude::*;
 use prost_reflect::prost::Message;
 use prost_reflect::prost_types::field_descriptor_proto::{Label, Type};
@@ -12,7 +14,7 @@ use prost_reflect::prost_types::{
     FileDescriptorSet,
 };
 
-use super::{Kept, dropped, plain, read};
+use super::{Kept, dropped, memory_of, plain, read};
 
 fn field(name: &str, number: i32, kind: Type, type_name: Option<&str>) -> FieldDescriptorProto {
     FieldDescriptorProto {
@@ -191,6 +193,19 @@ fn what_is_no_message_is_dropped() {
         deep = bytes(4, &deep);
     }
     assert_eq!(one(deep), dropped(), "messages in messages without an end");
+}
+
+/// The library keeps all of a message while it reads it: a number of a list takes a byte there, and some dozens here.
+#[test]
+fn a_message_takes_no_more_memory_than_some_dozens_of_times_its_bytes() {
+    let most = LARGEST_RECORD - 100;
+    let unknown = |field: u64| number(field, 1).repeat(most / 4);
+    for payload in
+        [bytes(9, &vec![1; most]), number(9, 1).repeat(most / 2), unknown(1000), bytes(4, &[]).repeat(most / 2)]
+    {
+        let memory = memory_of(&form(), &payload);
+        assert!(memory < 150.0, "{:?}...: {memory} bytes a byte", &payload[..8]);
+    }
 }
 
 #[test]
