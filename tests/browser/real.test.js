@@ -90,7 +90,7 @@ test("the demonstration is live, and the page survives its restart", { skip }, a
   let demo = await start();
   t.after(() => demo.stop());
   const { page, problems, context } = await open(browser, demo.address);
-  await page.locator(".flag", { hasText: "Simulated data; no real people" }).waitFor();
+  await page.locator("#flags .flag", { hasText: "Simulated data; no real people" }).waitFor();
   const first = await shown(page);
   // The curve is drawn when its text is in the page; publication is when the record was produced, by the same clock.
   const delays = [];
