@@ -127,16 +127,16 @@ fn contenders(
     let own = Reading::of_own(&shape.basis, shape.values(), label, &release.narrowest(), &domain(release));
     let mut found = vec![Contender::new(settings, release, format!("this file: {}", release.kind()), None, own)?];
     let mut absent: Vec<Absent> = Vec::new();
-    // What suits one of a kind suits the others, nearly: the search takes longer than all the rest.
+    // The search takes longer than all the rest: once a family is enough.
     let mut chosen: Option<(String, String)> = None;
     for alternative in release.alternatives(label, records) {
-        let same = chosen.as_ref().filter(|(kind, _)| *kind == alternative.kind);
+        let same = chosen.as_ref().filter(|(family, _)| *family == alternative.family);
         let lines = alternative.lines(same.map(|(_, noise)| noise.as_str()));
         match settings.with_lines(release, &lines) {
             Ok(other) => {
                 let shape = other.shape();
                 let readings = Reading::of(&shape.basis, shape.values(), label);
-                chosen = other.noise_lines().map(|noise| (alternative.kind.clone(), noise));
+                chosen = other.noise_lines().map(|noise| (alternative.family, noise));
                 found.push(Contender::new(settings, &other, alternative.kind, Some(lines), readings)?);
             }
             Err(faults) => absent.push((alternative.kind, faults.reason())),

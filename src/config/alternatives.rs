@@ -28,6 +28,8 @@ const A_TENTH: f64 = 0.1;
 pub struct Alternative {
     /// Those of a kind differ in a number that is free: of several the best counts.
     pub kind: String,
+    /// The noise and the size that suit one of a family suit the others, nearly.
+    pub family: String,
     /// Its table in the file.
     function: String,
     records: u64,
@@ -115,7 +117,7 @@ impl Release {
             let function = format!("[release.cells]\nbandwidths = {}\n", list(&bandwidths));
             // Where every bandwidth is the whole axis, the next ones are the same.
             if found.last().is_none_or(|last| last.kind != kind) {
-                found.push(Alternative { kind, function, records });
+                found.push(Alternative { family: kind.clone(), kind, function, records });
             }
         }
         found
@@ -141,26 +143,31 @@ impl Release {
         }
     }
 
-    /// Machines with a wide kernel.
+    /// Machines with a wide kernel of every weight, and one with a narrower kernel.
     fn machines(&self, kind: &str, loss: &str, records: u64) -> Vec<Alternative> {
-        let landmarks = if self.axes.len() == 3 { 3 } else { 6 };
-        let machine = |c: f64| {
+        let landmarks = if self.axes.len() == 3 { 4 } else { 6 };
+        let [middle, less, more] = self.weights(records);
+        let machine = |(bandwidth, c): (f64, f64)| {
             let function = format!(
-                "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = 0.5 }} }}\nc = {c}\n\
+                "[release.machine]\nloss = \"{loss}\"\nkernel = {{ gaussian = {{ bandwidth = {bandwidth} }} }}\nc = {c}\n\
                  max_records = {records}\nlandmarks = {landmarks}\n"
             );
-            Alternative { kind: kind.to_owned(), function, records }
+            Alternative { kind: kind.to_owned(), family: format!("{loss} {bandwidth}"), function, records }
         };
-        // A score far beyond its corner takes long to find, and only its sign counts.
-        let tried = if loss == "hinge" { 2 } else { 3 };
-        self.weights(records).into_iter().take(tried).map(machine).collect()
+        let tried = match loss {
+            // A score far beyond its corner takes long to find, and only its sign counts.
+            "hinge" => vec![(0.5, middle), (0.5, less)],
+            _ => vec![(0.5, middle), (0.5, less), (0.5, more), (0.25, middle)],
+        };
+        tried.into_iter().map(machine).collect()
     }
 
     /// Logistic regressions, as probabilities.
     fn logistic(&self, records: u64) -> Vec<Alternative> {
         let regression = |c: f64| {
             let function = format!("[release.logistic]\nscore = \"sigmoid\"\nc = {c}\nmax_records = {records}\n");
-            Alternative { kind: "logistic regression".to_owned(), function, records }
+            let kind = "logistic regression".to_owned();
+            Alternative { family: kind.clone(), kind, function, records }
         };
         self.weights(records).into_iter().map(regression).collect()
     }
