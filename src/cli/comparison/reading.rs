@@ -85,9 +85,14 @@ impl Reading {
                 None => "`bernstream evaluate`".to_owned(),
                 Some(bandwidths) => format!("`bernstream evaluate --bandwidths {}`", joined(bandwidths)),
             },
-            Reading::Cells { fit, .. } => {
-                let fit = if *fit == Fit::Constant { "constant" } else { "linear" };
-                format!("a client, by the fit {fit:?}")
+            Reading::Cells { bandwidths, fit } => {
+                let fit = match fit {
+                    Fit::Constant => "constant",
+                    Fit::Linear => "linear",
+                    Fit::Naive => "naive",
+                };
+                let wider = bandwidths.as_ref().map(|bandwidths| format!(" --bandwidths {}", joined(bandwidths)));
+                format!("`bernstream evaluate --fit {fit}{}`", wider.unwrap_or_default())
             }
             Reading::Whole => {
                 let sides: Vec<String> = domain.iter().map(|axis| format!("{}..{}", axis.min, axis.max)).collect();
