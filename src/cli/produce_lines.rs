@@ -12,6 +12,9 @@ use crate::source::Columns;
 use crate::source::lines::Lines;
 use crate::source::record::{Declared, RecordForm, RecordReader, split};
 
+/// A message, and the event time in it.
+type Timed = (Vec<u8>, Option<Timestamp>);
+
 /// The messages of a file of lines.
 pub(super) struct LineMessages {
     path: PathBuf,
@@ -54,7 +57,7 @@ impl LineMessages {
     /// # Errors
     ///
     /// If the file cannot be read, or no worker could read the line.
-    pub fn next_message(&mut self) -> Result<Option<(Vec<u8>, Option<Timestamp>)>, Failure> {
+    pub fn next_message(&mut self) -> Result<Option<Timed>, Failure> {
         let LineMessages { path, lines, header, reader } = self;
         let next = lines.next_line().map_err(|e| e.to_string()).map(|line| line.map(<[u8]>::to_vec));
         let at = lines.read;

@@ -133,7 +133,7 @@ fn fault(path: &Path, why: &dyn std::fmt::Display) -> Error {
 enum Table {
     Parquet(ParquetRecordBatchReader),
     Arrow(Stream),
-    Lines(LineTable),
+    Lines(Box<LineTable>),
 }
 
 impl Table {
@@ -143,7 +143,7 @@ impl Table {
         let is = |wanted: &str| path.extension().is_some_and(|ending| ending == wanted);
         if is("csv") || is("jsonl") || is("ndjson") {
             let lines = LineTable::open(file, is("csv"), columns, declared);
-            return lines.map(Table::Lines).map_err(|broken| fault(path, &broken));
+            return lines.map(|lines| Table::Lines(Box::new(lines))).map_err(|broken| fault(path, &broken));
         }
         if is("parquet") {
             let open = || parquet(file, columns);
