@@ -97,11 +97,11 @@ fn measure(broker: Option<&str>, keys: usize, releases: usize) {
     let genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), true).expect("a plan");
-    let Components { source, ledger, witness, sink } = Components::open(&settings).expect("the components open");
+    let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
     let (health, times) = (Health::default(), Arc::new(Mutex::new(Times::default())));
     let worker = Worker {
         plan: &plan,
-        source,
+        readers,
         ledger,
         witness,
         sink: Box::new(Timed { inner: sink, times: times.clone() }),

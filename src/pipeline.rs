@@ -1,13 +1,15 @@
 //! The worker: the path of a record from the input to the output, one step a line.
 //!
-//! It has two loops, so that publishing never holds up reading: [`Reading`] turns input into closed windows, [`Releasing`]
-//! turns closed windows into published synopses. Closed windows pass from one to the other one at a time, in order.
+//! It has two kinds of loops, so that publishing never holds up reading: each [`Reading`] turns its share of the input into its part
+//! of the windows, [`Joining`] makes the windows of the parts, and [`Releasing`] turns windows into published synopses. Windows pass
+//! from one to the other one at a time, in order.
 
 mod asked;
 mod catch_up;
 mod draw;
 mod error;
 mod health;
+mod joining;
 mod outage;
 mod plan;
 mod price_schedule;
@@ -21,15 +23,16 @@ mod series;
 mod stop;
 mod terms;
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use tracing::{Dispatch, error, info, warn};
 
 pub use self::error::Error;
-pub use self::health::{Health, Loop};
+pub use self::health::Health;
 pub use self::plan::{Plan, Release, ReleaseVariant};
 pub use self::price_schedule::PriceSchedule;
 pub use self::publication::Publication;
@@ -39,7 +42,9 @@ pub use self::terms::{Quoted, Released, Terms};
 
 use self::asked::Asked;
 use self::catch_up::CatchUp;
-use self::outage::Outage;
+use self::health::ReaderHealth;
+use self::joining::{Closed, Handover, Joining, Share};
+use self::outage::{CommonOutage, Outage};
 use self::repeated::Repeated;
 use self::reports::{LedgerStatus, Outcome, PendingReports};
 use self::stop::StopGuard;
@@ -67,7 +72,8 @@ const WITNESS_INTERVAL: Duration = Duration::from_secs(5);
 /// Everything that a worker needs; the command line provides it.
 pub struct Worker<'a> {
     pub plan: &'a Plan,
-    pub source: Box<dyn Source + Send + 'a>,
+    /// Shares of one input, each read by a thread of its own: together all of it, and no partition twice.
+    pub readers: Vec<Box<dyn Source + Send + 'a>>,
     pub ledger: Ledger,
     pub witness: Box<dyn Witness + Send + 'a>,
     pub sink: Box<dyn Sink + Send + 'a>,
@@ -78,13 +84,6 @@ pub struct Worker<'a> {
     pub stop: Stop,
 }
 
-/// A window with all its records, and the end of its input.
-struct Closed {
-    window: Window,
-    ends: Positions,
-    publish_at: Timestamp,
-}
-
 impl Worker<'_> {
     /// Runs until the grid ends and everything is published, until a stop is requested, or until something fails.
     ///
@@ -92,27 +91,30 @@ impl Worker<'_> {
     ///
     /// The failure of either loop that retrying cannot mend.
     pub fn run(self) -> Result<(), Error> {
-        let Worker { plan, source, ledger, metrics, health, stop, .. } = self;
+        let Worker { plan, readers, ledger, metrics, health, stop, .. } = self;
         health.allow(plan.longest());
         let next = plan.rules.grid.span_of(ledger.next_window());
-        let forms = plan.releases.iter().map(|release| release.form.clone()).collect();
+        let forms: Vec<_> = plan.releases.iter().map(|release| release.form.clone()).collect();
         // Earlier windows belong to other ledgers, or to settings that paid for no overlap.
         let first = ledger.genesis().first.max(ledger.live_from());
-        let windows = Windows::new(plan.rules.clone(), forms, first, next, ledger.genesis().backfill_until);
-        let clock = source.clock();
-        let reading = Reading {
-            plan,
+        let clock = readers.first().map_or_else(|| ScheduleClock::new(Timestamp::now), |source| source.clock());
+        let (mut joining, outage) = (Joining::new(&plan.publication), CommonOutage::default());
+        let beginning = |(source, health)| Reading {
             source,
-            windows,
+            windows: Windows::new(plan.rules.clone(), forms.clone(), first, next, ledger.genesis().backfill_until),
             recorded: ledger.ends().clone(),
             must_rewind: true,
             is_stuck: false,
-            outage: Outage::default(),
+            outage: &outage,
             behind: Repeated::default(),
             skipped: Repeated::default(),
             metrics: metrics.clone(),
             health,
+            all: self.health,
         };
+        let begun = health.begin(readers.len());
+        let readings: Vec<_> =
+            readers.into_iter().zip(begun).map(beginning).map(|reading| (reading, joining.reader())).collect();
         let releasing = Releasing {
             plan,
             clock,
@@ -131,58 +133,59 @@ impl Worker<'_> {
         };
         // Few windows wait between the loops: a slow output slows reading instead of filling the memory.
         let (sender, receiver) = sync_channel(4);
-        // Both loops log to where the caller does.
-        let log = tracing::dispatcher::get_default(Dispatch::clone);
+        // All loops log to where the caller does, and one that fails stops the others.
+        let (log, stop) = (&tracing::dispatcher::get_default(Dispatch::clone), &stop);
         thread::scope(|scope| {
-            let released = scope.spawn(|| {
-                let mut guard = StopGuard::new(&stop);
-                let result = tracing::dispatcher::with_default(&log, || releasing.run(&receiver, &stop));
-                if result.is_ok() {
-                    guard.disarm();
-                }
-                drop(receiver);
-                result
-            });
-            let mut guard = StopGuard::new(&stop);
-            let read = reading.run(&sender, &stop);
-            if read.is_ok() {
-                guard.disarm();
-            }
-            drop((guard, sender));
-            let released = released.join().unwrap_or(Err(Error::Panicked));
-            released.and(read)
+            let released = scope.spawn(move || guarded(log, stop, || releasing.run(receiver, stop)));
+            let readers: Vec<_> = readings
+                .into_iter()
+                .map(|(reading, shares)| scope.spawn(move || guarded(log, stop, || reading.run(shares, stop))))
+                .collect();
+            joining.run(&sender);
+            drop((joining, sender));
+            let ended = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or(Err(Error::Panicked));
+            // All have ended before the first failure is returned.
+            let ends: Vec<_> = [released].into_iter().chain(readers).map(ended).collect();
+            ends.into_iter().collect()
         })
     }
 }
 
-/// From bytes to closed windows.
+/// Runs a loop that logs to where the caller does, and that stops the others if it fails or panics.
+fn guarded(log: &Dispatch, stop: &Stop, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let mut guard = StopGuard::new(stop);
+    tracing::dispatcher::with_default(log, work).inspect(|()| guard.disarm())
+}
+
+/// From bytes to the shares of windows: one reader of the input.
 struct Reading<'a> {
-    plan: &'a Plan,
     source: Box<dyn Source + Send + 'a>,
     windows: Windows,
-    /// The end offsets of the newest closed window.
+    /// The end offsets of the newest closed window: at first those of all partitions, then of those that it reads.
     recorded: Positions,
     must_rewind: bool,
     /// A broken message blocks its partition: the other partitions are still read, but no window can close.
     is_stuck: bool,
-    outage: Outage,
+    outage: &'a CommonOutage,
     /// Records that turned up behind the end of their window.
     behind: Repeated,
     /// Broken messages that were skipped.
     skipped: Repeated,
     metrics: Metrics,
-    health: &'a Health,
+    health: Arc<ReaderHealth>,
+    /// What the probes see of all readers.
+    all: &'a Health,
 }
 
 impl Reading<'_> {
-    fn run(mut self, closed: &SyncSender<Closed>, stop: &Stop) -> Result<(), Error> {
+    fn run(mut self, shares: Handover, stop: &Stop) -> Result<(), Error> {
         while !stop.asked() && self.windows.next().is_some() {
-            self.health.beat(Loop::Read);
+            self.health.beat();
             match self.step() {
                 Ok(None) => {}
-                // The other loop ends early only if it failed, and then it returns the error.
-                Ok(Some(window)) => {
-                    if closed.send(window).is_err() {
+                // Another loop ends early only if it failed, and then it returns the error.
+                Ok(Some(share)) => {
+                    if !shares.give(share, &self.health, stop) {
                         break;
                     }
                 }
@@ -199,8 +202,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Reads the input once. Returns the next window as soon as all its records have been absorbed.
-    fn step(&mut self) -> Result<Option<Closed>, source::Error> {
+    /// Reads the input once. Returns the share of the next window as soon as all its records have been absorbed.
+    fn step(&mut self) -> Result<Option<Share>, source::Error> {
         if self.must_rewind {
             self.windows.clear();
             self.source.rewind(self.windows.oldest_message(), &self.recorded)?;
@@ -237,11 +240,20 @@ impl Reading<'_> {
         Ok(None)
     }
 
-    fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Closed {
-        let window = self.windows.close();
-        let publish_at = self.plan.publication.due(window.span, cutoff);
+    fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Share {
         self.recorded = ends.clone();
-        Closed { window, ends, publish_at }
+        Share { part: self.windows.part(), ends, cutoff }
+    }
+}
+
+impl Joining<'_> {
+    /// From the shares of all readers to closed windows; ends with the first of the readers, or when nobody takes the windows.
+    fn run(&self, closed: &SyncSender<Closed>) {
+        while let Some(window) = self.next() {
+            if closed.send(window).is_err() {
+                break;
+            }
+        }
     }
 }
 
@@ -318,13 +330,13 @@ struct Releasing<'a> {
 
 impl Releasing<'_> {
     /// Releases closed windows and publishes what is due; ends when the other loop has ended and nothing is left to publish.
-    fn run(mut self, closed: &Receiver<Closed>, stop: &Stop) -> Result<(), Error> {
+    fn run(mut self, closed: Receiver<Closed>, stop: &Stop) -> Result<(), Error> {
         self.recall()?;
         // An earlier run may have paid for synopses that are not published yet.
         let mut next_step = Instant::now();
         let mut is_reading = true;
         while !stop.asked() {
-            self.health.beat(Loop::Release);
+            self.health.beat();
             let pause = next_step.saturating_duration_since(Instant::now()).min(POLL);
             let received = match self.health.witnessed.load(Relaxed) {
                 true => closed.recv_timeout(pause),
@@ -336,7 +348,7 @@ impl Releasing<'_> {
             };
             match received {
                 Ok(first) => {
-                    self.release_all(first, closed)?;
+                    self.release_all(first, &closed)?;
                     next_step = Instant::now();
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -430,7 +442,7 @@ impl Releasing<'_> {
         };
         let mut generator = (self.generators)()?;
         let stored = |slot: &str| self.ledger.state(slot);
-        let synopses = plan.release(&window, &terms, &stored, &mut generator, &|| self.health.beat(Loop::Release))?;
+        let synopses = plan.release(&window, &terms, &stored, &mut generator, &|| self.health.beat())?;
         let (mut sealed, mut states) = (Vec::new(), Vec::new());
         for released in synopses {
             sealed.push(Synopsis::new(released.description, released.values)?.seal()?);

@@ -55,7 +55,7 @@ fn observe(subject: &Subject<'_>, messages: Vec<Sent>, seed: u64, folder: &Path)
     let claims = witness.claims.clone();
     let ended = Worker {
         plan: &plan,
-        source: Box::new(Stream::new(subject.columns, subject.stamps, messages, Arc::clone(&asked))),
+        readers: vec![Box::new(Stream::new(subject.columns, subject.stamps, messages, Arc::clone(&asked)))],
         ledger: ledger(subject, &params)?,
         witness: Box::new(witness),
         sink: Box::new(Kept(published.clone())),

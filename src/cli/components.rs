@@ -23,7 +23,8 @@ const FILES: &str = "files";
 
 /// Everything that a worker reads, writes and keeps.
 pub struct Components {
-    pub source: Box<dyn Source + Send>,
+    /// Shares of the input, one a reader.
+    pub readers: Vec<Box<dyn Source + Send>>,
     pub ledger: Ledger,
     pub witness: Box<dyn Witness + Send>,
     pub sink: Box<dyn Sink + Send>,
@@ -48,7 +49,7 @@ impl Components {
             true => Some(Ledger::open(&settings.ledger)?),
             false => None,
         };
-        let source = open_source(settings)?;
+        let readers = open_readers(settings)?;
         let sink = settings.output.open_sink()?;
         let mut witness = settings.output.open_witness_remembering(&settings.ledger.path)?;
         let mut ledger = match existing {
@@ -71,7 +72,7 @@ impl Components {
                  it are gone; `bernstream ledger republish` sends those that the ledger still has (ledger.keep_published)"
             );
         }
-        Ok(Components { source, ledger, witness, sink })
+        Ok(Components { readers, ledger, witness, sink })
     }
 }
 
@@ -105,10 +106,14 @@ pub fn genesis(
     })
 }
 
-fn open_source(settings: &Settings) -> Result<Box<dyn Source + Send>, OpenError> {
+fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, OpenError> {
+    let columns = settings.columns.clone();
     match &settings.input {
-        Input::Kafka(params) => Ok(Box::new(Kafka::open(params.clone(), settings.columns.clone(), Timestamp::now)?)),
-        Input::Files(params) => Ok(Box::new(Files::open(params, settings.columns.clone())?)),
+        Input::Kafka(params) => {
+            let shares = Kafka::open(params.clone(), columns, Timestamp::now)?.shared();
+            Ok(shares.into_iter().map(|share| Box::new(share) as Box<dyn Source + Send>).collect())
+        }
+        Input::Files(params) => Ok(vec![Box::new(Files::open(params, columns)?)]),
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tracing::warn;
 
 use crate::ledger::{Error, Ledger};
-use crate::pipeline::{Health, Loop, Stop};
+use crate::pipeline::{Health, Stop};
 
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -36,8 +36,7 @@ pub fn wait(ledger: &mut Ledger, health: &Arc<Health>, stop: &Stop) -> Result<()
             );
         }
         // Neither loop hangs: the one that reads may wait for the one that writes.
-        health.beat(Loop::Read);
-        health.beat(Loop::Release);
+        health.beat();
         thread::sleep(PAUSE);
         !stop.asked()
     })

@@ -13,10 +13,15 @@ use crate::config::{Input, Settings, synopsis_bytes};
 
 /// A worker with empty windows: program, clients, ledger. Measured: 28 MB.
 const BASE: u64 = 40 << 20;
-/// Messages that are fetched but not decoded: the client's queue (64 MB), and a broker's answer (50 MB).
-const FETCHED: u64 = 114 << 20;
+/// Messages that are fetched but not decoded: the queues of all readers together (64 MB), and a broker's answer to each (50 MB).
+const QUEUED: u64 = 64 << 20;
+const ANSWER: u64 = 50 << 20;
+/// What the queue of one of many readers holds at least.
+const LEAST_QUEUED: u64 = 8 << 20;
 /// Threads of a worker whose cluster has three brokers, each with a stack of [`STACK`]. Measured: 27 with one broker.
 const THREADS: u64 = 48;
+/// Threads of each further reader: its own, and those of its client. Measured: 4 with one broker.
+const MORE_THREADS: u64 = 7;
 const STACK: u64 = 8 << 20;
 /// What the allocator of the C library reserves for an arena; it has up to eight for each processor, but one for each thread.
 const ARENA: u64 = 64 << 20;
@@ -33,7 +38,8 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
     let resident = least(settings);
     let arenas = std::env::var("MALLOC_ARENA_MAX").ok().and_then(|text| text.parse().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let address_space = address_space(resident, arenas.unwrap_or(8 * processors));
+    let readers = readers(settings);
+    let address_space = address_space(resident, readers, arenas.unwrap_or(8 * processors));
     let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
     if let Some(limit) = address_space_limit(&limits).filter(|limit| *limit < address_space) {
         return Err(Failure::Other(format!(
@@ -42,14 +48,15 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
              MALLOC_ARENA_MAX=1 in its environment it needs {}",
             bytes(limit),
             bytes(address_space),
-            bytes(self::address_space(resident, 1)),
+            bytes(self::address_space(resident, readers, 1)),
         )));
     }
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     if let Some(limit) = cgroup_limit(Path::new("/sys/fs/cgroup"), &groups).filter(|limit| *limit < resident) {
         return Err(Failure::Other(format!(
             "the memory of this process is limited to {} (memory.max of its cgroup), and its windows need {} in all: raise the \
-             limit, or let fewer windows, keys or cells be open at once; `bernstream check` shows what they need",
+             limit, or let fewer windows, keys or cells be open at once, or fewer readers (input.kafka.readers) hold them; `bernstream \
+             check` shows what they need",
             bytes(limit),
             bytes(resident),
         )));
@@ -58,9 +65,21 @@ pub fn check_limits(settings: &Settings) -> Result<(), Failure> {
 }
 
 /// Address space of a worker that uses `resident` bytes and has up to `arenas`.
-fn address_space(resident: u64, arenas: u64) -> u64 {
-    let reserved = THREADS * STACK + arenas.min(THREADS) * ARENA;
-    resident.saturating_add(FETCHED).saturating_add(reserved)
+fn address_space(resident: u64, readers: u64, arenas: u64) -> u64 {
+    let threads = THREADS + MORE_THREADS * (readers - 1);
+    resident.saturating_add(fetched(readers)).saturating_add(threads * STACK + arenas.min(threads) * ARENA)
+}
+
+fn fetched(readers: u64) -> u64 {
+    QUEUED.max(LEAST_QUEUED * readers) + ANSWER * readers
+}
+
+/// How many readers hold windows, at most: a topic with fewer partitions has fewer.
+fn readers(settings: &Settings) -> u64 {
+    match &settings.input {
+        Input::Kafka(kafka) => u64::from(kafka.most_readers()),
+        Input::Files(_) => 1,
+    }
 }
 
 /// The soft limit of the address space in the text of `/proc/self/limits`, if there is one.
@@ -91,7 +110,8 @@ fn cgroup_limit(root: &Path, groups: &str) -> Option<u64> {
 /// What a worker needs that keeps up with its input.
 fn least(settings: &Settings) -> u64 {
     let open = open_windows(settings).or(windows_in_all(settings)).unwrap_or(1);
-    let windows = bytes_of_each(settings).saturating_mul(settings.groups() as u64).saturating_mul(open);
+    let held = open.saturating_mul(readers(settings));
+    let windows = bytes_of_each(settings).saturating_mul(settings.groups() as u64).saturating_mul(held);
     BASE.saturating_add(windows).saturating_add(work(settings))
 }
 
@@ -143,10 +163,17 @@ pub fn disk(settings: &Settings) -> Vec<String> {
 pub fn memory(settings: &Settings) -> Vec<String> {
     let groups = settings.groups() as u64;
     let kept = bytes_of_each(settings);
-    let window = groups.saturating_mul(kept);
+    let readers = readers(settings);
+    let window = groups.saturating_mul(kept).saturating_mul(readers);
     let for_windows = |windows: u64| {
         let bytes = bytes(window.saturating_mul(windows));
-        format!("open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}")
+        match readers {
+            1 => format!("open windows x keys x bytes of each = {windows} x {groups} x {kept} = {bytes}"),
+            _ => {
+                let product = format!("{readers} x {windows} x {groups} x {kept}");
+                format!("readers x open windows x keys x bytes of each = {product} = {bytes}")
+            }
+        }
     };
     let mut lines = Vec::new();
     if let Some(open) = open_windows(settings) {
@@ -164,7 +191,7 @@ pub fn memory(settings: &Settings) -> Vec<String> {
     if let Some(cap) = &settings.windows.cap {
         lines.push(format!("and, until a window closes, the records of each user and period: up to {}", cap.records));
     }
-    let (least, full) = (least(settings), least(settings).saturating_add(FETCHED));
+    let (least, full) = (least(settings), least(settings).saturating_add(fetched(readers)));
     lines.push(format!(
         "in all {} for a worker that keeps up, and {} while it reads what it has missed: with less than the first it does not start",
         bytes(least),
@@ -216,7 +243,23 @@ mod tests {
     use crate::config::guarantee;
 
     fn settings(text: &str) -> Settings {
-        Settings::parse(text, "test").unwrap()
+        with_readers(1, text)
+    }
+
+    fn with_readers(readers: u32, text: &str) -> Settings {
+        let text = text.replacen("[input.kafka]", &format!("[input.kafka]\nreaders = {readers}"), 1);
+        Settings::parse(&text, "test").unwrap()
+    }
+
+    #[test]
+    fn every_reader_holds_the_windows_that_are_open() {
+        let settings = with_readers(4, FLIGHTS);
+        let line = "in normal operation: readers x open windows x keys x bytes of each = 4 x 2 x 3 x 696 = 17 KB";
+        assert_eq!(memory(&settings)[0], line);
+        let [one, four] = [1, 4].map(|readers| least(&with_readers(readers, FLIGHTS)));
+        assert_eq!(four - one, 3 * 2 * 3 * 696);
+        let [one, four] = [1, 4].map(|readers| address_space(0, readers, 1000));
+        assert_eq!(four - one, 3 * (ANSWER + MORE_THREADS * (STACK + ARENA)));
     }
 
     const FLIGHTS: &str = include_str!("../../tests/data/lattice.toml");

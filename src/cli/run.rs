@@ -123,7 +123,7 @@ pub fn work(
     held::wait(&mut components.ledger, &health, stop)?;
     let worker = Worker {
         plan: &plan,
-        source: components.source,
+        readers: components.readers,
         ledger: components.ledger,
         witness: components.witness,
         sink: components.sink,

@@ -1,6 +1,7 @@
 //! What the probes see: flags that the loops set, never the data.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Timestamp;
@@ -18,15 +19,14 @@ const SLOW: u64 = 100_000_000;
 /// Shared between the loops, which set it, and the endpoints, which read it.
 #[derive(Debug, Default)]
 pub struct Health {
-    /// The input was found and is being read.
-    pub reading: AtomicBool,
     /// The witness was read and agrees with the ledger.
     pub witnessed: AtomicBool,
     /// The last attempt to publish what is due has not failed.
     pub publishing: AtomicBool,
     /// The newest window was withheld: the budget of its block is spent.
     pub spent: AtomicBool,
-    last_read: AtomicI64,
+    /// Those of the worker that runs; none before it does.
+    readers: Mutex<Vec<Arc<ReaderHealth>>>,
     last_release: AtomicI64,
     /// Seconds that a window can take to compute.
     allowed: AtomicU64,
@@ -37,11 +37,19 @@ pub struct Health {
     owed: AtomicI64,
 }
 
-/// The two loops of a worker.
-#[derive(Clone, Copy, Debug)]
-pub enum Loop {
-    Read,
-    Release,
+/// What the probes see of one reader.
+#[derive(Debug, Default)]
+pub struct ReaderHealth {
+    /// Its partitions were found and are being read.
+    pub reading: AtomicBool,
+    last_read: AtomicI64,
+}
+
+impl ReaderHealth {
+    /// Records a heartbeat.
+    pub fn beat(&self) {
+        self.last_read.store(Timestamp::now().micros(), Ordering::Relaxed);
+    }
 }
 
 impl Health {
@@ -50,23 +58,37 @@ impl Health {
         self.allowed.store(products / SLOW, Ordering::Relaxed);
     }
 
-    /// Records a heartbeat of a loop.
-    pub fn beat(&self, which: Loop) {
-        let beat = match which {
-            Loop::Read => &self.last_read,
-            Loop::Release => &self.last_release,
-        };
-        beat.store(Timestamp::now().micros(), Ordering::Relaxed);
+    /// Records a heartbeat of the loop that releases.
+    pub fn beat(&self) {
+        self.last_release.store(Timestamp::now().micros(), Ordering::Relaxed);
     }
 
-    /// Whether both loops had a heartbeat lately, or have not started yet.
+    /// Begins with so many readers, none of which reads yet.
+    pub(super) fn begin(&self, readers: usize) -> Vec<Arc<ReaderHealth>> {
+        let all: Vec<_> = (0..readers).map(|_| Arc::default()).collect();
+        self.readers().clone_from(&all);
+        all
+    }
+
+    fn readers(&self) -> MutexGuard<'_, Vec<Arc<ReaderHealth>>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether every reader reads its partitions.
+    pub(super) fn is_reading(&self) -> bool {
+        let readers = self.readers();
+        !readers.is_empty() && readers.iter().all(|reader| reader.reading.load(Ordering::Relaxed))
+    }
+
+    /// Whether every loop had a heartbeat lately, or has not started yet.
     pub fn is_alive(&self) -> bool {
         let now = Timestamp::now();
         let patience = HANGS_AFTER.saturating_add(Duration::from_secs(self.allowed.load(Ordering::Relaxed)));
-        [&self.last_read, &self.last_release].iter().all(|beat| {
+        let is_alive = |beat: &AtomicI64| {
             let last = beat.load(Ordering::Relaxed);
             last == 0 || now.since(Timestamp::from_micros(last)) < patience
-        })
+        };
+        is_alive(&self.last_release) && self.readers().iter().all(|reader| is_alive(&reader.last_read))
     }
 
     /// A request to witness or output begins.
@@ -123,7 +145,7 @@ impl Health {
     fn parts(&self) -> [(&'static str, &'static str, bool); 3] {
         let works = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
         [
-            ("input", "reading the input", works(&self.reading)),
+            ("input", "reading the input", self.is_reading()),
             ("witness", "agreeing with the witness", works(&self.witnessed)),
             ("output", "publishing what is due", works(&self.publishing) && !self.is_overdue(Timestamp::now())),
         ]

@@ -1,5 +1,7 @@
 //! When the log tells that something has failed, and that it works again: once each, however often it changes in between.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What has worked for this long works again. Something that fails again sooner never did.
@@ -32,6 +34,34 @@ impl Outage {
         if is_news {
             self.told = Some(true);
         }
+        is_news
+    }
+}
+
+/// An outage that several threads see: the log tells it once, and its end once.
+#[derive(Debug, Default)]
+pub(super) struct CommonOutage {
+    outage: Mutex<Outage>,
+    /// The log says that it works: there is nothing to tell until it fails.
+    is_over: AtomicBool,
+}
+
+impl CommonOutage {
+    /// Whether to tell that it does not work.
+    pub fn fails(&self) -> bool {
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_over.store(false, Relaxed);
+        outage.fails()
+    }
+
+    /// Whether to tell that it works; `works` says whether it does for all threads.
+    pub fn works(&self, works: impl FnOnce() -> bool) -> bool {
+        if self.is_over.load(Relaxed) || !works() {
+            return false;
+        }
+        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_news = outage.works(Instant::now());
+        self.is_over.store(outage.told == Some(true), Relaxed);
         is_news
     }
 }

@@ -1,7 +1,6 @@
 //! What the log, the metrics and the probes say of reading.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
 
 use tracing::{info, warn};
 
@@ -34,7 +33,7 @@ impl Reading<'_> {
             }
         } else if !self.is_stuck {
             self.health.reading.store(true, Relaxed);
-            if self.outage.works(Instant::now()) {
+            if self.outage.works(|| self.all.is_reading()) {
                 info!("reading the input");
             }
         }

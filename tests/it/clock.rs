@@ -13,6 +13,7 @@ use bernstream::config::{Input, Settings};
 use bernstream::mechanism::noise::Generator;
 use bernstream::metrics::{Detail, Metrics};
 use bernstream::pipeline::{Health, Stop, Worker};
+use bernstream::source::Source;
 use bernstream::source::kafka::Kafka;
 use bernstream::synopsis::Synopsis;
 use rdkafka::producer::{BaseRecord, Producer};
@@ -43,7 +44,7 @@ fn a_clock_that_jumps_an_hour_to_and_fro_closes_every_window_once_and_pays_for_i
     let (health, done) = (Health::default(), AtomicBool::new(false));
     let worker = Worker {
         plan: &plan,
-        source: Box::new(source),
+        readers: source.shared().into_iter().map(|share| Box::new(share) as Box<dyn Source + Send>).collect(),
         ledger: components.ledger,
         witness: components.witness,
         sink: components.sink,

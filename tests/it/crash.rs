@@ -114,7 +114,7 @@ fn a_worker_that_dies_where_it_is_told() {
     let health = Health::default();
     let worker = Worker {
         plan: &plan,
-        source: components.source,
+        readers: components.readers,
         ledger: components.ledger,
         witness: Box::new(FusedWitness {
             inner: components.witness,

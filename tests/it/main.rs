@@ -43,6 +43,7 @@ mod policies;
 mod probes;
 mod produce;
 mod proofs;
+mod readers;
 mod running_sums;
 mod sample;
 mod schema;

@@ -289,7 +289,7 @@ fn a_worker_with_frozen_noise() {
 
     let plan =
         settings.plan(|release| bernstream::cli::run::bands(release, &settings.ledger.path), false).expect("a plan");
-    let Components { source, ledger, witness, sink } = Components::open(&settings).expect("the components open");
+    let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
     let metrics =
         Metrics::new(detail, "neighbours", "pure epsilon", &plan.releases[0].description().digests.configuration)
             .expect("metrics");
@@ -299,7 +299,7 @@ fn a_worker_with_frozen_noise() {
     let mut window = 0;
     let worker = Worker {
         plan: &plan,
-        source,
+        readers,
         ledger,
         witness,
         sink: Box::new(Recorder { inner: sink, published: published.clone() }),

@@ -190,7 +190,7 @@ fn interrupted(text: &str) -> (Published, u32, String) {
         let (mut drawn, stopping) = (0, stop.clone());
         let worker = Worker {
             plan: &plan,
-            source: components.source,
+            readers: components.readers,
             ledger: components.ledger,
             witness: components.witness,
             sink: components.sink,

@@ -40,6 +40,7 @@ fn every_row_of_a_file_arrives_once_and_in_order() {
         topic: name.clone(),
         clock: kafka::fresh_name("clock"),
         clock_slack: Duration::ZERO,
+        readers: Some(1),
         trust_producer_time: false,
         format: Format::Arrow,
         on_bad_message: OnBadMessage::Stop,

@@ -42,6 +42,7 @@ fn params(servers: &str, topic: &str) -> Params {
         topic: topic.to_owned(),
         clock: kafka::fresh_name("clock"),
         clock_slack: Duration::from_millis(200),
+        readers: Some(1),
         trust_producer_time: false,
         format: Format::Arrow,
         on_bad_message: OnBadMessage::Stop,

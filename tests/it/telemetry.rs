@@ -291,13 +291,13 @@ fn a_worker_with_frozen_noise() {
     listener.set_nonblocking(true).expect("it does not block");
     runtime.spawn(serve::probes::serve(listener, metrics.clone(), health.clone()));
 
-    let Components { source, ledger, witness, sink } = Components::open(&settings).expect("the components open");
+    let Components { readers, ledger, witness, sink } = Components::open(&settings).expect("the components open");
     let (headers, seen) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
     let stop = Stop::default();
     let mut window = 0;
     let worker = Worker {
         plan: &plan,
-        source,
+        readers,
         ledger,
         witness,
         sink: Box::new(Recorder { inner: sink, headers: headers.clone() }),

@@ -63,6 +63,7 @@ const BEFORE: &[Key] = &[
         "input.kafka.clock_slack",
         r#"a duration such as "45s", more than replica.lag.time.max.ms of the brokers and what their clocks differ"#,
     ),
+    ("input.kafka.readers", "a whole number from 1, such as 4"),
     ("input.kafka.trust_producer_time", "true or false"),
     ("input.kafka.on_bad_message", r#""stop" or "skip""#),
     ("input.kafka.skip", "a list such as [{ partition = 0, offset = 17 }]"),

@@ -112,6 +112,7 @@ fn input_kafka(
         );
     }
     let slack = document.required(&place, "clock_slack", written.clock_slack, values::positive_duration);
+    let readers = document.optional(written.readers, values::count);
     let mut skip = Vec::new();
     for element in written.skip.map_or(Vec::new(), Spanned::into_inner) {
         let (place, element) = (element.span(), element.into_inner());
@@ -137,6 +138,7 @@ fn input_kafka(
         topic,
         clock,
         clock_slack: slack?.into_inner(),
+        readers: readers?.map(Spanned::into_inner),
         trust_producer_time,
         format: form?.0,
         on_bad_message: match written.on_bad_message.map(Spanned::into_inner) {

@@ -24,16 +24,14 @@ const SILENT: Duration = Duration::from_secs(10);
 /// How many cutoffs are remembered.
 const MAX_KNOWN: usize = 1024;
 
-/// Shared by the tracker thread and the reading thread.
+/// Shared by the tracker thread and the reading threads.
 #[derive(Default)]
 struct State {
     /// Cutoffs whose end offsets are not known yet.
     pending: BTreeSet<Timestamp>,
     known: BTreeMap<Timestamp, Positions>,
-    /// The partitions that are being read.
-    reading: Option<Vec<i32>>,
-    /// Why the partitions that are read are no longer all partitions of the topic.
-    changed: Option<String>,
+    /// The partitions of the topic, as they were last seen.
+    partitions: Vec<i32>,
     /// Why reading must stop.
     fault: Option<Error>,
     connected: bool,
@@ -42,7 +40,7 @@ struct State {
     stop: bool,
 }
 
-/// The side of the reading thread.
+/// The side of the reading threads.
 pub(super) struct EndOffsetTracker(Arc<(Mutex<State>, Condvar)>);
 
 impl EndOffsetTracker {
@@ -80,11 +78,9 @@ impl EndOffsetTracker {
         lock(&self.0)
     }
 
-    /// Sets the partitions that are read from now on.
-    pub fn set_partitions(&self, partitions: Vec<i32>) {
-        let mut state = self.state();
-        state.reading = Some(partitions);
-        state.changed = None;
+    /// A reader has seen that the topic has these partitions.
+    pub fn set_partitions(&self, partitions: &[i32]) {
+        partitions.clone_into(&mut self.state().partitions);
     }
 
     /// The end offsets at `cutoff`, once they are known; the first call requests them.
@@ -102,17 +98,19 @@ impl EndOffsetTracker {
         state.connected && state.asked.is_none_or(|asked| asked.elapsed() < SILENT)
     }
 
-    /// Why reading must start again, if it must.
+    /// Why a reader must start again that began when the topic had the partitions `then`, if it must.
     ///
     /// # Errors
     ///
     /// If the topic was created again.
-    pub fn changed(&self) -> Result<Option<String>, Error> {
+    pub fn changed(&self, then: &[i32]) -> Result<Option<String>, Error> {
         let mut state = self.state();
-        match state.fault.take() {
-            Some(fault) => Err(fault),
-            None => Ok(state.changed.clone()),
+        if let Some(fault) = state.fault.take() {
+            return Err(fault);
         }
+        let (had, has) = (then.len(), state.partitions.len());
+        let why = || format!("the topic had {had} partitions and now has {has}");
+        Ok((state.partitions != then).then(why))
     }
 }
 
@@ -249,9 +247,6 @@ impl TrackerThread {
         while state.known.len() > MAX_KNOWN {
             state.known.pop_first();
         }
-        if let Some(reading) = state.reading.as_ref().filter(|reading| **reading != checked.partitions) {
-            let (had, has) = (reading.len(), checked.partitions.len());
-            state.changed = Some(format!("the topic had {had} partitions and now has {has}"));
-        }
+        state.partitions = checked.partitions;
     }
 }

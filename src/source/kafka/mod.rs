@@ -8,10 +8,12 @@ mod end_offset_tracker;
 mod params;
 mod partition_consumer;
 mod records;
+mod share;
 mod topic_inspector;
 mod unreadable;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::error::KafkaError;
@@ -21,6 +23,7 @@ use self::end_offset_tracker::EndOffsetTracker;
 pub use self::params::{Lost, OnBadMessage, Params};
 use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::records::Records;
+use self::share::Share;
 use self::topic_inspector::TopicInspector;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
@@ -28,7 +31,7 @@ use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
 use crate::source::{Columns, Error, Event, Positions, Source};
 
-/// A topic as a source.
+/// A topic as a source, or the share of its partitions that one of several readers reads.
 pub struct Kafka {
     params: Params,
     columns: Columns,
@@ -38,8 +41,12 @@ pub struct Kafka {
     schedule: ScheduleClock,
     /// What the brokers' clock said when the topic was opened, unless producers are trusted.
     opened: Option<BrokerTime>,
-    inspector: TopicInspector,
-    tracker: EndOffsetTracker,
+    /// These two serve all readers.
+    inspector: Arc<TopicInspector>,
+    tracker: Arc<EndOffsetTracker>,
+    share: Share,
+    /// All partitions that the topic had when reading began.
+    partitions: Vec<i32>,
     consumer: Option<PartitionConsumer>,
 }
 
@@ -67,9 +74,41 @@ impl Kafka {
             }
         };
         let tracker = EndOffsetTracker::start(inspector, &topic, params.clock_slack, stamped_by_broker, cutoffs)?;
-        let inspector = TopicInspector::new(&params.broker, &params.topic)?;
-        let consumer = None;
-        Ok(Kafka { params, columns, topic, stamped_by_broker, clock, schedule, opened, inspector, tracker, consumer })
+        let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
+        Ok(Kafka {
+            params,
+            columns,
+            topic,
+            stamped_by_broker,
+            clock,
+            schedule,
+            opened,
+            inspector,
+            tracker: Arc::new(tracker),
+            share: Share::ALL,
+            partitions: Vec::new(),
+            consumer: None,
+        })
+    }
+
+    /// The same topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
+    /// it, and partitions that are added later as well.
+    pub fn shared(self) -> Vec<Kafka> {
+        let partitions = u32::try_from(self.topic.partitions.len()).unwrap_or(u32::MAX);
+        let readers = self.params.most_readers().min(partitions.max(1));
+        let reader = |share| Kafka {
+            params: self.params.clone(),
+            columns: self.columns.clone(),
+            topic: self.topic.clone(),
+            schedule: self.schedule.clone(),
+            inspector: Arc::clone(&self.inspector),
+            tracker: Arc::clone(&self.tracker),
+            share,
+            partitions: Vec::new(),
+            consumer: None,
+            ..self
+        };
+        Share::each(readers).map(reader).collect()
     }
 
     /// The topic as it was when opened.
@@ -162,9 +201,10 @@ impl Source for Kafka {
         if let Some(gone) = recorded.0.keys().find(|partition| !numbers.contains(partition)) {
             return Err(self.recreated(format!("partition {gone} no longer exists")));
         }
-        let first = self.inspector.first_since(since, &numbers)?;
+        let ours: Vec<i32> = numbers.iter().copied().filter(|partition| self.share.has(*partition)).collect();
+        let first = self.inspector.first_since(since, &ours)?;
         let mut partitions = BTreeMap::new();
-        for &partition in &numbers {
+        for &partition in &ours {
             let (low, high) = self.inspector.watermarks(partition)?;
             if let Some(end) = recorded.0.get(&partition).filter(|end| **end > high) {
                 return Err(
@@ -174,13 +214,14 @@ impl Source for Kafka {
             let start = self.start(partition, (low, high), since, first.get(&partition).copied().flatten())?;
             partitions.insert(partition, Partition::from(start));
         }
-        self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, partitions)?);
-        self.tracker.set_partitions(numbers);
+        self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);
+        self.tracker.set_partitions(&numbers);
+        self.partitions = numbers;
         Ok(())
     }
 
     fn next(&mut self, until: Option<&Positions>, timeout: Duration) -> Result<Event, Error> {
-        if let Some(why) = self.tracker.changed()? {
+        if let Some(why) = self.tracker.changed(&self.partitions)? {
             return Ok(Event::Reset { why });
         }
         match &mut self.consumer {
@@ -193,7 +234,11 @@ impl Source for Kafka {
     }
 
     fn ends(&mut self, cutoff: Timestamp) -> Result<Option<Positions>, Error> {
-        Ok(self.tracker.ends(cutoff))
+        let mut ends = self.tracker.ends(cutoff);
+        if let Some(ends) = &mut ends {
+            ends.0.retain(|partition, _| self.share.has(*partition));
+        }
+        Ok(ends)
     }
 
     fn reached(&self, ends: &Positions) -> Result<bool, Error> {

@@ -23,11 +23,20 @@ pub struct Params {
     pub on_bad_message: OnBadMessage,
     /// Broken messages that the operator chose to skip: (partition, offset).
     pub skip: BTreeSet<(i32, i64)>,
+    /// How many threads read, each its share of the partitions; by default one for each processor.
+    pub readers: Option<u32>,
     /// Input that was deleted unread or cannot be read, and whose loss the operator accepted. It is passed even if it is there.
     pub lost: Vec<Lost>,
 }
 
 impl Params {
+    /// How many threads read at most: no more than there are partitions.
+    pub fn most_readers(&self) -> u32 {
+        let processors =
+            || std::thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+        self.readers.unwrap_or_else(processors).max(1)
+    }
+
     /// Up to where everything from `at` on is given up as lost; `None` if `at` is not.
     pub fn lost_until(&self, partition: i32, at: i64) -> Option<i64> {
         let mut to = at;

@@ -1,4 +1,4 @@
-//! A consumer of all partitions of a topic, each from a given offset.
+//! A consumer of partitions of a topic, each from a given offset.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::source::{Columns, Error, Event, Positions};
 ///
 /// The sizes bound what is fetched at once, compressed, and what waits to be decoded. `receive.message.max.bytes` also bounds what
 /// a batch may unfold to under zstd; librdkafka has no bound for the other codecs, nor for all batches of a fetch together.
-pub(super) const SETTINGS: [(&str, &str); 12] = [
+pub(super) const SETTINGS: [(&str, &str); 11] = [
     // librdkafka needs a group id even for assigned partitions; it neither joins nor commits.
     ("group.id", "bernstream"),
     ("enable.auto.commit", "false"),
@@ -34,9 +34,12 @@ pub(super) const SETTINGS: [(&str, &str); 12] = [
     ("fetch.queue.backoff.ms", "10"),
     ("max.partition.fetch.bytes", "1048576"),
     ("fetch.max.bytes", "16777216"),
-    ("queued.max.messages.kbytes", "65536"),
     ("receive.message.max.bytes", "100000000"),
 ];
+
+/// What waits to be decoded, in all readers together, and in one of them at least.
+const QUEUED_KBYTES: u32 = 65_536;
+const LEAST_QUEUED_KBYTES: u32 = 8192;
 
 /// What came of reading.
 pub(super) enum Found {
@@ -45,7 +48,7 @@ pub(super) enum Found {
     Unreadable(KafkaError),
 }
 
-/// A consumer of all partitions, each from its start offset.
+/// A consumer of the partitions of a reader, each from its start offset.
 pub(super) struct PartitionConsumer {
     consumer: BaseConsumer<ErrorContext>,
     pub partitions: BTreeMap<i32, Partition>,
@@ -68,10 +71,18 @@ impl PartitionConsumer {
     /// # Errors
     ///
     /// If the client cannot be created, or a type that records need is not declared.
-    pub fn start(params: &Params, columns: &Columns, partitions: BTreeMap<i32, Partition>) -> Result<Self, Error> {
+    pub fn start(
+        params: &Params,
+        columns: &Columns,
+        readers: u32,
+        partitions: BTreeMap<i32, Partition>,
+    ) -> Result<Self, Error> {
         let records = Records::new(&params.format, columns)?;
         let failed = |e| params.broker.failed(&params.topic, &e);
-        let consumer = params.broker.consumer(&SETTINGS).map_err(failed)?;
+        // The queues of all readers together hold what that of one would, or a fetch of each partition.
+        let queue = (QUEUED_KBYTES / readers).max(LEAST_QUEUED_KBYTES).to_string();
+        let settings = [SETTINGS.as_slice(), &[("queued.max.messages.kbytes", &queue)]].concat();
+        let consumer = params.broker.consumer(&settings).map_err(failed)?;
         let mut list = TopicPartitionList::with_capacity(partitions.len());
         for (number, partition) in &partitions {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;

@@ -1,0 +1,216 @@
+//! Readers that share the partitions of a topic: whatever their number, the bytes that leave are the same.
+//!
+//! Whole workers on a real broker with the noise frozen: one reader, two and five of the same topic. `tests/properties/parts.rs` has
+//! every kind of state, caps and readers that fall out.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow_ipc::writer::StreamWriter;
+use bernstream::cli::components::{self, Components};
+use bernstream::cli::run::bands;
+use bernstream::clock::Timestamp;
+use bernstream::config::{Input, Settings};
+use bernstream::ledger::Ledger;
+use bernstream::ledger::bootstrap::StartMode;
+use bernstream::mechanism::noise::Generator;
+use bernstream::metrics::{Detail, Metrics};
+use bernstream::pipeline::{Health, Stop, Worker};
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
+
+use crate::harness::{PATIENCE, kafka};
+
+const ORIGIN: &str = "2025-01-01T00:00:00Z";
+const WINDOWS: i64 = 4;
+const PARTITIONS: i32 = 5;
+
+/// A window's records of two keys and a few users, on five partitions, the same in every run.
+fn send(servers: &str) -> String {
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let topic = kafka::fresh_topic(servers, "readers", PARTITIONS, &settings);
+    let mut config = kafka::at(servers).client_config().expect("settings");
+    config.set("enable.idempotence", "true").set("linger.ms", "0");
+    let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
+    let mut random = ChaCha20Rng::seed_from_u64(3);
+    for message in 0..12 * WINDOWS {
+        let payload = message_of(5 * message, &mut random);
+        // One partition is empty in every second window.
+        let partitions = if message / 12 % 2 == 0 { PARTITIONS } else { PARTITIONS - 1 };
+        let partition = random.random_range(0..partitions);
+        let record = BaseRecord::<(), _>::to(&topic).partition(partition).payload(&payload);
+        let record = record.timestamp(origin().micros() / 1000 + 5000 * (message + 1));
+        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    }
+    producer.flush(PATIENCE).expect("the broker takes it");
+    topic
+}
+
+fn origin() -> Timestamp {
+    Timestamp::parse(ORIGIN).expect("a time")
+}
+
+/// Forty records of the five seconds from `second` on.
+fn message_of(second: i64, random: &mut ChaCha20Rng) -> Vec<u8> {
+    let start = origin().micros() + 1_000_000 * second;
+    let times: Vec<i64> = (0..40).map(|_| start + random.random_range(0..5_000_000)).collect();
+    let values: Vec<f64> = (0..40).map(|_| random.random_range(-5.0..105.0)).collect();
+    let labels: Vec<f64> = values.iter().map(|value| value / 2.0 + random.random_range(-10.0..10.0)).collect();
+    let keys = (0..40).map(|_| ["a", "b", "c"][random.random_range(0..3)]);
+    let keys: StringArray = keys.map(Some).collect();
+    let users: StringArray = (0..40).map(|_| Some(format!("u{}", random.random_range(0..25)))).collect();
+    let columns: [(&str, ArrayRef); 5] = [
+        ("time", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
+        ("key", Arc::new(keys)),
+        ("user", Arc::new(users)),
+        ("value", Arc::new(Float64Array::from(values))),
+        ("label", Arc::new(Float64Array::from(labels))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("a writer");
+    writer.write(&batch).expect("it is written");
+    writer.into_inner().expect("it ends")
+}
+
+/// A density of each window, the sum of two, and a machine of the records of two windows, 30 of a key; three records of a user count.
+fn configuration(servers: &str, topic: &str, folder: &Path, readers: u32) -> String {
+    let domain = r#"domain = [{ column = "value", min = 0, max = 100, outside = "clamp" }]"#;
+    format!(
+        r#"
+pipeline = "readers"
+
+[input]
+time = "time"
+key = {{ column = "key", values = ["a", "b"] }}
+
+[input.kafka]
+brokers = "{servers}"
+topic = "{topic}"
+clock_slack = "200ms"
+trust_producer_time = true
+readers = {readers}
+
+[windows]
+origin = "{ORIGIN}"
+length = "1m"
+end = "{end}"
+grace = "1s"
+ahead = "1s"
+publish_delay = "300ms"
+
+[privacy]
+unit = {{ user = {{ column = "user", per = "1d", max_records_per_window = 3 }} }}
+adjacency = "add_remove"
+epsilon = 100.0
+
+[[release]]
+name = "density"
+epsilon = 1.0
+degree = 10
+order = 1
+{domain}
+[release.density]
+bandwidths = [10]
+
+[[release]]
+name = "hopping"
+epsilon = 1.0
+degree = 10
+order = 1
+windows = {{ hopping = "2m" }}
+{domain}
+[release.density]
+bandwidths = [10]
+
+[[release]]
+name = "machine"
+epsilon = 1.0
+degree = 8
+order = 1
+windows = {{ hopping = "2m" }}
+label = {{ column = "label", above = 20 }}
+{domain}
+[release.machine]
+loss = "hinge"
+kernel = {{ gaussian = {{ bandwidth = 0.2 }} }}
+c = 1
+max_records = 30
+
+[output]
+files = {{ path = "{folder}/out" }}
+
+[ledger]
+path = "{folder}/ledger"
+"#,
+        end = Timestamp::from_micros(origin().micros() + 60_000_000 * WINDOWS),
+        folder = folder.display(),
+    )
+}
+
+/// Every message that a worker with so many readers publishes, by its file.
+fn published(servers: &str, topic: &str, readers: u32) -> Vec<(String, Vec<u8>)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = configuration(servers, topic, folder.path(), readers);
+    let mut settings = Settings::parse(&text, "readers").expect("a sound configuration");
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    settings.normalised = settings.normalised.replace(&input.topic, "input");
+    fs::create_dir_all(&settings.ledger.path).expect("a folder");
+    let from = StartMode::From { from: origin(), backfill_until: None };
+    let mut witness = settings.output.open_witness().expect("a witness");
+    let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
+    genesis.ledger = "the-ledger".to_owned();
+    drop(Ledger::create(&settings.ledger, genesis).expect("a ledger"));
+    drop(witness);
+    let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
+    let components = Components::open(&settings).expect("the components open");
+    assert_eq!(components.readers.len(), readers.min(PARTITIONS.unsigned_abs()) as usize);
+    let health = Health::default();
+    let mut window = 0;
+    let worker = Worker {
+        plan: &plan,
+        readers: components.readers,
+        ledger: components.ledger,
+        witness: components.witness,
+        sink: components.sink,
+        generators: Box::new(move || {
+            window += 1;
+            Ok(Generator::frozen([window; 32]))
+        }),
+        metrics: Metrics::new(Detail::Safe, "readers", "pure epsilon", "").expect("metrics"),
+        health: &health,
+        stop: Stop::default(),
+    };
+    worker.run().expect("it works to the end of the grid");
+    let mut found = Vec::new();
+    let mut open = vec![folder.path().join("out")];
+    while let Some(path) = open.pop() {
+        if path.is_dir() {
+            open.extend(fs::read_dir(path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+            continue;
+        }
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        if name.ends_with(".arrows") {
+            let inside = path.strip_prefix(folder.path()).expect("in the folder");
+            found.push((inside.display().to_string(), fs::read(&path).expect("bytes")));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn what_leaves_does_not_depend_on_the_number_of_readers() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let one = published(&servers, &topic, 1);
+    // Three releases of two keys in each window.
+    assert_eq!(one.len(), 6 * WINDOWS as usize, "{:?}", one.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    for readers in [2, 5, 9] {
+        let others = published(&servers, &topic, readers);
+        assert!(others == one, "{readers} readers publish the same");
+    }
+}
