@@ -180,6 +180,7 @@ fn source(servers: &str, topic: &str, case: &Case, messages: usize) -> Duration 
         topic: topic.to_owned(),
         clock: kafka::fresh_name("clock"),
         clock_slack: Duration::from_millis(200),
+        readers: Some(1),
         trust_producer_time: false,
         format: case.format.clone(),
         on_bad_message: OnBadMessage::Stop,

@@ -157,6 +157,7 @@ fn lines_of_text_become_messages_that_a_worker_reads() {
             topic: name.clone(),
             clock: kafka::fresh_name("clock"),
             clock_slack: Duration::ZERO,
+            readers: Some(1),
             trust_producer_time: false,
             format: Format::Records { form: RecordForm::Json, declared },
             on_bad_message: OnBadMessage::Stop,
