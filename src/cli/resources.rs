@@ -20,7 +20,7 @@ const ANSWER: u64 = 50 << 20;
 const LEAST_QUEUED: u64 = 8 << 20;
 /// Threads of a worker whose cluster has three brokers, each with a stack of [`STACK`]. Measured: 27 with one broker.
 const THREADS: u64 = 48;
-/// Threads of each further reader: its own, and those of its client. Measured: 4 with one broker.
+/// Threads of each further reader: its own, and those of its client.
 const MORE_THREADS: u64 = 7;
 const STACK: u64 = 8 << 20;
 /// What the allocator of the C library reserves for an arena; it has up to eight for each processor, but one for each thread.
