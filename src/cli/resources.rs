@@ -18,6 +18,8 @@ const QUEUED: u64 = 64 << 20;
 const ANSWER: u64 = 50 << 20;
 /// What the queue of one of many readers holds at least.
 const LEAST_QUEUED: u64 = 8 << 20;
+/// Windows between readers and the output: joined, queued (`pipeline.rs`), and being released.
+const RELEASED_LATER: u64 = 6;
 /// Threads of a worker whose cluster has three brokers, each with a stack of [`STACK`]. Measured: 27 with one broker.
 const THREADS: u64 = 48;
 /// Threads of each further reader: its own, and those of its client.
@@ -191,7 +193,10 @@ pub fn memory(settings: &Settings) -> Vec<String> {
     if let Some(cap) = &settings.windows.cap {
         lines.push(format!("and, until a window closes, the records of each user and period: up to {}", cap.records));
     }
-    let (least, full) = (least(settings), least(settings).saturating_add(fetched(readers)));
+    // Of each reader a window waits to be handed over and one to be joined; some that are joined wait to be released.
+    let waiting = groups.saturating_mul(kept).saturating_mul(2 * readers + RELEASED_LATER);
+    let least = least(settings);
+    let full = least.saturating_add(fetched(readers)).saturating_add(waiting);
     lines.push(format!(
         "in all {} for a worker that keeps up, and {} while it reads what it has missed: with less than the first it does not start",
         bytes(least),

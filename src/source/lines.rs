@@ -7,6 +7,9 @@ use super::batch::{Batch, Columns};
 use super::broken::Broken;
 use super::record::{CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, RecordReader};
 
+/// What many programs write at the beginning of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The lines of a file, without their ends. Of a line that is too long for a record, a byte more than a record can have is kept.
 pub struct Lines {
     input: BufReader<File>,
@@ -20,7 +23,8 @@ impl Lines {
         Lines { input: BufReader::new(file), line: Vec::new(), read: 0 }
     }
 
-    /// The next line that is not empty. A byte-order mark before the first is passed over.
+    /// The next line that is not empty. A byte-order mark before it is passed over, whichever line it is: were it only the first,
+    /// what becomes of a record would depend on those before it.
     ///
     /// # Errors
     ///
@@ -28,8 +32,8 @@ impl Lines {
     pub fn next_line(&mut self) -> io::Result<Option<&[u8]>> {
         while self.fill()? {
             self.read += 1;
-            if self.read == 1 && self.line.starts_with(b"\xef\xbb\xbf") {
-                self.line.drain(..3);
+            if self.line.starts_with(BYTE_ORDER_MARK) {
+                self.line.drain(..BYTE_ORDER_MARK.len());
             }
             self.line.pop_if(|last| *last == b'\r');
             if !self.line.trim_ascii().is_empty() {
@@ -51,7 +55,7 @@ impl Lines {
             is_there = true;
             let end = buffer.iter().position(|byte| *byte == b'\n');
             let taken = end.unwrap_or(buffer.len());
-            let room = (LARGEST_RECORD + 2).saturating_sub(self.line.len());
+            let room = (BYTE_ORDER_MARK.len() + LARGEST_RECORD + 2).saturating_sub(self.line.len());
             self.line.extend(buffer.iter().take(taken.min(room)));
             self.input.consume(taken + usize::from(end.is_some()));
             if end.is_some() {

@@ -218,6 +218,25 @@ fn lines_are_records_and_what_is_wrong_with_one_is_settled_for_it() {
     assert!(error.ends_with("b.csv: it has no column 'x', only time, key"), "{error}");
 }
 
+/// A mark before a line, as where two files were joined, counts for no more and no less on the first line than on another.
+#[test]
+fn a_byte_order_mark_makes_no_line_depend_on_those_before_it() {
+    let folder = TempDir::new().unwrap();
+    let one = "{\"time\":\"1970-01-01T00:00:01Z\",\"key\":\"g\",\"x\":1}\n";
+    let marked = "\u{feff}{\"time\":\"1970-01-01T00:00:02Z\",\"key\":\"g\",\"x\":2}\n";
+    let too_long = format!("\u{feff}{}{} rubbish\n", one.trim_end(), " ".repeat((1 << 20) - 2 - one.len()));
+    let times = |text: &str| -> Vec<Option<i64>> {
+        let path = folder.path().join("a.jsonl");
+        write(&path, text).unwrap();
+        let declared = Declared { key: Some(IdType::Text), ..Declared::default() };
+        let batches = read_all(&mut Files::open(&Params { path, declared }, columns()).unwrap()).unwrap();
+        batches.iter().flat_map(|batch| batch.times.iter()).collect()
+    };
+    assert_eq!(times(&[one, marked].concat()), [Some(1_000_000), Some(2_000_000)]);
+    assert_eq!(times(marked), [Some(2_000_000)]);
+    assert_eq!(times(&too_long), [None]);
+}
+
 /// A line that is far too long is one record that is dropped, and rows keep the order of their lines over batches.
 #[test]
 fn rows_keep_the_order_of_their_lines() {

@@ -344,7 +344,7 @@ fn watch(servers: &str, topic: &str, form: Form, detail: &str, seed: u8) -> Show
     let shown = fs::read(folder.path().join("shown.json")).expect("what it showed");
     let mut shown: Shown = serde_json::from_slice(&shown).expect("JSON");
     // A slow worker says now and then how far it is, by the clock and the schedule.
-    let of_time = ["catching up", "caught up", "simulated the noise band"];
+    let of_time = ["catching up", "caught up"];
     let said = log.lines().filter(|line| !of_time.iter().any(|words| line.contains(words)));
     shown.log = said.map(without_time).collect();
     shown.log.sort();

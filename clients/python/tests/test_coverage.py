@@ -6,7 +6,8 @@ from typing import Any, Callable
 
 import numpy as np
 import pytest
-from test_tables import ABOVE, CLASSES, NUMBER, Made, share
+from cells import share
+from test_tables import ABOVE, CLASSES, NUMBER, Made
 
 from bernstream import Synopsis
 

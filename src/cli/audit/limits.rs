@@ -6,6 +6,7 @@ use crate::accountant::policy::Policy;
 use crate::audit::samplers::Sampled;
 use crate::cli::figures::three_digits;
 use crate::config::{Input, Settings};
+use crate::source::record::Format;
 use crate::synopsis::description::Definition;
 use crate::targets::Target;
 
@@ -48,7 +49,15 @@ fn of_replays(settings: &Settings, replayed: &Replayed) -> Vec<String> {
         );
     }
     lines.push("noise that two keys share, where a pair differs in one of them".to_owned());
+    let is_arrow = matches!(&settings.input, Input::Kafka(kafka) if matches!(kafka.format, Format::Arrow));
+    if !is_arrow {
+        lines.push(
+            "how records are read from their form or file: those of a replay come as Arrow (tests of the program compare all forms)"
+                .to_owned(),
+        );
+    }
     if matches!(settings.input, Input::Kafka(_)) {
+        lines.push("several readers: a replay has one (tests of the program compare one with many)".to_owned());
         lines.push("a ledger with a backfill: a replay's ledger has none (tests of the program have one)".to_owned());
     }
     if let Definition::Random(random) = &settings.privacy.definition {

@@ -1,6 +1,7 @@
 //! The minimiser of one window, and what finding it takes.
 
 use super::landmarks::Map;
+use super::newton::Factor;
 use super::settings::Settings;
 use super::solver::Problem;
 use super::space::{Features, Gram};
@@ -37,7 +38,7 @@ impl Minimiser {
 pub(super) fn cost(settings: &Settings, map: Option<&Map>, problem: &Problem, places: usize) -> Cost {
     let records = u64::from(settings.records);
     let (entries, bytes) = match map {
-        None => (records * records, records * records * 8),
+        None => (records * records, records * records * 8 + Factor::bytes(records)),
         Some(map) => (records * map.width() as u64, records * map.width() as u64 * 4),
     };
     Cost { bytes, products: entries.saturating_mul(problem.rounds()).saturating_add(records * places as u64) }

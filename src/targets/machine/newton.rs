@@ -23,6 +23,12 @@ pub struct Factor {
 }
 
 impl Factor {
+    /// At most what Newton's method keeps for so many records: the rows twice, while they are made narrower, and two matrices.
+    pub fn bytes(records: u64) -> u64 {
+        let most = (COLUMNS as u64).min(records / PART as u64);
+        16 * most * (records + most)
+    }
+
     /// The factor of a Gram matrix, if few columns leave no more than `residual` of any entry.
     pub fn of(gram: &Gram, residual: f64) -> Option<Self> {
         let n = gram.len();

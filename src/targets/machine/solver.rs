@@ -113,7 +113,9 @@ impl Problem {
     /// At least `||grad J||` of the function with these coefficients; infinite where they are larger than any result's.
     fn certificate<S: Space>(&self, space: &S, labels: &[f64], b: &[f64]) -> f64 {
         let mass: f64 = b.iter().map(|b| b.abs()).sum();
-        if mass > self.mass() * (1.0 + 1e-9) {
+        // What is not a number is not within them.
+        let is_within = mass <= self.mass() * (1.0 + 1e-9);
+        if !is_within {
             return f64::INFINITY;
         }
         let gradient: Vec<f64> = space
