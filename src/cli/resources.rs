@@ -318,10 +318,10 @@ mod tests {
         let text =
             FLIGHTS.replace("[release.density]\nbandwidths = [10]", &format!("{label}\n[release.machine]\n{machine}"));
         let settings = settings(&text);
-        // A Gram matrix of 5,000 records.
+        // A Gram matrix of 5,000 records, and what Newton's method takes.
         assert_eq!(
             memory(&settings).get(2).map(String::as_str),
-            Some("and, while a full window and key is computed: 200 MB")
+            Some("and, while a full window and key is computed: 246 MB")
         );
         let notes = guarantee::notes(&settings);
         assert!(notes.len() == 1 && notes[0].contains("multiplications, some "), "{notes:?}");
