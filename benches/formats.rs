@@ -119,7 +119,8 @@ fn in_memory(case: &Case) {
     println!("{}: {nanos:.0} ns a row in memory", case.name);
 }
 
-fn from_broker(servers: &str, case: &Case, messages: usize) {
+fn from_broker(servers: &str, case: &Case, rows: usize) {
+    let messages = rows.div_ceil(case.rows);
     let topic = kafka::fresh_input(servers, PARTITIONS);
     send(servers, &topic, case, messages);
     let (mut bare, mut read) = (Duration::MAX, Duration::MAX);
