@@ -371,6 +371,7 @@ impl Releasing<'_> {
                     next_step = Instant::now() + self.pause(&progress);
                 }
                 Err(error) if error.is_transient() => {
+                    self.metrics.published.inc_by(error.published() as u64);
                     self.health.publishing.store(false, Relaxed);
                     if self.outage.fails() {
                         warn!("cannot publish now: {error}; trying again with the same bytes");

@@ -76,7 +76,7 @@ impl From<pipeline::Error> for Failure {
             Error::Source(_) => Failure::Unavailable(text),
             Error::Ledger(error) | Error::Deliver(deliver::Error::Ledger(error)) => error.into(),
             Error::Deliver(deliver::Error::Witness(error)) => error.into(),
-            Error::Deliver(deliver::Error::Sink(_)) => Failure::Unavailable(text),
+            Error::Deliver(deliver::Error::Sink { .. }) => Failure::Unavailable(text),
             Error::Mechanism(_) | Error::Continual(_) | Error::Synopsis(_) | Error::Panicked => Failure::Other(text),
         }
     }

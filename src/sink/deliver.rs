@@ -49,10 +49,10 @@ pub fn step(
         // One transaction for all. After a crash before it, the same bytes are published again: also if the place was replaced
         // in the meantime, for then it is not known which of them are there.
         if !durable.is_empty() {
-            sink.confirm()?;
+            sink.confirm().map_err(|error| Error::Sink { published: 0, error })?;
             ledger.mark_published(durable, now)?;
         }
-        published?;
+        published.map_err(|error| Error::Sink { published: durable.len(), error })?;
         progress.published = durable.len();
         progress.next_due = ledger.next_due(accepted)?;
     }
@@ -90,8 +90,9 @@ pub enum Error {
     Ledger(#[from] ledger::Error),
     #[error(transparent)]
     Witness(#[from] witness::Error),
-    #[error(transparent)]
-    Sink(#[from] SinkError),
+    /// So many messages were published and marked before.
+    #[error("{error}")]
+    Sink { published: usize, error: SinkError },
 }
 
 impl Error {
@@ -100,7 +101,12 @@ impl Error {
         match self {
             Error::Ledger(_) => false,
             Error::Witness(error) => error.is_transient(),
-            Error::Sink(error) => error.is_transient(),
+            Error::Sink { error, .. } => error.is_transient(),
         }
+    }
+
+    /// What the step published before it failed.
+    pub fn published(&self) -> usize {
+        if let Error::Sink { published, .. } = self { *published } else { 0 }
     }
 }

@@ -109,6 +109,35 @@ fn publishing_many_keys_asks_in_proportion_to_them() {
     }
 }
 
+/// Publishes so many messages, and then the place has no room.
+struct Full(usize);
+
+impl Sink for Full {
+    fn publish(&mut self, paid: &[Paid]) -> Result<(), sink::Unpublished> {
+        let durable = paid.len().min(self.0);
+        self.0 -= durable;
+        let error = || sink::Error::File { path: "out".into(), why: "no space left".to_owned() };
+        if durable == paid.len() { Ok(()) } else { Err(sink::Unpublished { durable, error: error() }) }
+    }
+}
+
+#[test]
+fn what_a_step_published_before_it_failed_is_counted() {
+    let folder = folder();
+    let path = folder.path().join("witness");
+    FileWitness::create(&path).unwrap();
+    let mut witness = FileWitness::open(&path).unwrap();
+    let mut ledger = paid(&folder.path().join("ledger"), &mut witness, 2, 30);
+    assert!(step(&mut ledger, &mut witness, &mut Full(0), at(EVER)).unwrap().has_claimed);
+    // The first window and a third of the second one; then what was left of both.
+    for (room, before) in [(40, 40), (0, 0), (15, 15)] {
+        let error = step(&mut ledger, &mut witness, &mut Full(room), at(EVER)).unwrap_err();
+        assert!(error.is_transient() && error.published() == before, "{error}: {}", error.published());
+    }
+    assert_eq!(step(&mut ledger, &mut witness, &mut Full(60), at(EVER)).unwrap().published, 5);
+    assert_eq!(ledger.unpublished().unwrap(), 0);
+}
+
 /// Publishes so many messages, and then the worker is gone.
 struct Dying {
     inner: Box<dyn Sink>,

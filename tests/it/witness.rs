@@ -298,7 +298,8 @@ fn careless_step(
         published = Some(*ledger.head());
     }
     while let Some(paid) = published.map_or(Ok(vec![]), |head| ledger.deliverable(&head, now, 1))?.pop() {
-        sink::Sink::publish(sink, std::slice::from_ref(&paid)).map_err(|unpublished| unpublished.error)?;
+        sink::Sink::publish(sink, std::slice::from_ref(&paid))
+            .map_err(|unpublished| deliver::Error::Sink { published: 0, error: unpublished.error })?;
         ledger.mark_published(std::slice::from_ref(&paid), now)?;
     }
     Ok(())

@@ -93,6 +93,11 @@ impl EndOffsetTracker {
         known
     }
 
+    /// The first cutoff whose end offsets are wanted and not known yet.
+    pub fn wanted(&self) -> Option<Timestamp> {
+        self.state().pending.first().copied()
+    }
+
     pub fn is_connected(&self) -> bool {
         let state = self.state();
         state.connected && state.asked.is_none_or(|asked| asked.elapsed() < SILENT)

@@ -31,6 +31,9 @@ use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
 use crate::source::{Columns, Error, Event, Positions, Source};
 
+/// The wait for records where the end offsets of a window may be known at any moment.
+const ENDS: Duration = Duration::from_millis(5);
+
 /// A topic as a source, or the share of its partitions that one of several readers reads.
 pub struct Kafka {
     params: Params,
@@ -224,6 +227,9 @@ impl Source for Kafka {
         if let Some(why) = self.tracker.changed(&self.partitions)? {
             return Ok(Event::Reset { why });
         }
+        // The wait for records does not outlast the cutoff: a window whose end is known and reached closes at once.
+        let due = self.tracker.wanted().map(|cutoff| cutoff.plus(self.params.clock_slack).since(self.schedule.now()));
+        let timeout = due.map_or(timeout, |due| timeout.min(due.max(ENDS)));
         match &mut self.consumer {
             Some(consumer) => match consumer.next(&self.params, &self.columns, until, timeout)? {
                 Found::Event(event) => Ok(event),
