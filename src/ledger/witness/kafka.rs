@@ -2,48 +2,17 @@
 
 use std::path::Path;
 
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
-use rdkafka::{Message, Offset, TopicPartitionList};
-
 use super::place::{Memory, Place};
 use super::{Claim, Error, Witness, fold};
-use crate::kafka;
-use crate::kafka::broker::REQUEST_TIMEOUT;
-use crate::kafka::producer::{Producer, Record};
-use crate::kafka::topic::{self, Topic};
-use crate::kafka::{Broker, ErrorContext};
+use crate::kafka::ordered::{self, Fault, OrderedTopic};
+use crate::kafka::topic::Topic;
 
-const PARTITION: i32 = 0;
+pub use crate::kafka::ordered::{Params, SETTINGS};
 
-/// The settings with which the topic never loses a record.
-pub const SETTINGS: [(&str, &str); 4] = [
-    ("cleanup.policy", "delete"),
-    ("retention.ms", "-1"),
-    ("retention.bytes", "-1"),
-    ("unclean.leader.election.enable", "false"),
-];
-
-#[derive(Clone, Debug)]
-pub struct Params {
-    pub broker: Broker,
-    pub topic: String,
-    /// The lowest allowed `min.insync.replicas` of the topic.
-    pub min_insync_replicas: u32,
-}
-
-/// A witness topic, read by an assigned consumer from offset 0.
+/// A witness topic, read from offset 0.
 pub struct KafkaWitness {
-    params: Params,
-    consumer: BaseConsumer<ErrorContext>,
-    /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
-    /// for new records would hold up the others.
-    inspector: BaseConsumer<ErrorContext>,
-    producer: Producer,
-    /// The next offset to read; everything before it is folded.
-    next: i64,
-    /// Whether the consumer reads from `next` on.
-    is_assigned: bool,
+    /// Everything before its next offset is folded.
+    topic: OrderedTopic,
     accepted: Option<Claim>,
     /// The accepted record, as it is in the topic.
     place: Option<Place>,
@@ -59,31 +28,8 @@ impl KafkaWitness {
     ///
     /// If the topic is missing, cannot be a witness, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let topic = topic::describe(&params.broker, &params.topic).map_err(|error| explain_source(params, error))?;
-        check(params, &topic)?;
-        let failed = |error| explain(params, &error);
-        let settings = [
-            ("group.id", "bernstream-witness"),
-            ("enable.auto.commit", "false"),
-            ("auto.offset.reset", "error"),
-            ("isolation.level", "read_uncommitted"),
-            ("fetch.wait.max.ms", "100"),
-        ];
-        let consumer = params.broker.consumer(&settings).map_err(failed)?;
-        let inspector = params.broker.consumer(&[]).map_err(failed)?;
-        let producer = Producer::new(params.broker.clone(), params.topic.clone());
-        let mut witness = KafkaWitness {
-            params: params.clone(),
-            consumer,
-            inspector,
-            producer,
-            next: 0,
-            is_assigned: false,
-            accepted: None,
-            place: None,
-            identity: String::new(),
-            memory: None,
-        };
+        let topic = OrderedTopic::open(params, "bernstream-witness").map_err(|fault| explain(params, fault))?;
+        let mut witness = KafkaWitness { topic, accepted: None, place: None, identity: String::new(), memory: None };
         witness.identity = witness.identity()?;
         Ok(witness)
     }
@@ -98,37 +44,27 @@ impl KafkaWitness {
         if let Some(place) = place.filter(|place| place.identity == self.identity)
             && let Ok(offset) = i64::try_from(place.offset)
         {
-            (self.next, self.place) = (offset, Some(place));
+            self.topic.start_at(offset);
+            self.place = Some(place);
         }
         self
     }
 
-    fn assign(&mut self) -> Result<(), Error> {
-        let failed = |error| explain(&self.params, &error);
-        let mut start = TopicPartitionList::new();
-        start.add_partition_offset(&self.params.topic, PARTITION, Offset::Offset(self.next)).map_err(failed)?;
-        self.consumer.assign(&start).map_err(failed)?;
-        self.is_assigned = true;
-        Ok(())
-    }
-
-    /// Reads the record at `next`, and folds it.
-    fn take(&mut self, payload: &[u8]) -> Result<(), Error> {
+    /// Folds the record `payload`, that at `offset`.
+    fn take(&mut self, offset: i64, payload: &[u8]) -> Result<(), Error> {
         let remembered = self.place.as_ref().filter(|_| self.accepted.is_none());
         if remembered.is_some_and(|place| place.record.as_bytes() != payload) {
-            let what = format!("the record at offset {} is not the one that was accepted there", self.next);
-            return Err(self.damaged(what));
+            let what = format!("the record at offset {offset} is not the one that was accepted there");
+            return Err(self.failed(Fault::Damaged { what }));
         }
-        let claim = Claim::decode(payload);
-        let claim = claim.ok_or_else(|| self.damaged(format!("the record at offset {} is no claim", self.next)))?;
+        let no_claim = || self.failed(Fault::Damaged { what: format!("the record at offset {offset} is no claim") });
+        let claim = Claim::decode(payload).ok_or_else(no_claim)?;
         let accepted = if remembered.is_some() { Some(claim) } else { fold(self.accepted, claim) };
         if accepted != self.accepted {
             let record = String::from_utf8_lossy(payload).into_owned();
-            let offset = self.next.unsigned_abs();
-            self.place = Some(Place { identity: self.identity.clone(), offset, record });
+            self.place = Some(Place { identity: self.identity.clone(), offset: offset.unsigned_abs(), record });
             self.accepted = accepted;
         }
-        self.next += 1;
         Ok(())
     }
 
@@ -138,50 +74,32 @@ impl KafkaWitness {
     ///
     /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
-        let replicas = params.min_insync_replicas.to_string();
-        let settings = [SETTINGS.as_slice(), &[("min.insync.replicas", &replicas)]].concat();
-        let made = topic::create(&params.broker, &params.topic, 1, replication, &settings);
-        made.map_err(|error| explain_source(params, error))
+        OrderedTopic::create(params, replication).map_err(|fault| explain(params, fault))
     }
 
-    fn damaged(&self, what: impl Into<String>) -> Error {
-        Error::Damaged { name: self.params.topic.clone(), what: what.into() }
+    fn failed(&self, fault: Fault) -> Error {
+        of(self.topic.name(), fault)
     }
 }
 
 impl Witness for KafkaWitness {
     fn read(&mut self) -> Result<Option<Claim>, Error> {
-        let name = self.params.topic.clone();
-        let watermarks = self.inspector.fetch_watermarks(&name, PARTITION, REQUEST_TIMEOUT);
-        let (low, high) = watermarks.map_err(|error| explain(&self.params, &error))?;
-        if low != 0 {
-            return Err(self.damaged(format!("the records before offset {low} are gone")));
-        }
+        let end = self.topic.end().map_err(|fault| self.failed(fault))?;
         // The remembered record is read, the others were.
-        let read = if self.is_assigned || self.place.is_none() { self.next } else { self.next + 1 };
-        if high < read {
+        let next = self.topic.next();
+        let read = if self.topic.is_begun() || self.place.is_none() { next } else { next + 1 };
+        if end < read {
             // Made anew, it is another witness, which the ledger refuses.
             if self.identity()? != self.identity {
                 return Ok(self.accepted);
             }
-            return Err(Error::Shorter { name, offset: read.unsigned_abs().saturating_sub(1) });
+            let offset = read.unsigned_abs().saturating_sub(1);
+            return Err(Error::Shorter { name: self.topic.name().to_owned(), offset });
         }
-        if !self.is_assigned {
-            self.assign()?;
-        }
-        while self.next < high {
-            let message = match self.consumer.poll(REQUEST_TIMEOUT) {
-                Some(Ok(message)) => message.detach(),
-                Some(Err(error)) => return Err(explain(&self.params, &error)),
-                None => {
-                    let why = format!("offset {} did not come", self.next);
-                    return Err(Error::Unavailable { name, why });
-                }
-            };
-            if message.offset() != self.next {
-                return Err(self.damaged(format!("offset {} follows {}", message.offset(), self.next - 1)));
-            }
-            self.take(message.payload().unwrap_or_default())?;
+        while self.topic.next() < end {
+            let offset = self.topic.next();
+            let payload = self.topic.read().map_err(|fault| self.failed(fault))?;
+            self.take(offset, &payload)?;
         }
         if let (Some(memory), Some(place)) = (&mut self.memory, &self.place) {
             memory.save(place);
@@ -190,24 +108,11 @@ impl Witness for KafkaWitness {
     }
 
     fn identity(&mut self) -> Result<String, Error> {
-        let Params { broker, topic, .. } = &self.params;
-        let found = topic::id_and_partitions(broker, self.inspector.client(), topic);
-        let (id, partitions) = found.map_err(|error| explain_source(&self.params, error))?;
-        one_partition(&self.params, partitions)?;
-        Ok(id)
+        self.topic.identity().map_err(|fault| self.failed(fault))
     }
 
     fn append(&mut self, claim: &Claim) -> Result<(), Error> {
-        let payload = claim.encode();
-        let record = Record { partition: Some(PARTITION), payload: payload.as_bytes(), ..Record::default() };
-        self.producer.send(record).map_err(|error| explain(&self.params, &error))
-    }
-}
-
-fn one_partition(params: &Params, partitions: usize) -> Result<(), Error> {
-    match partitions {
-        1 => Ok(()),
-        partitions => Err(Error::Partitions { name: params.topic.clone(), partitions }),
+        self.topic.append(claim.encode().as_bytes()).map_err(|fault| self.failed(fault))
     }
 }
 
@@ -217,41 +122,21 @@ fn one_partition(params: &Params, partitions: usize) -> Result<(), Error> {
 ///
 /// If it has not the one partition or not the settings of a witness.
 pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
-    let wrong = |setting: &str, found: String, needed: String| {
-        Err(Error::Setting { name: params.topic.clone(), setting: setting.into(), found, needed })
-    };
-    one_partition(params, topic.partitions.len())?;
-    if params.broker.is_mock {
-        return Ok(());
-    }
-    let found = |setting: &str| topic.settings.get(setting).cloned().unwrap_or_default();
-    for (setting, needed) in SETTINGS {
-        if found(setting) != needed {
-            return wrong(setting, found(setting), needed.into());
-        }
-    }
-    let replicas = found("min.insync.replicas");
-    if replicas.parse::<u32>().is_ok_and(|replicas| replicas >= params.min_insync_replicas) {
-        return Ok(());
-    }
-    wrong("min.insync.replicas", replicas, format!("at least {}", params.min_insync_replicas))
+    ordered::check(params, topic).map_err(|fault| explain(params, fault))
 }
 
-fn explain(params: &Params, error: &KafkaError) -> Error {
-    use rdkafka::error::RDKafkaErrorCode::{AutoOffsetReset, OffsetOutOfRange};
-    match error.rdkafka_error_code() {
-        Some(AutoOffsetReset | OffsetOutOfRange) => {
-            Error::Damaged { name: params.topic.clone(), what: "records that were not read yet are gone".into() }
-        }
-        _ => explain_source(params, params.broker.failed(&params.topic, error)),
-    }
+fn explain(params: &Params, fault: Fault) -> Error {
+    of(&params.topic, fault)
 }
 
-fn explain_source(params: &Params, error: kafka::Error) -> Error {
-    let name = params.topic.clone();
-    match error {
-        kafka::Error::NoTopic { .. } => Error::Missing { name },
-        error if error.is_transient() => Error::Unavailable { name, why: error.to_string() },
-        error => Error::Refused { name, why: error.to_string() },
+fn of(name: &str, fault: Fault) -> Error {
+    let name = name.to_owned();
+    match fault {
+        Fault::Unavailable { why } => Error::Unavailable { name, why },
+        Fault::Refused { why } => Error::Refused { name, why },
+        Fault::Missing => Error::Missing { name },
+        Fault::Damaged { what } => Error::Damaged { name, what },
+        Fault::Partitions { partitions } => Error::Partitions { name, partitions },
+        Fault::Setting { setting, found, needed } => Error::Setting { name, setting, found, needed },
     }
 }

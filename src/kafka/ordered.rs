@@ -1,0 +1,220 @@
+//! A topic of one partition, whose records have one order for everyone and are never lost: read from an offset on, appended to,
+//! and checked to be set up so.
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::{Message, Offset, TopicPartitionList};
+
+use super::broker::{Broker, REQUEST_TIMEOUT};
+use super::error::Error;
+use super::error_context::ErrorContext;
+use super::producer::{Producer, Record};
+use super::topic::{self, Topic};
+
+const PARTITION: i32 = 0;
+
+/// The settings with which the topic never loses a record.
+pub const SETTINGS: [(&str, &str); 4] = [
+    ("cleanup.policy", "delete"),
+    ("retention.ms", "-1"),
+    ("retention.bytes", "-1"),
+    ("unclean.leader.election.enable", "false"),
+];
+
+#[derive(Clone, Debug)]
+pub struct Params {
+    pub broker: Broker,
+    pub topic: String,
+    /// The lowest allowed `min.insync.replicas` of the topic.
+    pub min_insync_replicas: u32,
+}
+
+/// Why such a topic cannot be used. Whoever uses it names it, and says what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Unavailable { why: String },
+    Refused { why: String },
+    Missing,
+    Damaged { what: String },
+    Partitions { partitions: usize },
+    Setting { setting: String, found: String, needed: String },
+}
+
+/// Such a topic, read by an assigned consumer.
+pub struct OrderedTopic {
+    params: Params,
+    consumer: BaseConsumer<ErrorContext>,
+    /// Asks about the topic on a connection of its own: a broker answers the requests of one connection in order, and one that waits
+    /// for new records would hold up the others.
+    inspector: BaseConsumer<ErrorContext>,
+    producer: Producer,
+    /// The next offset to read.
+    next: i64,
+    /// Whether the consumer reads from `next` on.
+    is_assigned: bool,
+}
+
+impl OrderedTopic {
+    /// Checks the settings of the topic. Reading starts at offset 0.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing, is not set up as it must be, or cannot be reached.
+    pub fn open(params: &Params, group: &str) -> Result<Self, Fault> {
+        let topic = topic::describe(&params.broker, &params.topic)?;
+        check(params, &topic)?;
+        let failed = |error| explain(params, &error);
+        let settings = [
+            ("group.id", group),
+            ("enable.auto.commit", "false"),
+            ("auto.offset.reset", "error"),
+            ("isolation.level", "read_uncommitted"),
+            ("fetch.wait.max.ms", "100"),
+        ];
+        let consumer = params.broker.consumer(&settings).map_err(failed)?;
+        let inspector = params.broker.consumer(&[]).map_err(failed)?;
+        let producer = Producer::new(params.broker.clone(), params.topic.clone());
+        Ok(OrderedTopic { params: params.clone(), consumer, inspector, producer, next: 0, is_assigned: false })
+    }
+
+    /// Creates the topic with the settings that it must have.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached or refuses.
+    pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
+        let replicas = params.min_insync_replicas.to_string();
+        let settings = [SETTINGS.as_slice(), &[("min.insync.replicas", &replicas)]].concat();
+        Ok(topic::create(&params.broker, &params.topic, 1, replication, &settings)?)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.params.topic
+    }
+
+    /// The next offset to read.
+    pub fn next(&self) -> i64 {
+        self.next
+    }
+
+    /// Whether anything was read.
+    pub fn is_begun(&self) -> bool {
+        self.is_assigned
+    }
+
+    /// Reads from `offset` on; only before anything was read.
+    pub fn start_at(&mut self, offset: i64) {
+        self.next = offset;
+    }
+
+    /// The end of the topic: the offset that its next record will have.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be asked for, or if records at its beginning are gone.
+    pub fn end(&self) -> Result<i64, Fault> {
+        let watermarks = self.inspector.fetch_watermarks(&self.params.topic, PARTITION, REQUEST_TIMEOUT);
+        match watermarks.map_err(|error| explain(&self.params, &error))? {
+            (0, end) => Ok(end),
+            (low, _) => Err(Fault::Damaged { what: format!("the records before offset {low} are gone") }),
+        }
+    }
+
+    /// The record at the next offset, which must be there.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read, or if offsets have a gap.
+    pub fn read(&mut self) -> Result<Vec<u8>, Fault> {
+        let failed = |error| explain(&self.params, &error);
+        if !self.is_assigned {
+            let mut start = TopicPartitionList::new();
+            start
+                .add_partition_offset(&self.params.topic, PARTITION, Offset::Offset(self.next))
+                .and_then(|()| self.consumer.assign(&start))
+                .map_err(failed)?;
+            self.is_assigned = true;
+        }
+        let message = match self.consumer.poll(REQUEST_TIMEOUT) {
+            Some(Ok(message)) => message,
+            Some(Err(error)) => return Err(failed(error)),
+            None => return Err(Fault::Unavailable { why: format!("offset {} did not come", self.next) }),
+        };
+        if message.offset() != self.next {
+            let what = format!("offset {} follows {}", message.offset(), self.next - 1);
+            return Err(Fault::Damaged { what });
+        }
+        self.next += 1;
+        Ok(message.payload().unwrap_or_default().to_vec())
+    }
+
+    /// The id of the topic, which one made anew under its name does not share.
+    ///
+    /// # Errors
+    ///
+    /// If it is missing, has more partitions than one, or cannot be reached.
+    pub fn identity(&self) -> Result<String, Fault> {
+        let Params { broker, topic, .. } = &self.params;
+        let (id, partitions) = topic::id_and_partitions(broker, self.inspector.client(), topic)?;
+        one_partition(partitions)?;
+        Ok(id)
+    }
+
+    /// Appends a record. Only reading shows whether it is there, and where, after `Ok` as well as after a transient error.
+    ///
+    /// # Errors
+    ///
+    /// If it may not have been written.
+    pub fn append(&mut self, payload: &[u8]) -> Result<(), Fault> {
+        let record = Record { partition: Some(PARTITION), payload, ..Record::default() };
+        self.producer.send(record).map_err(|error| explain(&self.params, &error))
+    }
+}
+
+fn one_partition(partitions: usize) -> Result<(), Fault> {
+    if partitions == 1 { Ok(()) } else { Err(Fault::Partitions { partitions }) }
+}
+
+/// Checks that the records of a topic have one order, and that none is ever lost.
+///
+/// # Errors
+///
+/// If it has not the one partition or not the settings for that.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
+    let wrong =
+        |setting: &str, found: String, needed: String| Fault::Setting { setting: setting.into(), found, needed };
+    one_partition(topic.partitions.len())?;
+    if params.broker.is_mock {
+        return Ok(());
+    }
+    let found = |setting: &str| topic.settings.get(setting).cloned().unwrap_or_default();
+    for (setting, needed) in SETTINGS {
+        if found(setting) != needed {
+            return Err(wrong(setting, found(setting), needed.into()));
+        }
+    }
+    let replicas = found("min.insync.replicas");
+    if replicas.parse::<u32>().is_ok_and(|replicas| replicas >= params.min_insync_replicas) {
+        return Ok(());
+    }
+    Err(wrong("min.insync.replicas", replicas, format!("at least {}", params.min_insync_replicas)))
+}
+
+fn explain(params: &Params, error: &KafkaError) -> Fault {
+    match error.rdkafka_error_code() {
+        Some(RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange) => {
+            Fault::Damaged { what: "records that were not read yet are gone".into() }
+        }
+        _ => params.broker.failed(&params.topic, error).into(),
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NoTopic { .. } => Fault::Missing,
+            error if error.is_transient() => Fault::Unavailable { why: error.to_string() },
+            error => Fault::Refused { why: error.to_string() },
+        }
+    }
+}
