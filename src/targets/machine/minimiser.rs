@@ -2,9 +2,10 @@
 
 use super::landmarks::Map;
 use super::newton::Factor;
+use super::pairs::Pairs;
 use super::settings::Settings;
 use super::solver::Problem;
-use super::space::{Features, Gram};
+use super::space::Features;
 use crate::targets::target::Cost;
 use crate::window::accumulator::{Accumulator, Record};
 
@@ -28,8 +29,7 @@ impl Minimiser {
             return Minimiser::Features(features.weights(&problem.solve(&features, &labels)));
         }
         let places: Vec<[f64; 3]> = records.iter().map(x).collect();
-        let gram = Gram::new(records.len(), |i, j| kernel.value(&places[i][..axes], &places[j][..axes]));
-        let b = problem.solve(&gram, &labels);
+        let b = problem.solve_pairs(&Pairs::new(kernel, axes, &places), &labels);
         Minimiser::Kernels(b.into_iter().zip(places).filter(|(b, _)| *b != 0.0).collect())
     }
 }

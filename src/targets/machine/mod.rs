@@ -42,6 +42,7 @@ pub mod loss;
 pub(super) mod minimiser;
 mod newton;
 mod on_lattice;
+mod pairs;
 pub(super) mod settings;
 pub(super) mod solver;
 pub(super) mod space;

@@ -7,9 +7,12 @@
 //! solver's certificate, from the Gram matrix itself, decides.
 
 use super::loss::Loss;
-use super::space::{Gram, Space, dot};
+use super::pairs::Pairs;
+use super::space::dot;
 
-/// Most columns of a factor, in parts of the records and at all. Beyond it coordinate ascent is as fast.
+/// Most columns of a factor, in parts of the records and at all. Beyond it coordinate ascent is faster where it comes to an end: 0.33 s
+/// compared with 0.49 for 5,000 records, 543 columns and `C = 10`. It does not for `C = 500`, where 628 columns take 1.6 s; but of
+/// 1,142 columns Newton's method makes nothing that is proved either, in 4 s.
 const PART: usize = 2;
 const COLUMNS: usize = 512;
 
@@ -29,11 +32,12 @@ impl Factor {
         16 * most * (records + most)
     }
 
-    /// The factor of a Gram matrix, if few columns leave no more than `residual` of any entry.
-    pub fn of(gram: &Gram, residual: f64) -> Option<Self> {
-        let n = gram.len();
+    /// The factor of the Gram matrix, if few columns leave no more than `residual` of any entry.
+    pub fn of(pairs: &Pairs<'_>, residual: f64) -> Option<Self> {
+        let n = pairs.len();
         let most = COLUMNS.min(n / PART);
-        let mut left: Vec<f64> = (0..n).map(|i| gram.row(i)[i]).collect();
+        let mut left: Vec<f64> = (0..n).map(|i| pairs.diagonal(i)).collect();
+        let mut column = vec![0.0; n];
         let mut rows = vec![0.0; n * most];
         for width in 0..=most {
             let largest = |best: (usize, f64), (i, left): (usize, &f64)| if *left > best.1 { (i, *left) } else { best };
@@ -45,8 +49,9 @@ impl Factor {
             if width == most {
                 break;
             }
+            pairs.row(pivot, &mut column);
             let chosen = rows[pivot * most..][..width].to_vec();
-            for ((own, left), value) in rows.chunks_exact_mut(most).zip(&mut left).zip(gram.row(pivot)) {
+            for ((own, left), value) in rows.chunks_exact_mut(most).zip(&mut left).zip(&column) {
                 let entry = (value - dot(&own[..width], &chosen)) / size.sqrt();
                 own[width] = entry;
                 *left -= entry * entry;
@@ -181,18 +186,20 @@ fn solved(mut a: Vec<f64>, g: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kernel::Kernel;
     use super::*;
 
-    fn gram(bandwidth: f64) -> Gram {
-        let place = |i: usize| (i * 7919 % 1009) as f64 / 1009.0;
-        Gram::new(120, |i, j| (-(place(i) - place(j)).powi(2) / (2.0 * bandwidth * bandwidth)).exp())
+    fn places() -> Vec<[f64; 3]> {
+        (0..120).map(|i| [(i * 7919 % 1009) as f64 / 1009.0, 0.0, 0.0]).collect()
     }
 
     #[test]
     fn a_factor_leaves_no_more_than_it_says_of_any_entry() {
-        let gram = gram(0.2);
+        let places = places();
+        let pairs = Pairs::new(Kernel::Gaussian { bandwidth: 0.2 }, 1, &places);
+        let gram = pairs.gram();
         for residual in [1e-3, 1e-6, 1e-9] {
-            let factor = Factor::of(&gram, residual).expect("a smooth kernel");
+            let factor = Factor::of(&pairs, residual).expect("a smooth kernel");
             let rows: Vec<&[f64]> = factor.rows().collect();
             let off = |i: usize, j: usize| (gram.row(i)[j] - dot(rows[i], rows[j])).abs();
             let worst =
@@ -204,7 +211,9 @@ mod tests {
 
     #[test]
     fn a_rough_kernel_has_no_factor() {
-        assert!(Factor::of(&gram(0.001), 1e-6).is_none());
+        let places = places();
+        let pairs = Pairs::new(Kernel::Gaussian { bandwidth: 0.001 }, 1, &places);
+        assert!(Factor::of(&pairs, 1e-6).is_none());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Where a minimiser is looked for: among sums `f = sum_i b_i K(x_i, .)`, by their Gram matrix or by explicit features.
+//! Where a minimiser is looked for: among sums `f = sum_i b_i K(x_i, .)`, by their Gram matrix or by explicit features. What needs few
+//! values of the kernel does without that matrix ([`Pairs`](super::pairs::Pairs)).
 
 use std::thread;
 
@@ -8,21 +9,13 @@ use super::kernel;
 const THREADS: usize = 2;
 
 /// Records summed one after another before their sum is added to a total.
-const BLOCK: usize = 512;
+pub const BLOCK: usize = 512;
 
 /// One unit in the last place, halved.
 pub const ROUNDING: f64 = f64::EPSILON / 2.0;
 
 /// Sums over the records of one window, and what the floats may have lost in them.
 pub trait Space {
-    /// What a search keeps up to date while it changes one coefficient after another.
-    type Running;
-
-    fn len(&self) -> usize;
-
-    /// `K(x_i, x_i)`.
-    fn diagonal(&self, i: usize) -> f64;
-
     /// `f(x_i)` at every record, each off by at most [`Space::error`] times `sum |b_i|`.
     fn scores(&self, b: &[f64]) -> Vec<f64>;
 
@@ -31,15 +24,23 @@ pub trait Space {
 
     /// Proved in the implementations.
     fn error(&self) -> f64;
+}
+
+/// A space in which one coefficient after another can be changed.
+pub trait Ascent: Space {
+    /// What is kept up to date meanwhile.
+    type Running;
+
+    fn len(&self) -> usize;
+
+    /// `K(x_i, x_i)`.
+    fn diagonal(&self, i: usize) -> f64;
 
     fn start(&self, b: &[f64]) -> Self::Running;
 
     fn score(&self, running: &Self::Running, i: usize) -> f64;
 
     fn add(&self, running: &mut Self::Running, i: usize, change: f64);
-
-    /// All inner products of two records, where they are kept.
-    fn gram(&self) -> Option<&Gram>;
 }
 
 /// All kernel values between the records, row by row: `8 n^2` bytes, 200 MB for 5,000 records.
@@ -51,9 +52,10 @@ pub struct Gram {
 }
 
 impl Gram {
-    pub fn new(n: usize, kernel: impl Fn(usize, usize) -> f64 + Sync) -> Self {
+    /// `row` writes the kernel values of one record with all.
+    pub fn new(n: usize, row: impl Fn(usize, &mut [f64]) + Sync) -> Self {
         let mut values = vec![0.0; n * n];
-        in_parallel(&mut values, n, |i, row| row.iter_mut().enumerate().for_each(|(j, value)| *value = kernel(i, j)));
+        in_parallel(&mut values, n, row);
         Gram { n, values }
     }
 
@@ -68,16 +70,6 @@ impl Gram {
 }
 
 impl Space for Gram {
-    type Running = Vec<f64>;
-
-    fn len(&self) -> usize {
-        self.n
-    }
-
-    fn diagonal(&self, i: usize) -> f64 {
-        self.row(i)[i]
-    }
-
     fn scores(&self, b: &[f64]) -> Vec<f64> {
         let mut scores = vec![0.0; self.n];
         in_parallel(&mut scores, 1, |i, score| score[0] = dot(self.row(i), b));
@@ -91,6 +83,18 @@ impl Space for Gram {
     fn error(&self) -> f64 {
         2.0 * Self::error_with(self.n)
     }
+}
+
+impl Ascent for Gram {
+    type Running = Vec<f64>;
+
+    fn len(&self) -> usize {
+        self.n
+    }
+
+    fn diagonal(&self, i: usize) -> f64 {
+        self.row(i)[i]
+    }
 
     fn start(&self, b: &[f64]) -> Vec<f64> {
         self.scores(b)
@@ -102,10 +106,6 @@ impl Space for Gram {
 
     fn add(&self, scores: &mut Vec<f64>, i: usize, change: f64) {
         scores.iter_mut().zip(self.row(i)).for_each(|(score, value)| *score += change * value);
-    }
-
-    fn gram(&self) -> Option<&Gram> {
-        Some(self)
     }
 }
 
@@ -149,16 +149,6 @@ impl Features {
 }
 
 impl Space for Features {
-    type Running = Vec<f64>;
-
-    fn len(&self) -> usize {
-        self.values.len() / self.width
-    }
-
-    fn diagonal(&self, i: usize) -> f64 {
-        self.row(i).iter().map(|value| f64::from(*value) * f64::from(*value)).sum()
-    }
-
     fn scores(&self, b: &[f64]) -> Vec<f64> {
         let weights = self.weights(b);
         let mut scores = vec![0.0; self.len()];
@@ -173,6 +163,18 @@ impl Space for Features {
     fn error(&self) -> f64 {
         3.0 * Self::error_with(self.len(), self.width)
     }
+}
+
+impl Ascent for Features {
+    type Running = Vec<f64>;
+
+    fn len(&self) -> usize {
+        self.values.len() / self.width
+    }
+
+    fn diagonal(&self, i: usize) -> f64 {
+        self.row(i).iter().map(|value| f64::from(*value) * f64::from(*value)).sum()
+    }
 
     fn start(&self, b: &[f64]) -> Vec<f64> {
         self.weights(b)
@@ -184,10 +186,6 @@ impl Space for Features {
 
     fn add(&self, weights: &mut Vec<f64>, i: usize, change: f64) {
         weights.iter_mut().zip(self.row(i)).for_each(|(weight, value)| *weight += change * f64::from(*value));
-    }
-
-    fn gram(&self) -> Option<&Gram> {
-        None
     }
 }
 
@@ -221,7 +219,7 @@ pub fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Calls `work` with every row of `width` and its index.
-fn in_parallel<T: Send>(values: &mut [T], width: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+pub fn in_parallel<T: Send>(values: &mut [T], width: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     if values.is_empty() {
         return;
     }
