@@ -13,7 +13,7 @@
 //! The keys of one window partition its records and cost its price once. A window that straddles two blocks reads
 //! units of both and charges both.
 //!
-//! What a total means in other words is said by [`concentrated`] (`rho` as epsilon and delta), [`gaussian`] (a little more,
+//! The proof is in `docs/proofs/composition.md`. What a total means in other words is said by [`concentrated`] (`rho` as epsilon and delta), [`gaussian`] (a little more,
 //! for books of Gaussian noise alone) and [`plan`] (the least epsilon of releases that are all declared beforehand).
 
 pub mod concentrated;

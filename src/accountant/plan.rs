@@ -1,4 +1,4 @@
-//! Plans: what releases cost together that are all declared before the first of them.
+//! Plans: what releases cost together that are all declared before the first of them (`docs/proofs/plans.md`).
 //!
 //! A plan is a multiset of classes. Declared before any output was seen, it bounds everything that is then released in any
 //! adaptive order, with any adaptive choice of class and of when to stop, as long as each release has a slot of a class that

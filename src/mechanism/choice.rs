@@ -1,4 +1,5 @@
-//! What is chosen from the records themselves, privately and for a price of its own: a bandwidth, an order.
+//! What is chosen from the records themselves, privately and for a price of its own: a bandwidth, an order
+//! (`docs/proofs/choice.md`).
 //!
 //! Everything that follows a choice may depend on it, as on anything released: prices add up (sequential composition, also
 //! where what comes later depends on what came before). Each choice comes before the release that it is for, from one

@@ -1,4 +1,4 @@
-//! Bernstein polynomials on the unit cube, and the iterated operator that sharpens them.
+//! Bernstein polynomials on the unit cube, and the iterated operator that sharpens them (`docs/proofs/bernstein.md`).
 
 /// The largest degree for which the basis is known to be exact to 4e-16.
 pub const MAX_DEGREE: u32 = 5_000;
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(cases, 64);
     }
 
-    /// privacy-math.md section 2, measured there by another program.
+    /// `docs/proofs/bernstein.md`: measured by another program.
     #[test]
     fn the_operator_norm_is_what_was_measured() {
         let tolerance = 1.0 / (std::f64::consts::PI / 12.0).cos();

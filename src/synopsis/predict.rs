@@ -343,7 +343,7 @@ mod tests {
         }
     }
 
-    /// The privacy mathematics, section 11: a kernel machine on the plane with so many eigenfunctions. Points are as good
+    /// A kernel machine on the plane with so many eigenfunctions. Points are as good
     /// within a few per cent.
     #[test]
     fn the_noise_on_kernel_points_is_nearly_that_of_eigenfunctions() {

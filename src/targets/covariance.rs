@@ -1,5 +1,5 @@
 //! Kernel density, Gaussian kernel, full covariance matrix: the intensity `F(y) = sum_i K_H(y - d_i)` on the lattice, `d_i`
-//! the records of the window in the unit cube, two or three axes (`[AR17]` section 6; privacy mathematics, section 3).
+//! the records of the window in the unit cube, two or three axes (`[AR17]` section 6; `docs/proofs/densities.md`).
 //!
 //! # How
 //!
@@ -459,7 +459,7 @@ mod tests {
         }
     }
 
-    /// The example of the privacy mathematics, section 3; and where the kernel is separable, the product.
+    /// At this covariance the diagonal alone would promise 400; and where the kernel is separable, the product.
     #[test]
     fn the_lattice_sum_is_that_of_the_whole_matrix() {
         let correlated = lattice_sum(&matrix([0.05, 0.05], 0.97), 20).unwrap();

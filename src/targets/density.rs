@@ -1,5 +1,5 @@
 //! Kernel density, Gaussian kernel, diagonal bandwidth: the intensity `F(y) = sum_i prod_a phi_b_a(y_a - d_ia)` on the
-//! lattice, `d_i` the records of the window in the unit cube (`[AR17]` section 6; privacy mathematics, section 3).
+//! lattice, `d_i` the records of the window in the unit cube (`[AR17]` section 6; `docs/proofs/densities.md`).
 //!
 //! The record count is private under add-remove adjacency, so the intensity is not divided by it.
 //!

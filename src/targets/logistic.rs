@@ -1,4 +1,4 @@
-//! Logistic regression with a regularised constant (`[AR17]` section 6; privacy mathematics, section 6): a linear score or its
+//! Logistic regression with a regularised constant (`[AR17]` section 6; `docs/proofs/machines.md`): a linear score or its
 //! sigmoid.
 //!
 //! `w_D = argmin (C/m) sum_i ln(1 + exp(-y_i <w, phi(x_i)>)) + |w|^2 / 2`, `phi(x) = (1, t) / sqrt(l + 1)`, `t = 2 x - 1`, so that

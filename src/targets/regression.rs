@@ -1,5 +1,5 @@
 //! Priestley-Chao regression on one axis, gap-clipped: `F(y) = sum_{i>=2} min(d_(i) - d_(i-1), g) l_i K_b(y - d_(i))` on
-//! the lattice, records sorted by `d`, `K_b` the Gaussian density (`[AR17]` section 6; privacy mathematics, section 4).
+//! the lattice, records sorted by `d`, `K_b` the Gaussian density (`[AR17]` section 6; `docs/proofs/regression.md`).
 //!
 //! Everything is in units of the unit cube: `d` in `[0, 1]`, labels in `[-1, 1]`, the gap `g` and the bandwidth `b` parts
 //! of the domain's width. Where records lie closer than `g`, `F` is about the label that is expected there; where there

@@ -1,4 +1,4 @@
-//! Windows: which record belongs to which, and what a window keeps of its records.
+//! Windows: which record belongs to which, and what a window keeps of its records (`docs/proofs/windows.md`).
 
 pub mod grid;
 pub mod histogram;

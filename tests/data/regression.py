@@ -1,4 +1,4 @@
-"""Values for the test of target/regression.rs, by numpy 2.4: the sums as the privacy mathematics writes them, in floats.
+"""Values for the test of target/regression.rs, by numpy 2.4: the sums as docs/proofs/regression.md writes them, in floats.
 
 Prints to regression.txt, one line a case: name | bandwidth, degree, gap | x | labels | lattice values. Records are in no
 order. The case "vignette" is the R function of the vignette of the package diffpriv, line by line, over sqrt(2 pi).

@@ -1,7 +1,8 @@
-//! The proof pages and the list of known bugs name the tests that try to break what they say: they exist.
+//! The proof pages and the list of known bugs name the tests that try to break what they say: they exist. So do the pages that
+//! the sources cite, and the sources that the pages cite.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The files and the functions that a text names between backticks: a file, then its functions.
 fn named(text: &str) -> Vec<(String, String)> {
@@ -51,17 +52,87 @@ fn assert_that_wrong_names_are_found(named: &[(String, String)]) {
 
 #[test]
 fn every_test_that_a_proof_page_names_exists() {
-    let mut pages = 0;
-    for page in fs::read_dir("docs/proofs").expect("the pages").map(|entry| entry.expect("a name").path()) {
+    let mut number = 0;
+    for page in pages() {
         let text = fs::read_to_string(&page).expect("a page");
+        assert!(text.contains("\n## Claim\n"), "{}", page.display());
         let list = text.split_once("## The tests that try to break it").map_or("", |(_, list)| list);
         let named = named(list);
         assert!(named.len() >= 4, "{}: {} tests", page.display(), named.len());
         assert_eq!(missing(&named), Vec::<String>::new(), "{}", page.display());
         assert_that_wrong_names_are_found(&named);
-        pages += 1;
+        number += 1;
     }
-    assert!(pages >= 2);
+    assert!(number >= 20);
+}
+
+/// All but the index.
+fn pages() -> Vec<PathBuf> {
+    let all = fs::read_dir("docs/proofs").expect("the pages").map(|entry| entry.expect("a name").path());
+    all.filter(|page| !page.ends_with("index.md")).collect()
+}
+
+/// The pages of proofs that a text cites, as `docs/proofs/NAME.md`.
+fn cited(text: &str) -> impl Iterator<Item = PathBuf> {
+    let citations = text.split("docs/proofs/").skip(1);
+    let names = citations.map(|rest| rest.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)).next());
+    names.flatten().map(|name| name.trim_end_matches('.')).filter(|name| !name.is_empty()).map(|name| {
+        let path = Path::new("docs/proofs").join(name);
+        if path.extension().is_some() { path } else { path.with_extension("md") }
+    })
+}
+
+/// Everything below a folder that is written by hand, but for what was installed or generated there.
+fn texts_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a name").path());
+    let below = entries.flat_map(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_left_out = name.starts_with('.') || ["target", "node_modules", "golden", "fixtures"].contains(&name);
+        match path.is_dir() {
+            _ if is_left_out => Vec::new(),
+            true => texts_below(&path),
+            false => vec![path],
+        }
+    });
+    let endings = ["rs", "py", "js", "ts", "md", "toml", "yaml", "json", "sh", "html"];
+    below.filter(|path| path.extension().is_some_and(|ending| endings.iter().any(|known| ending == *known))).collect()
+}
+
+/// Every page is cited where its claim is implemented, and no citation leads nowhere.
+#[test]
+fn every_citation_leads_to_a_page_and_every_page_is_cited() {
+    let folders = ["src", "tests", "clients", "config", "deploy", "docs", "examples", "benches", "fuzz"];
+    let files = folders.iter().flat_map(|folder| texts_below(Path::new(folder)));
+    let mut cited_by_sources = Vec::new();
+    for file in files.filter(|file| !file.ends_with("it/proofs.rs")) {
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        assert!(!text.to_lowercase().contains("privacy mathematics"), "{}: which page?", file.display());
+        for page in cited(&text) {
+            assert!(page.exists(), "{} cites {}", file.display(), page.display());
+            if file.starts_with("src") {
+                cited_by_sources.push(page);
+            }
+        }
+    }
+    let index = fs::read_to_string("docs/proofs/index.md").expect("the index");
+    for page in pages() {
+        let name = page.file_name().expect("a name").to_string_lossy();
+        assert!(index.contains(&format!("({name})")), "{name} is not in the index");
+        let is_about_papers = page.ends_with("papers.md");
+        assert!(is_about_papers || cited_by_sources.contains(&page), "no source cites {}", page.display());
+    }
+}
+
+/// The sources that a page says it is about.
+#[test]
+fn the_sources_that_a_proof_page_names_exist() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        let named = text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("src/"));
+        for source in named {
+            assert!(Path::new(source).exists(), "{}: {source}", page.display());
+        }
+    }
 }
 
 /// Forty, each with a verdict, with what is left where there is something, and with the tests that hold it out.

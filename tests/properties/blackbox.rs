@@ -37,7 +37,7 @@ fn trimmed_mean() -> BlackBox<TrimmedMean> {
     BlackBox::declared(TrimmedMean { cut: 3, records: 40.0 }, 1, DEGREE, 40, declared).unwrap()
 }
 
-/// `[privacy mathematics, section 4]`: a record's own term and its successor's weight, each by at most the gap.
+/// `docs/proofs/regression.md`: a record's own term and its successor's weight, each by at most the gap.
 fn regression() -> BlackBox<PriestleyChao> {
     let at = |d: f64| -> f64 {
         (0..=DEGREE)

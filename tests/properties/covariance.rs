@@ -146,7 +146,7 @@ fn sensitivities_are_within_a_percent_an_axis_of_the_closed_form() {
     }
 }
 
-/// The example of the privacy mathematics, section 3: the diagonal alone would promise too little.
+/// The example in `docs/proofs/densities.md`: the diagonal alone would promise too little.
 #[test]
 fn a_thin_kernel_changes_more_than_the_product_of_its_axes() {
     let (b, k) = (0.05, 20);

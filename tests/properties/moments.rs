@@ -134,7 +134,7 @@ fn a_claim_thirty_percent_too_small_is_found_out() {
     }
 }
 
-/// The paper's `t^d`, where a record is replaced (privacy mathematics, section 8: 9.15 against 8).
+/// The paper's `t^d`, where a record is replaced (`docs/proofs/papers.md`: 9.15 against 8).
 #[test]
 fn the_papers_sensitivity_is_false_where_a_record_is_replaced() {
     let moments = Moments::new(1, 8).unwrap();

@@ -209,7 +209,7 @@ impl Experiment {
     }
 }
 
-/// Section 3 of the privacy mathematics: `N K(0) / min(2 a(b, k), N K(0))`.
+/// `docs/proofs/papers.md`: `N K(0) / min(2 a(b, k), N K(0))`.
 fn expected_gain(bandwidth: f64) -> f64 {
     let k = f64::from(DEGREE);
     let peak = 1.0 / ((2.0 * PI).sqrt() * bandwidth);

@@ -188,7 +188,7 @@ fn rounded_means_of_tied_labels_keep_to_the_claim() {
     }
 }
 
-/// `a(b, k)` of the privacy mathematics, section 3, and the claims of section 4, twice as a window may be full.
+/// `a(b, k)` of `docs/proofs/densities.md` and the claims of `docs/proofs/regression.md`, twice as a window may be full.
 #[test]
 fn sensitivities_are_within_a_percent_of_the_closed_form() {
     for (b, k, gap, _) in CASES.into_iter().filter(|(b, _, gap, _)| *gap < 0.2 && *b < 0.2) {

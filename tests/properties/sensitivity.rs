@@ -156,7 +156,7 @@ fn a_sensitivity_thirty_percent_too_small_is_found_out() {
     }
 }
 
-/// `a(b, k)` of the privacy mathematics, section 3: the sum over all integers of `phi_b(j / k)`.
+/// `a(b, k)`, the closed form in `docs/proofs/densities.md`: the sum over all integers of `phi_b(j / k)`.
 fn a(b: f64, k: u32) -> f64 {
     let k = f64::from(k);
     let terms = |j: i32| (-0.5 * (f64::from(j) / (k * b)).powi(2)).exp() / ((2.0 * PI).sqrt() * b);

@@ -6,7 +6,7 @@
 //! a rounded recurrence, so that in the sums over `w` later noise takes earlier noise back. What is kept of `w` and `p` is what the next step needs: it
 //! is secret, because `p - w` is exact.
 //!
-//! Why it is private. Let streams `x` and `x'` differ by `v` in pane `j`, and fix what is published. Then `w' = w` but for
+//! Why it is private (`docs/proofs/sums.md`). Let streams `x` and `x'` differ by `v` in pane `j`, and fix what is published. Then `w' = w` but for
 //! `w'_j = w_j - v`, and the fresh noise that leads there, `z_t = w_t + f(w_<t)`, differs by `-v` in step `j`, by
 //! `f(w'_<t) - f(w_<t)` after it, and not at all before. `f` is linear but for its rounding, so that is column `t - j` of `C =
 //! 1 + f` times `v`, and at most [`blt::Blt::drift`] more. Between fixed streams and fixed published values the map from `z`

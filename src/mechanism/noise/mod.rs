@@ -1,4 +1,4 @@
-//! The distributions of noise, one definition each, and their exact samplers.
+//! The distributions of noise, one definition each, and their exact samplers (`docs/proofs/noise.md`).
 //!
 //! Noise made from a float uniform betrays the value that it hides in its low bits (`[Mir12]`). So everything here is an
 //! integer drawn from ChaCha20 words, and every comparison with a probability is exact but for the constants in `geometric.rs`.

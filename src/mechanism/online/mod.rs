@@ -1,5 +1,5 @@
 //! The Gaussian process, one point at a time: one price for as many points as are asked (`[HRW13]`,
-//! section 5; privacy mathematics, sections 1 and 7).
+//! section 5; `docs/proofs/online.md`).
 //!
 //! # How
 //!

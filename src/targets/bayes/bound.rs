@@ -39,7 +39,7 @@ fn steepest(w: f64, r: f64) -> f64 {
 /// `a`: the largest `sum_p g(p / k)` of one axis, over all means and variances.
 ///
 /// By Poisson summation it is largest with the mean on a lattice point and the least variance, were the lattice endless
-/// (privacy mathematics, section 3); and no term exceeds 1.
+/// (`docs/proofs/densities.md`); and no term exceeds 1.
 pub(super) fn largest_mass(deviation: f64, degree: u32) -> f64 {
     let step = 1.0 / (f64::from(degree) * deviation);
     // Beyond 40 deviations the terms are below 1e-300.

@@ -35,7 +35,7 @@
 //!      m_1 m_2 m_3 + 2 sum_i m_i A_j A_k - 2 A_1 A_2 A_3          l = 3
 //! ```
 //!
-//! which is `(2l - 1) prod m_i` for narrow kernels, as in the privacy mathematics, and less for wide ones.
+//! which is `(2l - 1) prod m_i` for narrow kernels, as for a closed form, and less for wide ones.
 //! * 2-norm: `D2 = sqrt(l^2 - l + 1) prod_i L_i`, `L_i` the length of the longest column. In
 //!   `E = sum_{i in T} k_i prod_{j != i} f_j - c prod f_j`, with `T` all axes and `c = l - 1`, the square `|E|^2` knows of every
 //!   axis only `|k_i|`, `|f_i|` and `<k_i, f_i>`, the last in `[0, |k_i| |f_i|]` as no weight is negative, and is affine in it:

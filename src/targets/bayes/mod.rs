@@ -1,5 +1,5 @@
 //! Naive Bayes with two classes: the score `F(y) = G_+(y) - G_-(y)`, `G_c(y) = n_c prod_i f_{c,i}(y_i)`, on the lattice;
-//! the class of `y` is its sign, so no normaliser is needed (`[AR17]` section 6; privacy mathematics, section 5).
+//! the class of `y` is its sign, so no normaliser is needed (`[AR17]` section 6; `docs/proofs/bayes.md`).
 //!
 //! `n_c` is how many records have the class `c`, `f_{c,i}` the density of their coordinates on axis `i`: a kernel density
 //! ([`kernel`]) or a Gaussian ([`gaussian`]). A class without records has `G_c = 0`. A score is in records per volume

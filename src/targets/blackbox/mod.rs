@@ -2,7 +2,7 @@
 //!
 //! **The guarantee rests on what the caller declares**: how much one record can change the function. Nothing here can
 //! check it. A sensitivity that was sampled on a public prior ([`super::sampler`]) gives random differential privacy,
-//! which is less, and [`BlackBox::gamma`] says so. Both need a label and a ledger of their own (design, section 5).
+//! which is less, and [`BlackBox::gamma`] says so. Both need a label and a ledger of their own (`docs/proofs/black-boxes.md`).
 //!
 //! # What is done with the declaration
 //!

@@ -1,5 +1,5 @@
 //! A black box that is written in the configuration: `F(y) = sum_i g(x_i, y)`, `g` an expression such as
-//! `exp(-((delay - at.delay)/15)^2 / 2)`, on the lattice and in natural units (privacy mathematics, sections 9 and 10).
+//! `exp(-((delay - at.delay)/15)^2 / 2)`, on the lattice and in natural units (`docs/proofs/expressions.md`).
 //!
 //! # Names
 //!

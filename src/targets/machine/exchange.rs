@@ -19,7 +19,7 @@ const UNITS: f64 = (1_u64 << 32) as f64;
 /// ```
 ///
 /// So `||h|| <= ||v|| <= r`, and a linear functional of `h` is at most the mean of its value at `v` and of `r` times
-/// its norm. The mean is what the privacy mathematics, section 6, do not have: there `D1` is the second part alone.
+/// its norm. The proof is in `docs/proofs/machines.md`.
 ///
 /// A full window that takes one more record gives one away, so both adjacencies are an exchange; one that is not full
 /// changes by one pull only.

@@ -128,7 +128,7 @@ impl Loss {
         }
     }
 
-    /// At least `sup |pull|` over what minimisers can take for values: `M` of the privacy mathematics.
+    /// At least `sup |pull|` over what minimisers can take for values: `M` of `docs/proofs/machines.md`.
     pub(crate) fn steepest(self, c: f64) -> f64 {
         match self {
             Loss::Hinge => 1.0,

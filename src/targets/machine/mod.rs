@@ -1,5 +1,5 @@
 //! Regularised empirical risk in an RKHS: support vector machines, kernel logistic regression, ridge and Huber regression
-//! (`[AR17]` section 6; privacy mathematics, section 6).
+//! (`[AR17]` section 6; `docs/proofs/machines.md`).
 //!
 //! `f_D = argmin (C/m) sum_i L(y_i, f(x_i)) + ||f||^2 / 2` over the functions of the kernel, on the lattice. `m` is public,
 //! the most records a window keeps. There is no intercept: without regularisation it has no sensitivity bound.

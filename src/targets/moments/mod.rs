@@ -1,5 +1,5 @@
 //! Cosine moments: `Su_m = sum_x prod_i cos(m_i arccos t_i)`, `0 <= m_i < t` on each axis, `t_i = 2 x_i - 1` in `[-1, 1]`, `x`
-//! a record of the window in the unit cube. `[WFZW13]` algorithm 1; privacy mathematics, section 8.
+//! a record of the window in the unit cube. `[WFZW13]` algorithm 1; `docs/proofs/moments.md`.
 //!
 //! From them alone anyone can answer how much any smooth function adds up to over the records ([`crate::synopsis::query`]).
 //! They are sums: the number of records is the first, private under add-remove adjacency, and nothing is divided by it.

@@ -1,5 +1,5 @@
 //! The sensitivity sampler (`[RA17]`): how much a record changes a function, from data sets drawn from a *public* prior,
-//! never from those that are to be protected.
+//! never from those that are to be protected (`docs/proofs/sampled.md`).
 //!
 //! # What it yields
 //!

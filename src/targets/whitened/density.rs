@@ -1,5 +1,5 @@
 //! Kernel density, Gaussian kernel, by whitened coordinates: the intensity `F(y) = sum_i phi_H(y - d_i)`, `d_i` the records
-//! of the window in the unit cube, one to three axes (privacy mathematics, sections 3, 7 and 11).
+//! of the window in the unit cube, one to three axes (`docs/proofs/densities.md`).
 //!
 //! # How
 //!

@@ -1,5 +1,5 @@
 //! Functions of a kernel's space by whitened coordinates on public points: what the kernel ball and the Gaussian process
-//! add noise to (privacy mathematics, sections 7 and 11).
+//! add noise to (`docs/proofs/kernel-points.md`).
 //!
 //! `P = (p_1, ..., p_d)` are public points, chosen by the kernel alone ([`points`]); `K = L L'` is the kernel matrix
 //! between them. The exact values of a target are `c = L^-1 (f(p_1), ..., f(p_d))`. For every `f` in the space of the kernel
