@@ -2,7 +2,7 @@
 
 use crate::cli::failure::Failure;
 use crate::cli::figures::three_digits;
-use crate::cli::settings;
+use crate::cli::{settings, units};
 use crate::config::{Candidate, Coordinates, Release, Selection, Settings};
 use crate::mechanism::choice::Candidates;
 use crate::synopsis::band::Band;
@@ -12,7 +12,7 @@ use crate::synopsis::rough::Kind;
 
 /// The best candidate of each kind of noise, which of them is selected and why, and what its total error stays within.
 pub fn list(table: &Selection, release: &Release) -> Vec<String> {
-    let quantity = &release.function.quantity;
+    let quantity = units::quantity(release);
     let (ordinary, roughest) = match &release.function.about {
         Target::Cells(Cells { label: Some(_) }) => (
             format!("{} records of a window and key, spread evenly over the domain: the noise", table.expected_records),
@@ -91,7 +91,7 @@ fn reason(table: &Selection, release: &Release, best: &[Candidate]) -> Vec<Strin
 fn total(table: &Selection, release: &Release) -> Vec<String> {
     if let Target::Cells(Cells { label: Some(_) }) = &release.function.about {
         let within = three_digits(table.taken.expected.within);
-        let quantity = &release.function.quantity;
+        let quantity = units::quantity(release);
         return vec![
             format!(
                 "error of noise and form where records are spread evenly: within {within} {quantity} everywhere in most windows"
@@ -102,7 +102,7 @@ fn total(table: &Selection, release: &Release) -> Vec<String> {
     }
     let Expected { noise, approximation, within, .. } = table.taken.expected;
     let [noise, form, within] = [noise, approximation, within].map(three_digits);
-    let quantity = &release.function.quantity;
+    let quantity = units::quantity(release);
     // Of cells it is that of the worst place in a cell.
     let at_most = if matches!(table.taken.on, Coordinates::Cells(_)) { "at most " } else { "" };
     let mut lines = vec![format!(
@@ -175,7 +175,7 @@ pub fn readings(
         true => "`bernstream evaluate --by posterior` is expected to be more accurate",
         false => "plain `bernstream evaluate` is expected to be more accurate",
     };
-    let quantity = &release.function.quantity;
+    let quantity = units::quantity(release);
     Ok(vec![format!(
         "expected largest error as published {}, smoothed by its posterior {} ({quantity}): {best}",
         three_digits(published),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::cli::components::other_promise;
 use crate::cli::failure::Failure;
-use crate::cli::print::{note, report, section};
+use crate::cli::left::Left;
+use crate::cli::print::{self, note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::settings;
@@ -38,7 +39,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
     report(during("computing what it needs", || summary(&settings)))?;
     for warning in settings.warnings() {
-        note(format_args!("warning: {warning}"));
+        print::warning(warning);
     }
     // A ledger that cannot be read is told by whoever opens it.
     let recorded = Ledger::newest_settings(&settings.ledger).ok();
@@ -74,6 +75,9 @@ fn summary(settings: &Settings) -> String {
     section(&mut text, "Disk", &resources::disk(settings));
     let messages: Vec<String> = settings.releases.iter().map(|release| message(settings, release)).collect();
     section(&mut text, "Message", &messages);
+    if let Some(left) = Left::of(settings) {
+        section(&mut text, "Left", &left.in_words());
+    }
     let mut notes = guarantee::notes(settings);
     notes.extend(settings.releases.iter().filter_map(settings::kept));
     if !notes.is_empty() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 
 use crate::cli::failure::Failure;
-use crate::cli::print::note;
+use crate::cli::print;
 use crate::kafka::Broker;
 use crate::kafka::security::{Identity, Mechanism, Sasl, Security, Tls};
 
@@ -62,7 +62,7 @@ impl Cluster {
             .map_err(|wrong| Failure::Configuration(format!("{wrong}: add --tls or --ca, or use SCRAM-SHA-512")))?;
         let broker = Broker::new(&self.brokers, security);
         for warning in broker.warnings() {
-            note(format_args!("warning: {warning}"));
+            print::warning(warning);
         }
         Ok(broker)
     }

@@ -1,5 +1,6 @@
 //! Why a command fails, and the exit code that says so.
 
+use crate::cli::style;
 use crate::ledger::witness;
 use crate::sink::{self, Output, deliver, output};
 use crate::{config, kafka, ledger, pipeline, source};
@@ -58,7 +59,7 @@ impl Failure {
 
 impl From<config::Faults> for Failure {
     fn from(faults: config::Faults) -> Self {
-        Failure::Configuration(faults.to_string())
+        Failure::Configuration(style::faults(&faults.to_string()))
     }
 }
 

@@ -15,6 +15,7 @@ pub mod explain;
 mod failure;
 mod figures;
 mod held;
+mod left;
 pub mod ledger;
 mod newest;
 pub mod components;
@@ -30,6 +31,8 @@ pub mod runtime;
 pub mod sample;
 mod settings;
 mod shell;
+mod style;
+mod units;
 mod watch;
 
 use std::process::ExitCode;
@@ -38,6 +41,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 pub use self::failure::Failure;
 use crate::cli::print::note;
+use crate::cli::style::Style;
 
 /// Private functions from a stream: windowed records in, differentially private synopses out.
 #[derive(Debug, Parser)]
@@ -102,7 +106,7 @@ fn command() -> ExitCode {
     match done {
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
-            note(format_args!("error: {failure}"));
+            note(format_args!("{} {failure}", style::on_stderr(Style::Error, "error:")));
             ExitCode::from(failure.exit_code())
         }
     }

@@ -5,7 +5,10 @@
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
+use serde::Serialize;
+
 use crate::cli::failure::Failure;
+use crate::cli::style::{self, Style};
 
 /// Prints on standard output.
 ///
@@ -44,6 +47,11 @@ pub fn note(text: impl Display) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// A warning on standard error.
+pub fn warning(text: impl Display) {
+    note(format_args!("{} {text}", style::on_stderr(Style::Warning, "warning:")));
+}
+
 pub fn unprinted(error: &io::Error) -> Failure {
     match error.kind() {
         ErrorKind::BrokenPipe => Failure::ClosedPipe,
@@ -51,9 +59,18 @@ pub fn unprinted(error: &io::Error) -> Failure {
     }
 }
 
-/// Adds a heading and its lines, indented, to a text.
+/// A result as JSON, for programs.
+///
+/// # Errors
+///
+/// [`Failure::Other`] if it cannot be written as JSON.
+pub fn as_json(result: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(result).map_err(|error| Failure::Other(format!("cannot write JSON: {error}")))
+}
+
+/// Adds a heading and its lines, indented, to a text for standard output; a terminal shows the heading in bold.
 pub fn section(text: &mut String, heading: &str, lines: &[String]) {
-    text.push_str(heading);
+    text.push_str(&style::on_stdout(Style::Bold, heading));
     text.push('\n');
     for line in lines {
         text.push_str("  ");

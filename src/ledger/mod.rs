@@ -25,6 +25,7 @@ mod entry;
 mod error;
 #[cfg(test)]
 mod fixtures;
+mod glance;
 mod instance;
 mod open;
 mod outbox;
@@ -42,6 +43,7 @@ pub mod witness;
 pub use self::append::Closing;
 pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Message, Outcome, Row, State};
 pub use self::error::Error;
+pub use self::glance::Glance;
 pub use self::instance::Instance;
 pub use self::open::{Ledger, Params, Pending, exists, new_id};
 pub use self::outbox::Paid;

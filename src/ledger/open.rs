@@ -115,7 +115,7 @@ impl Ledger {
         let file = store::file_in(&params.path);
         match store::format(&connection).map_err(|error| Error::sqlite(&file, error))? {
             format if format > store::FORMAT => Err(Error::Newer { path: file, format }),
-            _ => replay::settings(&connection, &file),
+            _ => Ok(replay::glance(&connection, &file)?.account.settings),
         }
     }
 
@@ -195,7 +195,7 @@ impl Ledger {
     }
 
     /// A connection that cannot write.
-    fn look(params: &Params) -> Result<Connection, Error> {
+    pub(super) fn look(params: &Params) -> Result<Connection, Error> {
         if !exists(params) {
             return Err(Error::Missing { path: params.path.clone() });
         }

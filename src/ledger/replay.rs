@@ -138,12 +138,12 @@ pub(super) fn newest(connection: &mut Connection, file: &Path) -> Result<LedgerS
     Ok(state)
 }
 
-/// The newest settings, without a look at anything else.
+/// What the rows add up to, without a look at messages and noise.
 ///
 /// # Errors
 ///
-/// If the ledger cannot be read, or if a row that says what they are is damaged.
-pub(super) fn settings(connection: &Connection, file: &Path) -> Result<String, Error> {
+/// If the ledger cannot be read, or if a row that counts is damaged.
+pub(super) fn glance(connection: &Connection, file: &Path) -> Result<LedgerState, Error> {
     let sqlite = |error| Error::sqlite(file, error);
     let mut state = first(connection, file)?;
     // Older formats have the same rows, and the first of them no checkpoints.
@@ -156,7 +156,7 @@ pub(super) fn settings(connection: &Connection, file: &Path) -> Result<String, E
     pages::each_entry(connection, file, begin, i64::MAX, |entry| {
         state.take(&entry, |what| damaged(file, &entry, &what)).map(drop)
     })?;
-    Ok(state.account.settings)
+    Ok(state)
 }
 
 pub(super) fn check_format(connection: &Connection, file: &Path) -> Result<(), Error> {

@@ -868,7 +868,7 @@ fn check_and_explain_take_every_file_that_we_ship() {
         let explain = bernstream(&["explain", file]);
         assert!(explain.status.success(), "{file}");
         for (output, sections) in
-            [(check, ["Guarantee", "Schedule", "Memory"]), (explain, ["Sensitivity", "Noise", "Budget"])]
+            [(check, ["Guarantee", "Schedule", "Memory"]), (explain, ["Price and error", "Noise", "Budget"])]
         {
             let text = String::from_utf8(output.stdout).unwrap();
             assert!(sections.iter().all(|section| text.lines().any(|line| line == *section)), "{text}");

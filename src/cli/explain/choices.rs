@@ -1,0 +1,43 @@
+//! What each window and key chooses privately from its own records, and how accurately.
+
+use crate::cli::failure::Failure;
+use crate::cli::figures::{float, three_digits};
+use crate::cli::units;
+use crate::config::{self, Release, Settings};
+use crate::synopsis::description::{Density, Smoothing, Target};
+use crate::targets::marginals::BINS;
+
+/// What each window and key chooses privately from its own records, and how accurately.
+pub(super) fn choices(settings: &Settings, release: &Release) -> Result<Vec<String>, Failure> {
+    let refused = |e: config::Error| Failure::Configuration(e.to_string());
+    let (quantity, protected) = (units::quantity(release), settings.protected());
+    let mut lines = Vec::new();
+    if let Some(choice) = &release.private_bandwidths {
+        lines.push(format!(
+            "bandwidths, for {}: from counts of records in {BINS} parts of each axis, each off by about {} records; the selected \
+             candidate is the nearest to 0.9 (interquartile range / 1.34) n^(-1 / (axes + 4))",
+            choice.price,
+            three_digits(choice.mechanism(protected).map_err(refused)?.noise())
+        ));
+        for function in choice.candidates.iter() {
+            let scale = float(settings.mechanism_of(release, function).map_err(refused)?.scale().units());
+            if let Target::Density(Density { kernel: Smoothing::Bandwidths(lengths), .. }) = &function.about {
+                lines.push(format!("  {lengths:?}: noise of scale {} {quantity}", three_digits(scale * function.unit)));
+            }
+        }
+    }
+    if let Some(choice) = &release.private_order {
+        let noise = settings.mechanism_of(release, &release.function).map_err(refused)?;
+        let order = choice.mechanism(&release.function, &noise, protected).map_err(refused)?;
+        lines.push(format!(
+            "order, for {}: the one with the smallest expected noise + approximation error at the lattice, each known to about {} \
+             {quantity}",
+            choice.price,
+            three_digits(2.0_f64.sqrt() * float(order.scale()) * release.function.unit)
+        ));
+    }
+    if !lines.is_empty() {
+        lines.push("everything below holds for the first candidates".to_owned());
+    }
+    Ok(lines)
+}

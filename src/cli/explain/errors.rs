@@ -1,0 +1,183 @@
+//! What a release costs and how far off it is, in its own units: the first that is told, and what `--json` prints.
+
+use serde::Serialize;
+
+use crate::cli::explain::plan::Plan;
+use crate::cli::failure::Failure;
+use crate::cli::figures::three_digits;
+use crate::cli::units;
+use crate::mechanism::calibrate::{Epsilon, Rho};
+use crate::mechanism::price::Price;
+use crate::synopsis::description::Target;
+use crate::synopsis::rough::Kind;
+use crate::targets::Basis;
+
+/// How accurate a release is, and would be at other prices. Computed from public quantities alone.
+#[derive(Debug, Serialize)]
+pub struct Accuracy {
+    /// The unit of every error here, such as "flights per minute".
+    pub quantity: String,
+    /// The price of the noise of a window.
+    pub price: Price,
+    /// What an error of noise alone stays within, at this price and at others.
+    pub at_prices: Vec<AtPrice>,
+    /// What noise and form together stay within, everywhere, in 9 of 10 windows even of the roughest functions; only where the file
+    /// leaves a size to "auto".
+    pub noise_and_form: Option<f64>,
+    /// The mean height of a curve of the expected number of records, to compare the errors with.
+    pub mean_height: Option<f64>,
+    #[serde(skip)]
+    what: What,
+}
+
+/// The noise at one price: with 95 % probability it is within this, everywhere at once.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct AtPrice {
+    pub price: Price,
+    pub in_the_middle: f64,
+    /// In a corner of the domain.
+    pub at_the_ends: f64,
+}
+
+/// What 95 % of are within an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Curves,
+    Maps,
+    Functions,
+    Moments,
+    /// Tables of cells: the number of all records.
+    Counts,
+}
+
+impl Accuracy {
+    /// What is known of a release.
+    ///
+    /// # Errors
+    ///
+    /// If the noise of its own price cannot be drawn.
+    pub(super) fn of(plan: &Plan<'_>) -> Result<Self, Failure> {
+        let (release, own) = (plan.release, plan.release.payment.own());
+        let shape = release.shape();
+        let what = match (&shape.basis, shape.dimensions) {
+            (Basis::Tables(_), _) => What::Counts,
+            (Basis::Cosine { .. }, _) => What::Moments,
+            (_, 1) => What::Curves,
+            (_, 2) => What::Maps,
+            _ => What::Functions,
+        };
+        let at = |price: Price| {
+            plan.half_widths_at(price).map(|(in_the_middle, at_the_ends)| AtPrice { price, in_the_middle, at_the_ends })
+        };
+        at(own)?;
+        // Half of the lowest possible price is impossible.
+        let at_prices = around(own).into_iter().filter_map(|price| at(price).ok()).collect();
+        let auto = release.auto.as_ref().filter(|_| what != What::Counts && !release.is_sum_of_panes());
+        let volume: f64 = release.axes.iter().map(|axis| axis.max - axis.min).product();
+        let records = auto.map(|auto| auto.expected_records).or(plan.settings.privacy.records_per_window);
+        let is_density = matches!(release.function.about, Target::Density(_)) && !release.is_sum_of_panes();
+        Ok(Accuracy {
+            quantity: if what == What::Counts {
+                units::records(release.names.as_ref())
+            } else {
+                units::quantity(release)
+            },
+            price: own,
+            at_prices,
+            noise_and_form: auto.map(|auto| auto.taken.expected.within),
+            mean_height: records.filter(|_| is_density).map(|records| records as f64 / volume),
+            what,
+        })
+    }
+
+    /// What matters, in two or three sentences.
+    pub(super) fn in_short(&self, plan: &Plan<'_>) -> Vec<String> {
+        let Some(own) = self.at_prices.iter().find(|at| at.price == self.price) else { return Vec::new() };
+        let (price, quantity) = (named(own.price), &self.quantity);
+        let of_sums = if plan.series.is_some() { ", of the first sum," } else { "" };
+        let many = match self.what {
+            What::Curves => "95 % of curves are within",
+            What::Maps => "95 % of maps are within",
+            What::Functions => "95 % of functions are within",
+            What::Moments => "95 % of windows have every moment within",
+            What::Counts => "95 % of counts of all records are within",
+        };
+        let [middle, ends] = [own.in_the_middle, own.at_the_ends].map(three_digits);
+        let ends = if middle == ends { String::new() } else { format!(" in the middle, and ± {ends} at the ends") };
+        let mut lines =
+            vec![format!("At {price},{of_sums} {many} ± {middle} {quantity}{ends}, counting the noise alone.")];
+        if let Some(within) = self.noise_and_form {
+            let even = match plan.release.auto.as_ref().and_then(|auto| auto.rough.as_ref()).map(|rough| rough.is) {
+                Some(Kind::Bounded(_)) => ", by a bound",
+                _ => ", even of the roughest",
+            };
+            lines.push(format!(
+                "Counting what the published form cannot follow as well: within ± {} in at least 9 of 10 windows{even}.",
+                three_digits(within)
+            ));
+        }
+        if let Some(height) = self.mean_height {
+            lines.push(format!(
+                "To compare: the mean height of a curve of the expected records is {}, {} times the noise.",
+                three_digits(height),
+                three_digits(height / own.in_the_middle)
+            ));
+        }
+        lines
+    }
+
+    /// A line for every price; the one of the file is marked.
+    pub(super) fn table(&self) -> Vec<String> {
+        let are_alike = self.at_prices.iter().all(|at| at.in_the_middle == at.at_the_ends);
+        let mut head = format!("{:<36}", "price of a window");
+        head += &match are_alike {
+            true => format!("error ({})", self.quantity),
+            false => format!("{:<17}at the ends ({})", "in the middle", self.quantity),
+        };
+        let line = |at: &AtPrice| {
+            let mark = if at.price == self.price { "*" } else { " " };
+            let [middle, ends] = [at.in_the_middle, at.at_the_ends].map(|error| format!("± {}", three_digits(error)));
+            let errors = if are_alike { middle } else { format!("{middle:<17}{ends}") };
+            format!("{mark} {:<36}{errors}", named(at.price))
+        };
+        std::iter::once(format!("  {head}")).chain(self.at_prices.iter().map(line)).collect()
+    }
+
+    /// The noise of later windows, whose prices fall.
+    pub(super) fn later(&self, plan: &Plan<'_>, half_after: u64) -> Vec<String> {
+        let line = |(number, price): (u64, Price)| {
+            let (middle, _) = plan.half_widths_at(price).ok()?;
+            Some(format!("window {number} of a block: {} pays for ± {}", named(price), three_digits(middle)))
+        };
+        let told = format!("the noise of windows counted from 0, in the middle ({}):", self.quantity);
+        std::iter::once(told).chain(plan.later(half_after).into_iter().filter_map(line)).collect()
+    }
+}
+
+/// A price with the name of what it is.
+fn named(price: Price) -> String {
+    match price {
+        Price::Pure(epsilon) => format!("epsilon = {epsilon}"),
+        Price::Approximate { epsilon, delta } => format!("epsilon = {epsilon}, delta = {delta}"),
+        Price::Concentrated(rho) => format!("rho = {rho}"),
+        slots @ Price::Slots(_) => slots.to_string(),
+    }
+}
+
+/// A quarter, half, the same, twice and four times the price; delta stays the same.
+fn around(price: Price) -> Vec<Price> {
+    let of =
+        |count: u64| [(count / 4).max(1), (count / 2).max(1), count, count.saturating_mul(2), count.saturating_mul(4)];
+    let all = match price {
+        Price::Pure(epsilon) => of(epsilon.trillionths()).map(|count| Price::Pure(Epsilon::from_trillionths(count))),
+        Price::Approximate { epsilon, delta } => of(epsilon.trillionths())
+            .map(|count| Price::Approximate { epsilon: Epsilon::from_trillionths(count), delta }),
+        Price::Concentrated(rho) => {
+            of(rho.trillionths()).map(|count| Price::Concentrated(Rho::from_trillionths(count)))
+        }
+        Price::Slots(count) => of(count).map(Price::Slots),
+    };
+    let mut all = all.to_vec();
+    all.dedup();
+    all
+}

@@ -1,0 +1,313 @@
+//! What is known of a release before any record is read, from public quantities: sensitivity, noise, form.
+
+use crate::cli::failure::Failure;
+use crate::cli::figures::{float, three_digits};
+use crate::cli::units;
+use crate::config::{Release, Settings, WindowKind};
+use crate::mechanism::continual::Series;
+use crate::mechanism::noise::Norm;
+use crate::mechanism::price::Price;
+use crate::synopsis::band::Band;
+use crate::synopsis::description::{Definition, Density, Smoothing, Target};
+use crate::synopsis::{bernstein, cell_error, predict};
+use crate::targets::whitened::Points;
+use crate::targets::{self, Adjacency, Basis, Sensitivity, Shape};
+use crate::window::histogram::Spline;
+
+/// The most synopses of a running sum that are examined one by one.
+const MOST_STEPS: u64 = 100_000;
+
+/// The public quantities that everything is computed from.
+pub(super) struct Plan<'s> {
+    pub(super) settings: &'s Settings,
+    pub(super) release: &'s Release,
+    sensitivity: Sensitivity,
+    /// The most that one unit changes one value, in grid units.
+    sup: f64,
+    /// The most that one record adds to one value, in grid units.
+    a_record: f64,
+    pub(super) band: Band,
+    /// The noise of a running sum. The noise at a price is then that of its first synopsis.
+    pub(super) series: Option<Series>,
+}
+
+impl<'s> Plan<'s> {
+    pub(super) fn new(settings: &'s Settings, release: &'s Release) -> Result<Self, Failure> {
+        let (target, adjacency) = (&release.function.target, settings.privacy.adjacency);
+        let unbounded = |e: targets::Error| Failure::Configuration(e.to_string());
+        let contributions = settings.privacy.unit.contributions();
+        let sensitivity = release.noise.law().sensitivity(&**target, adjacency, contributions).map_err(unbounded)?;
+        let sup = float(target.sup_sensitivity(adjacency, contributions).map_err(unbounded)?);
+        let a_record = float(target.sup_sensitivity(Adjacency::AddRemove, 1).map_err(unbounded)?);
+        let band = Band::simulate(&release.shape(), release.noise.law(), release.order);
+        let series = settings.series(release).map_err(|e| Failure::Configuration(e.to_string()))?;
+        Ok(Plan { settings, release, sensitivity, sup, a_record, band, series })
+    }
+
+    /// What the noise is added to: its name, and how much of it there is.
+    pub(super) fn form(&self) -> (&'static str, String) {
+        let Shape { dimensions, degree, basis } = self.release.shape();
+        let count = self.release.shape().values();
+        match basis {
+            Basis::Bernstein => {
+                let orders = self.release.orders().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+                (
+                    "Lattice",
+                    format!(
+                        "degree {degree}, dimensions {dimensions}: {count} points; Bernstein operator of order {orders}"
+                    ),
+                )
+            }
+            Basis::Affine => {
+                ("Coefficients", format!("an affine function of {dimensions} columns: {count} coefficients"))
+            }
+            Basis::Cells(basis) => {
+                let steps = basis.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+                let beyond = if count > basis.steps.iter().map(|m| *m as usize).product() {
+                    ", and those that reach beyond the domain"
+                } else {
+                    ""
+                };
+                let shared = match basis.spline {
+                    Spline::Box => "each record counts in its own cell",
+                    Spline::Linear => "each record is shared by the nearest cells, in proportion to how near they are",
+                    Spline::Quadratic => "each record is shared by the nearest cells, by a quadratic spline",
+                };
+                ("Cells", format!("{count} counts, of {steps} cells of the domain{beyond}; {shared}"))
+            }
+            Basis::Tables(basis) => {
+                let steps = basis.steps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+                let tables =
+                    if basis.tables == 1 { "one table".to_owned() } else { format!("{} tables", basis.tables) };
+                ("Cells", format!("{count} counts: {tables} of {steps} cells of the domain, {} spline", basis.spline))
+            }
+            Basis::Kernel(_) => {
+                ("Kernel points", format!("kernel functions at {count} points, dimensions {dimensions}"))
+            }
+            Basis::Cosine { frequencies } => {
+                ("Moments", format!("{count} cosine moments: {frequencies} frequencies, dimensions {dimensions}"))
+            }
+        }
+    }
+
+    pub(super) fn sensitivity(&self) -> Vec<String> {
+        let units = float(self.sensitivity.0);
+        let together = match self.release.noise.law().norm() {
+            Norm::One => "all values together",
+            Norm::Two => "the 2-norm of all values together",
+            Norm::Sup => "any single value",
+        };
+        let how_often = match &self.settings.privacy.definition {
+            Definition::Random(random) => format!(
+                ", except for gamma = {} of the pairs of neighbours under the prior: number {} by size of {} sampled changes",
+                random.gamma, random.order, random.samples
+            ),
+            _ => String::new(),
+        };
+        if let Basis::Cells(_) | Basis::Tables(_) = self.release.shape().basis {
+            let together = together.replace("all values", "the counts of all cells");
+            let records = three_digits(units / self.a_record);
+            let mut lines = vec![format!("a unit changes {together} by at most {records} records{how_often}")];
+            if matches!(self.release.shape().basis, Basis::Cells(_)) {
+                let peak = three_digits(self.in_natural_units(self.a_record));
+                lines.push(format!(
+                    "the kernel of one record in a cell is {peak} {} high",
+                    units::quantity(self.release)
+                ));
+            }
+            return lines;
+        }
+        let mut lines = vec![
+            format!("a unit changes {together} by at most {} grid units{how_often}", self.sensitivity.0),
+            format!(
+                "that is {} times its largest change of a single value, {} {}",
+                three_digits(units / self.sup),
+                three_digits(self.in_natural_units(self.sup)),
+                units::quantity(self.release)
+            ),
+        ];
+        if self.release.noise.law().norm() == Norm::One && self.release.shape().basis == Basis::Bernstein {
+            let papers = three_digits(float(self.release.shape().values() as u64) * self.sup / units);
+            lines.push(format!(
+                "the bound of [AR17], lattice points x largest change, is {papers} times this sensitivity"
+            ));
+        }
+        lines
+    }
+
+    /// The noise in the units of the release.
+    pub(super) fn noise(&self) -> Result<Vec<String>, Failure> {
+        let scale = self.scale(self.release.payment.own())?;
+        if let Basis::Tables(_) = self.release.shape().basis {
+            let records = self.in_natural_units(scale);
+            return Ok(vec![
+                format!("{} noise of scale {} records on every count", self.release.noise.law(), three_digits(records)),
+                format!(
+                    "every reading by a kernel: within {} times the length of its weights at one point, and {} at all points and \
+                     bandwidths at once, with 95 % probability",
+                    three_digits(self.band.pointwise * records),
+                    three_digits(self.band.half_width * records)
+                ),
+            ]);
+        }
+        let quantity = units::quantity(self.release);
+        let natural = |units: f64| three_digits(self.in_natural_units(units));
+        Ok(vec![
+            format!("{} noise of scale {} {quantity}", self.release.noise.law(), natural(scale)),
+            format!("expected largest error due to the noise: {} {quantity}", natural(self.band.expected_sup * scale)),
+        ])
+    }
+
+    /// The noise in grid units, and in the largest effects of a privacy unit on one value.
+    pub(super) fn noise_in_units(&self) -> Result<Vec<String>, Failure> {
+        if let Basis::Tables(_) = self.release.shape().basis {
+            return Ok(Vec::new());
+        }
+        let scale = self.scale(self.release.payment.own())?;
+        let (middle, corner) = self.half_widths(scale);
+        let units = |units: f64| three_digits(units / self.sup);
+        Ok(vec![
+            format!(
+                "scale {} grid units; below, one is the most that a privacy unit can change a value",
+                three_digits(scale)
+            ),
+            format!(
+                "standard deviation of the noise on one value: {}",
+                units(scale * self.release.noise.law().deviation(self.release.shape().values()))
+            ),
+            format!("expected largest error due to the noise: {}", units(self.band.expected_sup * scale)),
+            format!(
+                "half width of the simultaneous 95 % band: {} in the middle and {} at a corner of the domain",
+                units(middle),
+                units(corner)
+            ),
+        ])
+    }
+
+    /// The prices of the first window of a block, and of some later ones, that pay for noise.
+    pub(super) fn later(&self, half_after: u64) -> Vec<(u64, Price)> {
+        let price_schedule = self.settings.price_schedule(self.release);
+        let numbers = [0, 1, 3, 9].map(|times| half_after.saturating_mul(times));
+        let own = |n: u64| price_schedule.price(n)?.checked_sub(price_schedule.choices);
+        numbers.into_iter().filter_map(|n| Some((n, own(n)?))).collect()
+    }
+
+    /// What 95 % of the noise stays within at this price, in the middle and at a corner of the domain, in the units of the release:
+    /// everywhere at once, or in the number of all records of tables of cells.
+    ///
+    /// # Errors
+    ///
+    /// If the price pays for no noise that can be drawn.
+    pub(super) fn half_widths_at(&self, price: Price) -> Result<(f64, f64), Failure> {
+        let scale = self.scale(price)?;
+        if let Basis::Tables(tables) = self.release.shape().basis {
+            let root = f64::from(tables.tables).sqrt() * (tables.count() as f64).sqrt();
+            let of_all = self.in_natural_units(root * self.band.pointwise * scale);
+            return Ok((of_all, of_all));
+        }
+        let (middle, corner) = self.half_widths(scale);
+        Ok((self.in_natural_units(middle), self.in_natural_units(corner)))
+    }
+
+    /// The approximation error for one record, without noise, if it is known before any record is read.
+    pub(super) fn approximation(&self) -> Vec<String> {
+        if let Basis::Cells(cells) = self.release.shape().basis {
+            return vec![format!(
+                "without noise, a synopsis of one record is off by about {} % of its peak at worst",
+                three_digits(100.0 * cell_error::form_of_a_record(&cells))
+            )];
+        }
+        let Target::Density(Density { kernel: Smoothing::Bandwidths(bandwidths), .. }) = &self.release.function.about
+        else {
+            return Vec::new();
+        };
+        if let Basis::Kernel(basis) = self.release.shape().basis {
+            return vec![format!(
+                "without noise, a synopsis of one record is off by at most {} % of its peak",
+                three_digits(100.0 * Points::again(&basis).power())
+            )];
+        }
+        let widths = self.release.axes.iter().map(|axis| axis.max - axis.min);
+        let in_cube: Vec<f64> = bandwidths.iter().zip(widths).map(|(b, width)| b / width).collect();
+        let shares = predict::approximation(&in_cube, self.release.shape().degree, &[self.release.order]);
+        let say = |share: f64| {
+            format!(
+                "without noise, a synopsis of one record is off by up to {} % of its peak (the worst on a grid of positions)",
+                three_digits(100.0 * share)
+            )
+        };
+        shares.into_iter().map(say).collect()
+    }
+
+    /// In grid units.
+    pub(super) fn scale(&self, price: Price) -> Result<f64, Failure> {
+        let noise = self.settings.mechanism_at(self.release, &self.release.function, price);
+        let noise = noise.map_err(|e| Failure::Configuration(e.to_string()))?;
+        // Relative to the noise of a single window; the factor does not depend on the price.
+        let factor = self.series.as_ref().map_or(Ok(1.0), |series| self.factor(series))?;
+        Ok(factor * float(noise.scale().units()))
+    }
+
+    /// The noise of a running sum's first synopsis, relative to that of a single window.
+    fn factor(&self, series: &Series) -> Result<f64, Failure> {
+        let (release, values) = (self.release, self.release.shape().values());
+        let own = self.settings.mechanism_of(release, &release.function);
+        let own = own.map_err(|e| Failure::Configuration(e.to_string()))?;
+        let one = float(own.scale().units()) * own.distribution().deviation(values);
+        Ok(series.deviation(values, 0) / one)
+    }
+
+    /// The largest deviation in `count` synopses. That of a tree goes up and down; all others only grow.
+    fn worst(&self, series: &Series, count: u64) -> f64 {
+        let values = self.release.shape().values();
+        let is_tree = self.release.noise.law().is_pure();
+        let first = if is_tree { count.saturating_sub(MOST_STEPS) } else { count - 1 };
+        (first..count).map(|step| series.deviation(values, step)).fold(0.0, f64::max)
+    }
+
+    /// How the noise grows from synopsis to synopsis, relative to the first one.
+    pub(super) fn sums(&self, series: &Series) -> Vec<String> {
+        let values = self.release.shape().values();
+        let last = match self.release.window_kind {
+            WindowKind::Hopping { panes } => u64::from(panes),
+            WindowKind::Cumulative { horizon } => horizon,
+            WindowKind::Tumbling => 1,
+        };
+        let mut counts: Vec<u64> =
+            std::iter::successors(Some(1), |count: &u64| count.checked_mul(10)).take_while(|n| *n < last).collect();
+        counts.push(last);
+        // The long run: a filter settles, and a sum continues past its horizon.
+        counts.push(last.saturating_mul(10));
+        let fresh = series.deviation(values, 0);
+        let mut lines = vec![
+            "the noise above is that of the first synopsis; the largest standard deviation on a value so far, in largest effects of a \
+             unit:".to_owned(),
+            format!("  {:<10} {:<12} relative to the first", "windows", "deviation"),
+        ];
+        lines.extend(counts.into_iter().map(|count| {
+            let deviation = self.worst(series, count);
+            format!(
+                "  {count:<10} {:<12} {} times",
+                three_digits(deviation / self.sup),
+                three_digits(deviation / fresh)
+            )
+        }));
+        lines
+    }
+
+    /// Half the width of the band in the middle of the domain and at a corner, in grid units.
+    pub(super) fn half_widths(&self, scale: f64) -> (f64, f64) {
+        let axes = i32::try_from(self.release.shape().dimensions).unwrap_or(i32::MAX);
+        let weights = &self.band.weights;
+        let degree = u32::try_from(weights.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let at = |x: f64| {
+            let weight = bernstein::evaluate(weights, &[bernstein::basis(degree, x)]);
+            scale * self.band.half_width / weight.powi(axes)
+        };
+        (at(0.5), at(0.0))
+    }
+
+    pub(super) fn in_natural_units(&self, units: f64) -> f64 {
+        units * self.release.function.unit
+    }
+}

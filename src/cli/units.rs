@@ -1,0 +1,57 @@
+//! What the values of a release are counted in, by the names that its file declares.
+
+use crate::config::Release;
+use crate::synopsis::description::{Names, Target};
+
+/// What records are called, in the plural: "flights".
+pub fn records(names: Option<&Names>) -> String {
+    several(names.and_then(|names| names.record.as_deref()).unwrap_or("record"))
+}
+
+/// The unit of a value and of its error: "flights per minute".
+pub fn quantity(release: &Release) -> String {
+    if !matches!(release.function.about, Target::Density(_)) {
+        return release.function.quantity.clone();
+    }
+    let axes = release.columns.iter().take(release.axes.len()).enumerate();
+    let unit = |(i, column): (usize, &String)| {
+        let axis = release.names.as_ref().and_then(|names| names.axes.get(i));
+        axis.and_then(|axis| axis.unit.clone()).unwrap_or_else(|| format!("unit of {column}"))
+    };
+    format!("{} per {}", records(release.names.as_ref()), axes.map(unit).collect::<Vec<_>>().join(" and "))
+}
+
+/// The plural of an English noun; of an abbreviation such as "km" itself. As on the page (`names.js`).
+fn several(noun: &str) -> String {
+    let is_vowel = |letter: char| "aeiou".contains(letter);
+    let end = |back: usize| noun.chars().rev().nth(back);
+    let is_word = noun.chars().all(|letter| letter.is_ascii_lowercase()) && noun.chars().rev().skip(1).any(is_vowel);
+    if noun.chars().count() < 4 && !is_word {
+        return noun.to_owned();
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if end(1).is_some_and(|letter| !is_vowel(letter)) => return format!("{stem}ies"),
+        _ => {}
+    }
+    let hisses = ["s", "x", "z", "ch", "sh"].iter().any(|hiss| noun.ends_with(hiss));
+    format!("{noun}{}", if hisses { "es" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    #[test]
+    fn records_are_told_in_the_plural_of_their_name() {
+        let shown = ["flight", "journey", "delivery", "box", "km", "bus", "record"].map(several);
+        assert_eq!(shown, ["flights", "journeys", "deliveries", "boxes", "km", "buses", "records"]);
+    }
+
+    #[test]
+    fn a_quantity_takes_the_names_of_the_file_where_there_are_some() {
+        let of = |text: &str| quantity(&Settings::parse(text, "test").unwrap().releases[0]);
+        assert_eq!(of(include_str!("../../config/demo.toml")), "customers per minute");
+        assert_eq!(of(include_str!("../../config/users.toml")), "records per unit of milliseconds");
+    }
+}

@@ -1,0 +1,57 @@
+//! A glance at a ledger, for whoever wants to know how it stands and will act on nothing.
+
+use std::collections::BTreeMap;
+
+use super::error::Error;
+use super::open::{Ledger, Params};
+use super::replay;
+use super::store;
+use crate::clock::Timestamp;
+use crate::mechanism::price::Price;
+use crate::window::grid::Span;
+
+/// How a ledger stands: what its rows add up to.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    /// The start of the first window of the ledger.
+    pub first: Timestamp,
+    /// Where the next window starts.
+    pub next_window: Timestamp,
+    /// What every block may spend.
+    pub total: Price,
+    live_from: Timestamp,
+    live: BTreeMap<Span, Price>,
+}
+
+impl Glance {
+    /// Reads a ledger, whoever holds its lock, and of whatever format; only what says how it stands is verified.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`], [`Error::Newer`], or if the ledger is damaged or cannot be read.
+    pub fn at(params: &Params) -> Result<Self, Error> {
+        let connection = Ledger::look(params)?;
+        let file = store::file_in(&params.path);
+        let format = store::format(&connection).map_err(|error| Error::sqlite(&file, error))?;
+        if format > store::FORMAT {
+            return Err(Error::Newer { path: file, format });
+        }
+        let state = replay::glance(&connection, &file)?;
+        Ok(Glance {
+            first: state.genesis.first,
+            next_window: state.account.next_window,
+            total: state.genesis.total,
+            live_from: state.account.live_from,
+            live: state.account.live,
+        })
+    }
+
+    /// What `block` was charged so far; the whole total if no row can charge it again.
+    pub fn spent(&self, block: Span) -> Price {
+        match self.live.get(&block) {
+            Some(spent) => *spent,
+            None if block.end <= self.live_from => self.total,
+            None => self.total.zero(),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! What commands answer: first what matters, as JSON for programs, in bold on a terminal alone.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::harness::policies::{bernstream, command, configuration, records, run};
+
+/// A day of hours at 0.1 of 1: ten of them are paid for.
+fn ten_hours() -> String {
+    configuration("1d", "epsilon = 1.0", &["epsilon = 0.1"])
+}
+
+fn folder(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("c.toml"), text).expect("the configuration");
+    records(&folder.path().join("in.arrows"));
+    folder
+}
+
+fn json(folder: &tempfile::TempDir, arguments: &[&str]) -> Value {
+    let (out, _) = bernstream(folder.path(), arguments);
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+}
+
+#[test]
+fn explain_begins_with_the_error_in_the_units_of_the_release() {
+    let named =
+        ten_hours().replace("domain = [{ column", "record = \"answer\"\ndomain = [{ unit = \"millisecond\", column");
+    let folder = folder(&named);
+    let (said, _) = bernstream(folder.path(), &["explain", "c.toml"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("In short", "Price and error"), "{said}");
+    let first = "  At epsilon = 0.1, 95 % of curves are within ± ";
+    assert!(lines[1].starts_with(first) && lines[1].contains(" answers per millisecond"), "{said}");
+    assert!(!said.contains("grid units") && !said.contains("Sensitivity"), "{said}");
+    let (all, _) = bernstream(folder.path(), &["explain", "c.toml", "--verbose"]);
+    assert!(all.starts_with(said.split("Note\n").next().expect("text")) && all.contains("Grid units"), "{all}");
+
+    // Twice the price, half the noise; and the one of the file is among them.
+    let told = json(&folder, &["explain", "c.toml", "--json"]);
+    let accuracy = &told["releases"][0]["accuracy"];
+    let at: Vec<(f64, f64)> = accuracy["at_prices"]
+        .as_array()
+        .expect("prices")
+        .iter()
+        .map(|at| {
+            (
+                at["price"].as_str().expect("epsilon").parse().expect("a number"),
+                at["in_the_middle"].as_f64().expect("an error"),
+            )
+        })
+        .collect();
+    assert_eq!(at.len(), 5);
+    for pair in at.windows(2) {
+        assert!((pair[1].0 / pair[0].0 - 2.0).abs() < 1e-9 && (pair[0].1 / pair[1].1 - 2.0).abs() < 1e-3, "{at:?}");
+    }
+    assert_eq!(accuracy["price"].as_str().expect("epsilon").parse::<f64>().expect("a number"), at[2].0);
+    assert_eq!(accuracy["quantity"], "answers per millisecond");
+    assert_eq!(told["ledger"], Value::Null);
+}
+
+#[test]
+fn a_ledger_at_work_says_what_is_left_and_until_when() {
+    let folder = folder(&ten_hours());
+    let without = json(&folder, &["explain", "c.toml", "--json"]);
+    assert_eq!(without["ledger"], Value::Null);
+    bernstream(folder.path(), &["ledger", "init", "c.toml"]);
+    let left = json(&folder, &["explain", "c.toml", "--json"])["ledger"].clone();
+    assert_eq!(
+        (&left["spent"], &left["left"], &left["windows_paid"]),
+        (&"0".into(), &"1".into(), &10.into()),
+        "{left}"
+    );
+    assert_eq!(left["until"], "2026-01-01T10:00:00Z");
+    for command in [&["explain", "c.toml"][..], &["check", "--offline", "c.toml"]] {
+        let (said, _) = bernstream(folder.path(), command);
+        for words in [
+            "its next window is that of 2026-01-01T00:00:00Z",
+            "1 of 1 is left for 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z, after 0 was spent",
+            "pays for 10 more windows: the window of 2026-01-01T10:00:00Z is the first that is not published, until 2026-01-02T00:00:00Z",
+        ] {
+            assert!(said.contains(words), "{words}: {said}");
+        }
+    }
+}
+
+/// A worker that stopped in the middle of a block: the price that the file asks for now decides how far the rest goes.
+#[test]
+fn what_is_left_of_a_block_goes_as_far_as_the_new_price_says() {
+    let text = configuration("ever", "epsilon = 1.0", &["epsilon = 0.04"]);
+    let early = text.replace("end = \"2026-01-03T00:00:00Z\"", "end = \"2026-01-01T10:00:00Z\"");
+    assert_ne!(early, text);
+    let (_, folder) = run(&early);
+    fs::write(folder.path().join("c.toml"), text.replace("epsilon = 0.04", "epsilon = 0.2")).expect("it is written");
+    let left = json(&folder, &["explain", "c.toml", "--json"])["ledger"].clone();
+    assert_eq!(
+        (&left["spent"], &left["left"], &left["windows_paid"]),
+        (&"0.4".into(), &"0.6".into(), &3.into()),
+        "{left}"
+    );
+    assert_eq!(left["until"], "2026-01-01T13:00:00Z");
+}
+
+/// Bold headings and red errors on a terminal, and nowhere else.
+#[test]
+fn colours_are_for_terminals_that_want_them() {
+    let folder = folder(&ten_hours());
+    let on_a_terminal = |environment: &str, line: &str| {
+        let line = format!("{environment} {} {line}", env!("CARGO_BIN_EXE_bernstream"));
+        let output = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .env_remove("NO_COLOR")
+            .env("TERM", "xterm")
+            .current_dir(folder.path())
+            .output()
+            .expect("`script` gives it a terminal");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let explained = on_a_terminal("", "explain c.toml");
+    assert!(explained.contains("\x1b[1mIn short\x1b[0m"), "{explained:?}");
+    let plain = on_a_terminal("NO_COLOR=1", "explain c.toml");
+    assert!(plain.contains("In short") && !plain.contains("\x1b[1"), "{plain:?}");
+    assert!(!on_a_terminal("TERM=dumb", "explain c.toml").contains("\x1b[1"));
+    fs::write(folder.path().join("c.toml"), ten_hours().replace("adjacency", "adjacenzy")).expect("it is written");
+    let wrong = on_a_terminal("", "check c.toml");
+    assert!(wrong.contains("\x1b[1;31merror") && wrong.contains("\x1b[1;31m^^^^^^^^^\x1b[0m"), "{wrong:?}");
+    let piped = command(folder.path(), &["check", "c.toml"]);
+    let piped = String::from_utf8_lossy(&piped.stderr).into_owned();
+    assert!(!piped.contains('\x1b') && piped.contains("c.toml:11:1: ") && piped.contains("^^^^^^^^^"), "{piped}");
+}
