@@ -26,6 +26,7 @@ mod fuzz;
 mod expression;
 mod kept;
 mod kernel_form;
+mod ledger_log;
 mod machine;
 mod memory;
 mod moments;

@@ -1,0 +1,157 @@
+//! The steps of a worker with the log: bodies, checkpoints, and what is built from them.
+
+use super::setup::Clause;
+use super::state::{Checkpoint, Ledger, NONE, Set, State, UNREAD, bit, each};
+use super::topics;
+use super::worker::{Arrival, Run};
+
+impl Run<'_> {
+    /// What the log needs to have before the newest row is claimed.
+    fn needed(&self) -> Option<Set> {
+        let ledger = self.ledger().filter(|ledger| ledger.head != NONE)?;
+        let own = self.process.seen | ledger.bytes;
+        let restored = topics::walk(self.state, ledger.head, own, self.setup);
+        // What is missing between them only a new checkpoint can replace.
+        Some(restored.map_or(0, |restored| restored.rows & !self.process.seen))
+    }
+
+    pub fn append(&mut self, body: u8, arrival: Arrival) -> Option<()> {
+        let ledger = self.ledger()?;
+        if !self.process.has_read_log && self.setup.holds(Clause::BodyBeforeClaim) {
+            return None;
+        }
+        // A worker whose rows are not those of the witness gives the log what it has of its chain.
+        let wanted = match self.process.view {
+            UNREAD => return None,
+            _ if self.is_recognised() => self.needed()?,
+            view if self.setup.holds(Clause::OldFile) => self.state.chain(view) & !self.process.seen,
+            _ => return None,
+        };
+        if (wanted & ledger.bytes) & bit(body) == 0 {
+            return None;
+        }
+        self.put_body(body, arrival)
+    }
+
+    fn put_body(&mut self, body: u8, arrival: Arrival) -> Option<()> {
+        let setup = self.setup;
+        if arrival == Arrival::Late {
+            if self.setup.parts > 1 || self.process.half != NONE {
+                return None;
+            }
+            self.state.faults.late_bodies = self.state.faults.late_bodies.checked_sub(1)?;
+            return topics::put(&mut self.state.late_bodies, 2 * body, setup).then_some(());
+        }
+        let is_half = self.process.half == body;
+        if !topics::put(&mut self.state.log, 2 * body + u8::from(is_half), setup) {
+            return None;
+        }
+        if is_half || setup.parts == 1 {
+            self.process.half = NONE;
+            self.process.seen |= bit(body);
+        } else {
+            self.process.half = body;
+        }
+        Some(())
+    }
+
+    pub fn draft(&mut self) -> Option<()> {
+        let ledger = self.ledger().filter(|ledger| ledger.head != NONE)?;
+        if self.setup.holds(Clause::OneSnapshot) || self.process.draft.is_some() || self.state.faults.checkpoints == 0 {
+            return None;
+        }
+        self.process.draft = Some(ledger.account);
+        Some(())
+    }
+
+    pub fn checkpoint(&mut self, arrival: Arrival) -> Option<()> {
+        let ledger = self.ledger().filter(|ledger| ledger.head != NONE && self.is_recognised())?;
+        if !self.process.has_read_log {
+            return None;
+        }
+        let account = match self.setup.holds(Clause::OneSnapshot) {
+            true => ledger.account,
+            false => self.process.draft.take()?,
+        };
+        let marks = self.disk().marks;
+        let pending = if self.setup.holds(Clause::PendingBytes) { ledger.bytes & !marks } else { 0 };
+        let body = self.state.make_checkpoint(Checkpoint { row: ledger.head, account, pending })?;
+        if self.process.seen & bit(body) != 0 {
+            return None;
+        }
+        if self.process.half != body {
+            self.state.faults.checkpoints = self.state.faults.checkpoints.checked_sub(1)?;
+        }
+        self.put_body(body, arrival)
+    }
+
+    /// Deletes what is before `kept`, the oldest body that is needed, if there is something.
+    pub fn delete(&mut self, kept: u8) -> Option<()> {
+        let (view, is_tested) = (self.process.view, self.setup.holds(Clause::AcceptedCheckpoint));
+        if !self.setup.retention || (is_tested && (!self.is_recognised() || view == NONE)) {
+            return None;
+        }
+        let seen = self.process.seen;
+        let mut usable: Vec<_> = each(seen).filter_map(|body| Some((body, self.state.checkpoint(body)?))).collect();
+        if is_tested {
+            usable.retain(|(_, checkpoint)| self.state.chain(view) & bit(checkpoint.row) != 0);
+        }
+        usable.sort_by_key(|(_, checkpoint)| std::cmp::Reverse(State::length(checkpoint.row)));
+        usable.dedup_by_key(|(_, checkpoint)| State::length(checkpoint.row));
+        let (body, checkpoint) = *usable.get(usize::from(self.setup.holds(Clause::SecondNewest)))?;
+        let later = match is_tested {
+            true => self.state.chain(view) & !self.state.chain(checkpoint.row),
+            false => 0,
+        };
+        if later & !seen != 0 {
+            return None;
+        }
+        let needed = later | bit(body);
+        let first = self.state.log.items().iter().position(|piece| needed & bit(piece / 2) != 0)?;
+        if self.state.log.items()[first] / 2 != kept || first == 0 {
+            return None;
+        }
+        (0..first).for_each(|_| _ = self.state.log.remove(0));
+        Some(())
+    }
+
+    pub fn restore(&mut self) -> Option<()> {
+        let view = self.process.view;
+        if view >= UNREAD || self.is_recognised() {
+            return None;
+        }
+        if !self.setup.holds(Clause::NewFile) && self.ledger().is_some() {
+            return None;
+        }
+        let readable = self.process.seen & topics::whole(self.state, self.setup);
+        let restored = topics::walk(self.state, view, readable, self.setup).ok()?;
+        let (account, pending, known) = match restored.checkpoint {
+            Some((_, checkpoint)) => (checkpoint.account, checkpoint.pending, checkpoint.account & !checkpoint.pending),
+            None => (0, 0, 0),
+        };
+        let marks = self.state.log_marks;
+        self.disk().marks |= marks | known;
+        let ledger = Ledger { head: view, account: account | restored.rows, bytes: pending | restored.rows };
+        self.disk().ledger = Some(ledger);
+        Some(())
+    }
+
+    pub fn discard(&mut self) -> Option<()> {
+        let view = self.process.view;
+        if self.setup.holds(Clause::NewFile) || view >= UNREAD || self.is_recognised() || self.ledger().is_none() {
+            return None;
+        }
+        self.disk().ledger = None;
+        Some(())
+    }
+
+    pub fn give_up(&mut self) -> Option<()> {
+        let view = self.process.view;
+        if self.setup.holds(Clause::Wait) || view >= UNREAD || self.is_recognised() || !self.process.has_read_log {
+            return None;
+        }
+        let found = topics::walk(self.state, view, self.process.seen, self.setup).err()?;
+        self.disk().ledger = Some(Ledger { head: view, account: found | bit(view), bytes: found });
+        Some(())
+    }
+}

@@ -1,0 +1,158 @@
+//! What happens to the workers: crashes, disks, and topics.
+
+use super::setup::{Clause, Setup};
+use super::state::{Disk, Process, State, UNREAD, bit};
+use super::topics;
+use super::worker::{Violation, put_claim};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Crash(usize),
+    Start(usize),
+    LoseDisk(usize),
+    /// The disk is copied aside.
+    Copy(usize),
+    /// The copy is put in the place of the disk.
+    PutBack(usize),
+    /// A late piece arrives in the log.
+    BodyArrives(usize),
+    /// A late claim arrives at the witness: once, or once now and once more later.
+    ClaimArrives(usize, bool),
+    /// The log loses a body.
+    LoseBody(u8),
+    /// The witness loses its records from this one on.
+    Election(u8),
+    /// The log loses everything, because it is old; only without [`Clause::NoExpiry`].
+    Expiry,
+}
+
+pub fn faults(state: &State) -> impl Iterator<Item = Fault> {
+    let workers = [0, 1].into_iter();
+    let of_workers = workers.flat_map(|worker| {
+        [
+            Fault::Crash(worker),
+            Fault::Start(worker),
+            Fault::LoseDisk(worker),
+            Fault::Copy(worker),
+            Fault::PutBack(worker),
+        ]
+    });
+    let bodies = (0..state.late_bodies.items().len()).map(Fault::BodyArrives);
+    let claims = (0..state.late_claims.items().len())
+        .flat_map(|place| [false, true].map(|twice| Fault::ClaimArrives(place, twice)));
+    let lost = (0..32).map(Fault::LoseBody);
+    let elections = (0..state.witness.items().len() as u8).map(Fault::Election);
+    of_workers.chain(bodies).chain(claims).chain(lost).chain(elections).chain([Fault::Expiry])
+}
+
+/// The state after a fault; `None` if it cannot happen.
+pub fn after(state: &State, fault: Fault, setup: &Setup) -> Option<Result<State, Violation>> {
+    let mut next = *state;
+    match fault {
+        Fault::Crash(worker) => {
+            next.faults.crashes = next.faults.crashes.checked_sub(1)?;
+            next.workers[worker].process.take()?;
+        }
+        Fault::Start(worker) => {
+            if state.workers[worker].process.is_some() {
+                return None;
+            }
+            start(&mut next, worker, setup);
+        }
+        Fault::LoseDisk(worker) => {
+            next.faults.lost_disks = next.faults.lost_disks.checked_sub(1)?;
+            lose_disk(&mut next, worker)?;
+        }
+        Fault::Copy(worker) => {
+            if state.aside.is_some() || state.faults.copies == 0 {
+                return None;
+            }
+            next.aside = Some(state.workers[worker].disk);
+        }
+        Fault::PutBack(worker) => {
+            if state.workers[worker].process.is_some() {
+                return None;
+            }
+            next.faults.copies = next.faults.copies.checked_sub(1)?;
+            next.workers[worker].disk = next.aside.take()?;
+        }
+        Fault::BodyArrives(place) => {
+            let piece = next.late_bodies.remove(place);
+            if !topics::put(&mut next.log, piece, setup) {
+                return None;
+            }
+        }
+        Fault::ClaimArrives(place, twice) => {
+            let claim = next.late_claims.items()[place];
+            if twice {
+                next.faults.doubled_claims = next.faults.doubled_claims.checked_sub(1)?;
+            } else {
+                next.late_claims.remove(place);
+            }
+            if let Err(violation) = put_claim(&mut next, claim, setup)? {
+                return Some(Err(violation));
+            }
+        }
+        Fault::LoseBody(body) => {
+            next.faults.lost_bodies = next.faults.lost_bodies.checked_sub(1)?;
+            while let Some(place) = next.log.items().iter().position(|piece| piece / 2 == body) {
+                next.log.remove(place);
+            }
+            if next.log == state.log {
+                return None;
+            }
+            next.log_has_lost = true;
+        }
+        Fault::Election(length) => elect(&mut next, length, setup)?,
+        Fault::Expiry => {
+            if setup.holds(Clause::NoExpiry) || state.workers.iter().any(|worker| worker.process.is_some()) {
+                return None;
+            }
+            (0..state.log.items().len()).for_each(|_| _ = next.log.remove(0));
+        }
+    }
+    Some(Ok(next))
+}
+
+pub fn start(state: &mut State, worker: usize, setup: &Setup) {
+    let worker = &mut state.workers[worker];
+    worker.process = Some(Process::new(&worker.disk, setup));
+    // Which process it is matters to claims and settings only.
+    if setup.settings || !setup.holds(Clause::Unmarked) {
+        worker.starts += 1;
+    }
+}
+
+pub fn lose_disk(state: &mut State, worker: usize) -> Option<()> {
+    let worker = &mut state.workers[worker];
+    if worker.process.is_some() || worker.disk == Disk::default() {
+        return None;
+    }
+    worker.disk = Disk::default();
+    Some(())
+}
+
+/// An unclean election of the witness. It is the owner's word where claims are lost whose rows are published, or about to be, by a
+/// worker that has read them; unless every disk remembers one of them, and stays.
+fn elect(state: &mut State, length: u8, setup: &Setup) -> Option<()> {
+    state.faults.elections = state.faults.elections.checked_sub(1)?;
+    let chain = |state: &State| state.chain(topics::accepted(state, setup));
+    let before = chain(state);
+    while state.witness.items().len() > usize::from(length) {
+        state.witness.remove(usize::from(length));
+    }
+    let lost = before & !chain(state);
+    let mut processes = state.workers.iter().filter_map(|worker| worker.process);
+    if processes.any(|process| process.view < UNREAD && lost & bit(process.view) != 0) {
+        return None;
+    }
+    if lost & state.sink != 0 {
+        let mut disks = state.workers.iter().map(|worker| worker.disk).chain(state.aside);
+        if !disks.all(|disk| disk.place.is_some_and(|place| place.offset >= length)) {
+            return None;
+        }
+        (state.faults.lost_disks, state.faults.copies, state.aside) = (0, 0, None);
+    }
+    state.witness_has_lost = true;
+    Some(())
+}

@@ -1,0 +1,122 @@
+//! What a run of the checker allows: which clauses of the protocol hold, and how many faults of each kind may happen.
+
+/// The clauses of the protocol that can be taken out, by their numbers in the protocol; all of them hold unless a test says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clause {
+    /// 1: a body is assembled from its pieces in any order. Without: from pieces that follow each other.
+    Pieces,
+    /// 3: bodies are acknowledged or read back before they are claimed.
+    BodyBeforeClaim,
+    /// 4: what is in the log is known from reading it. Without: a durable mark says so.
+    ReadTheLog,
+    /// 5: a checkpoint holds the bytes of rows that are not known to be published.
+    PendingBytes,
+    /// 5: a checkpoint is one snapshot, and its account is the one whose digest is in its row.
+    OneSnapshot,
+    /// 6: a checkpoint counts only on the chain of the accepted head.
+    ChainTest,
+    /// 6: a new file is built. Without: rows that lost are discarded first.
+    NewFile,
+    /// 6: before that, the log is given what it lacks and the old file has.
+    OldFile,
+    /// 7: a missing body waits. Without: it is taken for lost, and the worker goes on behind it.
+    Wait,
+    /// 8: the whole remembered record is compared. Without: the digest of its head alone.
+    WholeRecord,
+    /// 8: a witness that is shorter than remembered is waited for. Without: it is taken as it is.
+    Shorter,
+    /// 9: the worker deletes, not time.
+    NoExpiry,
+    /// 9: below a checkpoint on the accepted chain. Without: below any.
+    AcceptedCheckpoint,
+    /// 9: below the second-newest row with a checkpoint. Without: below the newest.
+    SecondNewest,
+    /// 10: "published" is marked after the acknowledgement of the sink.
+    MarkAfter,
+    /// 11: a claim with no mark is overdue. Without: it is left to whoever made it.
+    Unmarked,
+    /// 12: a process appends settings once, and stops at newer foreign ones.
+    SettingsOnce,
+    /// The fold: a claim names the head that it follows.
+    NamesHead,
+}
+
+/// What may happen in a run, and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// The clause that is taken out.
+    pub without: Option<Clause>,
+    /// Windows that are released.
+    pub windows: u8,
+    /// Draws for one place in the chain that are still of any consequence.
+    pub draws: u8,
+    /// Rows that are paid for and not claimed.
+    pub unclaimed: u8,
+    /// Records of the witness.
+    pub claims: u8,
+    /// Pieces of a body.
+    pub parts: u8,
+    /// Whether the order in the log is of consequence: for retention and pieces.
+    pub ordered: bool,
+    /// Whether the workers have different settings.
+    pub settings: bool,
+    /// Whether the worker deletes from the log.
+    pub retention: bool,
+    pub faults: Faults,
+}
+
+/// How often each fault may happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Faults {
+    pub crashes: u8,
+    pub lost_disks: u8,
+    /// A disk is copied aside, and later put back in its own place or in that of the other.
+    pub copies: u8,
+    /// Appends of bodies that come later, or never.
+    pub late_bodies: u8,
+    /// Appends of claims that come later, or never.
+    pub late_claims: u8,
+    /// Late claims that come twice.
+    pub doubled_claims: u8,
+    /// Bodies that an unclean election takes out of the log.
+    pub lost_bodies: u8,
+    /// Unclean elections of the witness.
+    pub elections: u8,
+    /// Reads of the witness that show less than there is.
+    pub stale_reads: u8,
+    /// Marks that do not come into the log.
+    pub lost_marks: u8,
+    pub checkpoints: u8,
+}
+
+impl Setup {
+    pub fn holds(&self, clause: Clause) -> bool {
+        self.without != Some(clause)
+    }
+}
+
+/// Two windows, and no fault.
+pub const CALM: Setup = Setup {
+    without: None,
+    windows: 2,
+    draws: 2,
+    unclaimed: 1,
+    claims: 4,
+    parts: 1,
+    ordered: false,
+    settings: false,
+    retention: false,
+    faults: Faults {
+        crashes: 0,
+        lost_disks: 0,
+        copies: 0,
+        late_bodies: 0,
+        late_claims: 0,
+        doubled_claims: 0,
+        lost_bodies: 0,
+        elections: 0,
+        stale_reads: 0,
+        lost_marks: 0,
+        checkpoints: 0,
+    },
+};
