@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::cli::failure::Failure;
 use crate::clock::{micros, show};
 use crate::config::{Input, Settings, synopsis_bytes};
+use crate::window::bytes_held;
 
 /// A worker with empty windows: program, clients, ledger. Measured: 28 MB.
 const BASE: u64 = 40 << 20;
@@ -119,8 +120,8 @@ fn least(settings: &Settings) -> u64 {
 
 /// What is kept of the records of a window and key.
 fn bytes_of_each(settings: &Settings) -> u64 {
-    let kept = settings.releases.iter().map(|release| release.function.target.accumulator().bytes());
-    kept.fold(0, u64::saturating_add)
+    let kept = |release: &crate::config::Release| bytes_held(&release.function.target.accumulator(), settings.groups());
+    settings.releases.iter().map(kept).fold(0, u64::saturating_add)
 }
 
 /// What the computation of a window and key needs.

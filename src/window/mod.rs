@@ -11,9 +11,11 @@ mod part;
 mod router;
 mod rules;
 mod state;
+mod sum;
 
 pub use counts::RecordCounts;
 pub use part::{Group, Part, Window};
 pub use router::LONGEST_UNIT;
 pub use rules::{Axis, Cap, Form, Label, Outside, Rules};
 pub use state::Windows;
+pub use sum::bytes_held;

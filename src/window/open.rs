@@ -6,6 +6,7 @@ use super::accumulator::{Accumulator, AccumulatorSpec, Record};
 use super::chunk::Records;
 use super::router::Routed;
 use super::rules::{Cap, Form, Rules};
+use super::sum::{self, Sum};
 use crate::clock::Timestamp;
 use crate::source::Batch;
 
@@ -16,6 +17,8 @@ pub(super) struct Open {
     pub groups: Vec<Held>,
     /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
     waiting: HashMap<Unit, Vec<Waiting>>,
+    /// How many records of a key wait to be added together.
+    room: usize,
 }
 
 /// What an open window holds of one key.
@@ -23,7 +26,7 @@ pub(super) struct Open {
 pub(super) enum Held {
     /// The first records so far, where a bounded number is kept; the last of them on top.
     First(BinaryHeap<Waiting>),
-    Sum(Accumulator),
+    Sum(Sum),
 }
 
 /// A user within a period.
@@ -49,9 +52,10 @@ impl Open {
         let groups = rules.keys.as_ref().map_or(1, Vec::len);
         let held = || match spec {
             AccumulatorSpec::Records { .. } => Held::First(BinaryHeap::new()),
-            sum => Held::Sum(sum.empty()),
+            _ => Held::Sum(Sum::default()),
         };
-        Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new() }
+        let room = sum::room(spec, groups);
+        Open { groups: (0..groups).map(|_| held()).collect(), waiting: HashMap::new(), room }
     }
 
     /// With every waiting record added: the cap is decided now.
@@ -141,7 +145,7 @@ impl Open {
                     first.pop();
                 }
             }
-            (_, Some(Held::Sum(state))) => spec.add(state, record),
+            (_, Some(Held::Sum(sum))) => sum.add(spec, self.room, record),
             _ => {}
         }
     }
@@ -150,7 +154,7 @@ impl Open {
 impl Held {
     pub fn accumulator(self, spec: &AccumulatorSpec) -> Accumulator {
         match self {
-            Held::Sum(accumulator) => accumulator,
+            Held::Sum(sum) => sum.total(spec),
             Held::First(records) => spec.filled(records.into_iter().map(|waiting| waiting.record)),
         }
     }

@@ -1,8 +1,9 @@
 //! Readers that share the partitions: what they have of a window, joined, is the window of one that reads everything.
 
 use bernstream::source::Batch;
-use bernstream::window::accumulator::Accumulator;
-use bernstream::window::{Part, Rules, Window, Windows};
+use bernstream::window::accumulator::{Accumulator, AccumulatorSpec};
+use bernstream::window::histogram::Nodes;
+use bernstream::window::{Form, Part, Rules, Window, Windows};
 use rand::rngs::ChaCha20Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -10,9 +11,9 @@ use rand::{RngExt, SeedableRng};
 use crate::batches::seconds;
 use crate::chunks::{forms, messages, rules};
 
-fn open(rules: &Rules, panes: u32) -> Windows {
+fn open(rules: &Rules, forms: &[Form]) -> Windows {
     let first = rules.grid.span_of(seconds(0));
-    Windows::new(rules.clone(), forms(panes), first.start, first, None)
+    Windows::new(rules.clone(), forms.to_vec(), first.start, first, None)
 }
 
 fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
@@ -20,21 +21,21 @@ fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
 }
 
 /// The windows of one reader of everything.
-fn whole(rules: &Rules, panes: u32, messages: &[Batch]) -> Vec<Vec<Vec<Accumulator>>> {
-    let mut windows = open(rules, panes);
+fn whole(rules: &Rules, forms: &[Form], messages: &[Batch]) -> Vec<Vec<Vec<Accumulator>>> {
+    let mut windows = open(rules, forms);
     messages.iter().for_each(|batch| _ = windows.absorb(batch));
     std::iter::from_fn(|| windows.next().is_some().then(|| kept(&windows.close()))).collect()
 }
 
 /// The windows of several readers. Some of them fall out, forget everything and read their share again.
-fn shared(rules: &Rules, panes: u32, messages: &[Batch], readers: usize, seed: u64) -> Vec<Vec<Vec<Accumulator>>> {
+fn shared(rules: &Rules, forms: &[Form], messages: &[Batch], readers: usize, seed: u64) -> Vec<Vec<Vec<Accumulator>>> {
     let mut random = ChaCha20Rng::seed_from_u64(seed);
     let mut all: Vec<(Windows, Vec<&Batch>)> = (0..readers)
         .map(|reader| {
             let is_ours = |batch: &&Batch| batch.partition as usize % readers == reader;
             let mut ours: Vec<_> = messages.iter().filter(is_ours).collect();
             ours.shuffle(&mut random);
-            let mut windows = open(rules, panes);
+            let mut windows = open(rules, forms);
             ours.iter().for_each(|batch| _ = windows.absorb(batch));
             (windows, ours)
         })
@@ -66,9 +67,10 @@ fn what_several_readers_have_is_the_window_to_the_bit() {
         for (has_keys, cap) in [(false, None), (true, None), (true, Some(2)), (false, Some(1))] {
             for panes in [1, 3] {
                 let rules = rules(has_keys, cap);
-                let expected = whole(&rules, panes, &messages);
+                let forms = forms(panes);
+                let expected = whole(&rules, &forms, &messages);
                 for readers in [1, 2, 5] {
-                    let found = shared(&rules, panes, &messages, readers, seed);
+                    let found = shared(&rules, &forms, &messages, readers, seed);
                     assert!(found == expected, "seed {seed}, {has_keys} {cap:?}, {panes} panes, {readers} readers");
                 }
             }
@@ -76,12 +78,42 @@ fn what_several_readers_have_is_the_window_to_the_bit() {
     }
 }
 
+/// Sums of four keys that are larger than a cache, where records wait before they are added: what a single key has, whose records do
+/// not wait, is the sum of theirs.
+#[test]
+fn records_that_wait_are_added_whoever_has_them() {
+    let large = AccumulatorSpec::Histogram(Nodes::new(&[400, 400]).expect("a grid"));
+    let messages = messages(7);
+    for (cap, panes) in [(None, 1), (None, 3), (Some(2), 1)] {
+        let forms = [Form { accumulator: large.clone(), panes, ..forms(1).swap_remove(1) }];
+        let rules = rules(true, cap);
+        let expected = whole(&rules, &forms, &messages);
+        let mut sums = [0, 0];
+        for window in &expected {
+            sums[0] += window[0].iter().map(grains).sum::<u64>();
+        }
+        let one_key = |key: String| whole(&Rules { keys: Some(vec![key]), ..rules.clone() }, &forms, &messages);
+        for window in rules.keys.iter().flatten().cloned().flat_map(one_key) {
+            sums[1] += grains(&window[0][0]);
+        }
+        assert!(sums[0] > 0 && (cap.is_some() || sums[0] == sums[1]), "{cap:?} {panes}: {sums:?}");
+        for readers in [1, 2, 5] {
+            let found = shared(&rules, &forms, &messages, readers, 7);
+            assert!(found == expected, "{cap:?}, {panes} panes, {readers} readers");
+        }
+    }
+}
+
+fn grains(kept: &Accumulator) -> u64 {
+    kept.histogram().map_or(0, |histogram| histogram.reveal().iter().sum())
+}
+
 /// The first records of a user, and of a key, come from several partitions: a reader that settled its own would keep others.
 #[test]
 fn caps_hold_for_all_readers_together() {
     let rules = rules(true, Some(1));
     let count = |messages: &[Batch]| -> usize {
-        whole(&rules, 1, messages).iter().flat_map(|forms| &forms[9]).map(|kept| kept.records().len()).sum()
+        whole(&rules, &forms(1), messages).iter().flat_map(|forms| &forms[9]).map(|kept| kept.records().len()).sum()
     };
     let [mut together, mut apart] = [0, 0];
     for seed in 0..6 {
