@@ -40,6 +40,8 @@ export class Synopsis {
   halfWidth(point: Point): number;
   /** The same on a product grid, row-major, the last axis fastest. */
   halfWidths(axes: Axes): Float64Array;
+  /** The ends of the simultaneous band at a point, at the recommended order; of a probability clipped to 0 to 1. */
+  interval(point: Point): [number, number];
   /** The pointwise band. */
   pointwise(order?: number): Pointwise;
   /** Everything that can be read from noisy counts of cells; only for tables of cells. */
@@ -59,9 +61,12 @@ export class Synopsis {
 /** One reading of a synopsis, ready for many points. */
 export class Evaluator {
   private constructor();
+  /** A probability is clipped to 0 to 1. */
   evaluate(point: Point): number;
-  /** How much denser class `of` lies at a point than class `over`, by the indices of their tables; null is unknown. */
-  densityRatio(point: Point, of: number, over: number, options?: Pick<TableOptions, "bandwidths">): Estimate & Pick<PointEstimate, "simultaneous">;
+  /** The value give or take a half-width; of a probability each end is clipped. */
+  interval(point: Point, halfWidth: number): [number, number];
+  /** The same on a product grid, with a half-width for each of its points. */
+  intervals(axes: Axes, halfWidths: ArrayLike<number>): Ends;
   /** On a product grid, row-major, the last axis fastest. */
   on(axes: Axes): Float64Array;
   /** The posterior standard deviation, of noise and approximation under the prior; null except for "posterior". */

@@ -438,7 +438,7 @@ export class Synopsis {
 
   /**
    * The half-width of the simultaneous band at a point, at the recommended order: with 95 % probability the noise is within
-   * it at all points simultaneously. It covers the noise, not the approximation error.
+   * it at all points simultaneously. It covers the noise, not the approximation error. `interval` has its ends.
    */
   halfWidth(point) {
     const { meta } = this;
@@ -455,6 +455,13 @@ export class Synopsis {
     if (basisName(meta) === "tables") return this.#function().halfWidths(unitAxes(meta.domain, axes), meta.band.half_width);
     const weights = unitAxes(meta.domain, axes).map((axis) => axis.map((x) => weightAt(meta.band.weights, x)));
     return productOf(weights).map((weight) => meta.band.half_width / weight);
+  }
+
+  /** The ends of the simultaneous band at a point, at the recommended order; of a probability clipped to 0 to 1. */
+  interval(point) {
+    const by = this.meta.order;
+    if (!this.#evaluators.has(by)) this.#evaluators.set(by, this.evaluator(by));
+    return this.#evaluators.get(by).interval(point, this.halfWidth(point));
   }
 
   /** The pointwise band, for an order. */
@@ -490,8 +497,8 @@ export class Synopsis {
     if (this.meta.target.cells?.label?.above) return sideOf(this.tables().classify(point, this.choice));
     const threshold = new Map([["classifier", 0], ["probability", 0.5]]).get(targetName(this.meta));
     if (threshold === undefined) throw new SynopsisError("it is no classifier: it has no classes");
-    const [score, halfWidth] = [this.evaluate(point), this.halfWidth(point)];
-    const [lower, upper] = [score - halfWidth, score + halfWidth];
+    const score = this.evaluate(point);
+    const [lower, upper] = this.interval(point);
     const says = lower > threshold ? "above" : upper < threshold ? "below" : "too close to call";
     return { score, lower, upper, says };
   }
@@ -587,20 +594,35 @@ function pointsOf(lists) {
 export class Evaluator {
   #domain;
   #form;
+  #possible;
 
   constructor(meta, form) {
     this.#domain = meta.domain;
     this.#form = form;
+    this.#possible = possibleOf(meta);
   }
 
-  /** The function at a point of the domain, in natural units; a number is a point on one axis. */
+  /** The function at a point of the domain, in natural units; a number is a point on one axis. A probability is clipped to 0 to 1. */
   evaluate(point) {
-    return this.#form.at(unitPoint(this.#domain, point));
+    return this.#possible(this.#form.at(unitPoint(this.#domain, point)));
   }
 
   /** On the product grid of `axes`, row-major, the last axis fastest. */
   on(axes) {
-    return this.#form.on(unitAxes(this.#domain, axes));
+    return this.#form.on(unitAxes(this.#domain, axes)).map(this.#possible);
+  }
+
+  /** The ends of the value at a point give or take a half-width; of a probability each is clipped, the value only after that. */
+  interval(point, halfWidth) {
+    const value = this.#form.at(unitPoint(this.#domain, point));
+    return [value - halfWidth, value + halfWidth].map(this.#possible);
+  }
+
+  /** The same on a product grid, with a half-width for each of its points. */
+  intervals(axes, halfWidths) {
+    const values = this.#form.on(unitAxes(this.#domain, axes));
+    const end = (sign) => values.map((value, i) => this.#possible(value + sign * halfWidths[i]));
+    return { lower: end(-1), upper: end(1) };
   }
 
   /** The posterior standard deviation at a point, of noise and approximation under the prior; null except for "posterior". */
@@ -609,7 +631,7 @@ export class Evaluator {
     return this.#form.deviation ? this.#form.deviation(unit) : null;
   }
 
-  /** The integral over the domain: exact for polynomials, otherwise by the midpoint rule. */
+  /** The integral over the domain, of a probability before it is clipped: exact for polynomials, otherwise by the midpoint rule. */
   mass() {
     return volumeOf(this.#domain) * (this.#form.mean?.() ?? meanOf(this.#form.on(wholeCube(this.#domain))));
   }
@@ -660,6 +682,11 @@ export class Evaluator {
     };
     return { evaluate };
   }
+}
+
+/** What makes a value a possible one: a probability lies from 0 to 1, whatever the noise. */
+function possibleOf({ target }) {
+  return target.probability ? (value) => Math.min(Math.max(value, 0), 1) : (value) => value;
 }
 
 const noMass = (mass) =>

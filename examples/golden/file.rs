@@ -6,7 +6,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use bernstream::synopsis::description::{Axis, Basis, CellLabel};
 use bernstream::synopsis::query::Query;
 use bernstream::synopsis::tables::{Estimate, Fit, Interval, Reading};
-use bernstream::synopsis::{By, Synopsis};
+use bernstream::synopsis::{self, By, Synopsis};
 use serde_json::{Value, json};
 
 /// A synopsis and what to evaluate.
@@ -126,11 +126,19 @@ fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
         return Ok(Value::Null);
     }
     let points = points(&about.domain);
+    // The intervals of tables are not as wide on both sides: they are under `readings`.
+    let ends = |order: u32, half: &dyn Fn(&[f64]) -> Result<f64, synopsis::Error>| {
+        let evaluator = case.synopsis.evaluator(order)?;
+        let ends = points.iter().map(|point| evaluator.interval(point, half(point)?));
+        let ends: Vec<[f64; 2]> = ends.collect::<Result<_, _>>()?;
+        Ok::<_, synopsis::Error>(json!((!matches!(about.basis, Basis::Tables(_))).then_some(ends)))
+    };
     let mut pointwise = Vec::new();
     for order in &case.orders {
         let band = case.synopsis.pointwise(*order)?;
         pointwise.push(json!({
             "order": order,
+            "ends": ends(*order, &|point| band.half_width(point))?,
             "half_widths": at(&points, |point| band.half_width(point))?,
             "deviations": at(&points, |point| band.deviation(point))?,
         }));
@@ -142,6 +150,7 @@ fn half_widths(case: &Case) -> Result<Value, Box<dyn Error>> {
     };
     Ok(json!({
         "simultaneous": at(&points, |point| case.synopsis.half_width(point))?,
+        "ends": ends(about.order, &|point| case.synopsis.half_width(point))?,
         "points": points,
         "pointwise": pointwise,
         "tolerance": tolerance,

@@ -11,9 +11,7 @@ use crate::cli::print::{line, note, unprinted};
 use crate::cli::progress::during;
 use crate::cli::reading::{LabelFit, Reading, Width};
 use crate::synopsis::approximation::ApproximationBand;
-use crate::synopsis::description::{
-    Axis, CellLabel, Cells, Choice, Classifier, Definition, Density, Description, Target,
-};
+use crate::synopsis::description::{Axis, Choice, Classifier, Definition, Density, Description, Target};
 use crate::synopsis::tables::Interval;
 use crate::synopsis::{self, Evaluator, Synopsis};
 
@@ -241,16 +239,10 @@ fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -> Re
     let mut rows = Vec::new();
     for point in points(about, arguments) {
         let (value, half) = (evaluator.evaluate(&point)?, band.at(&evaluator, &point)?);
-        let possible = |x: f64| match about.target {
-            Target::Probability(_) => x.clamp(0.0, 1.0),
-            Target::Cells(Cells { label: Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) }) => {
-                x.clamp(0.0, 1.0)
-            }
-            _ if arguments.proper => x.max(0.0),
-            _ => x,
-        };
+        let ends = half.map(|half| evaluator.interval(&point, half)).transpose()?;
+        let possible = |x: f64| if arguments.proper { x.max(0.0) } else { x };
         let shown = |x: f64| above_noise(possible(x) / by, half.unwrap_or(value.abs() / 1e3) / by);
-        let values = std::iter::once(value).chain(half.into_iter().flat_map(|half| [value - half, value + half]));
+        let values = std::iter::once(value).chain(ends.into_iter().flatten());
         let mut cells: Vec<String> =
             point.iter().map(|x| ten_digits(*x)).chain(values.map(shown)).map(|x| x.to_string()).collect();
         if let Target::Classifier(classifier) = &about.target {

@@ -175,8 +175,9 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
         )));
     }
     let row = |point: Vec<f64>| {
-        let (value, half) = (evaluator.evaluate(&point)?, synopsis.half_width(&point)?);
-        Ok(point.into_iter().chain([value, value - half, value + half]).map(Cell::Number).collect())
+        let value = evaluator.evaluate(&point)?;
+        let [lower, upper] = evaluator.interval(&point, synopsis.half_width(&point)?)?;
+        Ok(point.into_iter().chain([value, lower, upper]).map(Cell::Number).collect())
     };
     let rows = about.even_points(points).into_iter().map(row).collect::<Result<_, crate::synopsis::Error>>()?;
     Ok(Table { columns: axes(about).chain(VALUES.map(str::to_owned)).collect(), rows })
@@ -186,9 +187,11 @@ fn on_grid(synopsis: &Synopsis, points: Option<u32>) -> Result<Table, ApiError> 
 fn over_time(synopses: &[Arc<CachedSynopsis>], point: &[f64]) -> Result<Table, ApiError> {
     let row = |synopsis: &Synopsis| {
         let about = synopsis.description();
-        let (value, half) = (synopsis.evaluate(point)?, synopsis.half_width(point)?);
+        let evaluator = synopsis.evaluator(about.order)?;
+        let value = evaluator.evaluate(point)?;
+        let [lower, upper] = evaluator.interval(point, synopsis.half_width(point)?)?;
         let times = [about.published, about.window.start].map(|time| Cell::Text(time.to_string()));
-        Ok(times.into_iter().chain([value, value - half, value + half].map(Cell::Number)).collect())
+        Ok(times.into_iter().chain([value, lower, upper].map(Cell::Number)).collect())
     };
     let mut rows: Vec<Result<Vec<Cell>, crate::synopsis::Error>> =
         synopses.iter().map(|cached| row(&cached.synopsis)).collect();

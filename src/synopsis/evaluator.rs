@@ -3,7 +3,7 @@
 use super::bernstein::{self, MAX_ORDER, Operator, basis};
 use super::by::By;
 use super::counts::Counts;
-use super::description::{Axis, Basis, CellBasis, KernelBasis};
+use super::description::{Axis, Basis, CellBasis, CellLabel, Cells, Description, KernelBasis, Target};
 use super::domain::unit_point;
 use super::error::Error;
 use super::posterior::Smooth;
@@ -17,6 +17,7 @@ pub struct Evaluator {
     axes: Vec<Axis>,
     volume: f64,
     form: Form,
+    possible: Option<[f64; 2]>,
 }
 
 #[derive(Clone, Debug)]
@@ -79,7 +80,7 @@ impl Synopsis {
             }
             (By::Nearest | By::Kernel | By::Posterior | By::Nonnegative, _) => return Err(no()),
         };
-        Ok(Evaluator { axes: about.domain.clone(), volume: about.volume(), form })
+        Ok(Evaluator { axes: about.domain.clone(), volume: about.volume(), form, possible: possible(about) })
     }
 
     /// The function at one point, in natural units, at the recommended order. For many points use an [`Evaluator`].
@@ -118,13 +119,24 @@ impl Synopsis {
 }
 
 impl Evaluator {
-    /// The function at a point of the domain, in natural units.
+    /// The function at a point of the domain, in natural units; a probability is clipped to 0 to 1.
     ///
     /// # Errors
     ///
     /// If the point has another number of coordinates than the domain or lies outside it.
     pub fn evaluate(&self, point: &[f64]) -> Result<f64, Error> {
-        Ok(self.at(&unit_point(&self.axes, point)?))
+        Ok(self.clipped(self.at(&unit_point(&self.axes, point)?)))
+    }
+
+    /// The ends of the interval of a half-width around the value at a point of the domain. Of a probability they are clipped after they
+    /// were computed from the value as it was before it was clipped: wherever that interval holds, so does this one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::evaluate`].
+    pub fn interval(&self, point: &[f64], half_width: f64) -> Result<[f64; 2], Error> {
+        let value = self.at(&unit_point(&self.axes, point)?);
+        Ok([value - half_width, value + half_width].map(|end| self.clipped(end)))
     }
 
     /// The posterior standard deviation at a point of the domain, of noise and approximation as the prior has it; `None` but
@@ -142,7 +154,7 @@ impl Evaluator {
         })
     }
 
-    /// The integral of the function over the domain: its volume times the mean coefficient, or the constant one; of kernel
+    /// The integral of the function over the domain, of a probability before it is clipped: its volume times the mean coefficient, or the constant one; of kernel
     /// functions by the midpoint rule, to about 1e-4 of a kernel that is a twentieth of the domain wide.
     pub fn mass(&self) -> f64 {
         let mean = match &self.form {
@@ -165,7 +177,11 @@ impl Evaluator {
         &self.axes
     }
 
-    /// At a point of the unit cube.
+    fn clipped(&self, value: f64) -> f64 {
+        self.possible.map_or(value, |[least, most]| value.clamp(least, most))
+    }
+
+    /// At a point of the unit cube, as the noise left it.
     pub(super) fn at(&self, point: &[f64]) -> f64 {
         match &self.form {
             Form::Bernstein { degree, coefficients } => {
@@ -185,6 +201,15 @@ impl Evaluator {
             Form::Tables(function) => function.at(point).value,
             Form::Smooth { function, .. } => function.value(point),
         }
+    }
+}
+
+/// The range of the values of a function that has one: a probability.
+fn possible(about: &Description) -> Option<[f64; 2]> {
+    match about.target {
+        Target::Probability(_)
+        | Target::Cells(Cells { label: Some(CellLabel::Above { .. } | CellLabel::Classes { .. }) }) => Some([0.0, 1.0]),
+        _ => None,
     }
 }
 

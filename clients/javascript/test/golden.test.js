@@ -43,18 +43,27 @@ function checkEvaluation(synopsis, { by, points, values, deviations, mass, toler
   same([evaluator.mass()], [mass], tolerance, `mass by ${by}`, volume * Math.max(...values.map(Math.abs)));
 }
 
-function checkBands(synopsis, { points, simultaneous, pointwise, tolerance }) {
+function checkBands(synopsis, { points, simultaneous, ends, pointwise, tolerance }) {
   const near = Math.max(tolerance, 1e-12);
+  // What is lost where the values that are added and taken away are far larger.
+  const scale = Math.max(...simultaneous);
+  if (ends) same(points.flatMap((point) => synopsis.interval(point)), ends.flat(), near, "ends of the band", scale);
   same(points.map((point) => synopsis.halfWidth(point)), simultaneous, near, "band");
   same(points.map((point) => synopsis.halfWidths(grid(point))[0]), simultaneous, near, "band on a grid");
   // Where the band does not say it, the factor is simulated there and computed here.
   const { meta: { band, noise } } = synopsis;
   const isSimulated = !band.pointwise && (noise.law === "discrete cube" || noise.law === "rounded ball");
-  for (const { order, half_widths, deviations } of pointwise) {
+  for (const { order, half_widths, ends: own, deviations } of pointwise) {
     const found = synopsis.pointwise(order);
     const of = isSimulated ? 0.02 : tolerance;
     same(points.map((point) => found.halfWidth(point)), half_widths, of, `pointwise band of order ${order}`);
     same(points.map((point) => found.halfWidths(grid(point))[0]), half_widths, of, `the same on a grid, order ${order}`);
+    if (own) {
+      const [evaluator, most] = [synopsis.evaluator(order), Math.max(...half_widths)];
+      same(points.flatMap((point) => evaluator.interval(point, found.halfWidth(point))), own.flat(), of, `ends of order ${order}`, most);
+      const onGrid = points.map((point) => evaluator.intervals(grid(point), found.halfWidths(grid(point))));
+      same(onGrid.flatMap(({ lower, upper }) => [lower[0], upper[0]]), own.flat(), of, `ends on a grid, order ${order}`, most);
+    }
     const known = points.filter((_, i) => deviations[i] !== null);
     points.forEach((point, i) => assert.equal(Number.isFinite(found.deviation(point)), deviations[i] !== null));
     same(known.map((point) => found.deviation(point)), deviations.filter((one) => one !== null), tolerance, `deviation of order ${order}`);

@@ -7,6 +7,7 @@ const grid: Float64Array = smooth.on([[0, 1], new Float64Array(2)]);
 const error: number | null = smooth.deviation([1, 2]);
 const band: Float64Array = synopsis.pointwise(3).halfWidths([[1]]);
 const box: number = smooth.integrate([[0, 1], [2, 3]]) + smooth.integrate([0, 1]);
+const bounds: number[] = [...synopsis.interval([1]), ...smooth.interval(2, 0.1), ...smooth.intervals([[1]], band).upper];
 const answer: Answer = synopsis.query((x, y) => Math.exp(-x * y), { jackson: 2 });
 const again: Answer = synopsis.query(synopsis.weights((x) => x));
 const seen: string = synopsis.classify(3).says + synopsis.meta.domain[0]!.column + new SynopsisError("").message;
@@ -26,4 +27,4 @@ synopsis.evaluate(1, "furthest");
 synopsis.as({ function: "mean" });
 // @ts-expect-error a synopsis is only made by parse
 new Synopsis();
-export { again, answer, band, bayes, box, ends, error, grid, inRange, late, median, ratio, seen, smooth20 };
+export { again, answer, band, bayes, bounds, box, ends, error, grid, inRange, late, median, ratio, seen, smooth20 };

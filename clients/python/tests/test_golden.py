@@ -67,8 +67,12 @@ def test_bands_agree_with_rust(case: dict[str, Any]) -> None:
     tolerance = expected.get("tolerance", 1e-12)
     points = np.transpose(expected["points"])
     close(synopsis.half_width(*points), expected["simultaneous"], tolerance)
+    if expected["ends"] is not None:
+        close(np.transpose(synopsis.band(*points)), expected["ends"], tolerance)
     for band in expected["pointwise"]:
         reading = synopsis.by(band["order"])
+        if band["ends"] is not None:
+            close(np.transpose(reading.band(*points, pointwise=True)), band["ends"], band.get("tolerance", tolerance))
         close(reading.half_width(*points, pointwise=True), band["half_widths"], band.get("tolerance", tolerance))
         deviations, known = reading.deviation(*points), [one is not None for one in band["deviations"]]
         assert np.array_equal(np.isfinite(deviations), known)

@@ -21,9 +21,6 @@ export function along({ min, max }, count) {
 const evaluator = (synopsis) => once(synopsis, "evaluator", () => synopsis.evaluator());
 const pointwise = (synopsis) => once(synopsis, "pointwise", () => synopsis.pointwise());
 
-/** The ends of a band that is as far on both sides. */
-const edges = (values, half) => ({ lower: values.map((v, i) => v - half[i]), upper: values.map((v, i) => v + half[i]) });
-
 /** The half-widths of a band up to its further end, and its ends; both infinite where it is unknown. */
 function asymmetric(values, { lower, upper }) {
   const known = (x, none) => (Number.isNaN(x) ? none : x);
@@ -43,11 +40,18 @@ export function banded(synopsis, axes, isBoth) {
     const [outer, inner] = [asymmetric(values, simultaneous), asymmetric(values, own)];
     return { values, wide: outer.half, outer: outer.ends, narrow: inner.half, inner: inner.ends };
   }
-  const [values, wide] = [evaluator(synopsis).on(axes), synopsis.halfWidths(axes)];
-  const all = { values, wide, outer: edges(values, wide) };
+  const own = evaluator(synopsis);
+  const values = own.on(axes);
+  // Of a probability, which is clipped, the band is not as far on both sides.
+  const around = (halfWidths) => {
+    const ends = own.intervals(axes, halfWidths);
+    return synopsis.meta.target.probability ? asymmetric(values, ends) : { half: halfWidths, ends };
+  };
+  const outer = around(synopsis.halfWidths(axes));
+  const all = { values, wide: outer.half, outer: outer.ends };
   if (!isBoth) return all;
-  const narrow = pointwise(synopsis).halfWidths(axes);
-  return { ...all, narrow, inner: edges(values, narrow) };
+  const inner = around(pointwise(synopsis).halfWidths(axes));
+  return { ...all, narrow: inner.half, inner: inner.ends };
 }
 
 /** The points of a line through the domain: along `axis`, with all other coordinates from `at`. */
@@ -80,10 +84,11 @@ export function plane(synopsis, at, side) {
   }, places);
 }
 
-/** Value and half-widths at one point. */
+/** Value, half-widths and the ends of both bands at one point. */
 export function point(synopsis, at) {
-  const { values, wide, narrow } = banded(synopsis, at.map((x) => [x]), true);
-  return { value: values[0], wide: wide[0], narrow: narrow[0] };
+  const { values, wide, narrow, outer, inner } = banded(synopsis, at.map((x) => [x]), true);
+  const ends = ({ lower, upper }) => [lower[0], upper[0]];
+  return { value: values[0], wide: wide[0], narrow: narrow[0], outer: ends(outer), inner: ends(inner) };
 }
 
 /** The smallest and largest value of a series, optionally with the band: one scale for all windows; `none` if all is unknown. */
@@ -102,16 +107,12 @@ function own(synopsis, withBand) {
   const count = [0, 101, 33, 15][domain.length];
   const axes = domain.map((axis) => along(axis, count));
   if (synopsis.choice) return knownExtent(banded(synopsis, axes), withBand);
-  const values = evaluator(synopsis).on(axes);
-  const wide = withBand ? synopsis.halfWidths(axes) : null;
-  let [low, high] = [Infinity, -Infinity];
-  for (let i = 0; i < values.length; i++) {
-    const half = wide ? wide[i] : 0;
-    low = Math.min(low, values[i] - half);
-    high = Math.max(high, values[i] + half);
-  }
-  return [low, high];
+  if (!withBand) return endsOf(evaluator(synopsis).on(axes));
+  const { lower, upper } = banded(synopsis, axes).outer;
+  return [least(lower), most(upper)];
 }
+
+const endsOf = (values) => [least(values), most(values)];
 
 const most = (list) => list.reduce((a, b) => Math.max(a, b), -Infinity);
 const least = (list) => -most(list.map((x) => -x));

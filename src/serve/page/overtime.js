@@ -91,8 +91,7 @@ function hintOf(meta, count) {
 }
 
 function ofPoint({ synopsis }, at) {
-  const { value, wide, narrow } = point(synopsis, at);
-  return { value, wide, narrow };
+  return point(synopsis, at);
 }
 
 function ofRange(entry, { axis, ends }) {
@@ -100,18 +99,18 @@ function ofRange(entry, { axis, ends }) {
   if (!isTables(source.meta)) {
     const { sum, mean } = over(source.synopsis, ends);
     const { value, half } = isCounted(source.meta) ? sum : mean;
-    return { value, narrow: half };
+    return { value, narrow: half, inner: [value - half, value + half] };
   }
   const { value, pointwise } = source.synopsis.tables().count(source.meta.domain.map((_, i) => (i === axis ? ends : null)));
-  return { value, narrow: pointwise[1] - value };
+  return { value, narrow: pointwise[1] - value, inner: pointwise };
 }
 
 function scaleOf(shown, meta, isPoint) {
   if (isPoint && rangeOf(meta)) return rangeOf(meta);
   const known = shown.filter(({ narrow }) => narrow < Infinity);
   if (known.length === 0) return [0, 1];
-  const half = ({ wide, narrow }) => (wide < Infinity ? wide : narrow);
-  let [low, high] = [Math.min(...known.map((one) => one.value - half(one))), Math.max(...known.map((one) => one.value + half(one)))];
+  const ends = known.map(({ wide, outer, inner }) => (wide < Infinity ? outer : inner));
+  let [low, high] = [Math.min(...ends.map(([lower]) => lower)), Math.max(...ends.map(([, upper]) => upper))];
   if (!isPoint || kindOf(meta) === "density" || border(meta)) [low, high] = [Math.min(low, 0), Math.max(high, 0)];
   return roundOut(low, high > low ? high : low + 1);
 }
@@ -141,14 +140,14 @@ function drawChart(canvas, shown, entry, label, look) {
       context.fillRect(left, room.top, right - left, room.bottom - room.top);
     }
     if (!(one.narrow < Infinity)) return;
-    const box = (half, colour, rim) => {
+    const box = ([lower, upper], colour, rim) => {
       context.fillStyle = colour;
-      context.fillRect(left, room.y(one.value + half), right - left, room.y(one.value - half) - room.y(one.value + half));
+      context.fillRect(left, room.y(upper), right - left, room.y(lower) - room.y(upper));
       context.lineWidth = 1;
-      if (rim) for (const sign of [1, -1]) rule(context, left, room.y(one.value + sign * half), right, room.y(one.value + sign * half), rim);
+      if (rim) for (const end of [lower, upper]) rule(context, left, room.y(end), right, room.y(end), rim);
     };
-    if (one.wide < Infinity) box(one.wide, colours.wide);
-    box(one.narrow, colours.narrow, colours.rim);
+    if (one.wide < Infinity) box(one.outer, colours.wide);
+    box(one.inner, colours.narrow, colours.rim);
     context.lineWidth = one.entry === entry ? 3.5 : 2;
     rule(context, left, room.y(one.value), right, room.y(one.value), colours.curve);
   });

@@ -167,12 +167,15 @@ class Synopsis(CellReadings):
         return other
 
     def __call__(self, *coordinates: Numbers, by: Optional[By] = None) -> Any:
-        """The function at points in natural units: one argument per axis, which broadcast as in numpy."""
+        """The function at points in natural units: one argument per axis, which broadcast as in numpy.
+
+        A probability is clipped to 0 to 1, as are the ends of its bands.
+        """
         if by is not None:
             return self.by(by)(*coordinates)
         function = self._function
         points, shape = places.points(self.axes, coordinates)
-        return places.shaped(function.values(points), shape)
+        return places.shaped(self._possible(function.values(points)), shape)
 
     def predict(self, X: Any) -> Array:
         """As in scikit-learn: ``X`` has one row per point and one column per axis, or is a frame with the axes' columns.
@@ -194,7 +197,7 @@ class Synopsis(CellReadings):
             return self._probable(X)
         if self.kind != "probability":
             raise SynopsisError(f"a {self.kind} has no probabilities: only a target 'probability' and classes of cells have")
-        above = np.clip(self._rows(X), 0.0, 1.0)
+        above = self._rows(X)
         return np.stack([1.0 - above, above], axis=1)
 
     def decision_function(self, X: Any) -> Array:
@@ -220,7 +223,8 @@ class Synopsis(CellReadings):
         if isinstance(self._function, readings.OfTables):
             return Bounds(*(places.shaped(end, shape) for end in self._function.bounds(points, pointwise)))
         values, half_widths = self._function.values(points), self._half_widths(points, pointwise)
-        return Bounds(places.shaped(values - half_widths, shape), places.shaped(values + half_widths, shape))
+        ends = values - half_widths, values + half_widths
+        return Bounds(*(places.shaped(self._possible(end), shape) for end in ends))
 
     def half_width(self, *coordinates: Numbers, pointwise: bool = False) -> Any:
         """The half-width of :meth:`band`, or the distance of its further end; the width of the label's range if unknown."""
@@ -236,7 +240,7 @@ class Synopsis(CellReadings):
 
     @property
     def mass(self) -> float:
-        """The integral over the domain, for a density the noisy number of records.
+        """The integral over the domain, for a density the noisy number of records; of a probability before it is clipped.
 
         As in the Rust evaluator: for kernels, posterior and nearest point by the midpoint rule, to about 1e-4.
         """
@@ -350,6 +354,10 @@ class Synopsis(CellReadings):
         if (posterior := readings.deviations(self._function)) is not None:
             return _NORMAL * posterior(points)
         return self._pointwise.factor * self._pointwise.lengths(points)
+
+    def _possible(self, values: Array) -> Array:
+        """The values that the function can have: noise moves a probability outside 0 to 1."""
+        return np.clip(values, 0.0, 1.0) if self.kind == "probability" else values
 
     @property
     def _classes(self) -> tuple[Any, ...]:
