@@ -124,6 +124,7 @@ fn ledger(subject: &Subject<'_>, params: &ledger::Params) -> Result<Ledger, Erro
         witness: Memory::NAME.to_owned(),
         previous: None,
         reach: plan.rules.grid.length().saturating_mul(panes.saturating_sub(1)),
+        budget: None,
     };
     Ok(Ledger::create(params, genesis)?)
 }

@@ -14,7 +14,7 @@ use crate::cli::settings;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
 use crate::kafka::topic::Topic;
-use crate::kafka::{broker_clock, replica_lag};
+use crate::kafka::{broker_clock, ordered, replica_lag};
 use crate::ledger::Ledger;
 use crate::source;
 use crate::source::files::Files;
@@ -70,6 +70,7 @@ fn summary(settings: &Settings) -> String {
     let mut text = String::new();
     section(&mut text, "Guarantee", &guarantee::promise(settings));
     section(&mut text, "Not protected", &guarantee::not_protected(settings));
+    section(&mut text, "Other pipelines", &guarantee::others(settings));
     section(&mut text, "Schedule", &schedule(settings));
     section(&mut text, "Memory", &resources::memory(settings));
     section(&mut text, "Disk", &resources::disk(settings));
@@ -165,6 +166,7 @@ fn unseen(settings: &Settings) -> String {
     if let Output::Kafka { sink, witness } = &settings.output {
         topics.extend([&sink.topic, &witness.topic]);
     }
+    topics.extend(settings.privacy.budget.iter().map(|budget| &budget.topic));
     let topics = topics.into_iter().map(|topic| format!("the topic {topic}"));
     files.into_iter().chain(topics).collect::<Vec<_>>().join(", ")
 }
@@ -195,6 +197,10 @@ fn online(settings: &Settings) -> Vec<Check> {
     }
     let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
     checks.extend(settings.output.checks(bytes));
+    if let Some(budget) = settings.budget_topic() {
+        let origin = "`bernstream ledger init` creates it for the first pipeline of the input";
+        check_topic(&mut checks, &budget.broker, &budget.topic, origin, |topic| ordered::checks(&budget, topic));
+    }
     checks
 }
 

@@ -5,18 +5,19 @@ use std::collections::BTreeSet;
 use tracing::{info, warn};
 
 use crate::cli::failure::Failure;
+use crate::cli::open_error::OpenError;
+use crate::cli::shares;
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings, canonical, diff};
-use crate::kafka::{self, topic};
+use crate::kafka::topic;
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
-use crate::ledger::witness::{self, Witness};
+use crate::ledger::witness::Witness;
 use crate::ledger::{self, Configuration, Genesis, Ledger};
 use crate::pipeline::NoiseSeries;
 use crate::sink::Sink;
-use crate::sink::output;
+use crate::source::Source;
 use crate::source::files::Files;
 use crate::source::kafka::Kafka;
-use crate::source::{self, Source};
 
 /// The identity of an input that is not a topic, in a ledger.
 const FILES: &str = "files";
@@ -28,13 +29,6 @@ pub struct Components {
     pub ledger: Ledger,
     pub witness: Box<dyn Witness + Send>,
     pub sink: Box<dyn Sink + Send>,
-}
-
-/// Why the components could not be opened, and whether to try again.
-#[derive(Debug)]
-pub struct OpenError {
-    pub failure: Failure,
-    pub is_transient: bool,
 }
 
 impl Components {
@@ -66,6 +60,7 @@ impl Components {
         };
         same_promise(settings, &ledger)?;
         take_over(settings, &mut ledger)?;
+        let witness = shares::guarded(settings, &ledger, witness)?;
         if ledger.has_published()? && settings.output.is_untouched()? {
             warn!(
                 "the output is empty, but this ledger has published: the output was removed or created again, and the synopses in \
@@ -92,17 +87,22 @@ pub fn genesis(
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
     let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, now)
         .map_err(|error| refused(error.to_string()))?;
+    let witness = witness.identity()?;
+    let may_wait = !matches!(mode, StartMode::From { .. });
+    let input = input_id(settings)?;
+    let (budget, first) = shares::begin(settings, &input, &witness, start.first, may_wait)?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,
         settings: canonical::recorded(settings),
         total: settings.privacy.total,
-        first: start.first,
+        first,
         backfill_until: start.backfill_until,
-        input: input_id(settings)?,
-        witness: witness.identity()?,
+        input,
+        witness,
         previous: start.previous,
         reach: settings.reach(),
+        budget,
     })
 }
 
@@ -183,7 +183,7 @@ fn take_over(settings: &Settings, ledger: &mut Ledger) -> Result<(), OpenError> 
     if !ended.is_empty() {
         info!("the ledger forgets the noise of sums that no release continues: {}", ended.join(", "));
     }
-    let configuration = Configuration { settings: recorded, first, reach: settings.reach(), ended };
+    let configuration = Configuration { settings: recorded, first, reach: settings.reach(), ended, until: None };
     if changes.is_empty() {
         if is_learnt {
             info!("the ledger now records what the file leaves to \"auto\"");
@@ -220,40 +220,4 @@ fn ended(settings: &Settings, ledger: &Ledger) -> Vec<String> {
 
 fn refused(why: String) -> OpenError {
     OpenError { failure: Failure::Ledger(why), is_transient: false }
-}
-
-impl From<OpenError> for Failure {
-    fn from(error: OpenError) -> Self {
-        error.failure
-    }
-}
-
-impl From<kafka::Error> for OpenError {
-    fn from(error: kafka::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
-
-impl From<source::Error> for OpenError {
-    fn from(error: source::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
-
-impl From<witness::Error> for OpenError {
-    fn from(error: witness::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
-
-impl From<output::Error> for OpenError {
-    fn from(error: output::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
-
-impl From<ledger::Error> for OpenError {
-    fn from(error: ledger::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
 }

@@ -1,7 +1,7 @@
 //! Why a command fails, and the exit code that says so.
 
 use crate::cli::style;
-use crate::ledger::witness;
+use crate::ledger::{budget, witness};
 use crate::sink::{self, Output, deliver, output};
 use crate::{config, kafka, ledger, pipeline, source};
 
@@ -114,8 +114,21 @@ impl From<ledger::Error> for Failure {
     }
 }
 
+impl From<budget::error::Error> for Failure {
+    fn from(error: budget::error::Error) -> Self {
+        match error.is_transient() {
+            true => Failure::Unavailable(error.to_string()),
+            false if error.is_unsound() => Failure::Unsound(error.to_string()),
+            false => Failure::Ledger(error.to_string()),
+        }
+    }
+}
+
 impl From<witness::Error> for Failure {
     fn from(error: witness::Error) -> Self {
+        if let witness::Error::Budget(error) = error {
+            return error.into();
+        }
         match error.is_transient() {
             true => Failure::Unavailable(error.to_string()),
             false if error.is_final() => Failure::LostLedger(error.to_string()),

@@ -4,6 +4,7 @@
 pub mod audit;
 mod candidates;
 mod chart;
+pub mod budget;
 mod budget_forecast;
 pub mod check;
 pub mod cluster;
@@ -19,6 +20,7 @@ mod left;
 pub mod ledger;
 mod newest;
 pub mod components;
+mod open_error;
 mod print;
 pub mod produce;
 mod produce_lines;
@@ -30,6 +32,7 @@ pub mod run;
 pub mod runtime;
 pub mod sample;
 mod settings;
+mod shares;
 mod shell;
 mod style;
 mod units;
@@ -71,6 +74,8 @@ enum Command {
     Sample(sample::Arguments),
     /// Create, show and verify the privacy ledger.
     Ledger(ledger::Arguments),
+    /// Show who holds which share of an input's total, or end a share.
+    Budget(budget::Arguments),
     /// Send a Parquet or Arrow file to a topic.
     Produce(produce::Arguments),
     /// Run a whole pipeline in one process, on simulated records and a mock broker.
@@ -98,6 +103,7 @@ fn command() -> ExitCode {
         Command::Query(arguments) => query::run(&arguments),
         Command::Sample(arguments) => sample::run(&arguments),
         Command::Ledger(arguments) => ledger::run(&arguments),
+        Command::Budget(arguments) => budget::run(&arguments),
         Command::Produce(arguments) => produce::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Schema => shell::schema(),

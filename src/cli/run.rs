@@ -10,9 +10,10 @@ use clap::Args;
 use sha2::{Digest, Sha256};
 use tracing::{info, warn};
 
-use crate::cli::components::{Components, OpenError};
+use crate::cli::components::Components;
 use crate::cli::dashboard;
 use crate::cli::failure::Failure;
+use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::watch::Watch;
 use crate::cli::{held, resources, settings};

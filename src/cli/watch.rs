@@ -14,7 +14,7 @@ use crate::kafka::broker_clock;
 use crate::kafka::check::setting;
 use crate::kafka::topic::{self, Topic};
 use crate::kafka::{Broker, Error};
-use crate::ledger::witness;
+use crate::ledger::{budget, witness};
 use crate::pipeline::Stop;
 use crate::sink::{self, Output};
 use crate::source;
@@ -145,6 +145,21 @@ fn topics(settings: &Settings) -> Vec<Watched> {
             name: witness.topic.clone(),
             check: Box::new(move |topic| Ok(witness::kafka::check(&params, topic)?)),
             gone: Box::new(move |_| witness::Error::Missing { name: name.clone() }.into()),
+            is_missing: false,
+            last: None,
+        });
+    }
+    if let Some(params) = settings.budget_topic() {
+        let name = params.topic.clone();
+        topics.push(Watched {
+            role: "budget",
+            broker: params.broker.clone(),
+            name: params.topic.clone(),
+            check: Box::new(move |topic| Ok(budget::topic::check(&params, topic)?)),
+            gone: Box::new(move |gone| match gone {
+                Gone::Deleted => budget::error::Error::Missing { name: name.clone() }.into(),
+                Gone::Recreated => budget::error::Error::Remade { name: name.clone() }.into(),
+            }),
             is_missing: false,
             last: None,
         });

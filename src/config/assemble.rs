@@ -40,6 +40,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     let windows = document.required(&ROOT, "windows", file.windows, Ok);
     let windows = windows.and_then(|t| schedule::schedule(document, t, from_kafka));
     let grid = windows.as_ref().ok().map(|schedule| schedule.grid);
+    let shared_place = file.privacy.as_ref().and_then(|privacy| privacy.get_ref().budget.as_ref()).map(Spanned::span);
     let (mut privacy, mut drafts) =
         privacy_and_releases(document, file.privacy, file.release, grid, to_kafka, recorded);
     let default_broker = input.as_ref().ok().map(|input| input.from.broker());
@@ -78,6 +79,9 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     }
     if let (Ok(input), Ok(output)) = (&input, &output) {
         validate::reads_no_output(document, input, output);
+    }
+    if let (Some(place), Ok(privacy), Ok(input), Ok(output)) = (shared_place, &privacy, &input, &output) {
+        validate::shares_through_a_topic(document, place, privacy, input, output);
     }
 
     let (pipeline, input, schedule, privacy) = (pipeline?.into_inner(), input?, windows?, privacy?);

@@ -89,6 +89,9 @@ pub fn json(settings: &Settings) -> String {
     if let Some(implies) = &privacy.implies {
         normalised["ledger"]["implies"] = json!(implies);
     }
+    if let Some(budget) = &privacy.budget {
+        normalised["ledger"]["budget"] = json!({ "share": budget.share, "total": budget.whole });
+    }
     if privacy.limit() != privacy.total {
         normalised["limit"] = json!(privacy.limit());
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 /// Settings that have another name in the file; a longer path comes before its prefix.
-const NAMES: [(&str, &str); 23] = [
+const NAMES: [(&str, &str); 25] = [
     ("ledger.input.kind", "the kind of [input]"),
     ("ledger.input.skips_bad_messages", "input.kafka.on_bad_message = \"skip\""),
     ("ledger.input.time_format", "input.time_format"),
@@ -19,6 +19,8 @@ const NAMES: [(&str, &str); 23] = [
     ("ledger.unit", "privacy.unit"),
     ("ledger.adjacency", "privacy.adjacency"),
     ("ledger.total", "the total of [privacy]"),
+    ("ledger.budget.total", "the whole total of [privacy]"),
+    ("ledger.budget", "privacy.budget"),
     ("ledger.blocks.origin", "windows.origin, where blocks begin"),
     ("ledger.blocks.length", "the length of a block"),
     ("ledger.blocks", "the blocks of the total"),

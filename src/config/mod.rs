@@ -7,7 +7,7 @@
 //! text       a TOML text with positions, its faults, and parsers of single values
 //! targets    the functions that can be released, a file each
 //! file       the file as written: every key and its form
-//! canonical  what affects privacy, as one canonical text; diff: where two of them differ
+//! canonical  what affects privacy, as one canonical text; diff: where two of them differ; sharing: what pipelines say alike
 //! select     what "auto" chooses, a file for each family of candidates
 //! recorded   what a ledger says that it chose
 //! read       each section: from the file to settings and drafts of releases
@@ -29,6 +29,7 @@ pub mod guarantee;
 mod recorded;
 mod select;
 mod settings;
+mod sharing;
 mod study;
 mod targets;
 mod text;
@@ -41,7 +42,8 @@ pub use file::{KEYS, schema};
 pub use read::sampled::Study;
 pub use settings::{
     Calibration, Candidate, Choice, Coordinates, Error, Function, Input, NoiseKind, Payment, Period, Privacy,
-    PrivateBandwidths, PrivateOrder, Protected, Release, Selection, Settings, Unit, WindowKind, synopsis_bytes,
+    PrivateBandwidths, PrivateOrder, Protected, Release, Selection, Settings, SharedBudget, Unit, WindowKind,
+    synopsis_bytes,
 };
 pub use text::Faults;
 

@@ -6,6 +6,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::{Message, Offset, TopicPartitionList};
 
 use super::broker::{Broker, REQUEST_TIMEOUT};
+use super::check::{Check, setting};
 use super::error::Error;
 use super::error_context::ErrorContext;
 use super::producer::{Producer, Record};
@@ -27,6 +28,14 @@ pub struct Params {
     pub topic: String,
     /// The lowest allowed `min.insync.replicas` of the topic.
     pub min_insync_replicas: u32,
+}
+
+impl Params {
+    /// How many replicas a new topic gets: one more than must be in sync, so that one broker may be down.
+    pub fn replication(&self) -> i32 {
+        let least = i32::try_from(self.min_insync_replicas).unwrap_or(i32::MAX);
+        if least > 1 { least.saturating_add(1) } else { 1 }
+    }
 }
 
 /// Why such a topic cannot be used. Whoever uses it names it, and says what to do.
@@ -198,6 +207,36 @@ pub fn check(params: &Params, topic: &Topic) -> Result<(), Fault> {
         return Ok(());
     }
     Err(wrong("min.insync.replicas", replicas, format!("at least {}", params.min_insync_replicas)))
+}
+
+/// The same, one condition after the other, for whoever looks before anything runs.
+pub fn checks(params: &Params, topic: &Topic) -> Vec<Check> {
+    let name = &params.topic;
+    let partitions = topic.partitions.len();
+    let is = |(key, value): (&str, &str)| {
+        Check::new(
+            format!("{name} has {key} = {value}"),
+            setting(topic, key) == value,
+            format!("it is {}", setting(topic, key)),
+            format!("set {key}={value}"),
+        )
+    };
+    let replicas = setting(topic, "min.insync.replicas");
+    let needed = params.min_insync_replicas;
+    let mut checks = vec![Check::new(
+        format!("{name} has one partition"),
+        partitions == 1,
+        format!("it has {partitions}"),
+        "create a topic with one partition: only there its records have one order",
+    )];
+    checks.extend(SETTINGS.map(is));
+    checks.push(Check::new(
+        format!("{name} has min.insync.replicas of at least {needed}"),
+        replicas.parse().is_ok_and(|count: u32| count >= needed),
+        format!("it is {replicas}"),
+        format!("set min.insync.replicas={needed}, or witness_min_insync_replicas = 1 for a demonstration"),
+    ));
+    checks
 }
 
 fn explain(params: &Params, error: &KafkaError) -> Fault {

@@ -35,6 +35,9 @@ pub(super) struct Account {
     pub states: BTreeMap<String, (u64, Digest)>,
     reach: Duration,
     total: Price,
+    /// Blocks that end later are never charged: the share of the input's budget has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 impl Account {
@@ -52,7 +55,12 @@ impl Account {
             states: BTreeMap::new(),
             reach: genesis.reach,
             total: genesis.total,
+            until: None,
         }
+    }
+
+    pub fn reach(&self) -> Duration {
+        self.reach
     }
 
     /// What `block` was charged so far; the whole total if it can no longer be charged.
@@ -60,6 +68,7 @@ impl Account {
         match self.live.get(&block) {
             Some(spent) => *spent,
             None if block.end <= self.live_from => self.total,
+            None if self.until.is_some_and(|until| block.end > until) => self.total,
             None => self.total.zero(),
         }
     }
@@ -100,6 +109,12 @@ impl Account {
             let (start, from) = (block.start, self.live_from);
             return Err(format!(
                 "the block that starts at {start} cannot be charged again: only blocks that end after {from} can"
+            ));
+        }
+        if let Some(until) = self.until.filter(|until| block.end > *until) {
+            let start = block.start;
+            return Err(format!(
+                "the block that starts at {start} cannot be charged: the share of the budget ends at {until}"
             ));
         }
         let (spent, total) = (self.spent(block), self.total);
@@ -148,6 +163,14 @@ impl Account {
         }
         if let Some(slot) = row.ended.iter().find(|slot| !self.states.contains_key(*slot)) {
             return Err(format!("the noise of {slot} cannot end: it has no state"));
+        }
+        if let Some(until) = row.until {
+            if until < self.last_block_end {
+                let charged = self.last_block_end;
+                return Err(format!("the share cannot end at {until}: blocks up to {charged} were charged"));
+            }
+            // What has ended goes on for nobody.
+            self.until = Some(self.until.map_or(until, |before| before.min(until)));
         }
         self.states.retain(|slot, _| !row.ended.contains(slot));
         self.settings.clone_from(&row.settings);
@@ -207,6 +230,7 @@ mod tests {
             first: at(first),
             reach: Duration::from_micros(reach),
             ended: vec![],
+            until: None,
         })
     }
 

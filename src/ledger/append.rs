@@ -72,6 +72,17 @@ impl Ledger {
         self.append(&Row::Configuration(configuration), &[], &[])
     }
 
+    /// Records that no block that ends after `until` is ever charged, whatever the settings are.
+    ///
+    /// # Errors
+    ///
+    /// As for [`pay`](Self::pay); [`Error::Refused`] if such a block was charged already.
+    pub fn end_share(&mut self, until: Timestamp) -> Result<(), Error> {
+        let account = &self.state.account;
+        let (settings, first, reach) = (account.settings.clone(), account.next_window, account.reach());
+        self.reconfigure(Configuration { settings, first, reach, ended: Vec::new(), until: Some(until) })
+    }
+
     fn append(&mut self, row: &Row, sealed: &[Sealed], states: &[Fresh]) -> Result<(), Error> {
         let mut account = self.state.account.clone();
         let spent = account.take(self.next_sequence(), row).map_err(|why| Error::Refused { why })?;

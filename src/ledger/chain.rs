@@ -26,6 +26,7 @@ use rand::rngs::SysRng;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::budget::entry::Holder;
 use crate::clock::Timestamp;
 use crate::mechanism::price::Price;
 use crate::source::Positions;
@@ -246,6 +247,26 @@ pub struct Genesis {
     /// How far before its start a window may charge blocks. Omitted if zero, as in older ledgers.
     #[serde(default, skip_serializing_if = "Duration::is_zero", with = "reach")]
     pub reach: Duration,
+    /// The share of its input's budget that the total is; omitted by a ledger that shares with nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Holding>,
+}
+
+impl Genesis {
+    /// Who holds the share of the input's budget, if the total is one.
+    pub fn holder(&self) -> Option<Holder> {
+        let generation = self.budget.as_ref()?.generation;
+        Some(Holder { owner: self.witness.clone(), generation })
+    }
+}
+
+/// The share that a ledger was created for. Its owner is the witness.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holding {
+    /// The id of the budget topic.
+    pub topic: String,
+    pub generation: u64,
 }
 
 /// Changed settings, from a window that is not closed yet. What was spent stays spent, and the total is that of the genesis.
@@ -265,6 +286,9 @@ pub struct Configuration {
     /// are none, as in older ledgers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ended: Vec<String>,
+    /// The share of the input's budget ends: no block that ends after this time is ever charged. Omitted where it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// A reach in microseconds.
@@ -420,15 +444,19 @@ mod tests {
             first: Timestamp::from_micros(0),
             reach: Duration::from_secs(3600),
             ended: vec![],
+            until: None,
         };
+        let until = Configuration { until: Some(Timestamp::from_micros(7)), ..configuration.clone() };
         let ended = Configuration { ended: vec!["r/k".into()], ..configuration.clone() };
         let rows = [
             Row::Genesis(genesis(0)),
             Row::Genesis(genesis(3_600_000_000)),
+            Row::Genesis(Genesis { budget: Some(Holding { topic: "t".into(), generation: 1 }), ..genesis(0) }),
             Row::Window(row),
             Row::Window(with_state),
             Row::Configuration(configuration),
             Row::Configuration(ended),
+            Row::Configuration(until),
         ];
         for row in rows {
             let text = serde_json::to_string(&row).unwrap();

@@ -30,6 +30,7 @@ pub fn genesis(reach: u64) -> Genesis {
         witness: "w".into(),
         previous: None,
         reach: Duration::from_micros(reach),
+        budget: None,
     }
 }
 

@@ -18,6 +18,7 @@ mod append;
 mod archive;
 pub mod audit;
 pub mod bootstrap;
+pub mod budget;
 pub mod chain;
 mod checkpoint;
 mod claim;
@@ -41,7 +42,7 @@ mod verify;
 pub mod witness;
 
 pub use self::append::Closing;
-pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Message, Outcome, Row, State};
+pub use self::chain::{Closed, Configuration, Digest, Genesis, Head, Holding, Message, Outcome, Row, State};
 pub use self::error::Error;
 pub use self::glance::Glance;
 pub use self::instance::Instance;

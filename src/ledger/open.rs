@@ -259,6 +259,16 @@ impl Ledger {
         self.state.account.live_from
     }
 
+    /// The time from which on no block is charged, because the share of the input's budget ends; `None` without an end.
+    pub fn until(&self) -> Option<Timestamp> {
+        self.state.account.until
+    }
+
+    /// The end of the last block that was charged, here or by the ledgers that this one follows.
+    pub fn last_block_end(&self) -> Timestamp {
+        self.state.account.last_block_end
+    }
+
     /// The newest block that was charged, and what it has spent.
     pub fn newest_block(&self) -> Option<(Span, Price)> {
         self.state.account.newest

@@ -10,6 +10,7 @@ mod seal;
 
 use serde::{Deserialize, Serialize};
 
+use super::budget::error::Error as BudgetError;
 use super::chain::Head;
 use super::instance::Instance;
 use crate::clock::Timestamp;
@@ -101,6 +102,9 @@ pub enum Error {
          with a new ledger in another folder (ledger.path): `bernstream ledger init` creates both, from the next block on"
     )]
     Partitions { name: String, partitions: usize },
+    /// The share of the ledger, without which it claims nothing.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     #[error("the witness topic {name} has {setting} = {found}, but needs {needed}; a witness must never lose a record")]
     Setting { name: String, setting: String, found: String, needed: String },
 }
@@ -108,7 +112,11 @@ pub enum Error {
 impl Error {
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Unavailable { .. } | Error::Shorter { .. })
+        match self {
+            Error::Unavailable { .. } | Error::Shorter { .. } => true,
+            Error::Budget(error) => error.is_transient(),
+            _ => false,
+        }
     }
 
     /// Whether no ledger can go on with this witness, unless it is restored.

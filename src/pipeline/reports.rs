@@ -221,6 +221,7 @@ mod tests {
             witness: "w".into(),
             previous: None,
             reach: Duration::ZERO,
+            budget: None,
         };
         let mut ledger = Ledger::create(&params, genesis).unwrap();
         // A window is due ten minutes after its end, released or not.

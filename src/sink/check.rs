@@ -2,6 +2,7 @@
 
 use super::kafka as topic_sink;
 use crate::kafka::check::{Check, check_topic, setting};
+use crate::kafka::ordered;
 use crate::kafka::topic::Topic;
 use crate::ledger::witness;
 
@@ -10,7 +11,7 @@ pub(super) fn topics(sink: &topic_sink::Params, witness: &witness::kafka::Params
     let mut checks = Vec::new();
     let origin = "`bernstream ledger init` creates it";
     if check_topic(&mut checks, &sink.broker, &sink.topic, origin, |topic| output_checks(&sink.topic, topic, bytes)) {
-        check_topic(&mut checks, &witness.broker, &witness.topic, origin, |topic| witness_checks(witness, topic));
+        check_topic(&mut checks, &witness.broker, &witness.topic, origin, |topic| ordered::checks(witness, topic));
     }
     checks
 }
@@ -23,35 +24,6 @@ fn output_checks(name: &str, topic: &Topic, bytes: usize) -> Vec<Check> {
         format!("max.message.bytes is {limit}"),
         "raise it, or take a smaller degree",
     )]
-}
-
-fn witness_checks(witness: &witness::kafka::Params, topic: &Topic) -> Vec<Check> {
-    let name = &witness.topic;
-    let partitions = topic.partitions.len();
-    let is = |(key, value): (&str, &str)| {
-        Check::new(
-            format!("{name} has {key} = {value}"),
-            setting(topic, key) == value,
-            format!("it is {}", setting(topic, key)),
-            format!("set {key}={value}"),
-        )
-    };
-    let replicas = setting(topic, "min.insync.replicas");
-    let needed = witness.min_insync_replicas;
-    let mut checks = vec![Check::new(
-        format!("{name} has one partition"),
-        partitions == 1,
-        format!("it has {partitions}"),
-        "create a topic with one partition: only there claims have one order",
-    )];
-    checks.extend(witness::kafka::SETTINGS.map(is));
-    checks.push(Check::new(
-        format!("{name} has min.insync.replicas of at least {needed}"),
-        replicas.parse().is_ok_and(|count: u32| count >= needed),
-        format!("it is {replicas}"),
-        format!("set min.insync.replicas={needed}, or witness_min_insync_replicas = 1 for a demonstration"),
-    ));
-    checks
 }
 
 #[cfg(test)]
@@ -84,14 +56,14 @@ mod tests {
             ("unclean.leader.election.enable", "false"),
             ("min.insync.replicas", "2"),
         ];
-        assert_eq!(faults(&witness_checks(witness, &topic(1, &sound))), 0);
-        assert_eq!(faults(&witness_checks(witness, &topic(2, &sound))), 1);
+        assert_eq!(faults(&ordered::checks(witness, &topic(1, &sound))), 0);
+        assert_eq!(faults(&ordered::checks(witness, &topic(2, &sound))), 1);
         for wrong in 0..sound.len() {
             let mut settings = sound;
             settings[wrong].1 = "0";
-            assert_eq!(faults(&witness_checks(witness, &topic(1, &settings))), 1, "{}", settings[wrong].0);
+            assert_eq!(faults(&ordered::checks(witness, &topic(1, &settings))), 1, "{}", settings[wrong].0);
         }
-        assert_eq!(faults(&witness_checks(witness, &topic(1, &[]))), sound.len());
+        assert_eq!(faults(&ordered::checks(witness, &topic(1, &[]))), sound.len());
     }
 
     #[test]

@@ -144,9 +144,7 @@ impl Output {
     pub fn create_missing(&self, created: &mut Vec<String>) -> Result<(), Error> {
         match self {
             Output::Kafka { sink, witness } => {
-                // One replica more than must be in sync, so that one broker may be down.
-                let least = i32::try_from(witness.min_insync_replicas).unwrap_or(i32::MAX);
-                let replication = if least > 1 { least.saturating_add(1) } else { 1 };
+                let replication = witness.replication();
                 if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&sink.broker, &sink.topic) {
                     topic::create(&sink.broker, &sink.topic, 1, replication, &[])?;
                     created.push(format!("output topic {}", sink.topic));

@@ -55,6 +55,7 @@ pub fn genesis(first: Timestamp, witness: &str, previous: Option<Head>) -> Genes
         witness: witness.into(),
         previous,
         reach: Duration::ZERO,
+        budget: None,
     }
 }
 

@@ -50,7 +50,8 @@ fn earlier(edit: impl Fn(&mut Value)) -> tempfile::TempDir {
     settings["releases"]["times"]["order"] = THEIRS.1.into();
     edit(&mut settings);
     let first = ledger.next_window();
-    let configuration = Configuration { settings: settings.to_string(), first, reach: Duration::ZERO, ended: vec![] };
+    let configuration =
+        Configuration { settings: settings.to_string(), first, reach: Duration::ZERO, ended: vec![], until: None };
     ledger.reconfigure(configuration).expect("a row");
     folder
 }

@@ -35,7 +35,9 @@ pub fn sample(folder: &Path) -> Ledger {
     ledger.pay(Closing { states, ..closing(&ledger, &["EWR", "JFK"], 5, 3) }).unwrap();
     ledger.withhold(window(3), Positions([(0, 99)].into())).unwrap();
     let settings = r#"{"n":2}"#.to_owned();
-    ledger.reconfigure(Configuration { settings, first: at(240), reach: Duration::ZERO, ended: vec![] }).unwrap();
+    ledger
+        .reconfigure(Configuration { settings, first: at(240), reach: Duration::ZERO, ended: vec![], until: None })
+        .unwrap();
     ledger
 }
 

@@ -210,6 +210,7 @@ fn settings_change_from_a_window_on_and_what_was_spent_stays_spent() {
         first,
         reach: Duration::ZERO,
         ended: vec![],
+        until: None,
     };
     assert!(matches!(ledger.reconfigure(to("{2}", at(59))), Err(Error::Refused { .. })));
     ledger.reconfigure(to("{2}", at(60))).unwrap();

@@ -48,6 +48,8 @@ mod readers;
 mod running_sums;
 mod sample;
 mod schema;
+mod shares;
+mod shares_model;
 mod soak;
 mod source;
 mod telemetry;

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use crate::cli::components::{genesis, input_id};
 use crate::cli::failure::Failure;
 use crate::cli::print::{line, note, print, report, section, unprinted};
+use crate::cli::shares;
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings, canonical, guarantee};
 use crate::kafka::broker_clock;
@@ -139,7 +140,8 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     {
         created.push(format!("clock topic {}", kafka.clock));
     }
-    let done = settings.output.create_missing(&mut created);
+    let done = shares::create_missing(settings, &mut created).map_err(Failure::from);
+    let done = done.and_then(|()| Ok(settings.output.create_missing(&mut created)?));
     created.iter().try_for_each(|what| line(format_args!("created the {what}")))?;
     done?;
     let mut witness = settings.output.open_witness()?;
@@ -157,7 +159,7 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
 }
 
 /// Claims the first row at once, which fences earlier ledgers; then checks whether another ledger was faster.
-fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> {
+pub(super) fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> {
     let accepted = recognised(ledger, witness)?;
     if let Some(claim) = ledger.claim(accepted.as_ref())? {
         // After a transient error the worker claims again.
@@ -170,7 +172,7 @@ fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> 
 }
 
 /// The head of the witness, if this ledger may continue from it.
-fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> Result<Option<Head>, Failure> {
+pub(super) fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> Result<Option<Head>, Failure> {
     let accepted = witness.read()?;
     ledger.recognise(&witness.identity()?, accepted.as_ref())?;
     Ok(accepted.map(|claim| claim.head))

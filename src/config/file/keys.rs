@@ -108,6 +108,15 @@ const BEFORE: &[Key] = &[
         "a number from 0, and below 1, with at most 6 decimals, such as 0.1: the fraction that windows may not spend",
     ),
     ("privacy.composition", r#""sum", "concentrated", "gaussian" or "plan""#),
+    (
+        "privacy.budget",
+        r#"a table such as { topic = "flights-budget", share = 0.4 }: the total beside it is that of all pipelines of the input"#,
+    ),
+    ("privacy.budget.topic", r#"the name of a topic beside the input, such as "flights-budget""#),
+    (
+        "privacy.budget.share",
+        "a number above 0, to 1, with at most 6 decimals, such as 0.4: this pipeline's part of the total, rounded down",
+    ),
     ("privacy.windows", "a whole number from 1, such as 24: the windows of a block that are planned"),
     ("release", "a table [release], or several [[release]]"),
     ("release.name", r#"a name such as "departure-delay""#),

@@ -157,6 +157,14 @@ pub struct Privacy {
     pub composition: Field<Composition>,
     pub windows: Field<u64>,
     pub reserve: Field<f64>,
+    pub budget: Field<SharedBudget>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SharedBudget {
+    pub topic: Field<String>,
+    pub share: Field<f64>,
 }
 
 #[derive(Debug, Deserialize)]

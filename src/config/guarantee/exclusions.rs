@@ -48,10 +48,31 @@ pub fn not_protected(settings: &Settings) -> Vec<String> {
             );
         }
     }
+    if let Some(budget) = &settings.privacy.budget {
+        lines.push(format!(
+            "what pipelines of the input reveal that hold no share in the budget topic {}: nothing counts them",
+            budget.topic
+        ));
+    }
     if settings.detail == Detail::Operator {
         lines.push("the metrics: they show exact counts and lags to whoever can read them".to_owned());
     }
     lines
+}
+
+/// What is known of other pipelines of the same input.
+pub fn others(settings: &Settings) -> Vec<String> {
+    match &settings.privacy.budget {
+        Some(budget) => vec![
+            format!("those that hold shares in the budget topic {} keep the whole total together", budget.topic),
+            "of any other one nothing is known: what it reveals adds to that".to_owned(),
+        ],
+        None => vec![
+            "nothing is known of any: what two pipelines of one input reveal adds up, and nothing counts it unless they share a budget \
+             (`budget` in [privacy])"
+                .to_owned(),
+        ],
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,12 @@ pub fn promise(settings: &Settings) -> Vec<String> {
             "What a window costs{keys} follows from how many windows met its block before; the first costs {price}."
         )),
     }
+    if let Some(budget) = &settings.privacy.budget {
+        lines.push(format!(
+            "That is {} of the whole total of the input, {}, which all pipelines with a share in the budget topic {} keep together.",
+            budget.share, budget.whole, budget.topic
+        ));
+    }
     if settings.privacy.limit() != total {
         let limit = settings.privacy.limit();
         lines.push(format!("Windows spend {limit} of a block at most; nothing spends the rest."));

@@ -8,6 +8,7 @@ mod names;
 mod noise;
 mod payment;
 mod private_order;
+mod share;
 
 pub mod draft;
 pub mod format;

@@ -5,6 +5,7 @@ use toml::Spanned;
 use crate::accountant::policy::Fraction;
 use crate::config::file;
 use crate::config::read::budget::{self, Amounts, BudgetSpec};
+use crate::config::read::share::share;
 use crate::config::recorded::Recorded;
 use crate::config::settings::{Privacy, Unit};
 use crate::config::text::{Checked, Document, values};
@@ -18,7 +19,10 @@ pub fn privacy(
 ) -> Checked<Privacy> {
     let (place, written) = (table.span(), table.into_inner());
     let amounts = Amounts { epsilon: written.epsilon, delta: written.delta, rho: written.rho };
+    let composition = written.composition.clone();
     let book = budget::budget(document, &place, amounts, written.composition, written.windows, recorded);
+    let whole = book.as_ref().map(|book| book.total).map_err(|reported| *reported);
+    let shared = written.budget.map(|table| share(document, table, &composition, whole)).transpose();
     let unit = document.required(&place, "unit", written.unit, Ok);
     let is_user = unit.as_ref().is_ok_and(|unit| matches!(unit.get_ref(), file::Unit::User(_)));
     let unit = unit.and_then(|unit| match unit.into_inner() {
@@ -44,7 +48,11 @@ pub fn privacy(
     let (adjacency, records_per_window) = adjacency?;
     let (unit, BudgetSpec { total, definition, implies }, reserve) =
         (unit?, book?, reserve?.map_or(Fraction::ZERO, Spanned::into_inner));
-    Ok(Privacy { unit, adjacency, records_per_window, definition, total, implies, reserve })
+    let (total, budget) = match shared? {
+        Some((own, budget)) => (own, Some(budget)),
+        None => (total, None),
+    };
+    Ok(Privacy { unit, adjacency, records_per_window, definition, total, implies, reserve, budget })
 }
 
 fn user(document: &mut Document<'_>, table: Spanned<file::User>) -> Checked<Unit> {

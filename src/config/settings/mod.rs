@@ -27,7 +27,7 @@ pub use function::{Feature, Function, Height};
 pub use gaussian_limits::{DRAWN, FINEST, MOST_DRAWN, touched};
 pub use noise::{CellGrid, Coordinates, NoiseKind};
 pub use payment::Payment;
-pub use privacy::{Period, Privacy, Protected, Unit};
+pub use privacy::{Period, Privacy, Protected, SharedBudget, Unit};
 pub use release::Release;
 pub use selection::{Candidate, Choice, Selection};
 pub use size::{most_values, synopsis_bytes};

@@ -22,6 +22,18 @@ pub struct Privacy {
     pub implies: Option<Implied>,
     /// The part of the total that windows may not spend; nothing spends it.
     pub reserve: Fraction,
+    /// The budget that the total is a share of, if it is one.
+    pub budget: Option<SharedBudget>,
+}
+
+/// A total that the pipelines of an input keep together.
+#[derive(Clone, Debug)]
+pub struct SharedBudget {
+    /// The topic that says who holds which share.
+    pub topic: String,
+    pub share: Fraction,
+    /// The largest privacy loss of a unit in its block, through all pipelines together.
+    pub whole: Price,
 }
 
 impl Privacy {

@@ -1,0 +1,146 @@
+//! `budget`: who holds which share of an input's total, and the end of a share.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use crate::cli::components::input_id;
+use crate::cli::failure::Failure;
+use crate::cli::ledger::{claim, recognised};
+use crate::cli::print::{line, print, section};
+use crate::cli::{settings, shares};
+use crate::clock::Timestamp;
+use crate::config::Settings;
+use crate::ledger::Ledger;
+use crate::ledger::budget::fold::{Held, Shares};
+use crate::mechanism::price::Price;
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show who holds which share, until when, and what is left.
+    Show {
+        /// The configuration of any pipeline of the input.
+        configuration: PathBuf,
+    },
+    /// End the share of a pipeline with the first block that was never charged, so that others may take it. Its worker must be stopped.
+    End {
+        /// The configuration.
+        configuration: PathBuf,
+        /// Not before this time.
+        #[arg(long, value_name = "TIME", value_parser = Timestamp::parse_argument)]
+        from: Option<Timestamp>,
+    },
+}
+
+/// Runs one of the actions.
+///
+/// # Errors
+///
+/// If the configuration has a fault or no budget, or if the budget topic, the ledger or its witness does not allow it.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.action {
+        Action::Show { configuration } => show(&load(configuration)?),
+        Action::End { configuration, from } => {
+            let settings = load(configuration)?;
+            end(&settings, *from).map_err(|failure| failure.advised(&settings.output))
+        }
+    }
+}
+
+fn load(path: &Path) -> Result<Settings, Failure> {
+    let settings = settings::load(path)?;
+    match settings.privacy.budget {
+        Some(_) => Ok(settings),
+        None => Err(none()),
+    }
+}
+
+fn none() -> Failure {
+    let what = "the configuration has no `budget` in [privacy]: its pipeline shares its total with nobody";
+    Failure::Configuration(what.to_owned())
+}
+
+fn show(settings: &Settings) -> Result<(), Failure> {
+    let Some((_, of, mut topic)) = shares::open(settings, &input_id(settings)?)? else { return Err(none()) };
+    let (name, id) = (topic.name().to_owned(), topic.id().to_owned());
+    let shares = topic.read()?;
+    let mut text = String::new();
+    let mut lines = vec![format!("topic {name}, id {id}"), format!("the whole total of a block: {}", of.total)];
+    lines.extend(
+        shares
+            .shared()
+            .and_then(|shared| of.difference(shared))
+            .map(|what| format!("this configuration is of another budget, and cannot take a share: {what}")),
+    );
+    section(&mut text, "Budget", &lines);
+    let whole = shares.shared().map_or(of.total, |shared| shared.total);
+    let held: Vec<String> = shares.held().iter().map(|held| holder(held, whole)).collect();
+    let nobody = vec!["nobody holds a share yet".to_owned()];
+    section(&mut text, "Shares", if held.is_empty() { &nobody } else { &held });
+    section(&mut text, "Left", &left(shares, whole));
+    let void: Vec<String> =
+        topic.void().iter().map(|(offset, why)| format!("the record at offset {offset}: {why}")).collect();
+    if !void.is_empty() {
+        section(&mut text, "Void, for ever", &void);
+    }
+    print(text)
+}
+
+fn holder(held: &Held, whole: Price) -> String {
+    let entry = &held.entry;
+    let until = held.until.map_or("without an end".to_owned(), |until| format!("until {until}"));
+    format!(
+        "{} of the total, {}: {}, from {} on, {until} (witness {}, generation {})",
+        entry.share,
+        entry.share.of(whole),
+        entry.pipeline,
+        entry.from,
+        entry.holder.owner,
+        entry.holder.generation
+    )
+}
+
+/// What a new pipeline could take.
+fn left(shares: &Shares, whole: Price) -> Vec<String> {
+    let over_time = shares.left_over_time(Timestamp::now()).into_iter();
+    over_time.map(|(from, left)| format!("{left} of the total, {}, from {from} on", left.of(whole))).collect()
+}
+
+/// First the ledger, in a row that its witness accepts, and only then the topic: the other way round a crash between the two
+/// would leave a ledger that spends what another pipeline has taken over.
+fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
+    let mut ledger = Ledger::open(&settings.ledger)?;
+    let Some((mut topic, held)) = shares::held(settings, &ledger)? else { return Err(none()) };
+    let mut witness = shares::guarded(settings, &ledger, settings.output.open_witness()?)?;
+    let until = match ledger.until() {
+        Some(until) => until,
+        None => {
+            let until = settings.blocks.first_from(ledger.last_block_end().max(from.unwrap_or(Timestamp::EARLIEST)));
+            let until = until.map(|block| block.start).ok_or_else(|| {
+                Failure::Ledger(
+                    "a user without a period has one block, of which this ledger holds its share for ever: it never ends".to_owned(),
+                )
+            })?;
+            ledger.end_share(until)?;
+            until
+        }
+    };
+    claim(&mut ledger, &mut *witness)?;
+    if recognised(&ledger, &mut *witness)? != Some(*ledger.head()) {
+        return Err(Failure::Unavailable(
+            "the ledger says that its share ends, and its witness has not accepted that yet, so the share is still held: run this again"
+                .to_owned(),
+        ));
+    }
+    topic.end(&held.entry.holder, until)?;
+    line(format_args!(
+        "the share of {} ends: this ledger releases no block from {until} on, and another pipeline may take it from then on",
+        held.entry.share
+    ))
+}

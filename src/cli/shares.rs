@@ -1,0 +1,122 @@
+//! The share of a pipeline whose total is a part of its input's: how a ledger comes to one, and keeps to it.
+
+use tracing::{info, warn};
+
+use crate::cli::open_error::OpenError;
+use crate::clock::Timestamp;
+use crate::config::{Settings, SharedBudget};
+use crate::kafka::{self, topic};
+use crate::ledger::budget::entry::Shared;
+use crate::ledger::budget::error::Error;
+use crate::ledger::budget::fold::Held;
+use crate::ledger::budget::guard::{GuardedWitness, standing};
+use crate::ledger::budget::join::Wanted;
+use crate::ledger::budget::topic::BudgetTopic;
+use crate::ledger::witness::Witness;
+use crate::ledger::{Holding, Ledger};
+
+/// Creates the budget topic if it is missing, and adds its name to `created`.
+///
+/// # Errors
+///
+/// If it cannot be created.
+pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<(), OpenError> {
+    let Some(params) = settings.budget_topic() else { return Ok(()) };
+    if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&params.broker, &params.topic) {
+        BudgetTopic::create(&params, params.replication())?;
+        created.push(format!("budget topic {}", params.topic));
+    }
+    Ok(())
+}
+
+/// What a new ledger begins with, if its total is a share: where that stands, and its first window, `first` or a later one.
+///
+/// The entry was read back when this returns, so that the ledger may be created.
+///
+/// # Errors
+///
+/// If the share does not fit, or the budget topic is missing, of another budget, or cannot be reached.
+pub fn begin(
+    settings: &Settings,
+    input: &str,
+    witness: &str,
+    first: Timestamp,
+    may_wait: bool,
+) -> Result<(Option<Holding>, Timestamp), OpenError> {
+    let Some((budget, of, mut topic)) = open(settings, input)? else { return Ok((None, first)) };
+    let from = settings.blocks.span_of(first).start;
+    let wanted = Wanted {
+        topic: budget.topic.clone(),
+        owner: witness.to_owned(),
+        pipeline: settings.pipeline.clone(),
+        share: budget.share,
+        of,
+        from,
+        may_wait,
+    };
+    let (holder, begins) = topic.join(&wanted)?;
+    if begins > from {
+        info!("the budget topic {} has a share of {} only from {begins} on", budget.topic, budget.share);
+    }
+    let first = settings.windows.grid.first_from(first.max(begins)).start;
+    Ok((Some(Holding { topic: topic.id().to_owned(), generation: holder.generation }), first))
+}
+
+/// The witness of `ledger`, which takes its claims only while its share holds; the same witness if it shares with nobody.
+///
+/// # Errors
+///
+/// If the budget topic is not the one that the ledger has its share in, or does not know that, or cannot be reached.
+pub fn guarded(
+    settings: &Settings,
+    ledger: &Ledger,
+    witness: Box<dyn Witness + Send>,
+) -> Result<Box<dyn Witness + Send>, OpenError> {
+    let Some((topic, held)) = held(settings, ledger)? else { return Ok(witness) };
+    if let Some(until) = held.until.or(ledger.until()) {
+        warn!(
+            "the share of this ledger in the budget topic {} ends: no block from {until} on is released",
+            topic.name()
+        );
+    }
+    Ok(Box::new(GuardedWitness::new(witness, topic, held.entry.holder)))
+}
+
+/// The share of `ledger`, and the topic that says so; `None` if it shares with nobody.
+///
+/// # Errors
+///
+/// As for [`guarded`].
+pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<(BudgetTopic, Held)>, OpenError> {
+    let genesis = ledger.genesis();
+    let (Some(holding), Some(holder)) = (&genesis.budget, genesis.holder()) else { return Ok(None) };
+    // With other settings it was refused before.
+    let Some((budget, of, mut topic)) = open(settings, &genesis.input)? else { return Ok(None) };
+    let name = || budget.topic.clone();
+    if topic.id() != holding.topic {
+        return Err(Error::Remade { name: name() }.into());
+    }
+    let held = standing(&mut topic, &holder)?;
+    if let Some(what) = of.difference(&held.entry.of) {
+        return Err(Error::OtherBudget { name: name(), what }.into());
+    }
+    if held.entry.share != budget.share || settings.blocks.span_of(genesis.first).start < held.entry.from {
+        return Err(Error::Unheld { name: name() }.into());
+    }
+    Ok(Some((topic, held)))
+}
+
+/// The budget of `settings`, what its pipelines must say alike where the input topic has the id `input`, and its topic, of which
+/// nothing is read yet.
+///
+/// # Errors
+///
+/// If the topic is missing, is not set up as it must be, or cannot be reached.
+pub fn open<'s>(
+    settings: &'s Settings,
+    input: &str,
+) -> Result<Option<(&'s SharedBudget, Shared, BudgetTopic)>, OpenError> {
+    let (Some(budget), Some(params)) = (&settings.privacy.budget, settings.budget_topic()) else { return Ok(None) };
+    let Some(of) = settings.shared(input.to_owned()) else { return Ok(None) };
+    Ok(Some((budget, of, BudgetTopic::open(&params)?)))
+}

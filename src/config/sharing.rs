@@ -1,0 +1,66 @@
+//! What a pipeline says of the budget that it shares, and where that is.
+
+use serde_json::{Value, json};
+
+use crate::clock::micros;
+use crate::config::settings::{Input, Period, Settings, Unit};
+use crate::ledger::budget::entry::Shared;
+use crate::ledger::budget::topic::Params;
+use crate::sink::Output;
+use crate::source::record::Format;
+use crate::targets::Adjacency;
+
+impl Settings {
+    /// The topic of the budget, on the cluster of the input; `None` without one.
+    pub fn budget_topic(&self) -> Option<Params> {
+        let budget = self.privacy.budget.as_ref()?;
+        let (Input::Kafka(input), Output::Kafka { witness, .. }) = (&self.input, &self.output) else { return None };
+        Some(Params {
+            broker: input.broker.clone(),
+            topic: budget.topic.clone(),
+            min_insync_replicas: witness.min_insync_replicas,
+        })
+    }
+
+    /// What all pipelines of the budget must say alike, where the input topic has the id `input`; `None` without a budget.
+    pub fn shared(&self, input: String) -> Option<Shared> {
+        let budget = self.privacy.budget.as_ref()?;
+        let unit = match &self.privacy.unit {
+            Unit::Record => json!("record"),
+            // How many of a user's records count is each pipeline's own matter.
+            Unit::User { column, per, .. } => {
+                let per = match per {
+                    Period::Every(length) => json!(micros(*length)),
+                    Period::Ever => json!("ever"),
+                };
+                let mut unit = json!({ "column": column, "per": per });
+                if let Some(kind) = self.type_of_unit() {
+                    unit["type"] = kind;
+                }
+                unit
+            }
+        };
+        let adjacency = match self.privacy.adjacency {
+            Adjacency::AddRemove => json!("add_remove"),
+            Adjacency::ReplaceOne => json!({ "records_per_window": self.privacy.records_per_window }),
+        };
+        Some(Shared {
+            input,
+            unit,
+            time: self.columns.time.clone(),
+            blocks: self.blocks.into(),
+            adjacency,
+            total: budget.whole,
+        })
+    }
+
+    fn type_of_unit(&self) -> Option<Value> {
+        match &self.input {
+            Input::Kafka(kafka) => match &kafka.format {
+                Format::Records { declared, .. } => declared.unit.map(|kind| json!(kind)),
+                Format::Arrow => None,
+            },
+            Input::Files(_) => None,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What pipelines write to the topic of a budget: a line of JSON each.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::accountant::policy::Fraction;
+use crate::clock::{Timestamp, micros};
+use crate::mechanism::price::Price;
+use crate::window::grid::{Blocks, Grid, Span};
+
+/// One record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Record {
+    Share(Entry),
+    End(End),
+}
+
+/// A pipeline takes a share of every block from a time on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    pub holder: Holder,
+    /// The pipeline's name, for people.
+    pub pipeline: String,
+    pub share: Fraction,
+    /// The start of the first block that it holds a share of.
+    pub from: Timestamp,
+    pub of: Shared,
+}
+
+/// Who holds a share. One pipeline holds one after the other, numbered by their generation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// The id of the pipeline's witness.
+    pub owner: String,
+    pub generation: u64,
+}
+
+/// A share ends: its pipeline never charges a block that starts at `from` or later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    pub holder: Holder,
+    pub from: Timestamp,
+}
+
+/// What is shared. Losses of units, blocks or totals that differ do not add up, so all pipelines must say the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shared {
+    /// The id of the input topic.
+    pub input: String,
+    pub unit: Value,
+    /// The event-time column.
+    pub time: String,
+    pub blocks: BlockGrid,
+    pub adjacency: Value,
+    /// The whole total of a block.
+    pub total: Price,
+}
+
+/// The blocks, in one form: of all origins that make the same blocks the first after 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum BlockGrid {
+    Every {
+        origin: Timestamp,
+        /// In microseconds.
+        length: u64,
+    },
+    Ever,
+}
+
+impl Record {
+    /// One line of JSON.
+    pub fn encode(&self) -> String {
+        serde_json::json!(self).to_string()
+    }
+
+    pub fn decode(text: &[u8]) -> Option<Self> {
+        serde_json::from_slice(text).ok()
+    }
+}
+
+impl Shared {
+    /// What the two say differently, in the words of the configuration; `None` if they are the same.
+    pub fn difference(&self, other: &Shared) -> Option<String> {
+        let said = |what: &str, ours: &dyn std::fmt::Display, theirs: &dyn std::fmt::Display| {
+            Some(format!("{what} is {theirs} there, and {ours} here"))
+        };
+        let blocks = |blocks: BlockGrid| match blocks {
+            BlockGrid::Ever => "one for ever".to_owned(),
+            BlockGrid::Every { origin, length } => {
+                format!("one every {}, as from {origin}", crate::clock::show(Duration::from_micros(length)))
+            }
+        };
+        match () {
+            () if self.input != other.input => {
+                Some("it belongs to another input topic, or to one that was made anew since".to_owned())
+            }
+            () if self.unit != other.unit => said("the unit of privacy", &self.unit, &other.unit),
+            () if self.time != other.time => said("input.time", &self.time, &other.time),
+            () if self.blocks != other.blocks => said("the blocks", &blocks(self.blocks), &blocks(other.blocks)),
+            () if self.adjacency != other.adjacency => said("privacy.adjacency", &self.adjacency, &other.adjacency),
+            () if self.total != other.total => said("the whole total", &self.total, &other.total),
+            () => None,
+        }
+    }
+}
+
+impl From<Blocks> for BlockGrid {
+    fn from(blocks: Blocks) -> Self {
+        match blocks {
+            Blocks::Forever => BlockGrid::Ever,
+            Blocks::Every(grid) => {
+                let length = micros(grid.length());
+                let origin = Timestamp::from_micros(grid.origin().micros().rem_euclid(length.max(1)));
+                BlockGrid::Every { origin, length: length.unsigned_abs() }
+            }
+        }
+    }
+}
+
+impl BlockGrid {
+    /// Whether a block starts at `time`.
+    pub fn has_start(&self, time: Timestamp) -> bool {
+        match *self {
+            BlockGrid::Ever => time == Span::ALL.start,
+            BlockGrid::Every { origin, length } => {
+                Grid::new(origin, Duration::from_micros(length)).is_some_and(|grid| grid.span_of(time).start == time)
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The topic of a budget.
+
+use super::entry::{End, Holder, Record};
+use super::error::Error;
+use super::fold::{Shares, Void};
+use super::join::{Next, Wanted, next};
+use crate::clock::Timestamp;
+use crate::kafka::ordered::{self, OrderedTopic};
+use crate::kafka::topic::Topic;
+
+pub use crate::kafka::ordered::Params;
+
+/// How often an entry is tried that others make void.
+const TRIES: usize = 10;
+
+/// The topic of a budget, read from its start.
+pub struct BudgetTopic {
+    topic: OrderedTopic,
+    /// The topic that is read, by its id; one of the same name that was made anew has another.
+    id: String,
+    shares: Shares,
+    /// The records that changed nothing: their offsets, and why.
+    void: Vec<(i64, Void)>,
+}
+
+impl BudgetTopic {
+    /// Checks the settings of the topic; nothing is read yet.
+    ///
+    /// # Errors
+    ///
+    /// If the topic is missing, is not set up as it must be, or cannot be reached.
+    pub fn open(params: &Params) -> Result<Self, Error> {
+        let failed = |fault| Error::of(&params.topic, fault);
+        let topic = OrderedTopic::open(params, "bernstream-budget").map_err(failed)?;
+        let id = topic.identity().map_err(failed)?;
+        Ok(BudgetTopic { topic, id, shares: Shares::default(), void: Vec::new() })
+    }
+
+    /// Creates the topic with the settings of a budget.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster cannot be reached or refuses.
+    pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
+        OrderedTopic::create(params, replication).map_err(|fault| Error::of(&params.topic, fault))
+    }
+
+    pub fn name(&self) -> &str {
+        self.topic.name()
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The records that were read and changed nothing.
+    pub fn void(&self) -> &[(i64, Void)] {
+        &self.void
+    }
+
+    /// Reads everything that was added, and then asks whether it is still the same topic.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Remade`] if it is not; or if it cannot be read, has lost records, or has one that is none of a budget.
+    pub fn read(&mut self) -> Result<&Shares, Error> {
+        let failed = |fault| Error::of(self.topic.name(), fault);
+        let end = self.topic.end().map_err(failed)?;
+        if self.topic.identity().map_err(failed)? != self.id {
+            return Err(Error::Remade { name: self.name().to_owned() });
+        }
+        if end < self.topic.next() {
+            return Err(Error::Shorter { name: self.name().to_owned(), offset: self.topic.next() - 1 });
+        }
+        while self.topic.next() < end {
+            let offset = self.topic.next();
+            let payload = self.topic.read().map_err(|fault| Error::of(self.topic.name(), fault))?;
+            // A record that is not understood may be a share.
+            let record = Record::decode(&payload).ok_or_else(|| Error::Damaged {
+                name: self.name().to_owned(),
+                what: format!("the record at offset {offset} is none of a budget, or one of a newer program"),
+            })?;
+            if let Err(void) = self.shares.take(record) {
+                self.void.push((offset, void));
+            }
+        }
+        Ok(&self.shares)
+    }
+
+    /// Takes the share that is `wanted`, or goes on with the one that the same pipeline holds; returns the holder and the start of
+    /// the first block that a ledger may charge. Its entry was read back.
+    ///
+    /// # Errors
+    ///
+    /// If the share does not fit, or if the topic cannot be read or written: after a transient error the entry may be there, and the
+    /// next call finds it.
+    pub fn join(&mut self, wanted: &Wanted) -> Result<(Holder, Timestamp), Error> {
+        for _ in 0..TRIES {
+            match next(self.read()?, wanted)? {
+                Next::Begin { holder, from } => return Ok((holder, from)),
+                Next::Write(entry) => self.append(&Record::Share(entry))?,
+            }
+        }
+        Err(Error::Busy { name: self.name().to_owned() })
+    }
+
+    /// Ends a share. Only after the ledger says so, in a row that its witness has accepted.
+    ///
+    /// # Errors
+    ///
+    /// If the topic cannot be read or written, or does not know the share.
+    pub fn end(&mut self, holder: &Holder, from: Timestamp) -> Result<Timestamp, Error> {
+        for _ in 0..TRIES {
+            let held = self.read()?.of(holder).cloned();
+            match held {
+                None => return Err(Error::Unheld { name: self.name().to_owned() }),
+                Some(held) => match held.until {
+                    Some(until) => return Ok(until),
+                    None => self.append(&Record::End(End { holder: holder.clone(), from }))?,
+                },
+            }
+        }
+        Err(Error::Busy { name: self.name().to_owned() })
+    }
+
+    fn append(&mut self, record: &Record) -> Result<(), Error> {
+        let written = self.topic.append(record.encode().as_bytes());
+        written.map_err(|fault| Error::of(self.topic.name(), fault))
+    }
+}
+
+/// Checks that the topic can hold a budget.
+///
+/// # Errors
+///
+/// If it has not the one partition or not the settings of a budget.
+pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
+    ordered::check(params, topic).map_err(|fault| Error::of(&params.topic, fault))
+}

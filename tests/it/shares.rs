@@ -1,0 +1,377 @@
+//! Pipelines that share one budget, on a real broker.
+
+use std::fs;
+use std::process::Output;
+
+use bernstream::clock::Timestamp;
+use bernstream::config::Settings;
+use bernstream::kafka::topic;
+use bernstream::ledger::budget::entry::{BlockGrid, Holder, Shared};
+use bernstream::ledger::budget::guard::GuardedWitness;
+use bernstream::ledger::budget::join::Wanted;
+use bernstream::ledger::budget::topic::{BudgetTopic, Params};
+use bernstream::ledger::witness::kafka::KafkaWitness;
+use bernstream::ledger::witness::{Claim, Witness};
+use bernstream::ledger::{Closed, Digest, Head, Ledger, Outcome, Row};
+use bernstream::mechanism::price::Price;
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+use serde_json::json;
+
+use crate::harness::ledger::params;
+use crate::harness::running::Running;
+use crate::harness::setup::{Setup, read_topic};
+use crate::harness::{kafka, wait_for};
+
+fn said(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).concat()
+}
+
+/// A pipeline with windows of a second, which holds a share of the budget of the topic `input`.
+fn pipeline(servers: &str, name: &str, first: Option<&Setup>, budget: &str, share: &str) -> Setup {
+    let mut setup = match first {
+        Some(first) => Setup::quick(servers, first.origin, 3600),
+        None => Setup::of_seconds(servers, 0),
+    };
+    if let Some(first) = first {
+        setup.edit(&format!("topic = \"{}\"", setup.input), &format!("topic = \"{}\"", first.input));
+        setup.input.clone_from(&first.input);
+    }
+    setup.edit("pipeline = \"setup\"", &format!("pipeline = \"{name}\""));
+    setup.edit("epsilon = 1.0\ndegree", &format!("epsilon = {share}\ndegree"));
+    let with = format!("adjacency = \"add_remove\"\nbudget = {{ topic = \"{budget}\", share = {share} }}");
+    setup.edit("adjacency = \"add_remove\"", &with);
+    setup
+}
+
+fn budget_command(setup: &Setup, action: &str) -> Output {
+    let mut command = setup.bernstream(&["budget", action]);
+    command.arg(setup.configuration()).output().expect("it runs")
+}
+
+fn begin(setup: &Setup) {
+    let made = setup.ledger_command(&["init"]);
+    assert!(made.status.success(), "{}", said(&made));
+}
+
+fn refuses(setup: &Setup, words: &[&str]) -> String {
+    let made = setup.ledger_command(&["init"]);
+    let told = said(&made);
+    assert!(!made.status.success() && words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
+    assert!(!setup.ledger().join("ledger.sqlite").exists(), "{told}");
+    told
+}
+
+/// Runs the worker until it has published `least` messages, and stops it.
+fn run(setup: &Setup, least: f64) {
+    let mut worker = Running::start(setup);
+    worker.wait_metric(setup, "synopses_published_total", least);
+    worker.terminate();
+    assert!(worker.end(setup).success(), "{}", setup.read_log());
+}
+
+fn show(setup: &Setup) -> String {
+    let shown = budget_command(setup, "show");
+    assert!(shown.status.success(), "{}", said(&shown));
+    said(&shown)
+}
+
+/// What the ledgers have charged each block, in trillionths.
+fn charged(setups: &[&Setup]) -> std::collections::BTreeMap<Timestamp, u64> {
+    let mut sums = std::collections::BTreeMap::new();
+    for setup in setups {
+        let ledger = Ledger::inspect(&params(&setup.ledger())).expect("the ledger");
+        ledger
+            .each_row(|stored| {
+                if let Row::Window(Closed { outcome: Outcome::Released { charges, .. }, .. }) = stored.row {
+                    for (block, price) in charges {
+                        *sums.entry(block.start).or_default() += price.parts()[0];
+                    }
+                }
+                Ok::<(), bernstream::ledger::Error>(())
+            })
+            .expect("its rows");
+    }
+    sums
+}
+
+#[test]
+fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_left() {
+    let Some(servers) = kafka::broker() else { return };
+    let budget = kafka::fresh_name("budget");
+    let one = pipeline(&servers, "one", None, &budget, "0.6");
+    begin(&one);
+    let two = pipeline(&servers, "two", Some(&one), &budget, "0.4");
+    begin(&two);
+    let third = pipeline(&servers, "third", Some(&one), &budget, "0.3");
+    let told = refuses(&third, &["no share of 0.3 left: 0 is left from", "held by one (0.6 from", "two (0.4 from"]);
+    assert!(told.contains(&budget), "{told}");
+
+    let (first, second) = (Running::start(&one), Running::start(&two));
+    first.wait_metric(&one, "synopses_published_total", 6.0);
+    second.wait_metric(&two, "synopses_published_total", 6.0);
+    let locked = budget_command(&two, "end");
+    assert!(said(&locked).contains("another worker uses the ledger"), "{}", said(&locked));
+    drop(second);
+    // Its worker was killed: it may have paid for windows that are not claimed yet.
+    let ended = budget_command(&two, "end");
+    assert!(ended.status.success() && said(&ended).contains("the share of 0.4 ends"), "{}", said(&ended));
+    let again = budget_command(&two, "end");
+    assert!(again.status.success(), "to end twice changes nothing: {}", said(&again));
+    assert_eq!(said(&again), said(&ended));
+
+    let larger = pipeline(&servers, "larger", Some(&one), &budget, "0.5");
+    refuses(&larger, &["no share of 0.5 left", "0.4 is left from", "held by one"]);
+    begin(&third);
+    let mut worker = Running::start(&third);
+    worker.wait_metric(&third, "synopses_published_total", 6.0);
+    let text = show(&two);
+    for words in ["0.6 of the total, 0.6: one", "0.4 of the total, 0.4: two", "until 2", "0.3 of the total, 0.3: third"]
+    {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(text.contains("0.1 of the total, 0.1, from"), "{text}");
+    worker.terminate();
+    assert!(worker.end(&third).success(), "{}", third.read_log());
+
+    // What has ended releases nothing more, and says so.
+    let published = two.published().len();
+    let mut worker = Running::start(&two);
+    two.wait_log("the share of this ledger in the budget topic");
+    worker.wait_metric(&two, "windows_withheld_total", 1.0);
+    worker.terminate();
+    assert!(worker.end(&two).success(), "{}", two.read_log());
+    let until = Ledger::inspect(&params(&two.ledger())).expect("the ledger").until().expect("an end");
+    drop(first);
+    let sums = charged(&[&one, &two, &third]);
+    assert!(sums.values().all(|sum| *sum <= 1_000_000_000_000), "{sums:?}");
+    assert!(sums.values().any(|sum| *sum == 1_000_000_000_000), "both released a window: {sums:?}");
+    assert!(sums.range(until..).all(|(_, sum)| *sum <= 900_000_000_000), "{sums:?}");
+    assert!(charged(&[&two]).range(until..).next().is_none());
+    // What was paid for before its end, and not published yet.
+    assert!(two.published().len() >= published);
+    for setup in [&one, &two, &third] {
+        let verified = setup.ledger_command(&["verify"]);
+        assert!(verified.status.success(), "{}", said(&verified));
+    }
+}
+
+#[test]
+fn a_crash_between_entry_and_ledger_and_a_lost_ledger_go_on_with_the_same_share() {
+    let Some(servers) = kafka::broker() else { return };
+    let budget = kafka::fresh_name("budget");
+    let one = pipeline(&servers, "one", None, &budget, "0.6");
+    // The entry is written, and the ledger cannot be.
+    let there = format!("path = \"{}\"", one.ledger().display());
+    one.edit(&there, "path = \"/dev/null/ledger\"");
+    let failed = one.ledger_command(&["init"]);
+    assert!(!failed.status.success() && said(&failed).contains("/dev/null/ledger"), "{}", said(&failed));
+    assert!(show(&one).contains("0.6 of the total, 0.6: one"), "{}", show(&one));
+    one.edit("path = \"/dev/null/ledger\"", &there);
+    // `run` makes it: nothing was ever claimed.
+    run(&one, 4.0);
+    let held = |text: &str| text.matches("generation 0").count() == 1 && !text.contains("generation 1");
+    assert!(held(&show(&one)), "{}", show(&one));
+
+    let before = charged(&[&one]);
+    fs::remove_dir_all(one.ledger()).expect("it is lost");
+    begin(&one);
+    run(&one, 4.0);
+    assert!(held(&show(&one)), "{}", show(&one));
+    let after = charged(&[&one]);
+    assert!(before.keys().all(|block| !after.contains_key(block)), "{before:?} and {after:?}");
+
+    // Another share needs the end of this one, and another ledger.
+    let file = fs::read_to_string(one.configuration()).expect("the configuration");
+    one.edit("share = 0.6", "share = 0.5");
+    one.edit("epsilon = 0.6\ndegree", "epsilon = 0.5\ndegree");
+    let refused = one.bernstream(&["run"]).arg(one.configuration()).output().expect("it runs");
+    assert!(
+        said(&refused).contains("privacy.budget.share: \"0.6\" in the ledger, \"0.5\" in the file"),
+        "{}",
+        said(&refused)
+    );
+    let moved = one.folder.path().join("before");
+    fs::rename(one.ledger(), &moved).expect("it is moved");
+    refuses(&one, &["holds a share of 0.6", "asks for 0.5", "bernstream budget end"]);
+    let changed = fs::read_to_string(one.configuration()).expect("the configuration");
+    fs::write(one.configuration(), &file).expect("it is written");
+    fs::rename(&moved, one.ledger()).expect("it is moved back");
+    assert!(budget_command(&one, "end").status.success());
+    fs::rename(one.ledger(), &moved).expect("it is moved");
+    fs::write(one.configuration(), changed).expect("it is written");
+    begin(&one);
+    run(&one, 2.0);
+    assert!(show(&one).contains("generation 1"), "{}", show(&one));
+}
+
+#[test]
+fn an_entry_of_another_budget_is_refused_with_what_differs() {
+    let Some(servers) = kafka::broker() else { return };
+    let budget = kafka::fresh_name("budget");
+    let one = pipeline(&servers, "one", None, &budget, "0.1");
+    begin(&one);
+    let other = |edits: &[(&str, &str)], words: &str| {
+        let setup = pipeline(&servers, "other", Some(&one), &budget, "0.1");
+        edits.iter().for_each(|(from, to)| setup.edit(from, to));
+        refuses(&setup, &["is of another budget", words]);
+    };
+    other(&[("length = \"1s\"", "length = \"2s\"")], "the blocks is one every 1s");
+    other(&[("epsilon = 1.0", "epsilon = 2.0")], "the whole total is 1 there, and 2 here");
+    other(&[("\"add_remove\"", "{ replace_one = { records_per_window = 9 } }")], "privacy.adjacency is");
+    other(&[("time = \"time\"", "time = \"when\"")], "input.time is time there, and when here");
+    let elsewhere = pipeline(&servers, "other", None, &budget, "0.1");
+    refuses(&elsewhere, &["is of another budget", "another input topic"]);
+    assert_eq!(show(&one).matches("generation").count(), 1, "none of them has left an entry");
+
+    // A topic that can lose records holds no budget.
+    let setup = pipeline(
+        &servers,
+        "other",
+        Some(&one),
+        &kafka::fresh_topic(&servers, "weak", 1, &[("cleanup.policy", "compact")]),
+        "0.1",
+    );
+    refuses(&setup, &["cleanup.policy = compact", "a budget must never lose a record"]);
+    let checked = setup.bernstream(&["check"]).arg(setup.configuration()).output().expect("it runs");
+    assert!(!checked.status.success() && said(&checked).contains("Other pipelines"), "{}", said(&checked));
+}
+
+fn delete(servers: &str, name: &str) {
+    let admin: AdminClient<DefaultClientContext> =
+        kafka::at(servers).client_config().expect("settings").create().expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(admin.delete_topics(&[name], &AdminOptions::new())).expect("it is deleted");
+}
+
+fn made_anew(params: &Params) {
+    delete(&params.broker.servers, &params.topic);
+    wait_for("a new topic", String::new, || BudgetTopic::create(params, 1).ok());
+}
+
+fn topic_of(servers: &str) -> Params {
+    Params { broker: kafka::at(servers), topic: kafka::fresh_name("budget"), min_insync_replicas: 1 }
+}
+
+fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
+    let blocks = BlockGrid::Every { origin: Timestamp::from_micros(0), length: 1_000_000 };
+    Wanted {
+        topic: params.topic.clone(),
+        owner: owner.to_owned(),
+        pipeline: owner.to_owned(),
+        share: bernstream::accountant::policy::Fraction::from_millionths(millionths).expect("a share"),
+        of: Shared {
+            input: "i".into(),
+            unit: json!("record"),
+            time: "t".into(),
+            blocks,
+            adjacency: json!("add_remove"),
+            total: Price::Pure("1".parse().expect("a total")),
+        },
+        from: Timestamp::from_micros(5_000_000),
+        may_wait: true,
+    }
+}
+
+#[test]
+fn a_claim_is_refused_where_the_topic_was_made_anew_or_the_share_has_ended() {
+    let Some(servers) = kafka::broker() else { return };
+    let params = topic_of(&servers);
+    BudgetTopic::create(&params, 1).expect("it is created");
+    let witness = Params { topic: kafka::fresh_name("witness"), ..params.clone() };
+    KafkaWitness::create(&witness, 1).expect("it is created");
+    let claim = |previous: Option<u64>, sequence: u64, block: i64| {
+        let head = |sequence: u64| Head { sequence, digest: Digest::of(&sequence.to_be_bytes()) };
+        let last_block_end = Timestamp::from_micros(block * 1_000_000);
+        Claim { previous: previous.map(head), head: head(sequence), last_block_end, maker: None }
+    };
+    let mut topic = BudgetTopic::open(&params).expect("it opens");
+    let (holder, from) = topic.join(&wanted(&params, "a", 600_000)).expect("it fits");
+    assert_eq!((holder.clone(), from.micros()), (Holder { owner: "a".into(), generation: 0 }, 5_000_000));
+    assert!(topic.join(&wanted(&params, "b", 600_000)).is_err(), "only 0.4 is left");
+    let plain = || Box::new(KafkaWitness::open(&witness).expect("it opens"));
+    let mut guarded = GuardedWitness::new(plain(), topic, holder.clone());
+    guarded.append(&claim(None, 0, 6)).expect("its share holds");
+
+    // Another program ends it.
+    let until = Timestamp::from_micros(8_000_000);
+    let mut other = BudgetTopic::open(&params).expect("it opens");
+    assert_eq!(other.end(&holder, until).expect("it ends"), until);
+    guarded.append(&claim(Some(0), 1, 8)).expect("a block before the end");
+    let refused = guarded.append(&claim(Some(1), 2, 9)).expect_err("a block after the end");
+    assert!(!refused.is_transient() && refused.to_string().contains("has ended at"), "{refused}");
+    assert!(other.join(&wanted(&params, "b", 600_000)).expect("it fits").1 == until, "from the end on");
+
+    made_anew(&params);
+    let refused = guarded.append(&claim(Some(1), 2, 8)).expect_err("another topic");
+    assert!(!refused.is_transient() && refused.to_string().contains("was deleted and created anew"), "{refused}");
+    let accepted = guarded.read().expect("it can be read").map(|claim| claim.head.sequence);
+    assert_eq!(accepted, Some(1), "the witness was told of nothing that the share does not cover");
+}
+
+#[test]
+fn a_worker_whose_budget_topic_is_made_anew_claims_nothing_more() {
+    let Some(servers) = kafka::broker() else { return };
+    let budget = kafka::fresh_name("budget");
+    let one = pipeline(&servers, "one", None, &budget, "0.6");
+    begin(&one);
+    let mut worker = Running::start(&one);
+    worker.wait_metric(&one, "synopses_published_total", 4.0);
+    let params = Params { broker: kafka::at(&servers), topic: budget.clone(), min_insync_replicas: 1 };
+    made_anew(&params);
+    let claims = read_topic(&servers, &one.witness).len();
+    worker.refuses(&one, &[&budget, "was deleted and created anew", "nothing is published until"]);
+    // One claim may have been on its way.
+    let later = read_topic(&servers, &one.witness).len();
+    assert!(later <= claims + 1, "{claims} and {later}");
+    let mut again = Running::start(&one);
+    again.refuses(&one, &["was deleted and created anew"]);
+    let gone = one.bernstream(&["budget", "end"]).arg(one.configuration()).output().expect("it runs");
+    assert!(!gone.status.success() && said(&gone).contains("was deleted and created anew"), "{}", said(&gone));
+    assert_eq!(topic::describe(&params.broker, &budget).expect("the topic").partitions.len(), 1);
+}
+
+const FLIGHTS: &str = include_str!("../data/lattice.toml");
+
+#[test]
+fn a_share_of_the_total_is_rounded_down_and_needs_topics() {
+    let parse = |edits: &[(&str, &str)]| {
+        let edited = edits.iter().fold(FLIGHTS.to_owned(), |text, (from, to)| {
+            assert!(text.contains(from), "{from}");
+            text.replacen(from, to, 1)
+        });
+        Settings::parse(&edited, "test")
+    };
+    let budget = |share: &str| format!("[privacy]\nbudget = {{ topic = \"b\", share = {share} }}");
+    let with = budget("0.333333");
+    let own = ("epsilon = 1.0\ndegree", "epsilon = 0.333333\ndegree");
+    let shared = parse(&[("[privacy]", &with), ("epsilon = 1.0\n\n", "epsilon = 1.000000000001\n\n"), own]);
+    let shared = shared.expect("a share");
+    assert_eq!(shared.privacy.total, Price::Pure("0.333333".parse().expect("a total")), "rounded down");
+    assert!(
+        shared.normalised.contains(r#""budget":{"share":"0.333333","total":"1.000000000001"}"#),
+        "{}",
+        shared.normalised
+    );
+    assert!(!parse(&[]).expect("no share").normalised.contains("budget"));
+    // No more than its share can pay for a window.
+    assert!(parse(&[("[privacy]", &with)]).is_err());
+    let faults = |edits: &[(&str, &str)]| parse(edits).expect_err("a fault").to_string();
+    let with = budget("0.5");
+    let said = faults(&[
+        ("[privacy]", &with),
+        ("adjacency =", "composition = \"plan\"\nwindows = 3\ndelta = 1e-9\nadjacency ="),
+    ]);
+    assert!(said.contains("cannot be shared with others"), "{said}");
+    for (share, words) in [("0", "above 0"), ("1.1", "at most 1"), ("0.1234567", "6 decimals")] {
+        let said = faults(&[("[privacy]", &budget(share))]);
+        assert!(said.contains(words), "{said}");
+    }
+    let output =
+        FLIGHTS.split("[output.kafka]").nth(1).and_then(|rest| rest.split("[ledger]").next()).expect("an output");
+    let said = faults(&[
+        ("[privacy]", &with),
+        (&format!("[output.kafka]{output}"), "[output]\nfiles = { path = \"out\" }\n\n"),
+    ]);
+    assert!(said.contains("an output of files has none") && said.contains("privacy.budget"), "{said}");
+}
