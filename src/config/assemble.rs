@@ -77,6 +77,9 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
             validate::fits_a_message(document, output, draft);
         }
     }
+    if let (Ok(input), Ok(drafts)) = (&input, &drafts) {
+        validate::fits_a_row(document, input, drafts.len());
+    }
     if let (Ok(input), Ok(output)) = (&input, &output) {
         validate::reads_no_output(document, input, output);
     }

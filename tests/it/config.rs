@@ -633,6 +633,35 @@ fn each_rule_has_its_message() {
     assert!(faults(&tiny)[0].contains("cells"), "{:?}", faults(&tiny));
 }
 
+/// A window is one row of the ledger, and SQLite takes no row of more than 10^9 bytes.
+#[test]
+fn keys_times_releases_fit_a_row_of_the_ledger() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.txt");
+    fs::write(&path, (0..100_000).map(|key| format!("key-{key:06}\n")).collect::<String>()).unwrap();
+    let (head, release) = FILES.split_once("[release]").unwrap();
+    let (release, tail) = release.split_once("\n[output]").unwrap();
+    let listed = r#"key = { column = "origin", values = ["EWR", "JFK", "LGA"] }"#;
+    let head = with(head, listed, &format!("key = {{ column = \"origin\", values_file = {path:?} }}"));
+    let told = |releases: usize| {
+        let one = |number: usize| {
+            let numbered = with(release, "departure-delay", &format!("delay-{number}"));
+            format!("[[release]]{}", with(&numbered, "epsilon = 1.0", "epsilon = 0.001"))
+        };
+        let all: String = (0..releases).map(one).collect();
+        faults(&format!("{head}{all}\n[output]{tail}"))
+    };
+    assert_eq!(told(13), Vec::<String>::new());
+    let line = head[..head.find("key = ").unwrap()].matches('\n').count() + 1;
+    assert_eq!(
+        told(14),
+        [format!(
+            "f:{line}:7: input.key: 100000 keys of 14 releases are 1400000 synopses a window, and a row of the ledger of some \
+             504000000 bytes, more than 500000000"
+        )]
+    );
+}
+
 /// The flights with these lines for the total and the price.
 fn budget(total: &str, price: &str) -> String {
     let text = with(FLIGHTS, "epsilon = 1.0\n\n", &format!("{total}\n\n"));

@@ -21,6 +21,8 @@ pub struct InputSettings {
     pub time: String,
     /// The key's column and its values.
     pub key: Option<(String, Vec<String>)>,
+    /// Where the key is declared.
+    pub key_place: Option<Range<usize>>,
     pub from: Input,
 }
 
@@ -32,6 +34,7 @@ pub fn input(
 ) -> Checked<InputSettings> {
     let (place, written) = (table.span(), table.into_inner());
     let time = document.required(&place, "time", written.time, values::words);
+    let key_place = written.key.as_ref().map(Spanned::span);
     let key = written.key.map(|t| key(document, t)).transpose();
     let from = match (written.kafka, written.files) {
         (Some(kafka), None) => input_kafka(document, kafka, form).map(Input::Kafka),
@@ -39,7 +42,7 @@ pub fn input(
             .and_then(|path| Ok(Input::Files(source::files::Params { path, declared: form?.1 }))),
         (kafka, _) => Err(document.not_one_of(place, &["kafka", "files"], kafka.is_some())),
     };
-    Ok(InputSettings { time: time?.into_inner(), key: key?, from: from? })
+    Ok(InputSettings { time: time?.into_inner(), key: key?, key_place, from: from? })
 }
 
 fn key(document: &mut Document<'_>, table: Spanned<file::Key>) -> Checked<(String, Vec<String>)> {

@@ -10,6 +10,11 @@ use crate::config::text::Document;
 use crate::kafka::Broker;
 use crate::sink::Output;
 
+/// How long a row of the ledger may be, about: SQLite takes at most 10^9 bytes, and keys that are escaped take more than they have.
+const ROW_LIMIT: u64 = 500_000_000;
+/// What a synopsis takes there beside its key: two digests, the state of noise that goes on, the names of the pipeline and the release.
+const ROW_OF_SYNOPSIS: u64 = 350;
+
 pub fn delays_past_the_slack(document: &mut Document<'_>, input: &Input, schedule: &Schedule) {
     if let (Input::Kafka(kafka), Some(delay)) = (input, &schedule.delay)
         && *delay.get_ref() <= kafka.clock_slack
@@ -25,6 +30,21 @@ pub fn fits_a_message(document: &mut Document<'_>, output: &OutputSettings, rele
     if matches!(output.to, Output::Kafka { .. }) && bytes > MESSAGE_LIMIT {
         let what = format!("a synopsis would have {bytes} bytes, more than Kafka's default limit of {MESSAGE_LIMIT}");
         document.fault(release.size.clone(), what, "use a smaller degree or fewer points, or publish to files");
+    }
+}
+
+/// A window is one row of the ledger, which has all its synopses.
+pub fn fits_a_row(document: &mut Document<'_>, input: &InputSettings, releases: usize) {
+    let (Some((_, keys)), Some(place)) = (&input.key, &input.key_place) else { return };
+    let of_keys: u64 = keys.iter().map(|key| ROW_OF_SYNOPSIS + key.len() as u64).sum();
+    let bytes = of_keys.saturating_mul(releases as u64);
+    if bytes > ROW_LIMIT {
+        let (keys, synopses) = (keys.len(), keys.len().saturating_mul(releases));
+        let what = format!(
+            "{keys} keys of {releases} releases are {synopses} synopses a window, and a row of the ledger of some {bytes} bytes, \
+             more than {ROW_LIMIT}"
+        );
+        document.fault(place.clone(), what, "divide the releases or the keys between pipelines with a ledger each");
     }
 }
 
