@@ -52,6 +52,13 @@ def test_the_newest_is_found(brokers: str) -> None:
     assert newest.meta["ledger"]["sequence"] == 7 and newest(15.0) == bernstream.Synopsis.from_arrow(ARROW)(15.0)
 
 
+def test_a_topic_is_a_collection(brokers: str) -> None:
+    found = bernstream.open("synopses", brokers)
+    assert [(one.key, one.meta["ledger"]["sequence"]) for one in found] == [("JFK", 7), ("LGA", 9)]
+    with pytest.raises(SynopsisError, match="no synopsis in 'other'"):
+        bernstream.open("other", brokers)
+
+
 def test_what_is_not_there_is_told(brokers: str) -> None:
     with pytest.raises(SynopsisError, match=r"no synopsis in 'synopses' matches, of 4 messages \(1 of them"):
         bernstream.newest("synopses", brokers, key="EWR")

@@ -10,9 +10,11 @@ True
 """
 
 from .cell_readings import Estimate
+from .collection import Collection, open
 from .density import Bounds, Cumulative, Density
 from .description import Axis
 from .errors import SynopsisError
+from .figures import Integral
 from .noise import NoiseError
 from .query import Answer, Mean, Truncation
 from .synopsis import Synopsis, example, read
@@ -23,9 +25,11 @@ __all__ = [
     "Answer",
     "Axis",
     "Bounds",
+    "Collection",
     "Cumulative",
     "Density",
     "Estimate",
+    "Integral",
     "Mean",
     "NoiseError",
     "Report",
@@ -34,6 +38,7 @@ __all__ = [
     "Truncation",
     "example",
     "newest",
+    "open",
     "published",
     "read",
     "verify",

@@ -51,4 +51,4 @@ def _on(axis: Axis, given: Numbers) -> Array:
 
 def shaped(values: Array, shape: tuple[int, ...]) -> Any:
     """A number for a single point, else an array like the request."""
-    return np.float64(values[0]) if shape == () else values.reshape(shape)
+    return values[0].item() if shape == () else values.reshape(shape)

@@ -17,6 +17,7 @@ from .arrays import Array
 from .bernstein import turn
 from .description import Description
 from .errors import SynopsisError
+from .figures import give_or_take
 from .forms import Moments
 from .noise import NoiseError
 
@@ -58,6 +59,10 @@ class Answer:
     truncation: Truncation
     #: None if the released number of records is below three times its own noise.
     mean: Optional[Mean]
+
+    def __str__(self) -> str:
+        """The sum, give or take its noise and its truncation error together."""
+        return give_or_take(self.sum, self.noise.half_width + self.truncation.error)
 
 
 def coefficients(about: Description, function: Function) -> Array:

@@ -15,7 +15,7 @@ from .density import Bounds
 from .description import Description
 from .errors import SynopsisError
 from .forms import Affine, Cells, Kernels, Lattice, Moments, Tables
-from .kernels import Gaussian
+from .kernels import Gaussian, Newton
 from .label import Label
 from .sums import Sums
 
@@ -143,16 +143,20 @@ class Grid:
         return _mean(self, len(self.basis.steps))
 
     def integral(self, low: Array, high: Array) -> float:
+        return float(self.counts @ self.weights(low, high))
+
+    def weights(self, low: Array, high: Array) -> Array:
+        """The integrals of the nodes' kernels over a box."""
         kernel, nodes = self.basis.kernel, self.basis.nodes()
         if not kernel.is_diagonal:
             # As many places as a quadrature has at once, and a few coordinates each.
-            functions = in_parts(product(nodes), 1_000, lambda some: kernel.integrals(some, low, high))
-            return float(self.counts @ functions)
-        rest = self.counts
+            return in_parts(product(nodes), 1_000, lambda some: kernel.integrals(some, low, high))
+        weights = np.ones(1)
         for i, along in enumerate(nodes):
             of_axis = Gaussian(kernel.precision[i : i + 1, i : i + 1])
-            rest = of_axis.integrals(along[:, None], low[i : i + 1], high[i : i + 1]) @ rest.reshape(len(along), -1)
-        return float(rest[0])
+            one = of_axis.integrals(along[:, None], low[i : i + 1], high[i : i + 1])
+            weights = np.multiply.outer(weights, one).ravel()
+        return weights
 
 
 class DensityOfTables(Grid):
@@ -248,6 +252,30 @@ def deviations(reading: Reading) -> Optional[Callable[[Array], Array]]:
         return reading.of.deviations
     if isinstance(reading, Grid) and reading.posterior is not None:
         return reading.posterior.deviations
+    return None
+
+
+def integral_weights(reading: Reading, about: Description, by: By, low: Array, high: Array) -> Optional[Array]:
+    """What each value that noise was added to counts in an integral over a box; None if it is no linear function of them."""
+    if isinstance(reading, Polynomial) and isinstance(by, int):
+        along = [bernstein.integrals(reading.degree, a, b)[None, :] for a, b in zip(low, high)]
+        operator = bernstein.Operator(len(along), reading.degree)
+        return np.asarray(operator.influences(along, by)).ravel()
+    if isinstance(reading, Nearest):
+        ends = np.concatenate([[0.0], (np.arange(reading.degree) + 0.5) / reading.degree, [1.0]])
+        weights = np.ones(1)
+        for a, b in zip(low, high):
+            weights = np.multiply.outer(weights, np.diff(np.clip(ends, a, b))).ravel()
+        return weights
+    if isinstance(reading, Plane):
+        return np.asarray(np.prod(high - low) * np.concatenate([[1.0], low + high - 1.0]))
+    if isinstance(reading, Sum):
+        functions = reading.basis.kernel.integrals(reading.basis.points, low, high)
+        # The noise is on the coordinates in Newton's basis.
+        return Newton.on(reading.basis.kernel, reading.basis.points).whiten(functions)
+    if isinstance(reading, Grid) and reading.posterior is None and by != "nonnegative":
+        scale = reading.peak if isinstance(reading, DensityOfTables) else 1.0
+        return scale * reading.weights(low, high)
     return None
 
 

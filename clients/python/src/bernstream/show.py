@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .figures import ticks
+from .names import Names, several
+
 if TYPE_CHECKING:
     from .synopsis import Synopsis
 
 _WIDTH, _HEIGHT, _POINTS = 480, 200, 161
+_LEFT, _BELOW = 56, 36
 
 
 def line(synopsis: Synopsis) -> str:
@@ -40,22 +44,50 @@ def html(synopsis: Synopsis) -> str:
     rows = {
         "value": synopsis.meaning,
         "window": f"{meta['window']['start']} to {meta['window']['end']}",
-        "domain": ", ".join(f"{axis.column} {axis.min:g} to {axis.max:g}" for axis in synopsis.axes),
+        "domain": ", ".join(f"{axis_title(synopsis, i)} {a.min:g} to {a.max:g}" for i, a in enumerate(synopsis.axes)),
         "price": f"{price(meta['privacy']['price'])} a {unit(meta['privacy']['unit'])}",
-        "guarantee": synopsis.in_words,
-        "not protected": "; ".join(meta["not_protected"]),
     }
     if synopsis.recommended not in (meta["order"], synopsis.reading):
         rows["reading"] = f"by({synopsis.recommended!r}) is expected to be more accurate; it has no band"
     if meta["synthetic"]:
         rows["records"] = "simulated"
     key = f", key {synopsis.key}" if synopsis.key is not None else ""
-    title = markup.escape(f"{synopsis.release} of {meta['pipeline']}{key}")
+    about = Names(meta).description
+    described = "" if about is None else f"<div>{markup.escape(about)}</div>"
+    folded = {"guarantee": synopsis.in_words, "not protected": "; ".join(meta["not_protected"])}
+    return (
+        f"<div><b>{markup.escape(title(synopsis) + key)}</b>{described}{_curve(synopsis)}{_table(rows)}"
+        f"<details><summary>How this is protected</summary>{_table(folded)}</details></div>"
+    )
+
+
+def title(synopsis: Synopsis) -> str:
+    """The declared title, or the release and its pipeline."""
+    return Names(synopsis.meta).title or f"{synopsis.release} of {synopsis.meta['pipeline']}"
+
+
+def axis_title(synopsis: Synopsis, i: int) -> str:
+    """The name of an axis with its unit: ``departure delay (minutes)``."""
+    names = Names(synopsis.meta)
+    label, unit = names.label(i) or synopsis.axes[i].column, names.unit(i)
+    return label if unit is None else f"{label} ({several(unit)})"
+
+
+def value_title(synopsis: Synopsis) -> str:
+    """What a value is, in the declared units: ``flights per minute``."""
+    names = Names(synopsis.meta)
+    units = [names.unit(i) for i in range(len(synopsis.axes))]
+    if synopsis.kind != "density" or not any(units):
+        return synopsis.meaning.split(";")[0]
+    return f"{several(names.record)} per {' and '.join(unit or 'unit' for unit in units)}"
+
+
+def _table(rows: Mapping[str, str]) -> str:
     cells = "".join(
         f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{markup.escape(text)}</td></tr>"
         for name, text in rows.items()
     )
-    return f"<div><b>{title}</b>{_curve(synopsis)}<table>{cells}</table></div>"
+    return f"<table>{cells}</table>"
 
 
 def _curve(synopsis: Synopsis) -> str:
@@ -69,16 +101,30 @@ def _curve(synopsis: Synopsis) -> str:
     low, high = min(float(lower.min()), 0.0), max(float(upper.max()), 0.0)
     span = (high - low) or 1.0
 
+    def across(x: Any) -> Any:
+        return _LEFT + (x - axis.min) / (axis.max - axis.min) * _WIDTH
+
+    def up(y: Any) -> Any:
+        return _HEIGHT - (y - low) / span * _HEIGHT + 8
+
     def path(x: Any, y: Any) -> str:
-        across = (x - axis.min) / (axis.max - axis.min) * _WIDTH
-        return " ".join(f"{a:.1f},{_HEIGHT - b:.1f}" for a, b in zip(across, (y - low) / span * _HEIGHT))
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across(x), up(y)))
+
+    def text(x: float, y: float, anchor: str, words: str, more: str = "") -> str:
+        return f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'{more}>{markup.escape(words)}</text>"
 
     around = path(np.concatenate([at, at[::-1]]), np.concatenate([upper, lower[::-1]]))
-    label = markup.escape(f"{synopsis.meaning}: {low:.4g} to {high:.4g}")
+    marks = [text(across(x), _HEIGHT + 22, "middle", f"{x:g}") for x in ticks(axis.min, axis.max, 7)]
+    marks += [text(_LEFT - 6, up(y) + 4, "end", f"{y:g}") for y in ticks(low, low + span, 5)]
+    marks.append(text(_LEFT + _WIDTH / 2, _HEIGHT + 8 + _BELOW, "middle", axis_title(synopsis, 0)))
+    label = markup.escape(f"{value_title(synopsis)}: {low:.4g} to {high:.4g}")
     return (
-        f"<svg role='img' aria-label='{label}' width='{_WIDTH}' height='{_HEIGHT}' style='display:block'>"
+        f"<div>{markup.escape(value_title(synopsis))}</div>"
+        f"<svg role='img' aria-label='{label}' width='{_LEFT + _WIDTH + 16}' height='{_HEIGHT + _BELOW + 14}'"
+        f" style='display:block' font-size='11' font-family='sans-serif' fill='currentColor'>"
         f"<title>{label}</title>"
         f"<polygon points='{around}' fill='#4477aa' fill-opacity='0.25'/>"
         f"<polyline points='{path(at, values)}' fill='none' stroke='#4477aa' stroke-width='2'/>"
-        f"<polyline points='{path(at[[0, -1]], np.zeros(2))}' fill='none' stroke='#888888' stroke-width='1'/></svg>"
+        f"<polyline points='{path(at[[0, -1]], np.zeros(2))}' fill='none' stroke='#888888' stroke-width='1'/>"
+        f"{''.join(marks)}</svg>"
     )

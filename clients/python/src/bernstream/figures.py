@@ -1,0 +1,51 @@
+"""Numbers for people: with as many digits as their error leaves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Optional
+
+import numpy as np
+
+from .noise import NoiseError
+
+
+def give_or_take(value: float, half_width: float) -> str:
+    """``6991 ± 112``: three digits of the error, and the value to the same place."""
+    if not (math.isfinite(value) and math.isfinite(half_width)):
+        return f"{value:.4g}, its error unknown"
+    if half_width <= 0.0:
+        return f"{value:.6g}"
+    decimals = min(max(2 - math.floor(math.log10(half_width)), 0), 15)
+    return f"{value:.{decimals}f} ± {half_width:.{decimals}f}"
+
+
+@dataclass(frozen=True, repr=False)
+class Integral:
+    """An integral and what the noise adds to it; ``float(found)`` is its value.
+
+    The noise is all that the error covers: the curve is smoothed by its bandwidth, which blurs the ends of a range.
+    """
+
+    value: float
+    #: None where the reading is no linear function of the values, as the posterior is.
+    noise: Optional[NoiseError]
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        return f"{self.value:.6g}, its error unknown" if self.noise is None else give_or_take(self.value, self.noise.half_width)
+
+    __repr__ = __str__
+
+
+def ticks(low: float, high: float, most: int) -> Sequence[float]:
+    """Round numbers between two ends, at even distances of 1, 2 or 5 times a power of ten."""
+    least = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(power * of for of in (1.0, 2.0, 5.0, 10.0) if power * of >= least * (1.0 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{one * step:.12g}") for one in np.arange(first, last + 1)]
