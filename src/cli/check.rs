@@ -4,21 +4,24 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::cli::components::other_promise;
+use crate::cli::components::{input_id, other_promise};
 use crate::cli::failure::Failure;
 use crate::cli::left::Left;
 use crate::cli::print::{self, note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
-use crate::cli::settings;
+use crate::cli::{settings, shares};
+use crate::clock::Timestamp;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
 use crate::kafka::topic::Topic;
 use crate::kafka::{broker_clock, ordered, replica_lag};
 use crate::ledger::Ledger;
+use crate::ledger::budget::join::next;
 use crate::source;
 use crate::source::files::Files;
 use crate::source::record::Format;
+use crate::window::grid::Span;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -198,10 +201,30 @@ fn online(settings: &Settings) -> Vec<Check> {
     let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
     checks.extend(settings.output.checks(bytes));
     if let Some(budget) = settings.budget_topic() {
-        let origin = "`bernstream ledger init` creates it for the first pipeline of the input";
+        let (before, origin) =
+            (checks.len(), "`bernstream ledger init` creates it for the first pipeline of the input");
         check_topic(&mut checks, &budget.broker, &budget.topic, origin, |topic| ordered::checks(&budget, topic));
+        // What the topic lacks is told already.
+        if checks.iter().skip(before).all(|check| check.fault.is_none()) {
+            checks.push(share_check(settings, &budget.topic));
+        }
     }
     checks
+}
+
+/// Whether the pipeline holds the share that it asks for, or could take it.
+fn share_check(settings: &Settings, name: &str) -> Check {
+    let asked = || -> Result<(), Failure> {
+        let witness = settings.output.open_witness()?.identity()?;
+        let from = settings.blocks.first_from(Timestamp::now()).map_or(Span::ALL.start, |block| block.start);
+        match shares::wanted(settings, &input_id(settings)?, &witness, from, true)? {
+            Some((wanted, mut topic)) => Ok(next(topic.read().map_err(Failure::from)?, &wanted).map(drop)?),
+            None => Ok(()),
+        }
+    };
+    let why = asked().err().map(|failure| failure.to_string());
+    let what = format!("{name} has a share for this pipeline");
+    Check::new(what, why.is_none(), why.unwrap_or_default(), "`bernstream budget show` says who holds what")
 }
 
 fn input_checks(kafka: &source::kafka::Params, topic: &Topic) -> Vec<Check> {

@@ -43,20 +43,11 @@ pub fn begin(
     first: Timestamp,
     may_wait: bool,
 ) -> Result<(Option<Holding>, Timestamp), OpenError> {
-    let Some((budget, of, mut topic)) = open(settings, input)? else { return Ok((None, first)) };
     let from = settings.blocks.span_of(first).start;
-    let wanted = Wanted {
-        topic: budget.topic.clone(),
-        owner: witness.to_owned(),
-        pipeline: settings.pipeline.clone(),
-        share: budget.share,
-        of,
-        from,
-        may_wait,
-    };
+    let Some((wanted, mut topic)) = wanted(settings, input, witness, from, may_wait)? else { return Ok((None, first)) };
     let (holder, begins) = topic.join(&wanted)?;
     if begins > from {
-        info!("the budget topic {} has a share of {} only from {begins} on", budget.topic, budget.share);
+        info!("the budget topic {} has a share of {} only from {begins} on", wanted.topic, wanted.share);
     }
     let first = settings.windows.grid.first_from(first.max(begins)).start;
     Ok((Some(Holding { topic: topic.id().to_owned(), generation: holder.generation }), first))
@@ -104,6 +95,25 @@ pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<(BudgetTopic,
         return Err(Error::Unheld { name: name() }.into());
     }
     Ok(Some((topic, held)))
+}
+
+/// The share that a pipeline with this witness asks for, from the block that starts at `from` on, and the topic; `None` if it asks
+/// for none.
+///
+/// # Errors
+///
+/// As for [`open`].
+pub fn wanted(
+    settings: &Settings,
+    input: &str,
+    witness: &str,
+    from: Timestamp,
+    may_wait: bool,
+) -> Result<Option<(Wanted, BudgetTopic)>, OpenError> {
+    let Some((budget, of, topic)) = open(settings, input)? else { return Ok(None) };
+    let SharedBudget { topic: name, share, .. } = budget.clone();
+    let (owner, pipeline) = (witness.to_owned(), settings.pipeline.clone());
+    Ok(Some((Wanted { topic: name, owner, pipeline, share, of, from, may_wait }, topic)))
 }
 
 /// The budget of `settings`, what its pipelines must say alike where the input topic has the id `input`, and its topic, of which

@@ -9,7 +9,7 @@
 //! file       the file as written: every key and its form
 //! canonical  what affects privacy, as one canonical text; diff: where two of them differ; sharing: what pipelines say alike
 //! select     what "auto" chooses, a file for each family of candidates
-//! recorded   what a ledger says that it chose
+//! recorded   what a ledger says that it chose; paid: what its releases have paid
 //! read       each section: from the file to settings and drafts of releases
 //! validate   the rules between sections
 //! assemble   the whole file; study: the part that sampling needs
@@ -23,6 +23,7 @@ mod assemble;
 pub mod canonical;
 pub mod diff;
 mod file;
+pub mod paid;
 mod plan;
 mod read;
 pub mod guarantee;

@@ -52,6 +52,7 @@ mod shares;
 mod shares_model;
 mod soak;
 mod source;
+mod spending;
 mod telemetry;
 #[cfg(feature = "tls")]
 mod tls;

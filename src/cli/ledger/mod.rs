@@ -1,6 +1,7 @@
 //! `ledger`: creates, shows, verifies, exports and archives the ledger, and publishes kept messages again. No command refunds budget.
 
 mod audit;
+mod spending;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use clap::{Args, Subcommand};
 
 use crate::cli::components::{genesis, input_id};
 use crate::cli::failure::Failure;
+use crate::cli::ledger::spending::By;
 use crate::cli::print::{line, note, print, report, section, unprinted};
 use crate::cli::shares;
 use crate::clock::Timestamp;
@@ -45,6 +47,9 @@ enum Action {
     },
     /// Show what was promised, released and spent.
     Show {
+        /// Show where the budget went, and how long it lasts.
+        #[arg(long)]
+        by: Option<By>,
         /// The configuration.
         configuration: PathBuf,
     },
@@ -104,7 +109,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             };
             init(&settings, mode)
         }
-        Action::Show { .. } => show(&settings),
+        Action::Show { by: Some(by), .. } => spending::show(&settings, *by),
+        Action::Show { by: None, .. } => show(&settings),
         Action::Verify { output_only: true, .. } => audit::run(&settings.output),
         Action::Verify { output_only: false, .. } => verify(&settings, &mut |line| report(format_args!("{line}\n"))),
         Action::Export { secret, .. } => export(&settings, *secret),
@@ -118,7 +124,7 @@ impl Action {
     fn configuration(&self) -> &Path {
         match self {
             Action::Init { configuration, .. }
-            | Action::Show { configuration }
+            | Action::Show { configuration, .. }
             | Action::Verify { configuration, .. }
             | Action::Export { configuration, .. }
             | Action::Archive { configuration }
@@ -267,6 +273,11 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
     let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
     tell(format!("the witness has accepted {accepted}"))?;
+    if let Some((topic, held)) = shares::held(settings, &ledger)? {
+        let until = held.until.map_or(String::new(), |until| format!(" until {until}"));
+        let (share, from) = (held.entry.share, held.entry.from);
+        tell(format!("the budget topic {} knows its share, {share} from {from} on{until}", topic.name()))?;
+    }
     let (mut others, mut unpaid) = (0, Vec::new());
     let genesis = ledger.genesis();
     published.each_published(|found| {

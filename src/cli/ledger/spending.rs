@@ -1,0 +1,200 @@
+//! `ledger show --by`: where the budget went, by release, day or block. Everything here is in public rows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::cli::components::other_promise;
+use crate::cli::failure::Failure;
+use crate::cli::left::Left;
+use crate::cli::print::{print, section};
+use crate::clock::Timestamp;
+use crate::config::{Settings, paid};
+use crate::ledger::{Closed, Ledger, Outcome, Row};
+use crate::mechanism::price::Price;
+use crate::window::grid::{Grid, Span};
+
+/// How many days or blocks are listed, the newest ones.
+const SHOWN: usize = 30;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum By {
+    /// What each release was charged, and for which windows.
+    Release,
+    /// What each release was charged on each day, in UTC by the start of its windows.
+    Day,
+    /// What each block has spent, for which release, and which of its windows were withheld.
+    Block,
+}
+
+/// What windows cost.
+#[derive(Debug, Default)]
+struct Tally {
+    released: u64,
+    withheld: u64,
+    /// The first and the last window.
+    windows: Option<(Span, Span)>,
+    first_withheld: Option<Timestamp>,
+    /// By release; what cannot be attributed has no name.
+    charged: BTreeMap<Option<String>, Price>,
+}
+
+impl Tally {
+    fn add(&mut self, window: Span) {
+        self.windows = Some((self.windows.map_or(window, |(first, _)| first), window));
+    }
+
+    fn release(&mut self, window: Span) {
+        self.add(window);
+        self.released += 1;
+    }
+
+    fn withhold(&mut self, window: Span) {
+        self.add(window);
+        self.withheld += 1;
+        self.first_withheld.get_or_insert(window.start);
+    }
+
+    fn charge(&mut self, release: Option<&str>, price: Price) {
+        let sum = self.charged.entry(release.map(str::to_owned)).or_insert(price.zero());
+        // A sum that is shown: over many blocks it can be larger than any price.
+        *sum = sum.checked_add(price).unwrap_or(price.map(|_| u64::MAX));
+    }
+
+    fn spans(&self) -> String {
+        self.windows.map_or(String::new(), |(first, last)| format!("windows from {} to {}", first.start, last.end))
+    }
+
+    fn parts(&self) -> String {
+        let one = |(name, price): (&Option<String>, &Price)| match name {
+            Some(name) => format!("{price} for {name}"),
+            None => format!("{price} that cannot be attributed"),
+        };
+        self.charged.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// All windows of a ledger.
+#[derive(Debug, Default)]
+struct Spending {
+    releases: BTreeMap<Option<String>, Tally>,
+    days: BTreeMap<Timestamp, Tally>,
+    blocks: BTreeMap<Span, Tally>,
+}
+
+impl Spending {
+    fn take(&mut self, closed: &Closed, first: Timestamp, recorded: Option<&paid::Recorded>) {
+        let window = closed.window;
+        let day = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
+        let day = self.days.entry(day.map_or(window.start, |days| days.span_of(window.start).start)).or_default();
+        let Outcome::Released { charges, .. } = &closed.outcome else {
+            day.withhold(window);
+            for block in recorded.iter().flat_map(|recorded| recorded.blocks().spans_meeting(window)) {
+                self.blocks.entry(block).or_default().withhold(window);
+            }
+            return;
+        };
+        day.release(window);
+        for (block, _) in charges.iter().filter(|(block, _)| block.start < window.end && window.start < block.end) {
+            self.blocks.entry(*block).or_default().release(window);
+        }
+        let parts = recorded.and_then(|recorded| recorded.of(window, first, charges));
+        let parts: Vec<(Option<&str>, Vec<(Span, Price)>)> = match parts {
+            Some(parts) => parts.into_iter().map(|(name, charges)| (Some(name), charges)).collect(),
+            None => vec![(None, charges.clone())],
+        };
+        for (name, charges) in parts {
+            let release = self.releases.entry(name.map(str::to_owned)).or_default();
+            release.release(window);
+            // What one unit of the window's newest block pays: all of them are charged alike.
+            if let Some((_, price)) = charges.last() {
+                release.charge(name, *price);
+                day.charge(name, *price);
+            }
+            for (block, price) in charges {
+                self.blocks.entry(block).or_default().charge(name, price);
+            }
+        }
+    }
+}
+
+/// Prints where the budget of a ledger went, and how long it lasts.
+///
+/// # Errors
+///
+/// If the ledger is missing or damaged, or if standard output cannot be written.
+pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
+    let ledger = Ledger::inspect(&settings.ledger)?;
+    let genesis = ledger.genesis();
+    let (total, mut spending, mut recorded) = (genesis.total, Spending::default(), None);
+    ledger.each_row(|stored| {
+        match &stored.row {
+            Row::Genesis(genesis) => recorded = paid::Recorded::read(&genesis.settings),
+            Row::Configuration(row) => recorded = paid::Recorded::read(&row.settings),
+            Row::Window(closed) => spending.take(closed, genesis.first, recorded.as_ref()),
+        }
+        Ok::<(), Failure>(())
+    })?;
+    let (title, lines) = match by {
+        By::Release => ("Spent by release, a window after the other", by_release(&spending)),
+        By::Day => ("Spent by day (UTC), a window after the other", by_day(&spending)),
+        By::Block => ("Newest blocks: what of the total, and for which release", by_block(&spending, total)),
+    };
+    let mut text = String::new();
+    section(&mut text, title, if lines.is_empty() { &NOTHING } else { &lines });
+    if by != By::Block {
+        let note = "sums of windows: a unit has lost only what was charged to its own block (--by block)";
+        section(&mut text, "Note", &[note.to_owned()]);
+    }
+    let outlook = outlook(settings, &ledger);
+    if !outlook.is_empty() {
+        section(&mut text, "Outlook", &outlook);
+    }
+    print(text)
+}
+
+/// Until when it lasts, with the settings as they are now.
+fn outlook(settings: &Settings, ledger: &Ledger) -> Vec<String> {
+    if let Some(why) = other_promise(settings, ledger.settings()) {
+        return vec![why];
+    }
+    let ends =
+        ledger.until().map(|until| format!("its share of the input's total ends: no block from {until} on is charged"));
+    ends.into_iter().chain(Left::of(settings).iter().flat_map(Left::in_words)).collect()
+}
+
+static NOTHING: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| vec!["nothing yet".to_owned()]);
+
+fn by_release(spending: &Spending) -> Vec<String> {
+    let one = |tally: &Tally| format!("{}: {}, {}", tally.parts(), count(tally), tally.spans());
+    spending.releases.values().map(one).collect()
+}
+
+fn by_day(spending: &Spending) -> Vec<String> {
+    let newest = spending.days.iter().rev().take(SHOWN);
+    let one = |(day, tally): (&Timestamp, &Tally)| {
+        let day = day.to_string();
+        let day = day.split('T').next().unwrap_or_default();
+        let parts = if tally.charged.is_empty() { "nothing".to_owned() } else { tally.parts() };
+        format!("{day}: {parts}; {}", count(tally))
+    };
+    newest.map(one).collect()
+}
+
+fn by_block(spending: &Spending, total: Price) -> Vec<String> {
+    let newest = spending.blocks.iter().rev().take(SHOWN);
+    let one = |(block, tally): (&Span, &Tally)| {
+        let sum = tally.charged.values().try_fold(total.zero(), |sum, price| sum.checked_add(*price));
+        let sum = sum.map_or("more than is known".to_owned(), |sum| sum.to_string());
+        let of = if tally.charged.is_empty() { String::new() } else { format!(": {}", tally.parts()) };
+        let withheld = tally.first_withheld.map_or(String::new(), |first| format!(", the first at {first}"));
+        format!("{} - {}  {sum} of {total}{of}; {}{withheld}", block.start, block.end, count(tally))
+    };
+    newest.map(one).collect()
+}
+
+fn count(tally: &Tally) -> String {
+    let withheld = if tally.withheld > 0 { format!(", {} withheld", tally.withheld) } else { String::new() };
+    format!("{} windows released{withheld}", tally.released)
+}
