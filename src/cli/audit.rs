@@ -50,7 +50,7 @@ pub struct Arguments {
     /// Draws the same noise as the audit that printed this number; how much is tested still depends on the time.
     #[arg(long, value_parser = clap::value_parser!(u64).range(..SEEDS))]
     seed: Option<u64>,
-    /// Print the report as one JSON document, whose fields docs/audit.schema.json describes.
+    /// Print the report as one JSON document, whose fields docs/reference/audit.schema.json describes.
     #[arg(long)]
     json: bool,
     /// Write the report as one page, with pictures.

@@ -29,7 +29,7 @@ pub struct Arguments {
     /// Tell sensitivity and noise in grid units as well, and what the noise is added to
     #[arg(long, conflicts_with = "compare")]
     verbose: bool,
-    /// Print all of it as JSON, and nothing else; docs/commands.md says what the fields are
+    /// Print all of it as JSON, and nothing else; docs/reference/commands.md says what the fields are
     #[arg(long, conflicts_with = "compare")]
     json: bool,
     #[command(flatten)]

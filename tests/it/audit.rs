@@ -15,7 +15,7 @@ const BEGUN: &str = "Ctrl-C ends it early, with its report";
 
 /// Where a report is not as its description says.
 fn schema_faults(report: &Value) -> Vec<String> {
-    let text = fs::read_to_string("docs/audit.schema.json").expect("the description");
+    let text = fs::read_to_string("docs/reference/audit.schema.json").expect("the description");
     let schema: Value = serde_json::from_str(&text).expect("JSON");
     crate::schema::faults(&schema, &schema, report, "")
 }
@@ -285,12 +285,15 @@ fn no_progress_goes_to_a_file() {
 
 #[test]
 fn where_the_json_is_described_is_said() {
-    let schema = "docs/audit.schema.json";
+    let schema = "docs/reference/audit.schema.json";
     let help = audit(&["--help"]);
-    for text in [String::from_utf8_lossy(&help.stdout).into_owned(), fs::read_to_string("README.md").expect("it")] {
-        assert!(text.contains(schema) || text.contains("docs/audit.md"), "{text}");
+    for text in [
+        String::from_utf8_lossy(&help.stdout).into_owned(),
+        fs::read_to_string("docs/reference/commands.md").expect("it"),
+    ] {
+        assert!(text.contains(schema) || text.contains("../how-to/audit.md"), "{text}");
     }
-    assert!(fs::read_to_string("docs/audit.md").expect("the page").contains("audit.schema.json"));
+    assert!(fs::read_to_string("docs/how-to/audit.md").expect("the page").contains("audit.schema.json"));
     // The description can be broken: by a field too many, one too few, and a wrong value.
     let output = audit(&["config/flights.toml", "--minutes", "0.001", "--json"]);
     let right: Value = serde_json::from_slice(&output.stdout).expect("one document");

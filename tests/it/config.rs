@@ -129,7 +129,7 @@ fn every_function_of_the_reference_can_be_released() {
 
 #[test]
 fn every_function_of_the_page_can_be_released() {
-    let page = include_str!("../../docs/functions.md");
+    let page = include_str!("../../docs/reference/functions.md");
     let blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     let functions: Vec<&str> = blocks.filter(|block| block.contains("[release.")).collect();
     assert!(functions.len() >= 5);

@@ -7,6 +7,7 @@ mod answers;
 mod api;
 mod attack;
 mod audit;
+mod book;
 mod broker;
 mod budget;
 mod calibration;

@@ -13,7 +13,7 @@ use crate::cli::figures::three_digits;
 use crate::cli::print::section;
 use crate::clock::Timestamp;
 
-/// The report of an audit; the names of its fields are those of `--json`, which `docs/audit.schema.json` describes.
+/// The report of an audit; the names of its fields are those of `--json`, which `docs/reference/audit.schema.json` describes.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     pub format: u32,

@@ -1,4 +1,4 @@
-//! The needed fields of one record. `docs/formats.md` says what each role takes.
+//! The needed fields of one record. `docs/reference/records.md` says what each role takes.
 
 use super::declared::{IdType, TimeFormat};
 use crate::clock::Timestamp;

@@ -1,6 +1,7 @@
 //! Records that come one by one, each in a form of its own: JSON, Avro, Protobuf, or a line of a file.
 //!
-//! `docs/formats.md` is the specification. What becomes of a record is a pure function of its bytes, its message timestamp and the
+//! `docs/reference/records.md` is the specification. What becomes of a record is a pure function of its bytes, its message
+//! timestamp and the
 //! configuration: it never depends on another record, and nothing that is wrong with one stops the stream.
 
 pub mod avro;

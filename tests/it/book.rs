@@ -1,0 +1,132 @@
+//! The book in docs/: its table of contents, its code, and the tutorial, followed step by step.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Every page, in order of its path.
+pub fn pages() -> Vec<PathBuf> {
+    fn below(folder: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a name").path());
+        entries.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
+    }
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "md");
+    let mut pages: Vec<PathBuf> = below(Path::new("docs")).into_iter().filter(is_page).collect();
+    pages.sort();
+    pages
+}
+
+/// The blocks of code of a page, each with its language.
+fn blocks(text: &str) -> Vec<(&str, &str)> {
+    let fenced = text.split("\n```").skip(1).step_by(2);
+    fenced.map(|block| block.split_once('\n').expect("a block has lines")).collect()
+}
+
+#[test]
+fn the_table_of_contents_has_every_page_once() {
+    let summary = fs::read_to_string("docs/SUMMARY.md").expect("the table of contents");
+    let listed: Vec<PathBuf> = summary
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+        .map(|page| Path::new("docs").join(page))
+        .collect();
+    let all: BTreeSet<PathBuf> = pages().into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
+    assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), all);
+    assert_eq!(listed.len(), all.len(), "a page is listed twice");
+}
+
+/// mdBook turns links to Markdown into links to pages of the book, and there are none for files outside of it.
+#[test]
+fn no_page_of_the_book_links_to_markdown_outside_of_it() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).expect("a page");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next()) {
+            let is_page = !link.starts_with("http") && Path::new(link).extension().is_some_and(|ending| ending == "md");
+            let outside = || {
+                let target = fs::canonicalize(page.parent().expect("docs").join(link)).expect("it is there");
+                !target.starts_with(fs::canonicalize("docs").expect("docs"))
+            };
+            assert!(!is_page || !outside(), "{}: {link}", page.display());
+        }
+    }
+}
+
+/// Parts of configurations are TOML (functions are parsed as such in tests/it/config.rs). The one whole configuration is that of
+/// the tutorial, which is run below, and the README shows it in fewer lines.
+#[test]
+fn the_code_of_the_pages_is_sound() {
+    let mut whole = Vec::new();
+    for page in pages().into_iter().chain([PathBuf::from("README.md")]) {
+        let text = fs::read_to_string(&page).expect("a page");
+        for (language, code) in blocks(&text) {
+            match language {
+                "toml" => {
+                    let parsed = code.parse::<toml::Table>();
+                    let table = parsed.unwrap_or_else(|fault| panic!("{}: {fault}\n{code}", page.display()));
+                    whole.extend(table.contains_key("pipeline").then_some(table));
+                }
+                "json" => {
+                    let parsed = serde_json::from_str::<serde_json::Value>(code);
+                    parsed.unwrap_or_else(|fault| panic!("{}: {fault}\n{code}", page.display()));
+                }
+                "sh" | "text" | "python" => {}
+                _ => panic!("{}: a block in `{language}`", page.display()),
+            }
+        }
+    }
+    assert_eq!(whole.len(), 2, "the tutorial's and the README's");
+    assert_eq!(whole[0], whole[1]);
+}
+
+/// A command of the tutorial in `folder`.
+fn follow(folder: &Path, command: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_bernstream");
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command.replace("bernstream ", &format!("{program} "))).current_dir(folder);
+    let output = shell.output().expect("a shell");
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// From a CSV file to a curve, as the page says: what is exact lies about in the band, and a second run publishes nothing.
+#[test]
+fn the_tutorial_can_be_followed() {
+    let page = fs::read_to_string("docs/tutorial/csv.md").expect("the page");
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut published = Vec::new();
+    for (language, code) in blocks(&page) {
+        match language {
+            "toml" => fs::write(folder.path().join("waits.toml"), code).expect("the configuration"),
+            "sh" => {
+                // One does not end, and the other works out what `run` works out again.
+                let is_left_out = |line: &&str| line.contains(" dashboard ") || line.contains(" explain ");
+                for command in code.lines().filter(|line| !is_left_out(line)) {
+                    let output = follow(folder.path(), command);
+                    if command.starts_with("bernstream evaluate") {
+                        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+                        let rows: Vec<Vec<f64>> = text
+                            .lines()
+                            .filter_map(|line| line.split(',').map(|number| number.parse().ok()).collect())
+                            .collect();
+                        assert_eq!(rows.len(), 3, "{text}");
+                        // 5,000 waits of at least 2 minutes, 8 more on average.
+                        for row in &rows[1..] {
+                            let exact = 5000.0 / 8.0 * (-(row[0] - 2.0) / 8.0).exp();
+                            assert!((row[1] / exact - 1.0).abs() < 0.25, "{row:?} {exact}");
+                            assert!(row[2] < row[1] && row[1] < row[3], "{row:?}");
+                        }
+                    }
+                    if command == "bernstream run waits.toml" {
+                        let synopsis = folder.path().join("out/waits/waiting-time/2026-01-05T000000Z.arrows");
+                        published.push(fs::read(synopsis).expect("the synopsis"));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(published.len(), 2, "two runs");
+    assert_eq!(published[0], published[1]);
+}
