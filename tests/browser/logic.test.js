@@ -107,7 +107,9 @@ test("the largest half-width is that of the worst place, and not of the middle",
     const { domain } = synopsis.meta;
     const largest = largestHalfWidth(synopsis);
     const middle = domain.map(({ min, max }) => (min + max) / 2);
-    const { wide } = plane(synopsis, middle, 128);
+    const { xs, ys } = plane(synopsis, middle, 128);
+    // Of the noise alone: where a probability is clipped, what is drawn is narrower.
+    const wide = synopsis.halfWidths([xs, ys, ...middle.slice(2).map((x) => [x])]);
     assert.ok(largest >= Math.max(...wide), name);
     if (domain.length === 2) assert.ok(largest <= 1.0001 * Math.max(...wide), name);
     assert.ok(name === "flights-hour" || largest > synopsis.halfWidth(middle), name);
@@ -151,4 +153,17 @@ test("a budget of its own is one block that is the window, and the badge tells w
   assert.ok(EWR("rho").every(isPerWindow), "a pane of a running sum pays once");
   assert.equal(atMost(paying({ epsilon: "1", delta: "0.000000001" }, [block("00", "23", { epsilon: "1", delta: "0.000000001" }, { epsilon: "5", delta: "0.000001" })])),
     "ε = 1, δ = 1e-9 a window, of ε = 5, δ = 1e-6 in all");
+});
+
+test("a probability and both its bands lie from 0 to 1, however large the noise", () => {
+  const synopsis = parse(given("probability-2d")[0]);
+  const clipped = { below: 0, above: 0 };
+  const { values, outer, wide } = plane(synopsis, [0, 0], 33);
+  values.forEach((value, i) => {
+    for (const x of [value, outer.lower[i], outer.upper[i]]) assert.ok(x >= 0 && x <= 1, `${x}`);
+    assert.ok(outer.lower[i] <= value && value <= outer.upper[i] && wide[i] <= 1);
+    clipped.below += value === 0;
+    clipped.above += value === 1;
+  });
+  assert.ok(clipped.below + clipped.above > 0, "nothing was clipped");
 });
