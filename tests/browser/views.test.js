@@ -39,8 +39,10 @@ for (const name of ["curve", "rho", "flights-arrival", "bayes", "plane", "flight
     for (const row of table.filter((_, i) => i % 7 === 0)) {
       const at = domain.map(({ column }) => row[column]);
       isNear(row.value, synopsis.evaluate(at), size, `${name} at ${at}`);
-      isNear(row.upper - row.lower, 2 * synopsis.halfWidth(at), size, "the band");
-      isNear(row.pointwise_upper - row.pointwise_lower, 2 * pointwise.halfWidth(at), size, "the narrow band");
+      const [lower, upper] = synopsis.interval(at);
+      isNear(row.upper - row.lower, upper - lower, size, "the band");
+      const [low, high] = synopsis.evaluator().interval(at, pointwise.halfWidth(at));
+      isNear(row.pointwise_upper - row.pointwise_lower, high - low, size, "the narrow band");
     }
     const json = JSON.parse((await saved(page, "#save-json")).content);
     assert.deepEqual(json.values, [...synopsis.values]);
