@@ -96,6 +96,8 @@ pub mod feed;
 #[cfg(feature = "worker")]
 pub mod metrics;
 #[cfg(feature = "worker")]
+pub mod scale;
+#[cfg(feature = "worker")]
 pub mod pipeline;
 #[cfg(feature = "worker")]
 pub mod audit;

@@ -4,6 +4,7 @@
 //! of the windows, [`Joining`] makes the windows of the parts, and [`Releasing`] turns windows into published synopses. Windows pass
 //! from one to the other one at a time, in order.
 
+mod absorbed;
 mod asked;
 mod catch_up;
 mod draw;
@@ -31,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{Dispatch, error, info, warn};
 
+pub use self::absorbed::Absorbed;
 pub use self::error::Error;
 pub use self::health::Health;
 pub use self::plan::{Plan, Release, ReleaseVariant};
@@ -40,6 +42,7 @@ pub use self::series::{NoiseSeries, Stored};
 pub use self::stop::Stop;
 pub use self::terms::{Quoted, Released, Terms};
 
+use self::absorbed::Absorbing;
 use self::asked::Asked;
 use self::catch_up::CatchUp;
 use self::health::ReaderHealth;
@@ -91,13 +94,23 @@ impl Worker<'_> {
     ///
     /// The failure of either loop that retrying cannot mend.
     pub fn run(self) -> Result<(), Error> {
+        self.run_with(None)
+    }
+
+    /// The same, but where others read: `absorbed` gets the windows from them, in place of the readers.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Worker::run`].
+    pub fn run_with(self, absorbed: Option<Absorbed>) -> Result<(), Error> {
         let Worker { plan, readers, ledger, metrics, health, stop, .. } = self;
         health.allow(plan.longest());
         let next = plan.rules.grid.span_of(ledger.next_window());
         let forms: Vec<_> = plan.releases.iter().map(|release| release.form.clone()).collect();
         // Earlier windows belong to other ledgers, or to settings that paid for no overlap.
         let first = ledger.genesis().first.max(ledger.live_from());
-        let clock = readers.first().map_or_else(|| ScheduleClock::new(Timestamp::now), |source| source.clock());
+        let sources = || absorbed.iter().map(Absorbed::clock).chain(readers.iter().map(|source| source.clock()));
+        let clock = sources().next().unwrap_or_else(|| ScheduleClock::new(Timestamp::now));
         let (mut joining, outage) = (Joining::new(&plan.publication), CommonOutage::default());
         let beginning = |(source, health)| Reading {
             source,
@@ -112,7 +125,14 @@ impl Worker<'_> {
             health,
             all: self.health,
         };
-        let begun = health.begin(readers.len());
+        let mut begun = health.begin(readers.len() + usize::from(absorbed.is_some())).into_iter();
+        let mut absorbing = |absorbed| {
+            let backfill_until = ledger.genesis().backfill_until;
+            let windows = Windows::new(plan.rules.clone(), forms.clone(), first, next, backfill_until);
+            let seen = (&outage, begun.next()?, self.health);
+            Some(Absorbing::new(absorbed, (windows, first, backfill_until), ledger.ends().clone(), seen))
+        };
+        let absorbing = absorbed.and_then(&mut absorbing).map(|absorbing| (absorbing, joining.reader()));
         let readings: Vec<_> =
             readers.into_iter().zip(begun).map(beginning).map(|reading| (reading, joining.reader())).collect();
         let releasing = Releasing {
@@ -137,10 +157,12 @@ impl Worker<'_> {
         let (log, stop) = (&tracing::dispatcher::get_default(Dispatch::clone), &stop);
         thread::scope(|scope| {
             let released = scope.spawn(move || guarded(log, stop, || releasing.run(receiver, stop)));
-            let readers: Vec<_> = readings
+            let absorbed = absorbing
+                .map(|(absorbing, shares)| scope.spawn(move || guarded(log, stop, || absorbing.run(shares, stop))));
+            let readers = readings
                 .into_iter()
-                .map(|(reading, shares)| scope.spawn(move || guarded(log, stop, || reading.run(shares, stop))))
-                .collect();
+                .map(|(reading, shares)| scope.spawn(move || guarded(log, stop, || reading.run(shares, stop))));
+            let readers: Vec<_> = readers.chain(absorbed).collect();
             joining.run(&sender);
             drop((joining, sender));
             let ended = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or(Err(Error::Panicked));

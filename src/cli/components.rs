@@ -24,7 +24,7 @@ const FILES: &str = "files";
 
 /// Everything that a worker reads, writes and keeps.
 pub struct Components {
-    /// Shares of the input, one a reader.
+    /// Shares of the input, one a reader; none where reading is split over processes.
     pub readers: Vec<Box<dyn Source + Send>>,
     pub ledger: Ledger,
     pub witness: Box<dyn Witness + Send>,
@@ -109,6 +109,8 @@ pub fn genesis(
 fn open_readers(settings: &Settings) -> Result<Vec<Box<dyn Source + Send>>, OpenError> {
     let columns = settings.columns.clone();
     match &settings.input {
+        // Absorbers read, and the worker what they do not.
+        Input::Kafka(_) if settings.scale.is_some() => Ok(Vec::new()),
         Input::Kafka(params) => {
             let shares = Kafka::open(params.clone(), columns, Timestamp::now)?.shared();
             Ok(shares.into_iter().map(|share| Box::new(share) as Box<dyn Source + Send>).collect())

@@ -1,6 +1,7 @@
 //! The command line: one file per command.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod absorb;
 pub mod audit;
 mod candidates;
 mod chart;
@@ -58,6 +59,8 @@ struct Cli {
 enum Command {
     /// Run the worker.
     Run(run::Arguments),
+    /// Read partitions for a worker: any number of these processes, on any machines.
+    Absorb(absorb::Arguments),
     /// Find every fault in a configuration; print the guarantee in words and the resources that a worker needs.
     Check(check::Arguments),
     /// Show noise, error and budget over time, before any record is read.
@@ -95,6 +98,7 @@ pub fn main() -> ExitCode {
 fn command() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Absorb(arguments) => absorb::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Audit(arguments) => audit::run(&arguments),

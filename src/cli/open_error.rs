@@ -18,6 +18,12 @@ impl From<OpenError> for Failure {
     }
 }
 
+impl From<Failure> for OpenError {
+    fn from(failure: Failure) -> Self {
+        OpenError { failure, is_transient: false }
+    }
+}
+
 impl From<kafka::Error> for OpenError {
     fn from(error: kafka::Error) -> Self {
         OpenError { is_transient: error.is_transient(), failure: error.into() }

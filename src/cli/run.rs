@@ -16,7 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::open_error::OpenError;
 use crate::cli::runtime::{runtime, stop_on_signal};
 use crate::cli::watch::Watch;
-use crate::cli::{held, resources, settings};
+use crate::cli::{absorb, held, resources, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Release, Settings};
 use crate::ledger::Ledger;
@@ -104,8 +104,8 @@ pub fn work(
     });
     let _until_the_end = dashboard.transpose()?;
     let mut is_waiting = false;
-    let mut components = loop {
-        match Components::open(settings) {
+    let (mut components, absorbed) = loop {
+        match Components::open(settings).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
             Ok(parts) => break parts,
             Err(OpenError { failure, is_transient: false }) => return Err(failure),
             Err(_) if stop.asked() => return Ok(()),
@@ -134,7 +134,7 @@ pub fn work(
         stop: stop.clone(),
     };
     let watch = Watch::start(settings, stop)?;
-    worker.run().map_err(Failure::from)?;
+    worker.run_with(absorbed).map_err(Failure::from)?;
     if let Some(failure) = watch.failure() {
         return Err(failure);
     }

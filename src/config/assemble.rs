@@ -6,7 +6,8 @@ use toml::Spanned;
 
 use crate::config::file::{File, known_keys};
 use crate::config::read::releases::{ROOT, privacy_and_releases};
-use crate::config::read::{format, input, ledger, output, sampled, schedule, serve, windowing};
+use crate::config::read::scale::Around;
+use crate::config::read::{format, input, ledger, output, sampled, scale, schedule, serve, windowing};
 use crate::config::recorded::Recorded;
 use crate::config::settings::{Input, Period, Release, Settings, Unit, WindowKind};
 use crate::config::text::{Checked, Document, values};
@@ -87,6 +88,18 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         validate::shares_through_a_topic(document, place, privacy, input, output);
     }
 
+    let scale = match (file.scale, &pipeline, &input, &windows) {
+        (Some(table), Ok(pipeline), Ok(input), Ok(schedule)) => {
+            let publish_delay = schedule.delay.as_ref().map_or(Duration::ZERO, |delay| *delay.get_ref());
+            Some(scale::scale(
+                document,
+                table,
+                Around { pipeline: pipeline.get_ref(), input: &input.from, publish_delay },
+            ))
+        }
+        _ => None,
+    };
+
     let (pipeline, input, schedule, privacy) = (pipeline?.into_inner(), input?, windows?, privacy?);
     let (drafts, output, ledger, serve) = (drafts?, output?, ledger?, serve?);
     let cap = match privacy.unit {
@@ -137,6 +150,7 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         output: output.to,
         ledger,
+        scale: scale.transpose()?,
         serve: serve.as_ref().map(|serve| serve.listen),
         dashboard: serve.as_ref().and_then(|serve| serve.dashboard),
         detail: serve.map_or(Detail::Safe, |serve| serve.detail),

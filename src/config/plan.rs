@@ -24,17 +24,13 @@ impl Settings {
         let release = |release: &Release| {
             let (bands, series) = (bands(release), self.series(release)?);
             let bandwidth = release.private_bandwidths.as_ref();
-            let position = |column: &String| self.columns.values.iter().position(|value| value == column);
             Ok(pipeline::Release {
                 form: Form {
-                    axes: release.axes.clone(),
-                    label: release.label.clone(),
-                    columns: release.columns.iter().filter_map(position).collect(),
-                    accumulator: release.function.target.accumulator(),
                     panes: match release.window_kind {
                         WindowKind::Hopping { panes } if series.is_none() => panes,
                         _ => 1,
                     },
+                    ..self.form(release)
                 },
                 bandwidth: bandwidth.map(|choice| choice.mechanism(self.protected())).transpose()?,
                 variants: release
@@ -57,6 +53,18 @@ impl Settings {
             limit: self.privacy.limit(),
             publication,
         })
+    }
+
+    /// What a release takes of the records of a single window.
+    pub fn form(&self, release: &Release) -> Form {
+        let position = |column: &String| self.columns.values.iter().position(|value| value == column);
+        Form {
+            axes: release.axes.clone(),
+            label: release.label.clone(),
+            columns: release.columns.iter().filter_map(position).collect(),
+            accumulator: release.function.target.accumulator(),
+            panes: 1,
+        }
     }
 
     /// The variant of a release with one of its functions.

@@ -12,6 +12,7 @@ pub mod error_context;
 pub mod ordered;
 pub mod producer;
 pub mod replica_lag;
+pub mod sealing;
 pub mod security;
 pub mod topic;
 mod topic_id;

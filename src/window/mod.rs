@@ -5,6 +5,7 @@ pub mod histogram;
 pub mod accumulator;
 mod chunk;
 mod counts;
+mod encoding;
 mod keys;
 mod open;
 mod part;
@@ -14,6 +15,7 @@ mod state;
 mod sum;
 
 pub use counts::RecordCounts;
+pub use encoding::VERSION;
 pub use part::{Group, Part, Window};
 pub use router::LONGEST_UNIT;
 pub use rules::{Axis, Cap, Form, Label, Outside, Rules};

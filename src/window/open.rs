@@ -16,7 +16,7 @@ pub(super) struct Open {
     /// One a declared key, in the order of `Rules::keys`.
     pub groups: Vec<Held>,
     /// Records under a cap wait here until the window closes, so that an earlier row that comes later can take a place.
-    waiting: HashMap<Unit, Vec<Waiting>>,
+    pub waiting: HashMap<Unit, Vec<Waiting>>,
     /// How many records of a key wait to be added together.
     room: usize,
 }
@@ -30,21 +30,21 @@ pub(super) enum Held {
 }
 
 /// A user within a period.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Unit {
-    period: Timestamp,
-    user: Vec<u8>,
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Unit {
+    pub period: Timestamp,
+    pub user: Vec<u8>,
 }
 
 /// A record that may still lose its place under a cap. The derived order is the public order of survival: event time, then place in the input.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Waiting {
-    time: Timestamp,
-    partition: i32,
-    offset: i64,
-    row: usize,
-    group: u32,
-    record: Record,
+    pub time: Timestamp,
+    pub partition: i32,
+    pub offset: i64,
+    pub row: usize,
+    pub group: u32,
+    pub record: Record,
 }
 
 impl Open {

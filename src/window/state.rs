@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::chunk::{CHUNK, Records};
 use super::counts::{RecordCounts, Refusal};
+use super::encoding;
 use super::grid::Span;
 use super::keys::Keys;
 use super::open::Open;
@@ -157,6 +158,40 @@ impl Windows {
     /// Closes the next window and moves on to the one after it.
     pub fn close(&mut self) -> Window {
         self.part().settled()
+    }
+
+    /// The windows whose records the next one needs and that are not closed by [`Windows::part`] any more: those before it that a release
+    /// overlaps, and itself, in order.
+    pub fn needed(&self) -> Vec<Span> {
+        let mut at = self.rules.grid.span_of(self.oldest(self.next));
+        let mut needed = Vec::new();
+        while at.start <= self.next.start {
+            needed.push(at);
+            at = self.rules.grid.after(at);
+        }
+        needed
+    }
+
+    /// Drops what was taken for `window`.
+    pub fn forget(&mut self, window: Span) {
+        self.open.remove(&window.start);
+    }
+
+    /// When a window stops taking records.
+    pub fn cutoff_of(&self, window: Span) -> Timestamp {
+        self.rules.cutoff(window, self.backfill_until)
+    }
+
+    /// Adds what another process has of a partition in `window`, which is as if its records had been absorbed: `bytes` are those of
+    /// [`Part::encoded`], of the same rules and forms. Returns whether they are.
+    pub fn take(&mut self, window: Span, partition: i32, bytes: &[u8]) -> bool {
+        let Windows { rules, forms, open, .. } = self;
+        let Some(theirs) = encoding::decoded(rules, forms, partition, bytes) else { return false };
+        let ours = open.entry(window.start).or_insert_with(|| forms.iter().map(|_| None).collect());
+        for ((form, ours), theirs) in forms.iter().zip(ours).zip(theirs) {
+            part::join(rules, form, ours, theirs);
+        }
+        true
     }
 
     /// The same of a reader that has read some of the input: what the others have is still to be joined.

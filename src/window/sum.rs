@@ -61,10 +61,22 @@ impl Sum {
         self.waiting.append(&mut other.waiting);
     }
 
+    /// The sum of all; `None` if there is nothing.
+    pub fn some(self, spec: &AccumulatorSpec) -> Option<Accumulator> {
+        let is_nothing = self.total.is_none() && self.waiting.is_empty();
+        (!is_nothing).then(|| self.total(spec))
+    }
+
     /// The sum of all.
     pub fn total(mut self, spec: &AccumulatorSpec) -> Accumulator {
         self.settle(spec);
         self.total.unwrap_or_else(|| spec.empty())
+    }
+}
+
+impl From<Accumulator> for Sum {
+    fn from(total: Accumulator) -> Self {
+        Sum { total: Some(total), waiting: Vec::new() }
     }
 }
 

@@ -3,6 +3,7 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod absorbers;
 mod answers;
 mod api;
 mod attack;

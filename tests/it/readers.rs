@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
+use bernstream::cli::absorb;
 use bernstream::cli::components::{self, Components};
 use bernstream::cli::run::bands;
 use bernstream::clock::Timestamp;
@@ -25,11 +26,11 @@ use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedPr
 use crate::harness::{PATIENCE, kafka};
 
 const ORIGIN: &str = "2025-01-01T00:00:00Z";
-const WINDOWS: i64 = 4;
-const PARTITIONS: i32 = 5;
+pub const WINDOWS: i64 = 4;
+pub const PARTITIONS: i32 = 5;
 
 /// A window's records of two keys and a few users, on five partitions, the same in every run.
-fn send(servers: &str) -> String {
+pub fn send(servers: &str) -> String {
     let settings =
         [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
     let topic = kafka::fresh_topic(servers, "readers", PARTITIONS, &settings);
@@ -77,7 +78,7 @@ fn message_of(second: i64, random: &mut ChaCha20Rng) -> Vec<u8> {
 }
 
 /// A density of each window, the sum of two, and a machine of the records of two windows, 30 of a key; three records of a user count.
-fn configuration(servers: &str, topic: &str, folder: &Path, readers: u32) -> String {
+pub fn configuration(servers: &str, topic: &str, folder: &Path, readers: u32) -> String {
     let domain = r#"domain = [{ column = "value", min = 0, max = 100, outside = "clamp" }]"#;
     format!(
         r#"
@@ -154,8 +155,13 @@ path = "{folder}/ledger"
 /// Every message that a worker with so many readers publishes, by its file.
 fn published(servers: &str, topic: &str, readers: u32) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().expect("a folder");
-    let text = configuration(servers, topic, folder.path(), readers);
-    let mut settings = Settings::parse(&text, "readers").expect("a sound configuration");
+    published_by(&configuration(servers, topic, folder.path(), readers), folder.path(), readers)
+}
+
+/// Every message that a worker with this configuration publishes to a folder.
+pub fn published_by(text: &str, folder: &Path, readers: u32) -> Vec<(String, Vec<u8>)> {
+    let mut settings = Settings::parse(text, "readers").expect("a sound configuration");
+    let reading = settings.reading();
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     settings.normalised = settings.normalised.replace(&input.topic, "input");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
@@ -167,7 +173,11 @@ fn published(servers: &str, topic: &str, readers: u32) -> Vec<(String, Vec<u8>)>
     drop(witness);
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
     let components = Components::open(&settings).expect("the components open");
-    assert_eq!(components.readers.len(), readers.min(PARTITIONS.unsigned_abs()) as usize);
+    let mut absorbed = absorb::absorbed(&settings).expect("it opens");
+    let expected = if absorbed.is_some() { 0 } else { readers.min(PARTITIONS.unsigned_abs()) as usize };
+    assert_eq!(components.readers.len(), expected);
+    // Absorbers know nothing of the other name of the topic.
+    absorbed.iter_mut().for_each(|absorbed| absorbed.settings.clone_from(&reading));
     let health = Health::default();
     let mut window = 0;
     let worker = Worker {
@@ -184,9 +194,9 @@ fn published(servers: &str, topic: &str, readers: u32) -> Vec<(String, Vec<u8>)>
         health: &health,
         stop: Stop::default(),
     };
-    worker.run().expect("it works to the end of the grid");
+    worker.run_with(absorbed).expect("it works to the end of the grid");
     let mut found = Vec::new();
-    let mut open = vec![folder.path().join("out")];
+    let mut open = vec![folder.join("out")];
     while let Some(path) = open.pop() {
         if path.is_dir() {
             open.extend(fs::read_dir(path).expect("a folder").map(|entry| entry.expect("an entry").path()));
@@ -194,7 +204,7 @@ fn published(servers: &str, topic: &str, readers: u32) -> Vec<(String, Vec<u8>)>
         }
         let name = path.file_name().expect("a name").to_string_lossy().into_owned();
         if name.ends_with(".arrows") {
-            let inside = path.strip_prefix(folder.path()).expect("in the folder");
+            let inside = path.strip_prefix(folder).expect("in the folder");
             found.push((inside.display().to_string(), fs::read(&path).expect("bytes")));
         }
     }

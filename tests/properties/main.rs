@@ -38,6 +38,7 @@ mod papers_density;
 mod papers_machine;
 mod papers_noise;
 mod papers_regression;
+mod partials;
 mod parts;
 mod planner;
 mod planner_cases;

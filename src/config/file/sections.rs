@@ -21,6 +21,7 @@ pub struct File {
     pub release: Field<Releases>,
     pub output: Field<Output>,
     pub ledger: Field<Ledger>,
+    pub scale: Field<SplitReading>,
     pub serve: Field<Serve>,
 }
 
@@ -237,6 +238,15 @@ pub struct OutputKafka {
 pub struct Ledger {
     pub path: Field<String>,
     pub keep_published: Field<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SplitReading {
+    pub topic: Field<String>,
+    pub key_file: Field<String>,
+    pub group: Field<String>,
+    pub deadline: Field<String>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -20,6 +20,7 @@ pub mod privacy;
 pub mod release;
 pub mod releases;
 pub mod sampled;
+pub mod scale;
 pub mod schedule;
 mod security;
 mod targets;

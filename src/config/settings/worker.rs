@@ -13,7 +13,7 @@ use crate::kafka::Broker;
 use crate::metrics::Detail;
 use crate::sink::Output;
 use crate::window::grid::Blocks;
-use crate::{ledger, source, window};
+use crate::{ledger, scale, source, window};
 
 /// Everything a worker needs to know; every rule between two settings holds.
 #[derive(Clone, Debug)]
@@ -31,6 +31,8 @@ pub struct Settings {
     pub publish_delay: Duration,
     pub output: Output,
     pub ledger: ledger::Params,
+    /// Reading is split over processes.
+    pub scale: Option<scale::Params>,
     pub serve: Option<SocketAddr>,
     /// Where the worker shows its own output.
     pub dashboard: Option<SocketAddr>,
@@ -43,6 +45,17 @@ impl Settings {
     /// SHA-256 of [`Settings::normalised`]: changes with what affects privacy, and with nothing else.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(&self.normalised).into()
+    }
+
+    /// SHA-256 of what decides how records are read, in hexadecimal digits: all of [`Settings::normalised`], and the messages that are
+    /// given up.
+    pub fn reading(&self) -> String {
+        let mut digest = Sha256::new().chain_update(&self.normalised);
+        if let Input::Kafka(kafka) = &self.input {
+            let lost: Vec<_> = kafka.lost.iter().map(|lost| (lost.partition, lost.from, lost.to)).collect();
+            digest.update(serde_json::json!([kafka.skip, lost]).to_string());
+        }
+        digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// How far before its window a charge can reach: the overlap of windows that pay each time.

@@ -9,6 +9,8 @@ mod params;
 mod partition_consumer;
 mod records;
 mod share;
+mod start;
+mod stretches;
 mod topic_inspector;
 mod unreadable;
 
@@ -24,6 +26,7 @@ pub use self::params::{Lost, OnBadMessage, Params};
 use self::partition_consumer::{Found, Partition, PartitionConsumer};
 use self::records::Records;
 use self::share::Share;
+pub use self::stretches::Stretches;
 use self::topic_inspector::TopicInspector;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::kafka::broker_clock::{BrokerClock, BrokerTime};
@@ -119,30 +122,6 @@ impl Kafka {
         &self.topic
     }
 
-    /// The start offset in a partition with messages `low..high`, given the first message with a timestamp of at least `since`.
-    fn start(
-        &self,
-        partition: i32,
-        (low, high): (i64, i64),
-        since: Timestamp,
-        first: Option<i64>,
-    ) -> Result<i64, Error> {
-        // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
-        // behind, or stood still, must not excuse a message that is gone.
-        let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
-        let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
-        // If a message before `since` still exists, nothing from `since` on was deleted.
-        let is_complete = match first {
-            Some(first) => first > low,
-            None => low < high || is_ahead,
-        };
-        let from = self.params.lost_until(partition, 0).unwrap_or(0);
-        if low == 0 || is_complete || low <= from {
-            return Ok(first.unwrap_or(low).max(low));
-        }
-        Err(Error::Deleted { topic: self.params.topic.clone(), partition, from, to: low })
-    }
-
     /// Finds which partition has the batch that the client failed on, and stops reading it there.
     fn unreadable(&mut self, error: &KafkaError) -> Result<Event, Error> {
         let Some(consumer) = &mut self.consumer else { return Ok(Event::Idle) };
@@ -163,6 +142,42 @@ impl Kafka {
                 Err(error)
             }
         }
+    }
+
+    /// Checks that the topic is the one that was opened and, as far as is known, was read up to the `recorded` ends: for whoever leaves
+    /// reading to others and asks for [`Source::ends`] only.
+    ///
+    /// # Errors
+    ///
+    /// If it is not, or if the cluster does not answer or refuses.
+    pub fn is_the_same(&self, recorded: &Positions) -> Result<(), Error> {
+        let numbers = self.inspector.partitions(&self.topic.id)?;
+        for (&partition, &end) in &recorded.0 {
+            if !numbers.contains(&partition) {
+                return Err(self.recreated(format!("partition {partition} no longer exists")));
+            }
+            self.reaches(partition, end, self.inspector.watermarks(partition)?.1)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that a partition that ends at `high` was read up to `end`.
+    fn reaches(&self, partition: i32, end: i64, high: i64) -> Result<(), Error> {
+        if end > high {
+            return Err(
+                self.recreated(format!("partition {partition} ends at offset {high}, but was read up to {end}"))
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether the topic was still the one that was opened when its end offsets were last taken.
+    ///
+    /// # Errors
+    ///
+    /// If it was not.
+    pub fn still_exists(&self) -> Result<(), Error> {
+        self.tracker.changed(&[]).map(drop)
     }
 
     fn recreated(&self, why: String) -> Error {
@@ -206,15 +221,16 @@ impl Source for Kafka {
         }
         let ours: Vec<i32> = numbers.iter().copied().filter(|partition| self.share.has(*partition)).collect();
         let first = self.inspector.first_since(since, &ours)?;
+        // With broker timestamps, no message that exists or existed can be later than the clock of the broker. A clock that is
+        // behind, or stood still, must not excuse a message that is gone.
+        let now = self.opened.map_or((self.clock)(), |opened| opened.now().max((self.clock)()));
+        let is_ahead = self.stamped_by_broker && since > now.plus(self.params.clock_slack);
         let mut partitions = BTreeMap::new();
         for &partition in &ours {
             let (low, high) = self.inspector.watermarks(partition)?;
-            if let Some(end) = recorded.0.get(&partition).filter(|end| **end > high) {
-                return Err(
-                    self.recreated(format!("partition {partition} ends at offset {high}, but was read up to {end}"))
-                );
-            }
-            let start = self.start(partition, (low, high), since, first.get(&partition).copied().flatten())?;
+            self.reaches(partition, recorded.0.get(&partition).copied().unwrap_or(0), high)?;
+            let found = first.get(&partition).copied().flatten();
+            let start = start::offset(&self.params, partition, (low, high), found, is_ahead)?;
             partitions.insert(partition, Partition::from(start));
         }
         self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.share.of(), partitions)?);

@@ -14,7 +14,7 @@ use crate::clock::Timestamp;
 use crate::kafka::ErrorContext;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::source::decode::decode;
-use crate::source::{Columns, Error, Event, Positions};
+use crate::source::{Batch, Columns, Error, Event, Positions};
 
 /// The settings of every client that reads the input.
 ///
@@ -94,6 +94,11 @@ impl PartitionConsumer {
     /// Whether there are records that have been read and not returned.
     pub fn has_gathered(&self) -> bool {
         self.records.as_ref().is_some_and(|records| !records.is_empty())
+    }
+
+    /// The records that have been read and not returned, if there are any.
+    pub fn flush(&mut self) -> Option<Batch> {
+        self.records.as_mut().and_then(Records::flush)
     }
 
     /// # Errors
@@ -230,6 +235,11 @@ impl Partition {
     /// The offset before which everything was returned.
     pub fn at(&self) -> i64 {
         self.stuck.as_ref().map_or(self.next, |(offset, _)| *offset)
+    }
+
+    /// Whether it has stopped at a broken message.
+    pub fn has_stopped(&self) -> bool {
+        self.stuck.is_some()
     }
 
     fn take(

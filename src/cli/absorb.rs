@@ -1,0 +1,105 @@
+//! `absorb`: reads partitions for the worker of a pipeline.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use tracing::{info, warn};
+
+use crate::cli::failure::Failure;
+use crate::cli::open_error::OpenError;
+use crate::cli::runtime::{runtime, stop_on_signal};
+use crate::cli::settings;
+use crate::clock::Timestamp;
+use crate::config::{Input, Settings};
+use crate::kafka::sealing::Secret;
+use crate::pipeline::{Absorbed, Stop};
+use crate::scale::{self, Absorber, Absorbing, Identity, Keys, ScaleTopic};
+use crate::source::kafka::{self, Kafka, Stretches};
+use crate::telemetry;
+
+/// The pause before an unavailable service is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// The configuration, that of the worker.
+    #[arg(env = "BERNSTREAM_CONFIG")]
+    configuration: PathBuf,
+    /// A name that this absorber keeps over restarts, such as that of its pod: nobody takes its partitions meanwhile
+    #[arg(long, env = "BERNSTREAM_MEMBER")]
+    member: Option<String>,
+}
+
+/// Runs an absorber until it is stopped.
+///
+/// # Errors
+///
+/// If the configuration has no `[scale]`, the key file is missing, or a topic cannot be read.
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    telemetry::start();
+    let settings = settings::load(&arguments.configuration)?;
+    let (scale, input) = split(&settings)?;
+    for warning in settings.warnings() {
+        warn!("{warning}");
+    }
+    let stop = Stop::default();
+    let runtime = runtime()?;
+    stop_on_signal(&runtime, &stop, || info!("stopping"));
+    let keys = keys(scale)?;
+    let mut is_waiting = false;
+    while !stop.asked() {
+        let identity = Identity { member: arguments.member.clone(), settings: settings.reading() };
+        let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
+        let rules = settings.windows.clone();
+        let input = (input, settings.columns.clone());
+        match Absorber::open(scale, keys.clone(), identity, input, (rules, forms)) {
+            Ok(absorber) => {
+                info!("waiting for the announcements of a worker");
+                absorber.run(&|| stop.asked())?;
+            }
+            Err(error) if error.is_transient() => {
+                if !std::mem::replace(&mut is_waiting, true) {
+                    warn!("{error}; trying again");
+                }
+                stop.wait(RETRY);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    info!("stopped");
+    Ok(())
+}
+
+/// What a worker of these settings needs to leave reading to absorbers; `None` without `[scale]`.
+///
+/// # Errors
+///
+/// If the key file cannot be used, or a topic cannot be read.
+pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
+    if settings.scale.is_none() {
+        return Ok(None);
+    }
+    let (scale, params) = split(settings)?;
+    let (keys, columns) = (keys(scale)?, settings.columns.clone());
+    let input = Kafka::open(params.clone(), columns.clone(), Timestamp::now)?;
+    let topic = ScaleTopic::of_worker(scale, &params.broker, &params.topic, keys)?;
+    let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
+    let own = Absorbing::new(Stretches::open(params.clone(), columns)?, settings.windows.clone(), forms);
+    Ok(Some(Absorbed { input, topic, own, settings: settings.reading(), deadline: scale.deadline }))
+}
+
+fn split(settings: &Settings) -> Result<(&scale::Params, &kafka::Params), Failure> {
+    match (&settings.scale, &settings.input) {
+        (Some(scale), Input::Kafka(input)) => Ok((scale, input)),
+        _ => Err(Failure::Configuration(
+            "the configuration has no [scale], so nothing is asked of absorbers: add it, as config/reference.toml shows, for the \
+             worker too"
+                .to_owned(),
+        )),
+    }
+}
+
+fn keys(scale: &scale::Params) -> Result<Keys, Failure> {
+    Secret::load(&scale.key_file).map(|secret| Keys::new(&secret)).map_err(Failure::Configuration)
+}

@@ -1,0 +1,117 @@
+//! Messages that only the holders of a key can read or write.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use chacha20poly1305::aead::{Aead, Payload};
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use rand::TryRng;
+use rand::rngs::SysRng;
+use sha2::{Digest, Sha256};
+
+/// How long a nonce is, in bytes: random ones of this length never meet.
+const NONCE: usize = 24;
+
+/// The secret of a key file, from which one key for each purpose is derived.
+#[derive(Clone)]
+pub struct Secret([u8; 32]);
+
+/// XChaCha20-Poly1305 (RFC 8439, with the longer nonce of draft-irtf-cfrg-xchacha) under the key of one purpose.
+#[derive(Clone)]
+pub struct Key(XChaCha20Poly1305);
+
+impl Secret {
+    /// Reads a file of exactly 32 bytes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the file.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let bytes =
+            fs::read(path).map_err(|error| format!("the key file {} cannot be read: {error}", path.display()))?;
+        let bytes: [u8; 32] = bytes.as_slice().try_into().map_err(|_| {
+            format!(
+                "the key file {} has {} bytes and needs exactly 32 random ones: head -c 32 /dev/urandom > {}",
+                path.display(),
+                bytes.len(),
+                path.display()
+            )
+        })?;
+        Ok(Secret(bytes))
+    }
+
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Secret(bytes)
+    }
+
+    /// The key for `purpose`: from it neither the secret nor the key of another purpose can be computed.
+    pub fn key(&self, purpose: &str) -> Key {
+        let digest = Sha256::new().chain_update(b"bernstream key 1\n").chain_update(self.0).chain_update(purpose);
+        Key(XChaCha20Poly1305::new(&<[u8; 32]>::from(digest.finalize()).into()))
+    }
+}
+
+impl Key {
+    /// A random nonce, and what `secret` encrypts to. `None` without randomness.
+    pub fn seal(&self, clear: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
+        let mut nonce = [0; NONCE];
+        SysRng.try_fill_bytes(&mut nonce).ok()?;
+        let sealed = self.0.encrypt(&XNonce::from(nonce), Payload { msg: secret, aad: clear }).ok()?;
+        Some([nonce.as_slice(), &sealed].concat())
+    }
+
+    /// What was sealed together with `clear`; `None` with another key, or if a bit of either was changed.
+    pub fn open(&self, clear: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
+        let nonce: [u8; NONCE] = nonce.try_into().ok()?;
+        self.0.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: clear }).ok()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sealed_is_opened_with_the_same_key_for_the_same_purpose_only() {
+        let secret = Secret::new([1; 32]);
+        let key = secret.key("one");
+        let sealed = key.seal(b"clear", b"secret").unwrap();
+        assert_eq!(key.open(b"clear", &sealed).unwrap(), b"secret");
+        assert!(key.open(b"Clear", &sealed).is_none());
+        assert!(secret.key("two").open(b"clear", &sealed).is_none());
+        assert!(Secret::new([2; 32]).key("one").open(b"clear", &sealed).is_none());
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert!(key.open(b"clear", &changed).is_none(), "byte {at}");
+            assert!(key.open(b"clear", &sealed[..at]).is_none(), "{at} bytes");
+        }
+        assert_ne!(key.seal(b"clear", b"secret").unwrap(), sealed, "no nonce comes twice");
+        assert!(!sealed.windows(6).any(|window| window == b"secret"));
+    }
+
+    #[test]
+    fn a_key_file_has_32_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        assert!(Secret::load(&path).unwrap_err().contains("cannot be read"));
+        fs::write(&path, [7; 33]).unwrap();
+        assert!(Secret::load(&path).unwrap_err().contains("has 33 bytes and needs exactly 32"));
+        fs::write(&path, [7; 32]).unwrap();
+        assert_eq!(Secret::load(&path).unwrap().0, [7; 32]);
+    }
+}

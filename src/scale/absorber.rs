@@ -1,0 +1,166 @@
+//! The loop of `bernstream absorb`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::{error, info, warn};
+
+use super::Params;
+use super::absorbing::{Absorbing, Step};
+use super::announcement::Announcement;
+use super::membership::Membership;
+use super::topic::ScaleTopic;
+use super::wire::{Keys, Message};
+use crate::source::kafka::{self, Stretches};
+use crate::source::{Columns, Error};
+use crate::window::{Form, Rules, VERSION};
+
+/// The longest wait for records or announcements.
+const POLL: Duration = Duration::from_millis(50);
+/// The pause before a transient failure is retried.
+const RETRY: Duration = Duration::from_secs(1);
+/// How many announcements are remembered, so that none is answered twice.
+const REMEMBERED: usize = 64;
+
+/// Who an absorber is, and for whom it works.
+pub struct Identity {
+    /// A name that it keeps over restarts.
+    pub member: Option<String>,
+    /// The digest of the settings that decide what is read of a record.
+    pub settings: String,
+}
+
+/// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
+pub struct Absorber {
+    identity: Identity,
+    topic: ScaleTopic,
+    membership: Membership,
+    absorbing: Absorbing,
+    ours: BTreeSet<i32>,
+    /// The ids of announcements that were answered.
+    answered: Vec<String>,
+    /// Announcements of other settings were told.
+    is_foreign_told: bool,
+    is_failing: bool,
+    is_skip_told: bool,
+    stuck: Option<String>,
+}
+
+impl Absorber {
+    /// Connects and joins the group.
+    ///
+    /// # Errors
+    ///
+    /// If a topic is missing or cannot be read.
+    pub fn open(
+        params: &Params,
+        keys: Keys,
+        identity: Identity,
+        (input, columns): (&kafka::Params, Columns),
+        (rules, forms): (Rules, Vec<Form>),
+    ) -> Result<Self, Error> {
+        let stretches = Stretches::open(input.clone(), columns)?;
+        let topic = ScaleTopic::of_absorber(params, &input.broker, &input.topic, keys)?;
+        let membership = Membership::join(&input.broker, &input.topic, &params.group, identity.member.as_deref())?;
+        Ok(Absorber {
+            identity,
+            topic,
+            membership,
+            absorbing: Absorbing::new(stretches, rules, forms),
+            ours: BTreeSet::new(),
+            answered: Vec::new(),
+            is_foreign_told: false,
+            is_failing: false,
+            is_skip_told: false,
+            stuck: None,
+        })
+    }
+
+    /// Answers announcements until `is_over`.
+    ///
+    /// # Errors
+    ///
+    /// A failure that retrying cannot mend. Nothing is lost by it.
+    pub fn run(mut self, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
+        while !is_over() {
+            if let Some(assigned) = self.membership.changed()? {
+                info!(partitions = assigned.len(), "the group has assigned partitions");
+                self.ours.clone_from(assigned);
+                self.absorbing.keep(&self.ours);
+                // The next repetition of an announcement asks for the new ones too.
+                self.answered.clear();
+            }
+            while let Some(message) = self.topic.next(Duration::ZERO) {
+                if let Message::Announcement { id, announcement } = message {
+                    self.take(id, announcement);
+                }
+            }
+            match self.absorbing.step(POLL) {
+                Ok(step) => self.answer(step),
+                Err(failure @ Error::Deleted { partition, .. }) => {
+                    warn!("{failure}; partition {partition} is left to the worker");
+                    self.absorbing.give_up(partition);
+                }
+                Err(failure) if failure.is_transient() => {
+                    if !std::mem::replace(&mut self.is_failing, true) {
+                        warn!("cannot read the input: {failure}; trying again");
+                    }
+                    std::thread::sleep(RETRY);
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, id: String, announcement: Announcement) {
+        if self.answered.contains(&id) {
+            return;
+        }
+        let is_ours = announcement.version == VERSION
+            && announcement.settings == self.identity.settings
+            && announcement.topic == self.absorbing.topic()
+            && self.absorbing.knows(&announcement);
+        if !is_ours {
+            if !std::mem::replace(&mut self.is_foreign_told, true) {
+                warn!(
+                    "a worker announces windows for another configuration, another version of this program or another input topic, \
+                     and they are not answered: run absorbers with the worker's configuration and version"
+                );
+            }
+            return;
+        }
+        self.answered.push(id);
+        if self.answered.len() > REMEMBERED {
+            self.answered.remove(0);
+        }
+        let announcement = Arc::new(announcement);
+        for partition in self.ours.iter().filter(|partition| announcement.ends.0.contains_key(partition)) {
+            self.absorbing.ask(&announcement, *partition);
+        }
+    }
+
+    fn answer(&mut self, step: Step) {
+        if std::mem::take(&mut self.is_failing) {
+            info!("reading the input again");
+        }
+        for partial in &step.finished {
+            self.topic.send(partial);
+        }
+        if let Some(why) = step.skipped
+            && !std::mem::replace(&mut self.is_skip_told, true)
+        {
+            warn!("{why}; it is skipped, and others like it are without a word");
+        }
+        if let Some(why) = step.stuck
+            && self.stuck.as_ref() != Some(&why)
+        {
+            error!("a partition is left to the worker: {why}");
+            self.stuck = Some(why);
+        }
+        for partition in self.absorbing.stopped() {
+            self.absorbing.give_up(partition);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Reading partitions, each for windows of its own: what an absorber does, and a worker for the partitions that nobody sends.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tracing::warn;
+
+use super::announcement::Announcement;
+use crate::clock::Timestamp;
+use crate::source::kafka::Stretches;
+use crate::source::{Batch, Error, Event, Positions};
+use crate::window::{Form, Rules, Windows};
+
+/// How many windows of a partition wait to be answered: of more, the oldest are left to the worker.
+const MOST_ASKED: usize = 8;
+
+/// What a window has of one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partial {
+    /// [`Announcement::name`].
+    pub name: String,
+    pub partition: i32,
+    /// [`crate::window::Part::encoded`].
+    pub bytes: Vec<u8>,
+}
+
+/// What came of a step.
+#[derive(Debug, Default)]
+pub struct Step {
+    pub finished: Vec<Partial>,
+    /// Why a partition has stopped.
+    pub stuck: Option<String>,
+    /// Why a message was skipped.
+    pub skipped: Option<String>,
+}
+
+/// Some partitions, and their open windows.
+pub struct Absorbing {
+    stretches: Stretches,
+    rules: Rules,
+    /// Windows that overlap are joined by the worker: here each is kept by itself.
+    forms: Vec<Form>,
+    partitions: BTreeMap<i32, Partition>,
+}
+
+#[derive(Default)]
+struct Partition {
+    open: Option<Open>,
+    asked: VecDeque<Arc<Announcement>>,
+    /// The newest, in case that it is asked for again.
+    last: Option<Partial>,
+}
+
+/// A partition that is being read.
+struct Open {
+    windows: Windows,
+    first: Timestamp,
+    backfill_until: Option<Timestamp>,
+    /// An offset behind all messages that came before the cutoff of a window and not before that of an earlier one, by its start: if
+    /// it is beyond an announced end, the window may have records from there.
+    behind: BTreeMap<Timestamp, i64>,
+    /// The latest message timestamp so far.
+    latest: Timestamp,
+}
+
+impl Absorbing {
+    pub fn new(stretches: Stretches, rules: Rules, forms: Vec<Form>) -> Self {
+        let forms = forms.into_iter().map(|form| Form { panes: 1, ..form }).collect();
+        Absorbing { stretches, rules, forms, partitions: BTreeMap::new() }
+    }
+
+    /// The id of the topic that is read.
+    pub fn topic(&self) -> &str {
+        self.stretches.id()
+    }
+
+    /// Whether a window is one of the grid, and closes at the announced cutoff.
+    pub fn knows(&self, announcement: &Announcement) -> bool {
+        let Announcement { window, cutoff, backfill_until, .. } = announcement;
+        self.rules.grid.span_of(window.start) == *window && self.rules.cutoff(*window, *backfill_until) == *cutoff
+    }
+
+    /// Reads no partitions but these any more.
+    pub fn keep(&mut self, partitions: &BTreeSet<i32>) {
+        let gone: Vec<i32> = self.partitions.keys().copied().filter(|number| !partitions.contains(number)).collect();
+        for number in gone {
+            if self.partitions.remove(&number).is_some_and(|partition| partition.open.is_some()) {
+                self.stretches.end(number);
+            }
+        }
+    }
+
+    /// Asks for the partial of a partition, and goes on reading it until [`Absorbing::keep`].
+    pub fn ask(&mut self, announcement: &Arc<Announcement>, partition: i32) {
+        let asked = &mut self.partitions.entry(partition).or_default().asked;
+        if !asked.contains(announcement) {
+            asked.push_back(Arc::clone(announcement));
+        }
+        if asked.len() > MOST_ASKED {
+            asked.pop_front();
+        }
+    }
+
+    /// Answers nothing that was asked of a partition.
+    pub fn give_up(&mut self, partition: i32) {
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.asked.clear();
+        }
+    }
+
+    /// The partitions that have stopped at a broken message.
+    pub fn stopped(&self) -> Vec<i32> {
+        self.partitions.keys().copied().filter(|number| self.stretches.has_stopped(*number)).collect()
+    }
+
+    /// Reads once, or makes the partials of what has been read.
+    ///
+    /// # Errors
+    ///
+    /// If a partition cannot be read, or messages that it may need were deleted.
+    pub fn step(&mut self, timeout: Duration) -> Result<Step, Error> {
+        let mut step = Step::default();
+        let numbers: Vec<i32> = self.partitions.keys().copied().collect();
+        for number in numbers {
+            self.begin(number)?;
+            step.finished.extend(self.finished(number)?);
+        }
+        if !step.finished.is_empty() {
+            return Ok(step);
+        }
+        match self.stretches.next(&self.until(), timeout)? {
+            Event::Batch(batch) => self.absorb(&batch),
+            Event::Idle => {}
+            Event::Skipped { why } => step.skipped = Some(why),
+            Event::Stuck { why } => step.stuck = Some(why),
+            Event::Reset { why } => {
+                warn!("{why}; reading again from the oldest open window");
+                for (number, partition) in &mut self.partitions {
+                    if partition.open.take().is_some() {
+                        self.stretches.end(*number);
+                    }
+                }
+            }
+        }
+        Ok(step)
+    }
+
+    /// Begins to read a partition at the first record of the window that is asked for, unless it is being read for that window and
+    /// has not come too far.
+    fn begin(&mut self, number: i32) -> Result<(), Error> {
+        let Some(partition) = self.partitions.get_mut(&number) else { return Ok(()) };
+        let Some(asked) = partition.asked.front() else { return Ok(()) };
+        let is_there = partition.last.as_ref().is_some_and(|last| Some(&last.name) == asked.name(number).as_ref());
+        if is_there || partition.open.as_ref().is_some_and(|open| open.suits(asked, number)) {
+            return Ok(());
+        }
+        let Announcement { window, first, backfill_until, .. } = **asked;
+        let windows = Windows::new(self.rules.clone(), self.forms.clone(), first, window, backfill_until);
+        partition.open = None;
+        self.stretches.begin(number, windows.oldest_message())?;
+        let (behind, latest) = (BTreeMap::new(), Timestamp::EARLIEST);
+        partition.open = Some(Open { windows, first, backfill_until, behind, latest });
+        Ok(())
+    }
+
+    /// The partial that was asked for first, if everything before its end was read.
+    fn finished(&mut self, number: i32) -> Result<Option<Partial>, Error> {
+        let Some(partition) = self.partitions.get_mut(&number) else { return Ok(None) };
+        let Some(asked) = partition.asked.front() else { return Ok(None) };
+        let (Some(name), Some(end)) = (asked.name(number), asked.ends.0.get(&number)) else {
+            partition.asked.pop_front();
+            return Ok(None);
+        };
+        if partition.last.as_ref().is_none_or(|last| last.name != name) {
+            let Some(open) = &mut partition.open else { return Ok(None) };
+            if !self.stretches.reached(number, *end)? || !open.suits(asked, number) {
+                return Ok(None);
+            }
+            let bytes = open.windows.part().encoded();
+            // Only the greatest matters to later windows.
+            let later = open.behind.split_off(&asked.window.end);
+            let behind = std::mem::replace(&mut open.behind, later).into_values().max();
+            open.behind.extend(behind.map(|behind| (asked.window.start, behind)));
+            partition.last = Some(Partial { name, partition: number, bytes });
+        }
+        partition.asked.pop_front();
+        Ok(partition.last.clone())
+    }
+
+    /// How far to read: to the end of what is asked for. Others wait until that is answered, and do not come far ahead of the windows
+    /// that will be asked for.
+    fn until(&self) -> Positions {
+        let is_asked = self.partitions.values().any(|partition| !partition.asked.is_empty());
+        let until = |(number, partition): (&i32, &Partition)| {
+            let open = partition.open.as_ref()?;
+            let end = partition.asked.front().and_then(|asked| asked.ends.0.get(number).copied());
+            let is_ahead = || open.latest >= open.windows.cutoff().plus(self.rules.grid.length());
+            Some((*number, end.or_else(|| (is_asked || is_ahead()).then_some(0))?))
+        };
+        Positions(self.partitions.iter().filter_map(until).collect())
+    }
+
+    fn absorb(&mut self, batch: &Batch) {
+        let number = batch.partition;
+        let Some(open) = self.partitions.get_mut(&number).and_then(|partition| partition.open.as_mut()) else { return };
+        open.windows.absorb(batch);
+        // The first window whose cutoff is later.
+        let is_history = |time: &Timestamp| open.backfill_until.is_some_and(|until| *time < until);
+        let earliest = batch.message_time.filter(|time| !is_history(time));
+        let start = earliest
+            .map_or(Timestamp::EARLIEST, |time| self.rules.grid.span_of(time.minus(self.rules.allowed_lateness)).start);
+        let behind = open.behind.entry(start).or_default();
+        *behind = self.stretches.at(number).max(*behind);
+        open.latest = batch.message_time.map_or(open.latest, |time| time.max(open.latest));
+    }
+}
+
+impl Open {
+    /// Whether what is read can be the partial: of that window, and with nothing from behind its end.
+    fn suits(&self, asked: &Announcement, number: i32) -> bool {
+        let end = asked.ends.0.get(&number).copied().unwrap_or(0);
+        self.windows.next() == Some(asked.window)
+            && (self.first, self.backfill_until) == (asked.first, asked.backfill_until)
+            && self.behind.range(..=asked.window.start).all(|(_, behind)| *behind <= end)
+    }
+}

@@ -1,0 +1,157 @@
+//! The partials of a window as they come in: pieces in any order, copies, broken ones, and such as differ.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use super::absorbing::Partial;
+use super::announcement::Announcement;
+use super::wire::{Piece, digest};
+
+/// The most pieces of a partial, and the most copies of one whose pieces are waited for at a time: whoever has the key fills no more.
+const MOST_PIECES: u32 = 1 << 14;
+const MOST_COPIES: usize = 8;
+
+/// What is there of the partials of one announcement.
+pub struct Collected {
+    partitions: BTreeMap<i32, Partition>,
+}
+
+struct Partition {
+    name: String,
+    /// What the first copy said that it is.
+    digest: Option<String>,
+    /// Copies said different things: none of them is taken.
+    is_disputed: bool,
+    /// Copies whose pieces are not all there.
+    copies: BTreeMap<String, Vec<Option<Vec<u8>>>>,
+    bytes: Option<Vec<u8>>,
+    is_own: bool,
+}
+
+/// What became of a piece or a partial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// It belongs to something else, or does not complete anything.
+    Nothing,
+    /// The partition is there now.
+    Complete,
+    /// The pieces are all there and do not make what they say.
+    Broken,
+    /// It differs from another one of the same name: told once.
+    Differing,
+}
+
+impl Collected {
+    pub fn new(announcement: &Announcement) -> Self {
+        let partition = |partition: &i32| {
+            let name = announcement.name(*partition)?;
+            let (digest, bytes, copies) = (None, None, BTreeMap::new());
+            Some((*partition, Partition { name, digest, is_disputed: false, copies, bytes, is_own: false }))
+        };
+        Collected { partitions: announcement.ends.0.keys().filter_map(partition).collect() }
+    }
+
+    /// Takes a piece that an absorber has sent.
+    pub fn add(&mut self, piece: Piece) -> Added {
+        let Some(partition) = self.partitions.get_mut(&piece.partition) else { return Added::Nothing };
+        if partition.name != piece.name || piece.of > MOST_PIECES || piece.number >= piece.of {
+            return Added::Nothing;
+        }
+        if partition.digest.get_or_insert_with(|| piece.digest.clone()) != &piece.digest {
+            return partition.dispute();
+        }
+        if partition.bytes.is_some() || partition.is_disputed {
+            return Added::Nothing;
+        }
+        if partition.copies.len() >= MOST_COPIES && !partition.copies.contains_key(&piece.copy) {
+            partition.copies.pop_first();
+        }
+        let copy = partition.copies.entry(piece.copy.clone()).or_insert_with(|| vec![None; piece.of as usize]);
+        if let Some(place) = copy.get_mut(piece.number as usize) {
+            *place = Some(piece.bytes);
+        }
+        if copy.iter().any(Option::is_none) {
+            return Added::Nothing;
+        }
+        let whole: Vec<u8> = copy.iter().flatten().flatten().copied().collect();
+        partition.copies.remove(&piece.copy);
+        let Some(bytes) = decompressed(&whole, piece.size).filter(|bytes| digest(bytes) == piece.digest) else {
+            return Added::Broken;
+        };
+        partition.bytes = Some(bytes);
+        partition.copies.clear();
+        Added::Complete
+    }
+
+    /// Takes what this process has read itself: it is taken whatever others say.
+    pub fn add_own(&mut self, partial: Partial) -> Added {
+        let Some(partition) = self.partitions.get_mut(&partial.partition) else { return Added::Nothing };
+        if partition.name != partial.name || partition.is_own {
+            return Added::Nothing;
+        }
+        let ours = digest(&partial.bytes);
+        let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
+        (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
+        if told {
+            partition.is_disputed = true;
+            return Added::Differing;
+        }
+        Added::Complete
+    }
+
+    /// Its bytes cannot be read, though they are what was sent: it counts as missing.
+    pub fn refuse(&mut self, partition: i32) {
+        if let Some(partition) = self.partitions.get_mut(&partition) {
+            partition.is_disputed = true;
+            partition.bytes = None;
+        }
+    }
+
+    /// The partitions that are not there.
+    pub fn missing(&self) -> impl Iterator<Item = i32> {
+        self.partitions.iter().filter(|(_, partition)| partition.bytes.is_none()).map(|(number, _)| *number)
+    }
+
+    /// The partitions of which copies differ, and which are not there.
+    pub fn disputed(&self) -> impl Iterator<Item = i32> {
+        let is_open = |partition: &Partition| partition.is_disputed && partition.bytes.is_none();
+        self.partitions.iter().filter(move |(_, partition)| is_open(partition)).map(|(number, _)| *number)
+    }
+
+    /// The canonical bytes of each partition that is there.
+    pub fn partials(&self) -> impl Iterator<Item = (i32, &[u8])> {
+        self.partitions.iter().filter_map(|(number, partition)| Some((*number, partition.bytes.as_deref()?)))
+    }
+
+    /// Forgets the bytes; copies that come later are still compared with what was taken.
+    pub fn close(&mut self) {
+        for partition in self.partitions.values_mut() {
+            partition.bytes = Some(Vec::new());
+            partition.copies.clear();
+        }
+    }
+
+    /// Whether a piece is of one of these partials.
+    pub fn names(&self, piece: &Piece) -> bool {
+        self.partitions.get(&piece.partition).is_some_and(|partition| partition.name == piece.name)
+    }
+}
+
+impl Partition {
+    fn dispute(&mut self) -> Added {
+        if !self.is_own {
+            self.bytes = None;
+        }
+        self.copies.clear();
+        if std::mem::replace(&mut self.is_disputed, true) { Added::Nothing } else { Added::Differing }
+    }
+}
+
+/// The bytes of a compressed partial, exactly `size` of them.
+fn decompressed(compressed: &[u8], size: u64) -> Option<Vec<u8>> {
+    let decoder = zstd::stream::read::Decoder::new(compressed).ok()?;
+    let mut bytes = Vec::new();
+    // One more than there should be is enough to see that there are too many.
+    decoder.take(size.saturating_add(1)).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 == size).then_some(bytes)
+}

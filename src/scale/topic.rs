@@ -1,0 +1,151 @@
+//! The topic of announcements and partials: announcements in partition 0, partials in the others.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::{Message as _, Offset, TopicPartitionList};
+use tracing::warn;
+
+use super::Params;
+use super::absorbing::Partial;
+use super::announcement::Announcement;
+use super::wire::{Keys, Message, pieces, random_id};
+use crate::kafka::broker::REQUEST_TIMEOUT;
+use crate::kafka::producer::{Producer, Record};
+use crate::kafka::{Broker, Error, ErrorContext, topic};
+
+/// Of a topic that is created here: partition 0, and those over which partials are spread.
+const PARTITIONS: i32 = 9;
+/// What a window needs is needed for minutes.
+const SETTINGS: [(&str, &str); 2] = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
+/// How many messages wait to be sent.
+const QUEUE: usize = 64;
+/// The pause before a message is sent again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Which half of the messages is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Announcements,
+    Partials,
+}
+
+/// The topic, from the end that it has when it is opened.
+pub struct ScaleTopic {
+    keys: Keys,
+    consumer: BaseConsumer<ErrorContext>,
+    outgoing: SyncSender<(i32, Vec<u8>)>,
+    partitions: i32,
+}
+
+impl ScaleTopic {
+    /// For a worker, which reads partials. Creates the topic if there is none, with as many replicas as topic `like`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be created, or if the cluster does not answer or refuses.
+    pub fn of_worker(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
+        ScaleTopic::open(params, broker, like, keys, Side::Partials)
+    }
+
+    /// For an absorber, which reads announcements.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ScaleTopic::of_worker`].
+    pub fn of_absorber(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
+        ScaleTopic::open(params, broker, like, keys, Side::Announcements)
+    }
+
+    fn open(params: &Params, broker: &Broker, like: &str, keys: Keys, side: Side) -> Result<Self, Error> {
+        let name = &params.topic;
+        if let Err(Error::NoTopic { .. }) = topic::describe(broker, name) {
+            let created = topic::create(broker, name, PARTITIONS, topic::replicas(broker, like)?, &SETTINGS);
+            // Another process may have been faster.
+            created.or_else(|error| topic::describe(broker, name).map(drop).map_err(|_| error))?;
+        }
+        let failed = |error| broker.failed(name, &error);
+        let settings = [
+            ("group.id", "bernstream"),
+            ("enable.auto.commit", "false"),
+            ("auto.offset.reset", "latest"),
+            ("isolation.level", "read_uncommitted"),
+            ("fetch.wait.max.ms", "100"),
+        ];
+        let consumer = broker.consumer(&settings).map_err(failed)?;
+        let all = topic::partitions(broker, &consumer, name)?;
+        let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
+        let mut list = TopicPartitionList::new();
+        // A topic of one partition has both in it.
+        for number in
+            all.into_iter().filter(|number| partitions == 1 || (*number == 0) == (side == Side::Announcements))
+        {
+            let end = consumer.fetch_watermarks(name, number, REQUEST_TIMEOUT).map_err(failed)?.1;
+            list.add_partition_offset(name, number, Offset::Offset(end)).map_err(failed)?;
+        }
+        consumer.assign(&list).map_err(failed)?;
+        let outgoing = sending(broker, name);
+        Ok(ScaleTopic { keys, consumer, outgoing, partitions })
+    }
+
+    /// The next message that can be opened; others are passed over. `None` if there is none within `timeout`.
+    pub fn next(&self, timeout: Duration) -> Option<Message> {
+        let mut timeout = timeout;
+        loop {
+            match self.consumer.poll(timeout)? {
+                Ok(message) => {
+                    if let Some(message) = message.payload().and_then(|payload| self.keys.opened(payload)) {
+                        return Some(message);
+                    }
+                }
+                // Whatever it is, nobody waits for this topic longer than the deadline.
+                Err(_) => timeout = Duration::ZERO,
+            }
+        }
+    }
+
+    /// Announces a window, unless too much waits to be sent: it is announced again anyway.
+    pub fn announce(&self, id: &str, announcement: &Announcement) {
+        let message = Message::Announcement { id: id.to_owned(), announcement: announcement.clone() };
+        if let Some(sealed) = self.keys.sealed(&message) {
+            let _ = self.outgoing.try_send((0, sealed));
+        }
+    }
+
+    /// Sends a partial; waits while too much waits to be sent.
+    pub fn send(&self, partial: &Partial) {
+        let to = if self.partitions == 1 { 0 } else { 1 + partial.partition.rem_euclid(self.partitions - 1) };
+        for piece in pieces(partial).into_iter().flatten() {
+            let Some(sealed) = self.keys.sealed(&Message::Piece(piece)) else { return };
+            // The thread ends with this side only.
+            let _ = self.outgoing.send((to, sealed));
+        }
+    }
+
+    /// A new id for an announcement; `None` without randomness.
+    pub fn new_id() -> Option<String> {
+        random_id()
+    }
+}
+
+/// A thread that sends messages in order, so that nobody waits for brokers that are down.
+fn sending(broker: &Broker, topic: &str) -> SyncSender<(i32, Vec<u8>)> {
+    let (sender, queue) = sync_channel::<(i32, Vec<u8>)>(QUEUE);
+    let (broker, topic) = (broker.clone(), topic.to_owned());
+    let log = tracing::dispatcher::get_default(tracing::Dispatch::clone);
+    thread::spawn(move || {
+        tracing::dispatcher::with_default(&log, || {
+            let mut producer = Producer::new(broker, topic.clone());
+            for (partition, payload) in queue {
+                let record = Record { partition: Some(partition), payload: &payload, ..Record::default() };
+                if let Err(error) = producer.send(record) {
+                    warn!("a message could not be sent to topic '{topic}' and is left out: {error}");
+                    thread::sleep(RETRY);
+                }
+            }
+        });
+    });
+    sender
+}

@@ -1,0 +1,124 @@
+//! Announcements and partials as messages. Both are as secret as records: they are encrypted, and what was not encrypted with the key
+//! is no message.
+
+use rand::TryRng;
+use rand::rngs::SysRng;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::absorbing::Partial;
+use super::announcement::{Announcement, hex};
+use crate::kafka::sealing::{Key, Secret};
+
+/// How much of a partial one message holds: with what is around it, less than brokers take by default.
+const PIECE: usize = 512 << 10;
+
+const ANNOUNCEMENT: u8 = 1;
+const PARTIAL: u8 = 2;
+
+/// A message of the topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// `id` differs from one asking to the next: the same one again is not answered twice.
+    Announcement {
+        id: String,
+        announcement: Announcement,
+    },
+    Piece(Piece),
+}
+
+/// A piece of the compressed bytes of a partial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// [`Announcement::name`].
+    pub name: String,
+    pub partition: i32,
+    /// Which copy of the partial it is a piece of.
+    pub copy: String,
+    /// Of the canonical bytes.
+    pub digest: String,
+    /// How many bytes they are.
+    pub size: u64,
+    pub number: u32,
+    pub of: u32,
+    #[serde(skip)]
+    pub bytes: Vec<u8>,
+}
+
+/// One key for each purpose.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    announcements: Key,
+    partials: Key,
+}
+
+impl Keys {
+    pub fn new(secret: &Secret) -> Self {
+        Keys { announcements: secret.key("scale announcements"), partials: secret.key("scale partials") }
+    }
+
+    /// A message as it is sent; `None` without randomness.
+    pub fn sealed(&self, message: &Message) -> Option<Vec<u8>> {
+        let (kind, key, text) = match message {
+            Message::Announcement { id, announcement } => {
+                (ANNOUNCEMENT, &self.announcements, serde_json::to_vec(&(id, announcement)).ok()?)
+            }
+            Message::Piece(piece) => {
+                let head = serde_json::to_vec(piece).ok()?;
+                let length = u32::try_from(head.len()).ok()?.to_le_bytes();
+                (PARTIAL, &self.partials, [length.as_slice(), &head, &piece.bytes].concat())
+            }
+        };
+        Some([[kind].as_slice(), &key.seal(&[kind], &text)?].concat())
+    }
+
+    /// A message that somebody with the same key has sealed; `None` if it is none.
+    pub fn opened(&self, sealed: &[u8]) -> Option<Message> {
+        match sealed.split_first()? {
+            (&ANNOUNCEMENT, rest) => {
+                let text = self.announcements.open(&[ANNOUNCEMENT], rest)?;
+                let (id, announcement) = serde_json::from_slice(&text).ok()?;
+                Some(Message::Announcement { id, announcement })
+            }
+            (&PARTIAL, rest) => {
+                let text = self.partials.open(&[PARTIAL], rest)?;
+                let (length, rest) = text.split_first_chunk::<4>()?;
+                let (head, bytes) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
+                let piece: Piece = serde_json::from_slice(head).ok()?;
+                Some(Message::Piece(Piece { bytes: bytes.to_vec(), ..piece }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A new copy of a partial, in pieces; `None` without randomness.
+pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
+    let compressed = zstd::encode_all(partial.bytes.as_slice(), 1).ok()?;
+    // Even of nothing there is something to send: a frame of zstd is never empty.
+    let chunks = compressed.chunks(PIECE);
+    let (copy, digest, of) = (random_id()?, digest(&partial.bytes), u32::try_from(chunks.len()).ok()?);
+    let piece = |(number, bytes): (u32, &[u8])| Piece {
+        name: partial.name.clone(),
+        partition: partial.partition,
+        copy: copy.clone(),
+        digest: digest.clone(),
+        size: partial.bytes.len() as u64,
+        number,
+        of,
+        bytes: bytes.to_vec(),
+    };
+    Some((0..).zip(chunks).map(piece).collect())
+}
+
+/// Of the canonical bytes of a partial.
+pub(super) fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// An id that nothing else has; `None` without randomness.
+pub(super) fn random_id() -> Option<String> {
+    let mut bytes = [0; 16];
+    SysRng.try_fill_bytes(&mut bytes).ok()?;
+    Some(hex(&bytes))
+}

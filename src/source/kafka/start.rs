@@ -1,0 +1,29 @@
+//! Where reading a partition begins.
+
+use super::params::Params;
+use crate::source::Error;
+
+/// The start offset in a partition with messages `low..high`, given the `first` message that is late enough. `is_ahead` says that no
+/// message that exists or existed can be.
+///
+/// # Errors
+///
+/// If messages that may be needed were deleted.
+pub(super) fn offset(
+    params: &Params,
+    partition: i32,
+    (low, high): (i64, i64),
+    first: Option<i64>,
+    is_ahead: bool,
+) -> Result<i64, Error> {
+    // If a message that is too early still exists, nothing after it was deleted.
+    let is_complete = match first {
+        Some(first) => first > low,
+        None => low < high || is_ahead,
+    };
+    let from = params.lost_until(partition, 0).unwrap_or(0);
+    if low == 0 || is_complete || low <= from {
+        return Ok(first.unwrap_or(low).max(low));
+    }
+    Err(Error::Deleted { topic: params.topic.clone(), partition, from, to: low })
+}

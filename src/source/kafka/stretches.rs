@@ -1,0 +1,146 @@
+//! Partitions that are taken up and given back one by one, each read from a time of its own: what an absorber reads.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::params::Params;
+use super::partition_consumer::{Found, Partition, PartitionConsumer};
+use super::topic_inspector::TopicInspector;
+use super::{check, start, unreadable};
+use crate::clock::Timestamp;
+use crate::kafka::topic;
+use crate::source::{Batch, Columns, Error, Event, Positions};
+
+/// Partitions of a topic, read by one client.
+pub struct Stretches {
+    params: Params,
+    columns: Columns,
+    id: String,
+    inspector: TopicInspector,
+    consumer: Option<PartitionConsumer>,
+    /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
+    changed: Option<BTreeMap<i32, i64>>,
+    /// What the old one had read and not returned.
+    left: VecDeque<Batch>,
+}
+
+impl Stretches {
+    /// Checks the topic. Nothing is read before [`Stretches::begin`].
+    ///
+    /// # Errors
+    ///
+    /// If the topic cannot be an input, or the cluster does not answer or refuses.
+    pub fn open(params: Params, columns: Columns) -> Result<Self, Error> {
+        let topic = topic::describe(&params.broker, &params.topic)?;
+        check(&params, &topic)?;
+        let inspector = TopicInspector::new(&params.broker, &params.topic)?;
+        let (consumer, changed, left) = (None, None, VecDeque::new());
+        Ok(Stretches { params, columns, id: topic.id, inspector, consumer, changed, left })
+    }
+
+    /// The id of the topic that was opened.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Reads `partition` from the first message on that has a timestamp of at least `since`, which has passed.
+    ///
+    /// # Errors
+    ///
+    /// If messages that may be needed were deleted, if the topic was created again, or if the cluster does not answer or refuses.
+    pub fn begin(&mut self, partition: i32, since: Timestamp) -> Result<(), Error> {
+        self.inspector.partitions(&self.id)?;
+        let first = self.inspector.first_since(since, &[partition])?.get(&partition).copied().flatten();
+        let watermarks = self.inspector.watermarks(partition)?;
+        let offset = start::offset(&self.params, partition, watermarks, first, false)?;
+        self.change().insert(partition, offset);
+        self.left.retain(|batch| batch.partition != partition);
+        Ok(())
+    }
+
+    /// Reads `partition` no more.
+    pub fn end(&mut self, partition: i32) {
+        self.change().remove(&partition);
+        self.left.retain(|batch| batch.partition != partition);
+    }
+
+    /// Where the next client begins; ends the present one.
+    fn change(&mut self) -> &mut BTreeMap<i32, i64> {
+        let (consumer, left) = (&mut self.consumer, &mut self.left);
+        self.changed.get_or_insert_with(|| {
+            let Some(mut old) = consumer.take() else { return BTreeMap::new() };
+            left.extend(old.flush());
+            let at = old.partitions.iter().map(|(number, partition)| (*number, partition.at())).collect();
+            // Closing may wait for the broker.
+            std::thread::spawn(move || drop(old));
+            at
+        })
+    }
+
+    /// The next event; partitions that have reached `until` are paused. After [`Event::Reset`] all partitions must begin again.
+    ///
+    /// # Errors
+    ///
+    /// If the topic cannot be read on.
+    pub fn next(&mut self, until: &Positions, timeout: Duration) -> Result<Event, Error> {
+        if let Some(batch) = self.left.pop_front() {
+            return Ok(Event::Batch(batch));
+        }
+        if let Some(changed) = &self.changed {
+            let partitions = changed.iter().map(|(number, offset)| (*number, Partition::from(*offset))).collect();
+            self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, 1, partitions)?);
+            self.changed = None;
+        }
+        let Some(consumer) = self.consumer.as_mut().filter(|consumer| !consumer.partitions.is_empty()) else {
+            std::thread::sleep(timeout);
+            return Ok(Event::Idle);
+        };
+        let failed = match consumer.next(&self.params, &self.columns, Some(until), timeout)? {
+            Found::Event(event) => return Ok(event),
+            Found::Unreadable(error) => error,
+        };
+        let Some(found) = unreadable::find(&self.params, &self.inspector, &consumer.next_offsets())? else {
+            return Ok(Event::Reset {
+                why: format!("messages of topic '{}' were missed: {failed}", self.params.topic),
+            });
+        };
+        let why = found.explain(&self.params.topic);
+        consumer.stop(found.partition, found.from, why.clone());
+        Ok(Event::Stuck { why })
+    }
+
+    /// Whether a partition has stopped at a broken message.
+    pub fn has_stopped(&self, partition: i32) -> bool {
+        let consumer = self.consumer.as_ref().filter(|_| self.changed.is_none());
+        consumer.and_then(|consumer| consumer.partitions.get(&partition)).is_some_and(Partition::has_stopped)
+    }
+
+    /// An offset behind everything of a partition that was returned.
+    pub fn at(&self, partition: i32) -> i64 {
+        match (&self.changed, &self.consumer) {
+            (Some(changed), _) => changed.get(&partition).copied().unwrap_or(0),
+            (None, Some(consumer)) => consumer.partitions.get(&partition).map_or(0, Partition::at),
+            (None, None) => 0,
+        }
+    }
+
+    /// Whether everything of a partition before `end` was returned.
+    ///
+    /// # Errors
+    ///
+    /// If the position of the client cannot be read.
+    pub fn reached(&self, partition: i32, end: i64) -> Result<bool, Error> {
+        let is_ours = |batch: &Batch| batch.partition == partition;
+        let Some(consumer) = self.consumer.as_ref().filter(|_| self.changed.is_none()) else { return Ok(false) };
+        let Some(at) = consumer.partitions.get(&partition).map(Partition::at) else { return Ok(false) };
+        if consumer.has_gathered() || self.left.iter().any(is_ours) {
+            return Ok(false);
+        }
+        // The rest may be transaction markers, which are never returned.
+        if at >= end || !consumer.is_idle {
+            return Ok(at >= end);
+        }
+        let positions = consumer.positions().map_err(|e| self.params.broker.failed(&self.params.topic, &e))?;
+        Ok(positions.0.get(&partition).is_some_and(|at| *at >= end))
+    }
+}

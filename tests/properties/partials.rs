@@ -1,0 +1,276 @@
+//! Partials: what a process has of one partition, as bytes that anybody would get, sent in pieces that nobody without the key can
+//! write.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bernstream::kafka::sealing::Secret;
+use bernstream::scale::{Added, Announcement, Collected, Keys, Message, Partial, Piece, pieces};
+use bernstream::source::{Batch, Positions};
+use bernstream::window::accumulator::Accumulator;
+use bernstream::window::grid::Span;
+use bernstream::window::{Rules, Window, Windows};
+use rand::rngs::ChaCha20Rng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use sha2::{Digest, Sha256};
+
+use crate::batches::seconds;
+use crate::chunks::{forms, messages, rules};
+
+fn open(rules: &Rules, panes: u32) -> Windows {
+    let first = rules.grid.span_of(seconds(0));
+    Windows::new(rules.clone(), forms(panes), first.start, first, None)
+}
+
+fn kept(window: &Window) -> Vec<Vec<Accumulator>> {
+    window.forms.iter().map(|groups| groups.iter().map(|group| group.accumulator.clone()).collect()).collect()
+}
+
+/// The bytes of every window of a partition, by a process that reads its messages in this order.
+fn encoded(rules: &Rules, partition: i32, messages: &[Batch]) -> Vec<(Span, Vec<u8>)> {
+    let mut windows = open(rules, 1);
+    messages.iter().filter(|batch| batch.partition == partition).for_each(|batch| _ = windows.absorb(batch));
+    std::iter::from_fn(|| windows.next().map(|span| (span, windows.part().encoded()))).collect()
+}
+
+#[test]
+fn windows_of_partials_are_those_of_one_reader_to_the_bit() {
+    for seed in 0..3 {
+        let mut random = ChaCha20Rng::seed_from_u64(seed);
+        let messages = messages(100 + seed);
+        let partitions: BTreeSet<i32> = messages.iter().map(|batch| batch.partition).collect();
+        assert!(partitions.len() > 1);
+        for (has_keys, cap) in [(false, None), (true, None), (true, Some(2)), (false, Some(1))] {
+            let rules = rules(has_keys, cap);
+            let partials: Vec<_> = partitions.iter().map(|p| (*p, encoded(&rules, *p, &messages))).collect();
+            for panes in [1, 3] {
+                let mut whole = open(&rules, panes);
+                messages.iter().for_each(|batch| _ = whole.absorb(batch));
+                let mut joined = open(&rules, panes);
+                let mut number = 0;
+                while let Some(span) = joined.next() {
+                    let mut all: Vec<_> = partials.iter().map(|(p, windows)| (*p, &windows[number].1)).collect();
+                    all.shuffle(&mut random);
+                    for (partition, bytes) in all {
+                        assert!(joined.take(span, partition, bytes));
+                    }
+                    let (expected, found) = (kept(&whole.close()), kept(&joined.close()));
+                    assert!(expected == found, "seed {seed}, {has_keys} {cap:?}, {panes} panes, window {number}");
+                    number += 1;
+                }
+                assert_eq!(number, 10);
+            }
+        }
+    }
+}
+
+/// Records are fetched in other pieces, with other neighbours, and the map of users has another order in each process.
+#[test]
+fn the_bytes_of_a_partial_do_not_depend_on_who_reads_it() {
+    for (has_keys, cap) in [(true, None), (true, Some(2))] {
+        let rules = rules(has_keys, cap);
+        let messages = messages(7);
+        // Offsets differ as they do where records are gathered otherwise; their order does not.
+        let others: Vec<_> =
+            messages.iter().rev().map(|b| Batch { offset: 5000 * b.offset + 17, ..b.clone() }).collect();
+        for partition in 0..2 {
+            assert!(encoded(&rules, partition, &messages) == encoded(&rules, partition, &others));
+        }
+    }
+}
+
+/// If this fails, records become other bytes than before: raise `window::VERSION`, so that processes of different versions of the
+/// program do not exchange partials, and write the new digest here.
+#[test]
+fn the_bytes_of_a_partial_are_those_of_their_version() {
+    let mut digest = Sha256::new();
+    for (has_keys, cap) in [(false, None), (true, Some(2))] {
+        let messages = messages(7);
+        for partition in 0..2 {
+            encoded(&rules(has_keys, cap), partition, &messages).iter().for_each(|(_, bytes)| digest.update(bytes));
+        }
+    }
+    let digest: String = digest.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!((bernstream::window::VERSION, digest.as_str()), (1, "e2cb6e97ffda8942"));
+}
+
+#[test]
+fn bytes_that_end_early_or_late_are_no_partial() {
+    let rules = rules(true, Some(2));
+    let (span, bytes) = encoded(&rules, 0, &messages(7)).into_iter().max_by_key(|(_, b)| b.len()).expect("a window");
+    let mut windows = open(&rules, 1);
+    for end in (0..bytes.len()).step_by(97) {
+        assert!(!windows.take(span, 0, &bytes[..end]), "{end} of {}", bytes.len());
+    }
+    assert!(!windows.take(span, 0, &[bytes.as_slice(), &[0]].concat()));
+    assert!(windows.take(span, 0, &bytes));
+}
+
+/// Bytes from outside never end the process, whatever they are.
+#[test]
+fn damaged_bytes_are_refused_or_taken_but_harm_nothing() {
+    let rules = rules(true, Some(2));
+    let (span, bytes) = encoded(&rules, 0, &messages(7)).into_iter().max_by_key(|(_, b)| b.len()).expect("a window");
+    let mut random = ChaCha20Rng::seed_from_u64(1);
+    for _ in 0..300 {
+        let mut bytes = bytes.clone();
+        for _ in 0..random.random_range(1..4) {
+            let at = random.random_range(0..bytes.len().min(2000));
+            bytes[at] = random.random();
+        }
+        let mut windows = open(&rules, 1);
+        windows.take(span, 0, &bytes);
+        windows.close();
+    }
+}
+
+fn announcement() -> Announcement {
+    let window = Span { start: seconds(0), end: seconds(10) };
+    Announcement {
+        version: 1,
+        settings: "settings".to_owned(),
+        topic: "topic".to_owned(),
+        window,
+        cutoff: seconds(12),
+        first: seconds(0),
+        backfill_until: None,
+        ends: Positions(BTreeMap::from([(0, 5), (1, 7)])),
+    }
+}
+
+/// A partial of random bytes, of several pieces.
+fn partial(announcement: &Announcement, partition: i32, seed: u64) -> Partial {
+    let mut random = ChaCha20Rng::seed_from_u64(seed);
+    let bytes = (0..1_500_000).map(|_| random.random()).collect();
+    Partial { name: announcement.name(partition).expect("announced"), partition, bytes }
+}
+
+fn missing(collected: &Collected) -> Vec<i32> {
+    collected.missing().collect()
+}
+
+#[test]
+fn a_partial_arrives_whatever_becomes_of_its_pieces_on_the_way() {
+    let announcement = announcement();
+    let whole = partial(&announcement, 1, 1);
+    let mut all: Vec<Piece> = [pieces(&whole).expect("pieces"), pieces(&whole).expect("pieces")].concat();
+    assert!(all.len() >= 6 && all.iter().all(|piece| piece.bytes.len() < 600_000), "{}", all.len());
+    let mut random = ChaCha20Rng::seed_from_u64(2);
+    for _ in 0..10 {
+        all.shuffle(&mut random);
+        let mut collected = Collected::new(&announcement);
+        // A piece of each copy is lost, if it is not the same one.
+        let complete = all.iter().cloned().map(|piece| collected.add(piece)).filter(|a| *a == Added::Complete).count();
+        assert_eq!((complete, missing(&collected)), (1, vec![0]));
+        assert!(collected.partials().all(|(partition, bytes)| partition == 1 && bytes == whole.bytes));
+    }
+    // Pieces of two copies are not mixed, and half of one is nothing.
+    let mut collected = Collected::new(&announcement);
+    let one = pieces(&whole).expect("pieces");
+    let other = pieces(&whole).expect("pieces");
+    one.iter().take(2).chain(other.iter().skip(2)).cloned().for_each(|piece| _ = collected.add(piece));
+    assert_eq!(missing(&collected), [0, 1]);
+}
+
+#[test]
+fn what_was_not_announced_is_not_taken() {
+    let announcement = announcement();
+    let others = [
+        Announcement { version: 2, ..announcement.clone() },
+        Announcement { settings: "others".to_owned(), ..announcement.clone() },
+        Announcement { topic: "made anew".to_owned(), ..announcement.clone() },
+        Announcement { cutoff: seconds(13), ..announcement.clone() },
+        Announcement { first: seconds(-10), ..announcement.clone() },
+        Announcement { backfill_until: Some(seconds(3)), ..announcement.clone() },
+        Announcement { ends: Positions(BTreeMap::from([(0, 5), (1, 8)])), ..announcement.clone() },
+        Announcement { window: Span { start: seconds(10), end: seconds(20) }, ..announcement.clone() },
+    ];
+    for other in others {
+        let mut collected = Collected::new(&announcement);
+        let foreign = partial(&other, 1, 1);
+        pieces(&foreign)
+            .expect("pieces")
+            .into_iter()
+            .for_each(|piece| assert_eq!(collected.add(piece), Added::Nothing));
+        assert_eq!(collected.add_own(foreign), Added::Nothing);
+        assert_eq!(missing(&collected), [0, 1], "{other:?}");
+    }
+}
+
+#[test]
+fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
+    let announcement = announcement();
+    let (right, wrong) = (partial(&announcement, 1, 1), partial(&announcement, 1, 2));
+    let add = |collected: &mut Collected, partial: &Partial| -> Vec<Added> {
+        pieces(partial).expect("pieces").into_iter().map(|piece| collected.add(piece)).collect()
+    };
+    for (one, other) in [(&right, &wrong), (&wrong, &right)] {
+        let mut collected = Collected::new(&announcement);
+        assert!(add(&mut collected, one).contains(&Added::Complete));
+        assert!(add(&mut collected, other).contains(&Added::Differing));
+        assert_eq!(missing(&collected), [0, 1], "neither is taken");
+        // Not even if one of them comes again.
+        assert!(!add(&mut collected, one).contains(&Added::Complete));
+        assert_eq!(missing(&collected), [0, 1]);
+        assert_eq!(collected.add_own(right.clone()), Added::Complete);
+        assert!(collected.partials().eq([(1, right.bytes.as_slice())]));
+        // Told once.
+        assert!(!add(&mut collected, one).contains(&Added::Differing));
+        assert!(collected.partials().eq([(1, right.bytes.as_slice())]));
+    }
+    // A wrong copy that comes after the own one is told, and one that comes when the window is closed too.
+    for is_closed in [false, true] {
+        let mut collected = Collected::new(&announcement);
+        assert_eq!(collected.add_own(right.clone()), Added::Complete);
+        if is_closed {
+            collected.close();
+        }
+        assert!(!add(&mut collected, &right).contains(&Added::Differing));
+        assert!(add(&mut collected, &wrong).contains(&Added::Differing));
+    }
+    // And one that was there before it.
+    let mut collected = Collected::new(&announcement);
+    assert!(add(&mut collected, &wrong).contains(&Added::Complete));
+    assert_eq!(collected.add_own(right.clone()), Added::Differing);
+    assert!(collected.partials().eq([(1, right.bytes.as_slice())]));
+}
+
+#[test]
+fn a_partial_is_what_its_digest_says() {
+    let announcement = announcement();
+    let whole = partial(&announcement, 1, 1);
+    let damage: [fn(&mut Piece); 4] = [
+        |piece| piece.bytes[100] ^= 1,
+        |piece| _ = piece.bytes.pop(),
+        |piece| piece.size -= 1,
+        |piece| piece.size += 1,
+    ];
+    for (number, damage) in damage.into_iter().enumerate() {
+        let mut collected = Collected::new(&announcement);
+        let mut broken = pieces(&whole).expect("pieces");
+        broken.iter_mut().for_each(damage);
+        let added: Vec<_> = broken.into_iter().map(|piece| collected.add(piece)).collect();
+        assert_eq!((added.last(), missing(&collected)), (Some(&Added::Broken), vec![0, 1]), "{number}");
+        // A sound copy is still taken.
+        pieces(&whole).expect("pieces").into_iter().for_each(|piece| _ = collected.add(piece));
+        assert_eq!(missing(&collected), [0]);
+    }
+}
+
+#[test]
+fn only_the_holders_of_the_key_write_messages() {
+    let keys = Keys::new(&Secret::new([1; 32]));
+    let announcement = announcement();
+    let piece = pieces(&partial(&announcement, 1, 1)).expect("pieces").remove(1);
+    for message in [Message::Announcement { id: "a".to_owned(), announcement }, Message::Piece(piece)] {
+        let sealed = keys.sealed(&message).expect("sealed");
+        assert_eq!(keys.opened(&sealed), Some(message));
+        assert_eq!(Keys::new(&Secret::new([2; 32])).opened(&sealed), None);
+        // One kind of message is not passed off as the other.
+        assert_eq!(keys.opened(&[&[3 - sealed[0]], &sealed[1..]].concat()), None);
+        for end in [0, 1, 20, 40, sealed.len() - 1] {
+            assert_eq!(keys.opened(&sealed[..end]), None);
+        }
+        assert!(!sealed.windows(8).any(|window| window == b"settings"));
+    }
+}
