@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use tracing::{info, warn};
 
-use crate::cli::failure::Failure;
-use crate::cli::open_error::OpenError;
-use crate::cli::shares;
+pub use crate::cli::open_error::OpenError;
+use crate::cli::open_error::refused;
+use crate::cli::{rebuilt, shares};
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings, canonical, diff};
 use crate::kafka::topic;
 use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use crate::ledger::log::LedgerLog;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Configuration, Genesis, Ledger};
 use crate::pipeline::NoiseSeries;
@@ -46,6 +47,11 @@ impl Components {
         let readers = open_readers(settings)?;
         let sink = settings.output.open_sink()?;
         let mut witness = settings.output.open_witness_remembering(&settings.ledger.path)?;
+        let mut log = settings.ledger_log.as_ref().map(LedgerLog::open).transpose()?;
+        let existing = match &mut log {
+            Some(log) => rebuilt::newest(settings, existing, &mut *witness, log)?,
+            None => existing,
+        };
         let mut ledger = match existing {
             Some(ledger) => ledger,
             None => {
@@ -61,6 +67,11 @@ impl Components {
         same_promise(settings, &ledger)?;
         take_over(settings, &mut ledger)?;
         let witness = shares::guarded(settings, &ledger, witness)?;
+        if let Some(log) = log {
+            ledger.attach_log(log);
+            // At its first start a log is filled; the worker that begins then only adds to it.
+            ledger.hold()?;
+        }
         if ledger.has_published()? && settings.output.is_untouched()? {
             warn!(
                 "the output is empty, but this ledger has published: the output was removed or created again, and the synopses in \
@@ -218,8 +229,4 @@ fn ended(settings: &Settings, ledger: &Ledger) -> Vec<String> {
     let continued: BTreeSet<String> =
         sums.flat_map(|release| keys().into_iter().map(|key| NoiseSeries::slot(&release.name, key))).collect();
     ledger.slots().filter(|slot| !continued.contains(*slot)).map(str::to_owned).collect()
-}
-
-fn refused(why: String) -> OpenError {
-    OpenError { failure: Failure::Ledger(why), is_transient: false }
 }

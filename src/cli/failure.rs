@@ -1,7 +1,7 @@
 //! Why a command fails, and the exit code that says so.
 
 use crate::cli::style;
-use crate::ledger::{budget, witness};
+use crate::ledger::{budget, log, witness};
 use crate::sink::{self, Output, deliver, output};
 use crate::{config, kafka, ledger, pipeline, source};
 
@@ -109,7 +109,22 @@ impl From<ledger::Error> for Failure {
     fn from(error: ledger::Error) -> Self {
         match error.is_final() {
             true => Failure::LostLedger(error.to_string()),
-            false => Failure::Ledger(error.to_string()),
+            false => match error {
+                ledger::Error::Log(error) => error.into(),
+                error => Failure::Ledger(error.to_string()),
+            },
+        }
+    }
+}
+
+impl From<log::Error> for Failure {
+    fn from(error: log::Error) -> Self {
+        let text = error.to_string();
+        match error {
+            error if error.is_transient() => Failure::Unavailable(text),
+            error if error.is_setting() => Failure::Unsound(text),
+            log::Error::KeyFile { .. } => Failure::Configuration(text),
+            _ => Failure::Ledger(text),
         }
     }
 }

@@ -28,6 +28,7 @@ mod produce_lines;
 mod progress;
 pub mod query;
 mod reading;
+mod rebuilt;
 mod resources;
 pub mod run;
 pub mod runtime;

@@ -1,7 +1,7 @@
 //! Why something that a worker needs could not be opened, and whether to try again.
 
 use crate::cli::failure::Failure;
-use crate::ledger::{self, budget, witness};
+use crate::ledger::{self, budget, log, witness};
 use crate::sink::output;
 use crate::{kafka, source};
 
@@ -10,6 +10,10 @@ use crate::{kafka, source};
 pub struct OpenError {
     pub failure: Failure,
     pub is_transient: bool,
+}
+
+pub(super) fn refused(why: String) -> OpenError {
+    OpenError { failure: Failure::Ledger(why), is_transient: false }
 }
 
 impl From<OpenError> for Failure {
@@ -45,6 +49,12 @@ impl From<witness::Error> for OpenError {
 impl From<budget::error::Error> for OpenError {
     fn from(error: budget::error::Error) -> Self {
         OpenError { is_transient: error.is_transient(), failure: error.into() }
+    }
+}
+
+impl From<log::Error> for OpenError {
+    fn from(error: log::Error) -> Self {
+        ledger::Error::from(error).into()
     }
 }
 

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use clap::Args;
@@ -24,7 +25,7 @@ use crate::mechanism::NoiseDistribution;
 use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
-use crate::pipeline::{Health, Stop, Worker};
+use crate::pipeline::{self, Absorbed, Health, Plan, Stop, Worker};
 use crate::synopsis::band::Band;
 use crate::targets::Shape;
 use crate::window::Rules;
@@ -103,38 +104,21 @@ pub fn work(
         dashboard::open(listener, dashboard::origin(&settings.output), runtime)
     });
     let _until_the_end = dashboard.transpose()?;
-    let mut is_waiting = false;
-    let (mut components, absorbed) = loop {
-        match Components::open(settings).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
-            Ok(parts) => break parts,
-            Err(OpenError { failure, is_transient: false }) => return Err(failure),
-            Err(_) if stop.asked() => return Ok(()),
-            Err(OpenError { failure, .. }) => {
-                if !std::mem::replace(&mut is_waiting, true) {
-                    warn!("{failure}; trying again");
-                }
+    let watch = Watch::start(settings, stop)?;
+    loop {
+        let Some((components, absorbed)) = open(settings, stop)? else { break };
+        match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {
+            // The witness follows another disk: it is built from the log, as at the start.
+            Err(error) if settings.ledger_log.is_some() && error.is_overtaken() && !stop.asked() => {
+                health.witnessed.store(false, Relaxed);
                 stop.wait(RETRY);
             }
+            done => {
+                done?;
+                break;
+            }
         }
-    };
-    let ledger = &components.ledger;
-    let instance = ledger.instance().map(|instance| instance.to_string()).unwrap_or_default();
-    info!(ledger = %ledger.genesis().ledger, row = ledger.head().sequence, instance, "ledger verified");
-    log_next_window(settings, &components.ledger);
-    held::wait(&mut components.ledger, &health, stop)?;
-    let worker = Worker {
-        plan: &plan,
-        readers: components.readers,
-        ledger: components.ledger,
-        witness: components.witness,
-        sink: components.sink,
-        generators: Box::new(Generator::from_entropy),
-        metrics,
-        health: &health,
-        stop: stop.clone(),
-    };
-    let watch = Watch::start(settings, stop)?;
-    worker.run_with(absorbed).map_err(Failure::from)?;
+    }
     if let Some(failure) = watch.failure() {
         return Err(failure);
     }
@@ -143,6 +127,56 @@ pub fn work(
         if stop.asked() { "stopped" } else { "done: every window is closed, and everything paid for is published" }
     );
     Ok(())
+}
+
+/// Opens everything, once it can be reached; `None` if a stop was requested before.
+fn open(settings: &Settings, stop: &Stop) -> Result<Option<(Components, Option<Absorbed>)>, Failure> {
+    let mut told = String::new();
+    loop {
+        match Components::open(settings).and_then(|parts| Ok((parts, absorb::absorbed(settings)?))) {
+            Ok(parts) => return Ok(Some(parts)),
+            Err(OpenError { failure, is_transient: false }) => return Err(failure),
+            Err(_) if stop.asked() => return Ok(None),
+            Err(OpenError { failure, .. }) => {
+                let why = failure.to_string();
+                if why != told {
+                    warn!("{why}; trying again");
+                    told = why;
+                }
+                stop.wait(RETRY);
+            }
+        }
+    }
+}
+
+/// Runs a worker on what is open.
+fn carry_out(
+    settings: &Settings,
+    plan: &Plan,
+    mut components: Components,
+    absorbed: Option<Absorbed>,
+    metrics: &Metrics,
+    health: &Arc<Health>,
+    stop: &Stop,
+) -> Result<(), pipeline::Error> {
+    let ledger = &components.ledger;
+    let instance = ledger.instance().map(|instance| instance.to_string()).unwrap_or_default();
+    info!(ledger = %ledger.genesis().ledger, row = ledger.head().sequence, instance, "ledger verified");
+    log_next_window(settings, &components.ledger);
+    held::wait(&mut components.ledger, health, stop)?;
+    let worker = Worker {
+        plan,
+        readers: components.readers,
+        ledger: components.ledger,
+        witness: components.witness,
+        sink: components.sink,
+        generators: Box::new(Generator::from_entropy),
+        metrics: metrics.clone(),
+        health,
+        // One loop that fails stops the others, and not the program.
+        stop: stop.below(),
+    };
+    worker.run_with(absorbed)
 }
 
 /// Logs when the next window is due.

@@ -22,7 +22,7 @@ use crate::window::{Cap, Rules};
 /// Where the ledger of a file is; `None` if the file does not say.
 pub fn ledger(text: &str, name: &str) -> Option<Params> {
     let (mut document, file) = Document::read::<File>(text, name, known_keys());
-    ledger::ledger(&mut document, file.ok()?.ledger?).ok()
+    ledger::ledger(&mut document, file.ok()?.ledger?).ok().map(|ledger| ledger.params)
 }
 
 /// All settings, with the choices of `"auto"` that are `recorded`. Every section is read before the first `?`, so that the
@@ -87,6 +87,13 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
     if let (Some(place), Ok(privacy), Ok(input), Ok(output)) = (shared_place, &privacy, &input, &output) {
         validate::shares_through_a_topic(document, place, privacy, input, output);
     }
+    let log = match (&ledger, &output) {
+        (Ok(ledger), Ok(output)) => ledger.log(document, &output.to),
+        _ => Ok(None),
+    };
+    if let (Ok(input), Ok(ledger), Ok(Some(log))) = (&input, &ledger, &log) {
+        validate::logs_no_input(document, input, log, ledger.log_place());
+    }
 
     let scale = match (file.scale, &pipeline, &input, &windows) {
         (Some(table), Ok(pipeline), Ok(input), Ok(schedule)) => {
@@ -149,7 +156,8 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         releases,
         publish_delay: schedule.delay.map_or(Duration::ZERO, Spanned::into_inner),
         output: output.to,
-        ledger,
+        ledger: ledger.params,
+        ledger_log: log?,
         scale: scale.transpose()?,
         serve: serve.as_ref().map(|serve| serve.listen),
         dashboard: serve.as_ref().and_then(|serve| serve.dashboard),

@@ -51,16 +51,19 @@ impl Ledger {
         now < waiting.since.plus(PRECEDENCE)
     }
 
-    /// The claim on all rows after `accepted`, the head of the witness; `None` if there are none.
+    /// The claim on all rows after `accepted`, the head of the witness; `None` if there are none. Where there is a log, it holds all
+    /// rows before this returns.
     ///
     /// # Errors
     ///
-    /// [`Error::Replaced`] if the file was changed since it was opened, or if it cannot be read.
-    pub fn claim(&self, accepted: Option<&Head>) -> Result<Option<Claim>, Error> {
+    /// [`Error::Replaced`] if the file was changed since it was opened, or if it cannot be read; [`Error::Log`] if the log does not
+    /// hold the rows.
+    pub fn claim(&mut self, accepted: Option<&Head>) -> Result<Option<Claim>, Error> {
         if accepted == Some(&self.state.head) {
             return Ok(None);
         }
         self.check_usable()?;
+        self.hold()?;
         let stored = store::stored_head(&self.connection).map_err(|error| Error::sqlite(&self.file, error))?;
         if stored != Some(self.state.head) {
             return Err(Error::Replaced { path: self.file.clone() });

@@ -11,6 +11,9 @@ use super::store::{digest_of, sequence_of};
 const SECRET: &str = r#","secret":"#;
 const ROW: &str = r#","row":"#;
 
+/// The most bytes of a partition and its offset in JSON, and of what stands around all of them.
+const WIDEST: usize = 36;
+
 /// A row as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
@@ -115,6 +118,18 @@ impl Entry {
         match &self.text {
             Text::Whole(row) => row.len(),
             Text::Split { public, secret } => public.len() + secret.len(),
+        }
+    }
+
+    /// How many bytes its secret part would have more if the input's offsets had as many digits as they can have, and some.
+    pub fn hidden_width(&self) -> usize {
+        let partitions = match self.row() {
+            Ok(Row::Window(closed)) => closed.ends.0.len(),
+            _ => 0,
+        };
+        match &self.text {
+            Text::Split { secret, .. } => (partitions * WIDEST + WIDEST).saturating_sub(secret.len()),
+            Text::Whole(_) => 0,
         }
     }
 

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{ErrorCode, ffi};
 
+use super::log;
+
 /// Why a ledger cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -54,6 +56,8 @@ pub enum Error {
     ForeignHead { path: PathBuf, found: String, newest: u64 },
     #[error("the operating system provides no randomness")]
     Randomness,
+    #[error(transparent)]
+    Log(#[from] log::Error),
 }
 
 impl Error {
@@ -65,7 +69,11 @@ impl Error {
 
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Error::Busy { .. })
+        match self {
+            Error::Busy { .. } => true,
+            Error::Log(error) => error.is_transient(),
+            _ => false,
+        }
     }
 
     pub(super) fn disk(path: &Path, error: &std::io::Error) -> Self {

@@ -5,6 +5,8 @@
 //! before the commit nothing has left, and the noise is drawn again; after a crash behind it the same bytes are published.
 //! The [`witness`] decides which of several copies of a ledger may publish.
 //!
+//! Beside a [`log`] the file is a copy, which can be built again.
+//!
 //! Whoever only looks at a ledger holds no lock, and copies it in short transactions (`pages`), which the worker waits out.
 //!
 //! Opening a ledger takes no longer for a million rows than for a thousand (`replay`). A worker verifies what bears on its
@@ -27,7 +29,9 @@ mod error;
 #[cfg(test)]
 mod fixtures;
 mod glance;
+mod held;
 mod instance;
+pub mod log;
 mod open;
 mod outbox;
 mod outgoing;

@@ -12,6 +12,7 @@ use super::chain::{Digest, Genesis, Head, Row, random};
 use super::entry::Entry;
 use super::error::Error;
 use super::instance::{Instance, Waiting};
+use super::log::LedgerLog;
 use super::outgoing::Outgoing;
 use super::replay::{self, LedgerState};
 use super::store;
@@ -46,6 +47,8 @@ pub struct Ledger {
     pub(super) outgoing: RefCell<Option<Outgoing>>,
     /// A write has failed.
     pub(super) is_broken: bool,
+    /// What holds every row before it is claimed, if anything does.
+    pub(super) log: Option<LedgerLog>,
 }
 
 /// Whether there is a ledger, valid or damaged.
@@ -159,7 +162,7 @@ impl Ledger {
         let state = verify::all(&connection, &file)?;
         let keep_published = params.keep_published;
         let (lock, instance, waiting, outgoing, is_broken) = (None, None, None, RefCell::default(), false);
-        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, outgoing, is_broken })
+        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, outgoing, is_broken, log: None })
     }
 
     /// Verifies the whole ledger, from the first row.
@@ -191,7 +194,7 @@ impl Ledger {
         let keep_published = params.keep_published;
         let (lock, instance) = (Some(lock), Some(Instance::of(&params.path)?));
         let (waiting, outgoing, is_broken) = (None, RefCell::default(), false);
-        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, outgoing, is_broken })
+        Ok(Ledger { connection, file, lock, keep_published, state, instance, waiting, outgoing, is_broken, log: None })
     }
 
     /// A connection that cannot write.

@@ -35,7 +35,8 @@ pub(super) struct LedgerState {
 }
 
 impl LedgerState {
-    fn begin(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
+    /// Begins with the first row.
+    pub fn begin(entry: &Entry, damaged: impl Fn(String) -> Error) -> Result<Self, Error> {
         if !entry.follows(None) {
             return Err(damaged("it was changed, or a row before it was changed or is missing".into()));
         }

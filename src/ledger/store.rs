@@ -51,9 +51,12 @@ const READERS: Duration = Duration::from_secs(60);
 pub(super) const TABLES_OF_3: &str = "
     DROP INDEX IF EXISTS kept;
     CREATE TABLE kept (pruned INTEGER NOT NULL) STRICT;
-    INSERT INTO kept SELECT min(sequence) FROM rows;
     CREATE TABLE archives (first INTEGER PRIMARY KEY, last INTEGER NOT NULL) STRICT;
 ";
+
+/// Says that the messages of all rows but the first are kept, unless something else was said.
+pub(super) const KEPT: &str =
+    "INSERT INTO kept SELECT sequence FROM rows WHERE NOT EXISTS (SELECT * FROM kept) ORDER BY sequence LIMIT 1";
 
 /// The column that format 3 lacked: the secret part of a row, if its body is the public part.
 pub(super) const COLUMN_OF_4: &str = "ALTER TABLE rows ADD COLUMN secret TEXT";
@@ -151,9 +154,10 @@ pub(super) fn create(
         let transaction = connection.transaction()?;
         transaction.execute_batch(TABLES)?;
         transaction.execute_batch(TABLES_OF_2)?;
+        transaction.execute_batch(TABLES_OF_3)?;
         transaction.execute_batch(COLUMN_OF_4)?;
         fill(&transaction)?;
-        transaction.execute_batch(TABLES_OF_3)?;
+        transaction.execute_batch(KEPT)?;
         transaction.commit()?;
         connection.close().map_err(|(_, error)| error)
     };

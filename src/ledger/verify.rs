@@ -91,6 +91,7 @@ pub(super) fn migrate_from_3(connection: &mut Connection) -> rusqlite::Result<()
 pub(super) fn migrate_from_2(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(store::TABLES_OF_3)?;
+    transaction.execute_batch(store::KEPT)?;
     transaction.execute_batch(store::COLUMN_OF_4)?;
     transaction.pragma_update(None, "user_version", store::FORMAT)?;
     transaction.commit()
@@ -110,6 +111,7 @@ pub(super) fn migrate_from_1(connection: &mut Connection, file: &Path) -> Result
     transaction.execute_batch("ALTER TABLE spent RENAME TO spent_1").map_err(sqlite)?;
     transaction.execute_batch(store::TABLES_OF_2).map_err(sqlite)?;
     transaction.execute_batch(store::TABLES_OF_3).map_err(sqlite)?;
+    transaction.execute_batch(store::KEPT).map_err(sqlite)?;
     transaction.execute_batch(store::COLUMN_OF_4).map_err(sqlite)?;
     transaction.pragma_update(None, "user_version", store::FORMAT).map_err(sqlite)?;
     let mut walk = Walk::begin(&transaction, file)?;

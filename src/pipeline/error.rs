@@ -22,3 +22,10 @@ pub enum Error {
     #[error("a loop of the worker panicked; this is a bug, please report it with the log")]
     Panicked,
 }
+
+impl Error {
+    /// Whether the witness follows another copy of the ledger.
+    pub fn is_overtaken(&self) -> bool {
+        matches!(self, Error::Deliver(deliver::Error::Ledger(ledger::Error::ForeignHead { .. })))
+    }
+}

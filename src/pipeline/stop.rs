@@ -7,15 +7,26 @@ use std::time::{Duration, Instant};
 
 /// Cheap to clone; all clones share one request.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    /// Whoever stops this one too.
+    above: Option<Arc<AtomicBool>>,
+}
 
 impl Stop {
     pub fn ask(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.asked.store(true, Ordering::Relaxed);
     }
 
     pub fn asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let is_asked = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+        is_asked(&self.asked) || self.above.as_ref().is_some_and(is_asked)
+    }
+
+    /// Another one, which stops with this one, and alone.
+    #[must_use]
+    pub fn below(&self) -> Self {
+        Stop { asked: Arc::default(), above: Some(self.asked.clone()) }
     }
 
     /// Sleeps for `pause`, or until a stop is requested.

@@ -52,6 +52,11 @@ pub fn step(
             sink.confirm().map_err(|error| Error::Sink { published: 0, error })?;
             ledger.mark_published(durable, now)?;
         }
+        match ledger.mark_in_log(accepted) {
+            // The next step tries again.
+            Err(error) if error.is_log_unavailable() => {}
+            marked => marked?,
+        }
         published.map_err(|error| Error::Sink { published: durable.len(), error })?;
         progress.published = durable.len();
         progress.next_due = ledger.next_due(accepted)?;
@@ -99,7 +104,7 @@ impl Error {
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
-            Error::Ledger(_) => false,
+            Error::Ledger(error) => error.is_log_unavailable(),
             Error::Witness(error) => error.is_transient(),
             Error::Sink { error, .. } => error.is_transient(),
         }

@@ -100,7 +100,8 @@ impl Sink for FusedSink {
     }
 }
 
-const STEPS: [&str; 7] = ["draw", "read the witness", "claim", "claimed", "publish", "published by half", "published"];
+pub const STEPS: [&str; 7] =
+    ["draw", "read the witness", "claim", "claimed", "publish", "published by half", "published"];
 
 /// Not a test of its own: the worker that the next test starts and that dies where it is told.
 #[test]
@@ -140,7 +141,7 @@ fn a_worker_that_dies_where_it_is_told() {
 }
 
 /// A worker that dies at the given passing of a step, or works to the end where it never passes so often.
-fn dies_at(setup: &Setup, step: &str, passing: u32) -> bool {
+pub fn dies_at(setup: &Setup, step: &str, passing: u32) -> bool {
     let child = Command::new(env::current_exe().expect("this test"))
         .args(["--exact", "crash::a_worker_that_dies_where_it_is_told", "--nocapture"])
         .env("BERNSTREAM_TEST_CONFIGURATION", setup.configuration())
@@ -169,7 +170,7 @@ fn a_worker_killed_at_any_step_publishes_every_window_once_and_pays_for_it() {
 }
 
 /// The rows of the ledger: those of `before` and perhaps more, never fewer or others.
-fn grown(setup: &Setup, before: &[String]) -> Vec<String> {
+pub fn grown(setup: &Setup, before: &[String]) -> Vec<String> {
     let exported = setup.ledger_command(&["export"]);
     assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
     let rows: Vec<String> = String::from_utf8_lossy(&exported.stdout).lines().map(str::to_owned).collect();

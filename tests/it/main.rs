@@ -35,6 +35,7 @@ mod keys;
 mod layers;
 mod ledger;
 mod ledger_costs;
+mod ledger_log;
 mod ledger_of_years;
 mod limits;
 mod looking;

@@ -1,6 +1,7 @@
 //! `ledger`: creates, shows, verifies, exports and archives the ledger, and publishes kept messages again. No command refunds budget.
 
 mod audit;
+mod log;
 mod spending;
 
 use std::io::{self, Write};
@@ -17,6 +18,7 @@ use crate::clock::Timestamp;
 use crate::config::{Input, Settings, canonical, guarantee};
 use crate::kafka::broker_clock;
 use crate::ledger::bootstrap::StartMode;
+use crate::ledger::log::LedgerLog;
 use crate::ledger::witness::Witness;
 use crate::ledger::{self, Closed, Genesis, Head, Ledger, Outcome, Paid, Row};
 use crate::mechanism::price::Price;
@@ -75,6 +77,19 @@ enum Action {
         /// The configuration.
         configuration: PathBuf,
     },
+    /// Build the ledger from its log, up to the row that the witness has accepted. A worker does that by itself where it must.
+    Restore {
+        /// Only say what would be built.
+        #[arg(long)]
+        dry_run: bool,
+        /// The configuration.
+        configuration: PathBuf,
+    },
+    /// The topic that the ledger can be built from.
+    Log {
+        #[command(subcommand)]
+        action: LogAction,
+    },
     /// Publish kept messages again, byte for byte.
     Republish {
         /// The configuration.
@@ -82,6 +97,15 @@ enum Action {
         /// Only the window that starts at this time.
         #[arg(long, value_name = "START", value_parser = Timestamp::parse_argument)]
         window: Option<Timestamp>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum LogAction {
+    /// Create the topic, if it is missing. A worker then appends to it what its ledger has.
+    Init {
+        /// The configuration.
+        configuration: PathBuf,
     },
 }
 
@@ -115,6 +139,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Action::Verify { output_only: false, .. } => verify(&settings, &mut |line| report(format_args!("{line}\n"))),
         Action::Export { secret, .. } => export(&settings, *secret),
         Action::Archive { .. } => archive(&settings),
+        Action::Restore { dry_run, .. } => log::restore(&settings, *dry_run),
+        Action::Log { action: LogAction::Init { .. } } => log::init(&settings),
         Action::Republish { window, .. } => republish(&settings, *window),
     };
     done.map_err(|failure| failure.advised(&settings.output))
@@ -128,6 +154,8 @@ impl Action {
             | Action::Verify { configuration, .. }
             | Action::Export { configuration, .. }
             | Action::Archive { configuration }
+            | Action::Restore { configuration, .. }
+            | Action::Log { action: LogAction::Init { configuration } }
             | Action::Republish { configuration, .. } => configuration,
         }
     }
@@ -148,12 +176,16 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     }
     let done = shares::create_missing(settings, &mut created).map_err(Failure::from);
     let done = done.and_then(|()| Ok(settings.output.create_missing(&mut created)?));
+    let done = done.and_then(|()| log::create_missing(settings, &mut created));
     created.iter().try_for_each(|what| line(format_args!("created the {what}")))?;
     done?;
     let mut witness = settings.output.open_witness()?;
     let now = Timestamp::now();
     let genesis = genesis(settings, &mut *witness, mode, now)?;
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
+    if let Some(log) = &settings.ledger_log {
+        ledger.attach_log(LedgerLog::open(log)?);
+    }
     claim(&mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
     line(format_args!("created the ledger {} in {}", genesis.ledger, settings.ledger.path.display()))?;
@@ -271,8 +303,11 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     tell(format!("ledger verified: {rows} rows, newest {}", ledger.head().digest))?;
     tell(format!("it accounts for {}", promised(ledger.genesis())))?;
     let accepted = recognised(&ledger, &mut *settings.output.open_witness()?)?;
-    let accepted = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
-    tell(format!("the witness has accepted {accepted}"))?;
+    let row = accepted.map_or_else(|| "none of its rows yet".into(), |head| format!("row {}", head.sequence));
+    tell(format!("the witness has accepted {row}"))?;
+    if let (Some(accepted), Some(log)) = (accepted, &settings.ledger_log) {
+        tell(log::verify(&ledger, accepted, log)?)?;
+    }
     if let Some((topic, held)) = shares::held(settings, &ledger)? {
         let until = held.until.map_or(String::new(), |until| format!(" until {until}"));
         let (share, from) = (held.entry.share, held.entry.from);

@@ -254,6 +254,8 @@ const AFTER: &[Key] = &[
     ("ledger", "a table [ledger]"),
     ("ledger.path", "the path of a folder in quotes, on a local disk"),
     ("ledger.keep_published", r#"a duration such as "7d""#),
+    ("ledger.log", r#"the name of a topic of one partition, such as "flights-ledger""#),
+    ("ledger.key_file", "the path of a file of 32 random bytes in quotes"),
     ("scale", "a table [scale]"),
     ("scale.topic", r#"the name of a topic, such as "flights-partials""#),
     ("scale.key_file", "the path of a file of 32 random bytes in quotes"),

@@ -238,6 +238,8 @@ pub struct OutputKafka {
 pub struct Ledger {
     pub path: Field<String>,
     pub keep_published: Field<String>,
+    pub log: Field<String>,
+    pub key_file: Field<String>,
 }
 
 #[derive(Debug, Deserialize)]

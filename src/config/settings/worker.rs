@@ -31,6 +31,8 @@ pub struct Settings {
     pub publish_delay: Duration,
     pub output: Output,
     pub ledger: ledger::Params,
+    /// What the ledger can be built from again.
+    pub ledger_log: Option<ledger::log::Params>,
     /// Reading is split over processes.
     pub scale: Option<scale::Params>,
     pub serve: Option<SocketAddr>,
@@ -71,6 +73,7 @@ impl Settings {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
         warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
+        warnings.extend(self.ledger_log.as_ref().and_then(ledger::log::Params::warning));
         warnings.dedup();
         warnings
     }

@@ -1,5 +1,7 @@
 //! Sizes, delays and destinations that fit each other.
 
+use std::ops::Range;
+
 use crate::config::read::draft::ReleaseDraft;
 use crate::config::read::input::InputSettings;
 use crate::config::read::output::OutputSettings;
@@ -8,6 +10,7 @@ use crate::config::read::schedule::Schedule;
 use crate::config::settings::{Input, synopsis_bytes};
 use crate::config::text::Document;
 use crate::kafka::Broker;
+use crate::ledger::log;
 use crate::sink::Output;
 
 /// How long a row of the ledger may be, about: SQLite takes at most 10^9 bytes, and keys that are escaped take more than they have.
@@ -67,6 +70,20 @@ pub fn reads_no_output(document: &mut Document<'_>, input: &InputSettings, outpu
             document.fault(output.place.clone(), "is the input path", "choose another folder");
         }
         _ => {}
+    }
+}
+
+/// The log of the ledger must not be what the worker reads.
+pub fn logs_no_input(
+    document: &mut Document<'_>,
+    input: &InputSettings,
+    log: &log::Params,
+    place: Option<Range<usize>>,
+) {
+    let Input::Kafka(from) = &input.from else { return };
+    let is_read = log.topic == from.topic || log.topic == from.clock && !from.trust_producer_time;
+    if is_same(&log.broker, &from.broker) && is_read {
+        document.fault(place.unwrap_or_default(), "is the input topic or its clock", "choose another topic");
     }
 }
 

@@ -1,0 +1,105 @@
+//! `ledger log init`, `ledger restore`, and what `ledger verify` says of the log.
+
+use crate::cli::failure::Failure;
+use crate::cli::print::line;
+use crate::clock::Timestamp;
+use crate::config::Settings;
+use crate::kafka;
+use crate::kafka::topic;
+use crate::ledger::log::{KafkaLog, LedgerLog, Params};
+use crate::ledger::{self, Error, Head, Ledger};
+
+/// How many rows are named.
+const NAMED: usize = 5;
+
+/// The log of the configuration.
+fn params(settings: &Settings) -> Result<&Params, Failure> {
+    settings.ledger_log.as_ref().ok_or_else(|| {
+        Failure::Configuration("the configuration has no ledger log: add ledger.log and ledger.key_file".to_owned())
+    })
+}
+
+/// Creates the topic of the log if it is missing.
+///
+/// # Errors
+///
+/// If it cannot be created.
+pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<(), Failure> {
+    let Some(log) = &settings.ledger_log else { return Ok(()) };
+    match topic::describe(&log.broker, &log.topic) {
+        Err(kafka::Error::NoTopic { .. }) => {
+            KafkaLog::create(log)?;
+            created.push(format!("ledger log topic {}", log.topic));
+        }
+        found => drop(found?),
+    }
+    Ok(())
+}
+
+/// `ledger log init`.
+///
+/// # Errors
+///
+/// If the configuration has no log, or the key or the topic cannot be used.
+pub fn init(settings: &Settings) -> Result<(), Failure> {
+    let log = params(settings)?;
+    let mut created = Vec::new();
+    create_missing(settings, &mut created)?;
+    LedgerLog::open(log)?;
+    match created.is_empty() {
+        true => line(format_args!("the ledger log topic {} is there and can be used", log.topic)),
+        false => line(format_args!("created the {}; a worker that is started now fills it", created.join(", "))),
+    }
+}
+
+/// `ledger restore`.
+///
+/// # Errors
+///
+/// If the log does not have what the witness has accepted, or the ledger is in use or there already.
+pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
+    let mut log = LedgerLog::open(params(settings)?)?;
+    let mut witness = settings.output.open_witness()?;
+    let Some(accepted) = witness.read()? else {
+        return Err(Failure::Ledger(
+            "the witness has no claim, so there is nothing to build: a worker makes a new ledger".into(),
+        ));
+    };
+    if ledger::exists(&settings.ledger) {
+        let ledger = Ledger::open(&settings.ledger)?;
+        match ledger.recognise(&witness.identity()?, Some(&accepted)) {
+            Ok(()) => return line("nothing to build: the ledger on the disk is the one that the witness follows"),
+            Err(Error::ForeignHead { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let now = Timestamp::now();
+    let (built, verb) = match is_dry {
+        true => (log.restorable(&settings.ledger, &accepted.head, now)?, "would build"),
+        false => (log.restore(&settings.ledger, &accepted.head, now)?, "built"),
+    };
+    line(format_args!(
+        "{verb} the ledger from its log: {} rows, newest {}, of {} bytes in the log; {} windows are not known to be published",
+        built.rows, built.newest, built.bytes, built.unpublished
+    ))
+}
+
+/// Compares the log with the ledger, and says what was found.
+///
+/// # Errors
+///
+/// If the log lacks a row that the witness has accepted, or cannot be read.
+pub fn verify(ledger: &Ledger, accepted: Head, log: &Params) -> Result<String, Failure> {
+    let mut log = LedgerLog::open(log)?;
+    let (lacking, (rows, bytes)) = ledger.compare(&mut log, accepted)?;
+    if lacking.is_empty() {
+        return Ok(format!("the ledger log has every row that was accepted: {rows} rows, {bytes} bytes"));
+    }
+    let named: Vec<String> = lacking.iter().take(NAMED).map(|head| head.sequence.to_string()).collect();
+    let dots = if lacking.len() > NAMED { ", ..." } else { "" };
+    Err(Failure::Unsound(format!(
+        "the ledger log lacks rows that the witness has accepted ({}{dots}): if this disk is lost now, nothing can be published any \
+         more; start the worker, which appends them",
+        named.join(", ")
+    )))
+}

@@ -1,0 +1,67 @@
+//! What a ledger does with its log, where it has one.
+
+use rusqlite::OptionalExtension;
+
+use super::chain::Head;
+use super::error::Error;
+use super::log::{self, LedgerLog};
+use super::open::Ledger;
+use super::store;
+
+impl Ledger {
+    /// From now on a row is claimed only when `log` holds it.
+    pub fn attach_log(&mut self, log: LedgerLog) {
+        self.log = Some(log);
+    }
+
+    /// Returns once the log holds every row, or if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be read or written, or takes long to be filled; or if the ledger cannot be read.
+    pub fn hold(&mut self) -> Result<(), Error> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        log.hold(&self.connection, &self.file, self.state.head)
+    }
+
+    /// Tells the log up to which row everything was published, of those up to `accepted`.
+    ///
+    /// # Errors
+    ///
+    /// If the log cannot be written, which delays nothing and may be ignored; or if the ledger cannot be read.
+    pub fn mark_in_log(&mut self, accepted: &Head) -> Result<(), Error> {
+        let Some(log) = &mut self.log else { return Ok(()) };
+        let sqlite = |error| Error::sqlite(&self.file, error);
+        let unpublished = "SELECT sequence FROM outbox WHERE published_at IS NULL ORDER BY sequence, place LIMIT 1";
+        let unpublished: Option<i64> =
+            self.connection.query_row(unpublished, [], |row| row.get(0)).optional().map_err(sqlite)?;
+        let accepted = i64::try_from(accepted.sequence).unwrap_or(i64::MAX);
+        let newest = unpublished.map_or(accepted, |first| accepted.min(first - 1));
+        let row = "SELECT sequence, digest FROM rows WHERE sequence = ?1";
+        let head = |row: &rusqlite::Row<'_>| {
+            Ok(Head { sequence: store::sequence_of(row, 0)?, digest: store::digest_of(row, 1)? })
+        };
+        match self.connection.query_row(row, [newest], head).optional().map_err(sqlite)? {
+            Some(published) => Ok(log.mark(published)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The first rows up to `accepted` that `log`, which was read, does not hold, and how many rows and bytes it has.
+    ///
+    /// # Errors
+    ///
+    /// If the log or the ledger cannot be read.
+    pub fn compare(&self, log: &mut LedgerLog, accepted: Head) -> Result<(Vec<Head>, (usize, u64)), Error> {
+        log.read()?;
+        let extent = log.extent();
+        Ok((log.lacks(&self.connection, &self.file, accepted)?, extent))
+    }
+}
+
+impl Error {
+    /// Whether a log is what cannot be used, for now.
+    pub fn is_log_unavailable(&self) -> bool {
+        matches!(self, Error::Log(error) if log::Error::is_transient(error))
+    }
+}

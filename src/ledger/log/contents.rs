@@ -1,0 +1,212 @@
+//! What is in a log: a fold over its records, from the first that it has. Pure.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::body::{Body, Clear, Content, Opened, open};
+use super::key::Key;
+use super::pieces::Assembly;
+use crate::clock::Timestamp;
+use crate::ledger::chain::{Closed, Digest, Head, Outcome, Row};
+
+/// Of so many rows the marks are known. The newest one says what all of them say.
+const MARKS: usize = 1024;
+
+/// What is known of the row with some digest.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Known {
+    pub sequence: u64,
+    pub previous: Option<Digest>,
+    /// How many whole bodies of it there are.
+    pub copies: u64,
+    /// One of them has its messages, or it has none.
+    pub has_messages: bool,
+    /// The most states that one of them has.
+    pub states: usize,
+    /// When its messages were due; `None` if it has none.
+    pub due: Option<Timestamp>,
+}
+
+/// What is in a log.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    pieces: Assembly,
+    rows: HashMap<Digest, Known>,
+    marks: BTreeMap<u64, HashSet<Digest>>,
+    /// Rows of which there are bodies that another key opens.
+    closed: HashSet<Digest>,
+    /// How many bytes were read.
+    pub bytes: u64,
+}
+
+/// A body that a record has made whole.
+pub(super) enum Whole {
+    Row(Box<Body>),
+    Other,
+}
+
+impl Contents {
+    /// Takes the next record; the body that is whole now.
+    pub fn take(&mut self, key: &Key, record: &[u8]) -> Option<Whole> {
+        self.bytes += record.len() as u64;
+        let whole = self.pieces.take(record)?;
+        match open(key, &whole) {
+            Opened::Foreign => None,
+            Opened::Closed(clear) => {
+                self.closed.insert(clear.head().digest);
+                Some(Whole::Other)
+            }
+            Opened::Open(clear, Content::Published) => {
+                self.mark(clear.head());
+                Some(Whole::Other)
+            }
+            Opened::Open(clear, Content::Row(body)) => {
+                self.know(clear, &body);
+                Some(Whole::Row(body))
+            }
+        }
+    }
+
+    fn mark(&mut self, Head { sequence, digest }: Head) {
+        self.marks.entry(sequence).or_default().insert(digest);
+        if self.marks.len() > MARKS {
+            self.marks.pop_first();
+        }
+    }
+
+    fn know(&mut self, clear: Clear, body: &Body) {
+        let Clear::Row { sequence, digest, previous } = clear else { return };
+        let due = match body.entry.row() {
+            Ok(Row::Window(Closed { outcome: Outcome::Released { publish_at, .. }, .. })) => Some(publish_at),
+            _ => None,
+        };
+        let known = self.rows.entry(digest).or_insert(Known { sequence, previous, due, ..Known::default() });
+        known.copies += 1;
+        known.has_messages |= body.messages.is_some() || due.is_none();
+        known.states = known.states.max(body.states.len());
+    }
+
+    pub fn row(&self, digest: &Digest) -> Option<&Known> {
+        self.rows.get(digest)
+    }
+
+    /// Forgets a row that nobody asks for again.
+    pub fn forget(&mut self, digest: &Digest) {
+        self.rows.remove(digest);
+    }
+
+    /// Forgets the rows up to number `sequence`, void ones too.
+    pub fn forget_to(&mut self, sequence: u64) {
+        self.rows.retain(|_, known| known.sequence > sequence);
+    }
+
+    /// How many rows there are, void ones too.
+    pub fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether only another key opens the bodies of a row.
+    pub fn is_closed(&self, digest: &Digest) -> bool {
+        !self.rows.contains_key(digest) && self.closed.contains(digest)
+    }
+
+    pub fn is_marked(&self, head: &Head) -> bool {
+        self.marks.get(&head.sequence).is_some_and(|digests| digests.contains(&head.digest))
+    }
+
+    pub fn has_marks(&self) -> bool {
+        !self.marks.is_empty()
+    }
+
+    /// The rows from the first up to `head`, by their previous digests: a row of a void branch is none of them.
+    ///
+    /// # Errors
+    ///
+    /// The newest one that is not there.
+    pub fn chain(&self, head: Head) -> Result<Vec<(Head, Known)>, Head> {
+        let (mut chain, mut next) = (Vec::new(), Some(head));
+        while let Some(head) = next {
+            let known = self.rows.get(&head.digest).filter(|known| known.sequence == head.sequence).ok_or(head)?;
+            chain.push((head, *known));
+            next = known.previous.map(|digest| Head { sequence: head.sequence.wrapping_sub(1), digest });
+        }
+        chain.reverse();
+        Ok(chain)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::body::{seal_mark, seal_row};
+    use super::super::pieces::split;
+    use super::*;
+    use crate::ledger::entry::Entry;
+    use crate::ledger::fixtures::{genesis, price, released, span};
+
+    const KEY: [u8; 32] = [1; 32];
+
+    /// Rows that follow `before`, with other digests each time, and their records.
+    fn rows(before: Option<&Entry>, count: u64) -> Vec<(Entry, Vec<Vec<u8>>)> {
+        let mut made: Vec<(Entry, Vec<Vec<u8>>)> = Vec::new();
+        for _ in 0..count {
+            let before = made.last().map(|(entry, _)| entry).or(before);
+            let row = match before {
+                None => Row::Genesis(genesis(0)),
+                Some(_) => Row::Window(released(span(0, 10), &[(span(0, 10), price(5))])),
+            };
+            let sequence = before.map_or(0, |before| before.head.sequence + 1);
+            let entry = Entry::new(before.map(Entry::link), sequence, &row).unwrap();
+            let body = Body { entry: entry.clone(), messages: None, states: vec![] };
+            let whole = seal_row(&Key::new(&KEY), &body, before.map(|before| before.head.digest)).unwrap();
+            made.push((entry, split(&whole, 300)));
+        }
+        made
+    }
+
+    fn read(records: impl IntoIterator<Item = Vec<u8>>) -> Contents {
+        let mut contents = Contents::default();
+        for record in records {
+            contents.take(&Key::new(&KEY), &record);
+        }
+        contents
+    }
+
+    #[test]
+    fn the_chain_goes_back_from_the_accepted_row_and_passes_void_ones() {
+        let accepted = rows(None, 4);
+        let void = rows(Some(&accepted[1].0), 3);
+        // A void branch that comes first, and piece by piece between the others.
+        let mixed = void.iter().zip(&accepted).flat_map(|(void, accepted)| {
+            void.1.iter().zip(&accepted.1).flat_map(|(a, b)| [a.clone(), b.clone()]).collect::<Vec<_>>()
+        });
+        let rest = accepted.iter().chain(&void).flat_map(|(_, records)| records.clone());
+        let contents = read(mixed.chain(rest));
+        let head = accepted[3].0.head;
+        let chain: Vec<Head> = contents.chain(head).unwrap().into_iter().map(|(head, _)| head).collect();
+        assert_eq!(chain, accepted.iter().map(|(entry, _)| entry.head).collect::<Vec<_>>());
+        assert_eq!(contents.rows(), 7);
+    }
+
+    #[test]
+    fn the_newest_row_that_is_missing_is_named() {
+        let all = rows(None, 4);
+        for missing in 0..4 {
+            let there = all.iter().enumerate().filter(|(place, _)| *place != missing);
+            let contents = read(there.flat_map(|(_, (_, records))| records.clone()));
+            assert_eq!(contents.chain(all[3].0.head).unwrap_err(), all[missing].0.head);
+        }
+        let another = Key::new(&[2; 32]);
+        let mut contents = Contents::default();
+        all.iter().flat_map(|(_, records)| records).for_each(|record| drop(contents.take(&another, record)));
+        assert!(contents.is_closed(&all[3].0.head.digest) && contents.rows() == 0);
+    }
+
+    #[test]
+    fn a_mark_is_one_of_its_digest_and_the_newest_are_known() {
+        let head = |sequence: u64, seed: u8| Head { sequence, digest: Digest::of(&[seed]) };
+        let record = |head| split(&seal_mark(&Key::new(&KEY), head).unwrap(), 300).remove(0);
+        let contents = read([record(head(3, 1)), record(head(3, 2)), record(head(4, 1))]);
+        assert!(contents.is_marked(&head(3, 1)) && contents.is_marked(&head(3, 2)) && !contents.is_marked(&head(4, 2)));
+        let many = read((0..3000).map(|n| record(head(n, 1))));
+        assert!(many.is_marked(&head(2999, 1)) && many.marks.len() == MARKS);
+    }
+}

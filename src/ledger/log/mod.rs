@@ -1,0 +1,37 @@
+//! The ledger log: a topic beside the witness that holds the bodies of all rows, so that a ledger outlives its disk.
+//!
+//! The witness orders claims, which are digests; the log has what the digests are of. A worker appends the body of a row before it
+//! claims it, and claims only what it has read back. So whatever was accepted can be built again from the two topics, and the ledger's
+//! file is a copy. The protocol is that of `ledger-log.md`, and what each file here does of it:
+//!
+//! - [`key`]: bodies are encrypted and authenticated (XChaCha20-Poly1305), each with a random nonce of 192 bits: two copies of a disk
+//!   would repeat a counter.
+//! - [`body`]: what a body says; [`pieces`]: bodies in records that a broker takes, put together in any order.
+//! - [`contents`]: which bodies are there, derived from reading the whole log and from nothing else. Nobody remembers that something
+//!   "is in the log": a log that was made anew, or has lost records, would never get it again.
+//! - [`topic`]: the topic. [`upkeep`]: appending what is missing. [`restore`]: a new file of what is there.
+//!
+//! # What a reader of the topic without the key can see
+//!
+//! In the clear stand the number of a row, its digest and the digest before it: what the witness shows too. Message digests are not
+//! there: that of a draw that was never published could be tested by guessing. Sizes and times can be seen. The offsets of a row, which
+//! count records, are written as wide as they can be, so that no size depends on their digits. The rest of a body is what was
+//! published of its window and the states of its noise, whose sizes follow from the configuration, but for numbers that are written in
+//! decimals, and for a private choice between functions of different sizes. So every body is filled up to a size of which there are
+//! eight from one power of two to the next. What is published shows its size anyway; of a draw that lost a race a reader learns this
+//! coarse size at most. A body is appended when its window was drawn, just before the claim, which shows the same time.
+
+mod body;
+mod contents;
+mod error;
+mod key;
+mod pieces;
+mod restore;
+mod topic;
+mod upkeep;
+
+pub use self::error::Error;
+pub use self::key::Key;
+pub use self::restore::Restored;
+pub use self::topic::{KafkaLog, Log, Params, Reader, check};
+pub use self::upkeep::LedgerLog;

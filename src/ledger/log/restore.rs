@@ -1,0 +1,244 @@
+//! Building a ledger from its log: a new file with all rows up to the one that the witness has accepted.
+//!
+//! The rows are those of the chain that ends there; every one is verified as one that is appended, and the whole file again when it is
+//! opened. It takes the place of an older one by a rename, and nothing is taken out of a file in place: until the rename the old file
+//! is whole, and after it the new one.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use rusqlite::{Transaction, params};
+
+use super::body::{Body, Noise};
+use super::contents::Known;
+use super::error::Error;
+use super::upkeep::LedgerLog;
+use crate::clock::Timestamp;
+use crate::ledger;
+use crate::ledger::chain::{Configuration, Digest, Head, Row};
+use crate::ledger::checkpoint::Checkpoint;
+use crate::ledger::open::{self, Params};
+use crate::ledger::replay::LedgerState;
+use crate::ledger::spent::set_spent;
+use crate::ledger::states::{self, check_states, delete_state};
+use crate::ledger::store;
+
+/// What can be built, or was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    pub rows: usize,
+    pub newest: u64,
+    /// How many rows have messages that are not known to be published.
+    pub unpublished: usize,
+    /// What was read of the log.
+    pub bytes: u64,
+}
+
+/// What is to be built: rows in sequence.
+struct Plan {
+    chain: Vec<(Head, Known)>,
+    /// The messages of rows up to this number were published, and are dropped.
+    pruned: u64,
+    /// The messages of rows up to this number were published.
+    published: u64,
+}
+
+impl LedgerLog {
+    /// What a ledger would be that is built now. Nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`restore`](Self::restore).
+    pub fn restorable(&mut self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Restored, Error> {
+        self.read_all(|_| {})?;
+        Ok(self.restored(&self.plan(params, accepted, now)?))
+    }
+
+    /// Builds the ledger with all rows up to `accepted`, the head of the witness, in the place of the one that is in the folder.
+    /// Messages that are not marked as published are to be published; the others are kept as long as the ledger would have.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Absent`] while a row is not there, [`ledger::Error::Locked`], or if the log contradicts itself or cannot be read, or the
+    /// folder cannot be written. The ledger that is there is unchanged.
+    pub fn restore(&mut self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Restored, ledger::Error> {
+        store::make_folder(&params.path)?;
+        let _lock = store::lock(&params.path)?;
+        self.read_all(|_| {})?;
+        let plan = self.plan(params, accepted, now)?;
+        settle_old_file(params)?;
+        let (mut outcome, mut read) = (Ok(()), Ok(()));
+        let created = store::create(&params.path, |transaction| {
+            transaction.execute("INSERT INTO kept VALUES (?1)", [i64::try_from(plan.pruned).unwrap_or(i64::MAX)])?;
+            let mut builder = Builder::new(transaction, params, &plan, now);
+            read = self.read_all(|body| builder.take(body));
+            outcome = builder.finish(&self.name());
+            // Otherwise nothing is committed.
+            if outcome.is_ok() && read.is_ok() { Ok(()) } else { Err(rusqlite::Error::ExecuteReturnedResults) }
+        });
+        read?;
+        outcome?;
+        created?;
+        Ok(self.restored(&plan))
+    }
+
+    fn restored(&self, plan: &Plan) -> Restored {
+        let is_unpublished = |(head, known): &&(Head, Known)| head.sequence > plan.published && known.due.is_some();
+        Restored {
+            rows: plan.chain.len(),
+            newest: plan.chain.last().map_or(0, |(head, _)| head.sequence),
+            unpublished: plan.chain.iter().filter(is_unpublished).count(),
+            bytes: self.contents().bytes,
+        }
+    }
+
+    fn plan(&self, params: &Params, accepted: &Head, now: Timestamp) -> Result<Plan, Error> {
+        let (contents, name) = (self.contents(), self.name());
+        let chain =
+            contents.chain(*accepted).map_err(|Head { sequence, digest }| match contents.is_closed(&digest) {
+                true => Error::OtherKey { name, sequence },
+                false => Error::Absent { name, sequence, digest },
+            })?;
+        let first = chain.first().map_or(0, |(head, _)| head.sequence);
+        let marked = chain.iter().rev().find(|(head, _)| contents.is_marked(head)).map(|(head, _)| head.sequence);
+        // Whoever dropped the messages of a row had published them, and those of all rows before.
+        let dropped = chain.iter().rev().find(|(_, known)| !known.has_messages).map(|(head, _)| head.sequence);
+        let published = marked.max(dropped).unwrap_or(first);
+        let keep_from = now.minus(params.keep_published);
+        let is_old = |(head, known): &&(Head, Known)| {
+            Some(head.sequence) <= dropped || head.sequence <= published && known.due.is_none_or(|due| due < keep_from)
+        };
+        let pruned = chain.iter().take_while(is_old).last().map_or(first, |(head, _)| head.sequence);
+        Ok(Plan { chain, pruned, published })
+    }
+}
+
+/// Lets a write that a crash has cut short be rolled back before its file is replaced: what is left of it belongs to that file.
+fn settle_old_file(params: &Params) -> Result<(), ledger::Error> {
+    let file = store::file_in(&params.path);
+    if open::exists(params) {
+        let connection = store::connect(&file, true)?;
+        return store::format(&connection).map(drop).map_err(|error| ledger::Error::sqlite(&file, error));
+    }
+    let journal = params.path.join("ledger.sqlite-journal");
+    match fs::remove_file(&journal) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(ledger::Error::disk(&journal, &error)),
+        _ => Ok(()),
+    }
+}
+
+/// Fills a new file with the bodies of the chain, in sequence, however they come.
+struct Builder<'b> {
+    transaction: &'b Transaction<'b>,
+    params: &'b Params,
+    plan: &'b Plan,
+    now: Timestamp,
+    /// Where each row is in the chain.
+    places: BTreeMap<Digest, usize>,
+    /// Bodies that wait for those before them or for other copies of them, and how many copies were read.
+    waiting: BTreeMap<usize, (Box<Body>, u64)>,
+    /// How many rows are written.
+    written: usize,
+    state: Option<LedgerState>,
+    failure: Option<ledger::Error>,
+}
+
+impl<'b> Builder<'b> {
+    fn new(transaction: &'b Transaction<'b>, params: &'b Params, plan: &'b Plan, now: Timestamp) -> Self {
+        let places = plan.chain.iter().enumerate().map(|(place, (head, _))| (head.digest, place)).collect();
+        let (waiting, failure) = (BTreeMap::new(), None);
+        Builder { transaction, params, plan, now, places, waiting, written: 0, state: None, failure }
+    }
+
+    fn take(&mut self, body: Box<Body>) {
+        let Some(&place) = self.places.get(&body.entry.head.digest) else { return };
+        if place < self.written || self.failure.is_some() {
+            return;
+        }
+        match self.waiting.entry(place) {
+            std::collections::btree_map::Entry::Vacant(vacant) => drop(vacant.insert((body, 1))),
+            std::collections::btree_map::Entry::Occupied(mut occupied) => {
+                let (known, copies) = occupied.get_mut();
+                known.merge(*body);
+                *copies += 1;
+            }
+        }
+        while let Some(next) = self.waiting.first_entry().filter(|next| *next.key() == self.written) {
+            let copies = self.plan.chain.get(self.written).map_or(0, |(_, known)| known.copies);
+            let (body, read) = next.get();
+            if *read < copies && !body.is_full() {
+                break;
+            }
+            let (body, _) = next.remove();
+            if let Err(error) = self.write(&body) {
+                self.failure = Some(error);
+                return;
+            }
+            self.written += 1;
+        }
+    }
+
+    /// Verifies a row as one that is appended, and writes it.
+    fn write(&mut self, body: &Body) -> Result<(), ledger::Error> {
+        let (entry, file) = (&body.entry, store::file_in(&self.params.path));
+        let sqlite = |error| ledger::Error::sqlite(&file, error);
+        let damaged =
+            |what: String| ledger::Error::damaged(&file, format!("row {} of its log: {what}", entry.head.sequence));
+        let (row, spent) = match &mut self.state {
+            None => {
+                self.state = Some(LedgerState::begin(entry, damaged)?);
+                (None, vec![])
+            }
+            Some(state) => state.take(entry, damaged).map(|(row, spent)| (Some(row), spent))?,
+        };
+        let sequence = entry.sequence().map_err(sqlite)?;
+        let write = || {
+            entry.insert(self.transaction)?;
+            set_spent(self.transaction, spent.iter().copied())?;
+            for Noise { slot, salt, bytes } in &body.states {
+                let set = "INSERT INTO states VALUES (?1, ?2, ?3, ?4)
+                           ON CONFLICT (slot) DO UPDATE SET sequence = ?2, salt = ?3, bytes = ?4";
+                self.transaction.execute(set, params![slot, sequence, salt.as_slice(), bytes])?;
+            }
+            if let Some(Row::Configuration(Configuration { ended, .. })) = &row {
+                ended.iter().try_for_each(|slot| delete_state(self.transaction, slot))?;
+            }
+            if entry.head.sequence > self.plan.pruned {
+                let is_published = entry.head.sequence <= self.plan.published;
+                let published_at = is_published.then(|| self.now.micros());
+                let mut insert = self.transaction.prepare("INSERT INTO outbox VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
+                for (place, sent) in (0_i64..).zip(body.messages.iter().flatten()) {
+                    insert.execute(params![sequence, place, sent.key, sent.headers, sent.bytes, published_at])?;
+                }
+            }
+            match &self.state {
+                // The first row has none.
+                Some(state) if row.is_some() && Checkpoint::is_due(entry.head.sequence) => {
+                    state.checkpoint(&state.account, entry.head).insert(self.transaction)
+                }
+                _ => Ok(()),
+            }
+        };
+        write().map_err(sqlite)
+    }
+
+    /// Checks that nothing is missing.
+    fn finish(self, name: &str) -> Result<(), ledger::Error> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let absent = |Head { sequence, digest }: Head| Error::Absent { name: name.to_owned(), sequence, digest };
+        if let Some((head, _)) = self.plan.chain.get(self.written) {
+            return Err(absent(*head).into());
+        }
+        let Some(state) = self.state else { return Ok(()) };
+        let file = store::file_in(&self.params.path);
+        let stored = states::all(self.transaction).map_err(|error| ledger::Error::sqlite(&file, error))?;
+        // Of a row whose disk had replaced its states already, only a later row has them, if that is there.
+        check_states(&stored, &file, &state.account).map_err(|error| {
+            let of = |(written, _): &(u64, Digest)| self.plan.chain.iter().find(|(head, _)| head.sequence == *written);
+            let first = state.account.states.values().filter_map(of).map(|(head, _)| *head).next();
+            first.map_or(error, |head| absent(head).into())
+        })
+    }
+}

@@ -1,0 +1,256 @@
+//! Keeping a log: whatever the ledger claims is in it before.
+
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, params};
+
+use super::body::{Body, Noise, Sent, seal_mark, seal_row};
+use super::contents::{Contents, Known, Whole};
+use super::error::Error;
+use super::key::Key;
+use super::pieces::split;
+use super::topic::{KafkaLog, Log, Params, Reader};
+use crate::ledger;
+use crate::ledger::chain::{Closed, Head, Outcome, Row};
+use crate::ledger::entry::Entry;
+use crate::ledger::pages;
+
+/// So many bytes of bodies are appended at once.
+const BYTES: usize = 8 << 20;
+/// So many rows are appended at once.
+const ROWS: usize = 1024;
+/// How long the rows that are missing are appended for before the caller does something else.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// A log and what is in it.
+pub struct LedgerLog {
+    topic: Box<dyn Log>,
+    key: Key,
+    contents: Contents,
+    /// This row of the ledger, and all before it, were seen in the log.
+    settled: Option<Head>,
+    /// The newest mark that was appended.
+    marked: Option<Head>,
+}
+
+impl fmt::Debug for LedgerLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LedgerLog({})", self.topic.name())
+    }
+}
+
+/// Takes records: each body that they make whole is passed to `each`.
+struct Fold<'l, F> {
+    key: &'l Key,
+    contents: &'l mut Contents,
+    has_begun: bool,
+    each: F,
+}
+
+impl<F: FnMut(Box<Body>)> Reader for Fold<'_, F> {
+    fn begin(&mut self) {
+        *self.contents = Contents::default();
+        self.has_begun = true;
+    }
+
+    fn take(&mut self, record: &[u8]) {
+        if let Some(Whole::Row(body)) = self.contents.take(self.key, record) {
+            (self.each)(body);
+        }
+    }
+}
+
+impl LedgerLog {
+    /// Reads the key, and checks the topic.
+    ///
+    /// # Errors
+    ///
+    /// If the key or the topic cannot be used, or the topic cannot be reached.
+    pub fn open(params: &Params) -> Result<Self, Error> {
+        let key = Key::load(&params.key_file)?;
+        Ok(LedgerLog::new(Box::new(KafkaLog::open(params)?), key))
+    }
+
+    /// A log of which nothing was read yet.
+    pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
+        LedgerLog { topic, key, contents: Contents::default(), settled: None, marked: None }
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.topic.name().to_owned()
+    }
+
+    pub(super) fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Reads what was added.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub fn read(&mut self) -> Result<(), Error> {
+        self.read_each(|_| {})
+    }
+
+    /// Reads everything again.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read.
+    pub(super) fn read_all(&mut self, each: impl FnMut(Box<Body>)) -> Result<(), Error> {
+        self.topic.rewind();
+        self.read_each(each)
+    }
+
+    fn read_each(&mut self, each: impl FnMut(Box<Body>)) -> Result<(), Error> {
+        let mut fold = Fold { key: &self.key, contents: &mut self.contents, has_begun: false, each };
+        let read = self.topic.read(&mut fold);
+        if fold.has_begun {
+            (self.settled, self.marked) = (None, None);
+        }
+        read
+    }
+
+    /// Whether it says that anything was published.
+    pub fn has_marks(&self) -> bool {
+        self.contents.has_marks()
+    }
+
+    /// Returns once all rows of the ledger up to `head`, its newest, were read in the log: what is missing is appended.
+    ///
+    /// # Errors
+    ///
+    /// If the log or the ledger cannot be read, or if that takes long: then the next call goes on.
+    pub(in crate::ledger) fn hold(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+        head: Head,
+    ) -> Result<(), ledger::Error> {
+        let begun = Instant::now();
+        self.read()?;
+        loop {
+            let missing = self.missing(connection, file)?;
+            let (Some(first), Some(last)) = (missing.first(), missing.last()) else {
+                self.contents.forget_to(head.sequence);
+                return Ok(());
+            };
+            let (first, last) = (first.0, last.0);
+            let records: Vec<Vec<u8>> =
+                missing.into_iter().flat_map(|(_, whole)| split(&whole, self.topic.largest())).collect();
+            self.topic.append(&records)?;
+            // Whatever was acknowledged: what was read is there.
+            self.read()?;
+            if self.settled != Some(first) && self.contents.row(&first.digest).is_none() {
+                return Err(Error::Unseen { name: self.name(), sequence: first.sequence }.into());
+            }
+            if begun.elapsed() > LONGEST && last != head {
+                return Err(Error::Filling { name: self.name(), row: last.sequence, newest: head.sequence }.into());
+            }
+        }
+    }
+
+    /// The first rows that are not in the log, encrypted.
+    fn missing(&mut self, connection: &Connection, file: &Path) -> Result<Vec<(Head, Vec<u8>)>, ledger::Error> {
+        let (mut missing, mut bytes, mut previous) = (Vec::new(), 0, self.settled);
+        let after = previous.map_or(i64::MIN, |head| i64::try_from(head.sequence).unwrap_or(i64::MAX));
+        let walked = pages::each_entry(connection, file, after, i64::MAX, |entry| {
+            let head = entry.head;
+            let body = stored(connection, entry).map_err(|error| ledger::Error::sqlite(file, error))?;
+            let is_there = self.contents.row(&head.digest).is_some_and(|known| has(known, &body));
+            if is_there && missing.is_empty() {
+                self.settled = Some(head);
+                self.contents.forget(&head.digest);
+            } else if !is_there {
+                let whole = seal_row(&self.key, &body, previous.map(|head| head.digest));
+                let whole = whole.ok_or(ledger::Error::Randomness)?;
+                bytes += whole.len();
+                missing.push((head, whole));
+            }
+            previous = Some(head);
+            if bytes > BYTES || missing.len() >= ROWS { Err(Walk::Enough) } else { Ok(()) }
+        });
+        match walked {
+            Err(Walk::Failed(error)) => Err(error),
+            Ok(()) | Err(Walk::Enough) => Ok(missing),
+        }
+    }
+
+    /// The rows of the ledger up to `head` that are not in the log, at most some hundred of them.
+    pub(in crate::ledger) fn lacks(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+        head: Head,
+    ) -> Result<Vec<Head>, ledger::Error> {
+        let missing = self.missing(connection, file)?.into_iter().map(|(head, _)| head);
+        Ok(missing.filter(|row| row.sequence <= head.sequence).collect())
+    }
+
+    /// Says in the log that everything up to the row `published` was published, once.
+    ///
+    /// # Errors
+    ///
+    /// If that may not have been written. Nothing rests on it: whoever does not know it publishes the same bytes again.
+    pub(in crate::ledger) fn mark(&mut self, published: Head) -> Result<(), Error> {
+        if self.marked == Some(published) || self.contents.is_marked(&published) {
+            return Ok(());
+        }
+        if let Some(whole) = seal_mark(&self.key, published) {
+            self.topic.append(&split(&whole, self.topic.largest()))?;
+            self.marked = Some(published);
+        }
+        Ok(())
+    }
+
+    /// How many rows and bytes were read.
+    pub fn extent(&self) -> (usize, u64) {
+        (self.contents.rows(), self.contents.bytes)
+    }
+}
+
+/// Why a walk over the rows ends early.
+enum Walk {
+    Enough,
+    Failed(ledger::Error),
+}
+
+impl From<ledger::Error> for Walk {
+    fn from(error: ledger::Error) -> Self {
+        Walk::Failed(error)
+    }
+}
+
+/// Whether the log has of a row what the disk has.
+fn has(known: &Known, body: &Body) -> bool {
+    known.states >= body.states.len() && (known.has_messages || body.messages.is_none())
+}
+
+/// What the disk has of a row.
+fn stored(connection: &Connection, entry: Entry) -> rusqlite::Result<Body> {
+    let sequence = entry.sequence()?;
+    let messages = "SELECT key, headers, bytes FROM outbox WHERE sequence = ?1 ORDER BY place";
+    let mut messages = connection.prepare(messages)?;
+    let messages = messages.query_map(params![sequence], |row| {
+        let bytes: Option<Vec<u8>> = row.get(2)?;
+        Ok(bytes.map(|bytes| Ok(Sent { key: row.get(0)?, headers: row.get(1)?, bytes })))
+    })?;
+    // One without its bytes was published by an older program.
+    let messages: Option<Vec<Sent>> =
+        messages.map(|sent| sent.and_then(Option::transpose)).collect::<rusqlite::Result<Option<_>>>()?;
+    let states = "SELECT slot, salt, bytes FROM states WHERE sequence = ?1 ORDER BY slot";
+    let mut states = connection.prepare(states)?;
+    let states = states
+        .query_map(params![sequence], |row| Ok(Noise { slot: row.get(0)?, salt: row.get(1)?, bytes: row.get(2)? }))?;
+    let states = states.collect::<rusqlite::Result<_>>()?;
+    let is_dropped = messages.as_ref().is_some_and(Vec::is_empty) && pays(&entry);
+    Ok(Body { entry, messages: messages.filter(|_| !is_dropped), states })
+}
+
+/// Whether a row has paid for messages.
+fn pays(entry: &Entry) -> bool {
+    matches!(entry.row(), Ok(Row::Window(Closed { outcome: Outcome::Released { .. }, .. })))
+}

@@ -1,0 +1,276 @@
+//! A ledger that outlives its disk: whatever is lost, copied or cut short, every window leaves once, and the ledger goes on.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
+
+use rand::rngs::ChaCha20Rng;
+use rand::{RngExt, SeedableRng};
+use rdkafka::admin::{AdminClient, AdminOptions};
+use rdkafka::client::DefaultClientContext;
+
+use crate::crash::{STEPS, dies_at, grown};
+use crate::harness::kafka;
+use crate::harness::running::Running;
+use crate::harness::setup::Setup;
+
+/// A setup with a log, whose ledger is begun.
+fn begun(servers: &str, windows: u32) -> Setup {
+    let setup = Setup::new(servers, windows);
+    setup.send(&setup.rows(3_000, 1));
+    add_log(&setup, 1);
+    setup.begin(Duration::from_millis(500));
+    setup
+}
+
+/// Adds a log to the configuration, with a key of its own.
+fn add_log(setup: &Setup, seed: u8) {
+    set_key(setup, seed);
+    let (log, key) = (kafka::fresh_name("ledger"), setup.folder.path().join("key"));
+    let keys = format!("[ledger]\nlog = \"{log}\"\nkey_file = \"{}\"\n", key.display());
+    setup.edit("[ledger]\n", &keys);
+}
+
+fn set_key(setup: &Setup, seed: u8) {
+    let mut random = ChaCha20Rng::seed_from_u64(seed.into());
+    let key: [u8; 32] = random.random();
+    let path = setup.folder.path().join("key");
+    fs::write(&path, key).expect("the key is written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is a secret");
+}
+
+fn log_topic(setup: &Setup) -> String {
+    let text = fs::read_to_string(setup.configuration()).expect("the configuration");
+    let topic = text.lines().find_map(|line| line.strip_prefix("log = \"")?.strip_suffix('"'));
+    topic.expect("a log").to_owned()
+}
+
+fn lose_disk(setup: &Setup) {
+    fs::remove_dir_all(setup.ledger()).expect("the disk is lost");
+}
+
+fn copy_disk(from: &Path, to: &Path) {
+    let _ = fs::remove_dir_all(to);
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().expect("cp").success());
+}
+
+fn finish(setup: &Setup) {
+    assert!(setup.start().wait().expect("it ends").success(), "{}", setup.read_log());
+}
+
+/// What the ledger and its log say of each other.
+fn verified(setup: &Setup) -> Result<String, String> {
+    let done = setup.ledger_command(&["verify"]);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
+}
+
+/// Deletes the topic of the log, and makes it anew, empty.
+fn empty_log(setup: &Setup) {
+    let topic = log_topic(setup);
+    let admin: AdminClient<DefaultClientContext> =
+        kafka::at(&setup.servers).client_config().expect("settings").create().expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let deleted = runtime.block_on(admin.delete_topics(&[&topic], &AdminOptions::new()));
+    assert!(deleted.expect("it is deleted").iter().all(Result::is_ok));
+    setup.wait_for("a new log", || {
+        let made = setup.bernstream(&["ledger", "log", "init"]).arg(setup.configuration()).output().expect("it runs");
+        String::from_utf8_lossy(&made.stdout).contains("created the ledger log topic").then_some(())
+    });
+}
+
+/// A worker that is killed with its test.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_disk_that_is_lost_after_any_step_is_built_again() {
+    let Some(servers) = kafka::broker() else { return };
+    thread::scope(|scope| {
+        for step in STEPS {
+            let servers = &servers;
+            scope.spawn(move || is_built_again_after(servers, step));
+        }
+    });
+}
+
+fn is_built_again_after(servers: &str, step: &str) {
+    let setup = begun(servers, 3);
+    assert!(dies_at(&setup, step, 1), "{step} is passed");
+    let rows = grown(&setup, &[]);
+    let told = verified(&setup).expect("sound");
+    let accepted = told.split_once("the witness has accepted row ").and_then(|(_, rest)| rest.lines().next());
+    let accepted: usize = accepted.expect("a row").parse().expect("a number");
+    let is_claimed = ["claimed", "publish", "published by half", "published"].contains(&step);
+    assert_eq!(accepted > 0, is_claimed, "{step}: {told}");
+    lose_disk(&setup);
+    finish(&setup);
+    assert!(setup.read_log().contains("built the ledger from its log"), "{step}: {}", setup.read_log());
+    // What was claimed stays as it was drawn.
+    grown(&setup, &rows[..=accepted]);
+    setup.assert_whole();
+    let told = verified(&setup).expect("sound");
+    assert!(told.contains("the ledger log has every row that was accepted"), "{told}");
+    lose_disk(&setup);
+    let dry = setup.ledger_command(&["restore", "--dry-run"]);
+    assert!(dry.status.success() && !setup.ledger().join("ledger.sqlite").exists());
+    let told = String::from_utf8_lossy(&dry.stdout).into_owned();
+    assert!(told.contains("would build the ledger from its log: 4 rows") && told.contains(" 0 windows"), "{told}");
+    assert!(setup.ledger_command(&["restore"]).status.success());
+    setup.assert_whole();
+}
+
+#[test]
+fn an_old_copy_of_a_disk_is_replaced_by_what_the_witness_follows() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = begun(&servers, 4);
+    let old = setup.folder.path().join("old");
+    copy_disk(&setup.ledger(), &old);
+    finish(&setup);
+    let rows = grown(&setup, &[]);
+    copy_disk(&old, &setup.ledger());
+    finish(&setup);
+    assert!(setup.read_log().contains("it is an older copy"), "{}", setup.read_log());
+    assert_eq!(grown(&setup, &rows), rows);
+    setup.assert_whole();
+    // Whoever is up to date builds nothing.
+    let told = setup.ledger_command(&["restore"]);
+    assert!(String::from_utf8_lossy(&told.stdout).contains("nothing to build"));
+}
+
+#[test]
+fn of_two_copies_at_once_one_wins_and_the_other_follows() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = begun(&servers, 6);
+    let (here, there) = (setup.ledger(), setup.folder.path().join("there"));
+    copy_disk(&here, &there);
+    let text = fs::read_to_string(setup.configuration()).expect("the configuration");
+    let other = setup.folder.path().join("other.toml");
+    fs::write(&other, text.replace(&here.display().to_string(), &there.display().to_string())).expect("it is written");
+    let log = fs::File::options().append(true).create(true).open(setup.log()).expect("a log");
+    let other = setup.bernstream(&["run"]).arg(other).stderr(log).spawn().expect("it starts");
+    for mut worker in [Killed(setup.start()), Killed(other)] {
+        assert!(worker.0.wait().expect("it ends").success(), "{}", setup.read_log());
+    }
+    setup.assert_whole();
+    let rows = grown(&setup, &[]);
+    setup.edit(&here.display().to_string(), &there.display().to_string());
+    assert_eq!(grown(&setup, &[]), rows, "both disks hold the same ledger");
+    setup.assert_whole();
+}
+
+#[test]
+fn what_is_not_in_the_log_is_waited_for() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = begun(&servers, 3);
+    assert!(dies_at(&setup, "publish", 1));
+    let (text, kept) = (fs::read_to_string(setup.configuration()).expect("it"), setup.folder.path().join("kept"));
+    fs::rename(setup.ledger(), &kept).expect("another host has it");
+    empty_log(&setup);
+    let mut waiting = Running::start(&setup);
+    setup.wait_log("is not whole in the ledger log");
+    assert_eq!(waiting.get("/readyz").0, 503);
+    assert_eq!(waiting.get("/healthz").0, 200);
+    assert!(waiting.child.try_wait().expect("it can be asked").is_none(), "{}", setup.read_log());
+    assert!(!setup.ledger().join("ledger.sqlite").exists() && setup.published().is_empty());
+    // The worker with the disk comes back.
+    fs::write(setup.configuration(), text.replace(&setup.ledger().display().to_string(), &kept.display().to_string()))
+        .expect("it is written");
+    let mut other = Killed(setup.start());
+    assert!(other.0.wait().expect("it ends").success(), "{}", setup.read_log());
+    assert!(waiting.child.wait().expect("it ends").success(), "{}", setup.read_log());
+    setup.assert_whole();
+}
+
+#[test]
+fn another_key_opens_nothing_and_a_worker_with_its_disk_may_change_it() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = begun(&servers, 3);
+    assert!(dies_at(&setup, "claimed", 1));
+    let kept = setup.folder.path().join("kept");
+    copy_disk(&setup.ledger(), &kept);
+    lose_disk(&setup);
+    set_key(&setup, 2);
+    let mut refused = Killed(setup.start());
+    assert_eq!(refused.0.wait().expect("it ends").code(), Some(74), "{}", setup.read_log());
+    assert!(setup.read_log().contains("but this key (ledger.key_file) does not open it"), "{}", setup.read_log());
+    // With the disk, everything is appended again.
+    copy_disk(&kept, &setup.ledger());
+    assert!(dies_at(&setup, "publish", 1));
+    lose_disk(&setup);
+    finish(&setup);
+    setup.assert_whole();
+    fs::write(setup.folder.path().join("key"), "too short").expect("it is written");
+    let refused = setup.ledger_command(&["restore"]);
+    assert_eq!(refused.status.code(), Some(78));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("needs exactly 32"));
+}
+
+#[test]
+fn a_log_that_was_made_anew_is_filled_by_the_worker_that_has_its_ledger() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = begun(&servers, 3);
+    assert!(dies_at(&setup, "publish", 1));
+    empty_log(&setup);
+    let told = verified(&setup).expect_err("it lacks rows");
+    assert!(told.contains("the ledger log lacks rows that the witness has accepted (0, 1"), "{told}");
+    assert!(dies_at(&setup, "publish", 1));
+    lose_disk(&setup);
+    finish(&setup);
+    setup.assert_whole();
+}
+
+#[test]
+fn a_pipeline_gets_a_log_and_loses_it_by_its_configuration() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = Setup::new(&servers, 4);
+    setup.send(&setup.rows(3_000, 1));
+    setup.begin(Duration::from_millis(500));
+    assert!(dies_at(&setup, "published by half", 1));
+    let without = fs::read_to_string(setup.configuration()).expect("the configuration");
+    add_log(&setup, 1);
+    let refused = setup.start().wait().expect("it ends");
+    assert!(!refused.success() && setup.read_log().contains("`bernstream ledger log init` creates it"));
+    let made = setup.bernstream(&["ledger", "log", "init"]).arg(setup.configuration()).status().expect("it runs");
+    assert!(made.success());
+    assert!(dies_at(&setup, "publish", 1));
+    lose_disk(&setup);
+    assert!(dies_at(&setup, "published", 1));
+    fs::write(setup.configuration(), without).expect("it is written");
+    finish(&setup);
+    setup.assert_whole();
+}
+
+#[test]
+fn a_worker_killed_while_it_builds_its_ledger_builds_it_again() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = begun(&servers, 5);
+    assert!(dies_at(&setup, "published", 1));
+    let mut random = ChaCha20Rng::seed_from_u64(4);
+    let mut rows = grown(&setup, &[]);
+    for round in 0..12 {
+        if round % 2 == 0 {
+            lose_disk(&setup);
+        }
+        let mut worker = Killed(setup.start());
+        thread::sleep(Duration::from_millis(random.random_range(20..600)));
+        worker.0.kill().expect("it is killed");
+        worker.0.wait().expect("it ended");
+        if setup.ledger().join("ledger.sqlite").exists() {
+            rows = grown(&setup, &rows);
+        }
+        fs::create_dir_all(setup.ledger()).expect("a disk");
+    }
+    finish(&setup);
+    grown(&setup, &rows);
+    setup.assert_whole();
+}
