@@ -169,17 +169,16 @@ fn what_was_read_beyond_an_end_is_read_again() {
             }
         }
     };
-    let mut ahead = open();
     let high = {
         let partitions = kafka::at(&servers).consumer(&[]).expect("a client");
         rdkafka::consumer::Consumer::fetch_watermarks(&partitions, &topic, 0, PATIENCE).expect("an answer").1
     };
     assert!(high > 4, "{high} messages");
-    // To the end of the log: records of all windows.
-    answer(&mut ahead, &announced(0, high));
     let mut different = 0;
     for end in (0..=high).rev() {
-        let asked = announced(1, end);
+        let (mut ahead, asked) = (open(), announced(1, end));
+        // To the end of the log: records of all windows.
+        answer(&mut ahead, &announced(0, high));
         let (found, expected) = (answer(&mut ahead, &asked), answer(&mut open(), &asked));
         assert!(found == expected, "end {end}");
         different += usize::from(expected != answer(&mut open(), &announced(1, high)));
