@@ -229,10 +229,10 @@ impl<'a> Absorbing<'a> {
     fn read(&mut self) -> Result<(), source::Error> {
         let step = self.absorbed.own.step(POLL)?;
         self.is_stuck = step.stuck.is_some();
-        if let Some(why) = step.stuck {
-            if self.health.reading.swap(false, Relaxed) {
-                error!("reading has stopped: {why}");
-            }
+        if let Some(why) = step.stuck
+            && self.health.reading.swap(false, Relaxed)
+        {
+            error!("reading has stopped: {why}");
         }
         if let Some(why) = step.skipped {
             self.skipped.add(1, why);

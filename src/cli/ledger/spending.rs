@@ -100,7 +100,7 @@ impl Spending {
             self.blocks.entry(*block).or_default().release(window);
         }
         let parts = recorded.and_then(|recorded| recorded.of(window, first, charges));
-        let parts: Vec<(Option<&str>, Vec<(Span, Price)>)> = match parts {
+        let parts: Vec<_> = match parts {
             Some(parts) => parts.into_iter().map(|(name, charges)| (Some(name), charges)).collect(),
             None => vec![(None, charges.clone())],
         };
