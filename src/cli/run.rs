@@ -104,19 +104,19 @@ pub fn work(
         dashboard::open(listener, dashboard::origin(&settings.output), runtime)
     });
     let _until_the_end = dashboard.transpose()?;
+    let Some(first) = open(settings, stop)? else { return Ok(()) };
+    // What is wrong with the configuration is told by what opens its topics, and the watch looks at them after that.
     let watch = Watch::start(settings, stop)?;
-    loop {
-        let Some((components, absorbed)) = open(settings, stop)? else { break };
+    let mut parts = Some(first);
+    while let Some((components, absorbed)) = parts.take() {
         match carry_out(settings, &plan, components, absorbed, &metrics, &health, stop) {
             // The witness follows another disk: it is built from the log, as at the start.
             Err(error) if settings.ledger_log.is_some() && error.is_overtaken() && !stop.asked() => {
                 health.witnessed.store(false, Relaxed);
                 stop.wait(RETRY);
+                parts = open(settings, stop)?;
             }
-            done => {
-                done?;
-                break;
-            }
+            done => done?,
         }
     }
     if let Some(failure) = watch.failure() {

@@ -900,7 +900,7 @@ fn check_and_explain_take_every_file_that_we_ship() {
             [(check, ["Guarantee", "Schedule", "Memory"]), (explain, ["Price and error", "Noise", "Budget"])]
         {
             let text = String::from_utf8(output.stdout).unwrap();
-            assert!(sections.iter().all(|section| text.lines().any(|line| line == *section)), "{text}");
+            assert!(sections.iter().all(|section| text.lines().any(|line| line.starts_with(section))), "{text}");
         }
     }
 }
