@@ -210,7 +210,7 @@ def test_dev_makes_the_topics_that_the_worker_needs():
     assert tuple(lines) == wanted
     assert "message.timestamp.type=LogAppendTime" in lines[wanted[0]] & lines[clock]
     # The settings without which the worker refuses a witness.
-    source = (ROOT / "src/ledger/witness/kafka.rs").read_text()
+    source = (ROOT / "src/kafka/ordered.rs").read_text()
     needed = re.findall(r'\("([a-z.]+)", "([^"]+)"\)', source.split("const SETTINGS")[1].split("];")[0])
     assert len(needed) == 4
     least = settings["output"]["kafka"]["witness_min_insync_replicas"]
