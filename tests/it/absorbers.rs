@@ -214,8 +214,9 @@ fn what_others_write_to_the_topic_changes_nothing() {
     drop((foreign, stranger));
 }
 
-/// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. With the
-/// key it could lie if nobody contradicts, so that it sends two lies, each whole.
+/// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. Whoever has
+/// the key is believed where nobody contradicts, and so the first of two lies never arrives whole: when the second does, it is contradicted
+/// already, however slowly either is read.
 fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
     let settings = Settings::parse(text, "f").expect("a sound configuration");
     let (scale, broker) = (settings.scale.expect("it has one"), kafka::at(&scene.servers));
@@ -226,13 +227,14 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
     while !is_over.load(Ordering::Relaxed) {
         let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(50)) else { continue };
         for partition in 0..PARTITIONS {
-            let lie = |bytes: &[u8]| {
+            let lie = |bytes: &[u8]| -> Vec<Piece> {
                 let name = announcement.name(partition).expect("announced");
                 pieces(&Partial { name, partition, bytes: bytes.to_vec() }).expect("pieces")
             };
             // Nothing was recorded; one record was, of nobody.
-            let lies: Vec<Piece> = [lie(&[0; 9]), lie(&[0, 0, 0, 0, 0, 0, 0, 0, 1])].concat();
-            for piece in lies {
+            let (mut half, whole) = (lie(&[0; 9]), lie(&[0, 0, 0, 0, 0, 0, 0, 0, 1]));
+            half.iter_mut().for_each(|piece| piece.of += 1);
+            for piece in [half, whole].concat() {
                 let sealed = keys.sealed(&Message::Piece(piece)).expect("sealed");
                 let mut changed = sealed.clone();
                 changed[60] ^= 1;
