@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::{Next, from_fn, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -59,9 +59,10 @@ fn routes(feed: Arc<Feed>) -> Router {
         streams: Arc::new(Semaphore::new(MAX_STREAMS)),
         computations: Arc::new(Semaphore::new(MAX_COMPUTATIONS)),
     };
-    let pages = page::FILES
-        .iter()
-        .fold(Router::new(), |routes, file| routes.route(file.path, get(move || async move { file })));
+    let pages = page::FILES.iter().fold(Router::new(), |routes, file| {
+        let prepared = file.prepare();
+        routes.route(file.path, get(async move |request: HeaderMap| prepared.clone().answer(&request)))
+    });
     pages
         .route("/api/v1/events", get(events::stream))
         .route("/api/v1/synopses", get(api::list))

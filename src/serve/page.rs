@@ -1,7 +1,16 @@
-//! The page, and the JavaScript client that it evaluates synopses with, embedded in the program.
+//! The page, and the JavaScript client that it evaluates synopses with, embedded in the program and sent compressed.
+//!
+//! Compression under TLS tells an onlooker about a secret where an answer has both a secret and what a request put there (the BREACH
+//! attack). These files have neither: they are the same bytes for everybody, and public.
 
-use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use std::io::Write;
+
+use axum::body::Bytes;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 pub struct File {
     pub path: &'static str,
@@ -55,10 +64,42 @@ pub const FILES: &[File] = &[
     File { path: "/words.js", kind: JS, text: include_str!("page/words.js") },
 ];
 
-impl IntoResponse for &'static File {
-    fn into_response(self) -> axum::response::Response {
-        ([(CONTENT_TYPE, self.kind)], self.text).into_response()
+/// A file as it is sent, compressed once.
+#[derive(Clone)]
+pub struct Prepared {
+    file: &'static File,
+    /// `None` if it could not be compressed: it is sent as it is.
+    gzip: Option<Bytes>,
+}
+
+impl File {
+    pub fn prepare(&'static self) -> Prepared {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        let gzip = encoder.write_all(self.text.as_bytes()).and_then(|()| encoder.finish()).ok().map(Bytes::from);
+        Prepared { file: self, gzip }
     }
+}
+
+impl Prepared {
+    pub fn answer(self, request: &HeaderMap) -> Response {
+        let mut response = match self.gzip.filter(|_| takes_gzip(request)) {
+            Some(gzip) => ([(CONTENT_ENCODING, "gzip")], gzip).into_response(),
+            None => self.file.text.into_response(),
+        };
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(self.file.kind));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("accept-encoding"));
+        response
+    }
+}
+
+/// Only who asks for it by name gets it; a weight of zero is a refusal (RFC 9110, 12.5.3).
+fn takes_gzip(request: &HeaderMap) -> bool {
+    let lists = request.get_all(ACCEPT_ENCODING).into_iter().filter_map(|value| value.to_str().ok());
+    lists.flat_map(|list| list.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = weight.trim().strip_prefix("q=").map_or(Ok(1.0), str::parse::<f64>);
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_ok_and(|weight| weight > 0.0)
+    })
 }
 
 #[cfg(test)]

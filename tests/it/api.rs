@@ -2,7 +2,7 @@
 //! come, to whoever asks, whatever was in the messages.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -14,6 +14,7 @@ use bernstream::synopsis::Synopsis;
 use bernstream::synopsis::description::Description;
 use bernstream::synopsis::query::Query;
 use bernstream::synopsis::tables::{Kind, Questions, in_context};
+use flate2::read::GzDecoder;
 use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
@@ -415,6 +416,37 @@ fn whatever_is_in_a_message_leaves_inside_json_only_and_wrong_questions_are_refu
         let refused = dashboard.ask(method, "/api/v1/synopses");
         assert_eq!(refused.status, 405);
         assert_strict(&refused.headers);
+    }
+}
+
+/// And to whoever cannot read gzip, or refuses it, as they are.
+#[test]
+fn the_files_of_the_page_are_sent_compressed_to_who_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dashboard = Dashboard::start(&[&folder.path().display().to_string()]);
+    let plain = dashboard.ask("GET", "/page.js");
+    assert!(plain.headers.contains("vary: accept-encoding") && !plain.headers.contains("content-encoding"));
+    for (accepted, compressed) in
+        [("gzip, deflate", true), ("br;q=1.0, GZIP;q=0.8", true), ("gzip;q=0, *", false), ("x-gzip-2", false)]
+    {
+        let request = format!("GET /page.js HTTP/1.0\r\nAccept-Encoding: {accepted}\r\n\r\n");
+        let mut answer = Vec::new();
+        http::connect(&dashboard.address, &request).expect("it listens").read_to_end(&mut answer).expect("an answer");
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("headers") + 4;
+        let (headers, body) = (String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase(), &answer[end..]);
+        assert_strict(&headers);
+        assert!(headers.contains("content-type: text/javascript") && headers.contains("vary: accept-encoding"));
+        assert_eq!(headers.contains("content-encoding: gzip"), compressed, "{accepted}: {headers}");
+        let mut text = String::new();
+        match compressed {
+            true => GzDecoder::new(body).read_to_string(&mut text).expect("gzip"),
+            false => {
+                let mut body = body;
+                body.read_to_string(&mut text).expect("text")
+            }
+        };
+        assert_eq!(text, plain.body, "{accepted}");
+        assert!(!compressed || 2 * body.len() < text.len(), "{accepted}: {} bytes", body.len());
     }
 }
 
