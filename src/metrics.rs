@@ -40,6 +40,8 @@ pub struct Metrics {
     spent: Parts,
     total: Parts,
     reserve: Parts,
+    /// Those of the newest window, one per release.
+    price: Parts,
     used: Gauge,
     pub lasts_until: Moment,
     newest_withheld: IntGaugeVec,
@@ -102,6 +104,11 @@ impl Moment {
     }
 }
 
+const LASTS_UNTIL: &str = "start of the first window of the newest block that leaves a release unpaid, or the end of the share of an \
+                           input's total, if there is one";
+const PRICE: &str =
+    "what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over";
+
 /// The components of a price; only those of the kind of budget in use are ever shown.
 #[derive(Clone, Debug)]
 struct Parts {
@@ -112,16 +119,16 @@ struct Parts {
 }
 
 impl Parts {
-    fn new(registry: &Registry, what: &str, help: &str) -> Result<Self, prometheus::Error> {
+    fn new(registry: &Registry, what: &str, help: &str, labels: &[&str]) -> Result<Self, prometheus::Error> {
         let part = |part: &str| {
-            let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), &[])?;
+            let gauge = GaugeVec::new(Opts::new(format!("privacy_{part}_{what}"), help), labels)?;
             registry.register(Box::new(gauge.clone())).map(|()| gauge)
         };
         Ok(Parts { epsilon: part("epsilon")?, delta: part("delta")?, rho: part("rho")?, windows: part("windows")? })
     }
 
-    fn set(&self, price: Price) {
-        let set = |gauge: &GaugeVec, value| gauge.with_label_values::<&str>(&[]).set(value);
+    fn set(&self, price: Price, labels: &[&str]) {
+        let set = |gauge: &GaugeVec, value| gauge.with_label_values(labels).set(value);
         match price {
             Price::Pure(epsilon) => set(&self.epsilon, epsilon.to_f64()),
             Price::Approximate { epsilon, delta } => {
@@ -190,14 +197,16 @@ impl Metrics {
                 "next_release",
                 "when the next window is due on the output; absent for files and after the last window",
             )?,
-            spent: Parts::new(&registry, "spent", "spent in the newest charged block")?,
-            total: Parts::new(&registry, "limit", "total of every block")?,
-            reserve: Parts::new(&registry, "reserve", "part of the total of every block that windows may not spend")?,
-            lasts_until: Moment::new(
+            spent: Parts::new(&registry, "spent", "spent in the newest charged block", &[])?,
+            total: Parts::new(&registry, "limit", "total of every block", &[])?,
+            reserve: Parts::new(
                 &registry,
-                "privacy_budget_lasts_until",
-                "start of the first window of the newest block that leaves a release unpaid, if there is one",
+                "reserve",
+                "part of the total of every block that windows may not spend",
+                &[],
             )?,
+            price: Parts::new(&registry, "price", PRICE, &["release"])?,
+            lasts_until: Moment::new(&registry, "privacy_budget_lasts_until", LASTS_UNTIL)?,
             newest_withheld: labelled(
                 "newest_window_withheld",
                 "1 if the newest window was withheld, for this reason: its budget is spent, or every release is over",
@@ -227,8 +236,8 @@ impl Metrics {
 
     /// Shows what the newest charged block has spent of its total.
     pub fn show_budget(&self, spent: Price, total: Price) {
-        self.spent.set(spent);
-        self.total.set(total);
+        self.spent.set(spent, &[]);
+        self.total.set(total, &[]);
         self.used.set(spent.share_of(total));
     }
 
@@ -237,8 +246,13 @@ impl Metrics {
         self.ledger.with_label_values(&[ledger]).set(1);
         self.show_budget(total.zero(), total);
         if let Some(reserve) = total.checked_sub(limit).filter(|reserve| !reserve.is_zero()) {
-            self.reserve.set(reserve);
+            self.reserve.set(reserve, &[]);
         }
+    }
+
+    /// Shows what the newest window costs for `release`: by the schedule alone, whether it was withheld or not.
+    pub fn show_price(&self, release: &str, price: Price) {
+        self.price.set(price, &[release]);
     }
 
     /// Shows whether the newest window was withheld, and why.
@@ -272,7 +286,8 @@ mod tests {
         let prices = [Price::Approximate { epsilon: one, delta: "0.5".parse().unwrap() }, Price::Slots(2)];
         for price in prices.into_iter().chain([Price::Concentrated("0.5".parse().unwrap())]) {
             metrics.show_budget(price, price);
-            metrics.reserve.set(price);
+            metrics.reserve.set(price, &[]);
+            metrics.show_price("r", price);
         }
         metrics.show_withheld(None);
         metrics.begin("l", prices[0], prices[0]);
@@ -330,18 +345,22 @@ bernstream_ledger_info{ledger,pipeline} gauge: 1; the label is the ledger in use
 bernstream_newest_window_withheld{reason,pipeline} gauge: 1 if the newest window was withheld, for this reason: its budget is spent, or every release is over
 bernstream_next_release_timestamp_seconds{pipeline} gauge: when the next window is due on the output; absent for files and after the last window
 bernstream_noise_scale{release,pipeline} gauge: scale of the noise, in units of the synopsis
-bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that leaves a release unpaid, if there is one
+bernstream_privacy_budget_lasts_until_timestamp_seconds{pipeline} gauge: start of the first window of the newest block that leaves a release unpaid, or the end of the share of an input's total, if there is one
 bernstream_privacy_budget_used_ratio{pipeline} gauge: spent share of the total in the newest charged block; of two components the larger
 bernstream_privacy_delta_limit{pipeline} gauge: total of every block
+bernstream_privacy_delta_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
 bernstream_privacy_delta_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_delta_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_epsilon_limit{pipeline} gauge: total of every block
+bernstream_privacy_epsilon_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
 bernstream_privacy_epsilon_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_epsilon_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_rho_limit{pipeline} gauge: total of every block
+bernstream_privacy_rho_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
 bernstream_privacy_rho_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_rho_spent{pipeline} gauge: spent in the newest charged block
 bernstream_privacy_windows_limit{pipeline} gauge: total of every block
+bernstream_privacy_windows_price{release,pipeline} gauge: what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over
 bernstream_privacy_windows_reserve{pipeline} gauge: part of the total of every block that windows may not spend
 bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest charged block
 bernstream_ready{part,pipeline} gauge: 1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due

@@ -520,7 +520,7 @@ impl Releasing<'_> {
     fn report(&mut self) {
         let now = self.clock.now();
         if let Some(until) = self.reports.report(now, self.plan.total, &self.metrics, self.health) {
-            self.plan.show(until, self.ledger.genesis(), &self.metrics);
+            self.plan.show(until, &self.ledger, &self.metrics);
             let Plan { rules, publication, .. } = self.plan;
             self.catch_up.report(
                 rules,
@@ -539,7 +539,7 @@ impl Releasing<'_> {
         let why = |window| self.plan.why_withheld(window, self.first, genesis.first);
         let (status, reports) = PendingReports::recall(&self.ledger, self.clock.now(), due, why)?;
         status.show(self.plan.total, &self.metrics, self.health);
-        self.plan.show(status.closed_until, genesis, &self.metrics);
+        self.plan.show(status.closed_until, &self.ledger, &self.metrics);
         self.reports = reports;
         Ok(())
     }

@@ -30,6 +30,9 @@ pub struct Left {
     pub windows_paid: usize,
     /// The start of the first window of the block that is not paid for; absent if all are.
     pub until: Option<Timestamp>,
+    /// Where the share of its input's total ends, if it does: no window of a block that ends later is published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share_ends: Option<Timestamp>,
     /// Every window is a block of its own, so that nothing is used up.
     #[serde(skip)]
     is_renewed: bool,
@@ -90,14 +93,22 @@ impl Left {
             left: limit.checked_sub(spent).unwrap_or(limit.zero()),
             windows_paid,
             until,
+            share_ends: glance.share_ends,
             is_renewed: matches!(settings.privacy.unit, Unit::Record),
         }
     }
 
     /// The same in words.
     pub fn in_words(&self) -> Vec<String> {
-        let Left { next_window, block, total, spent, left, windows_paid, until, .. } = self;
+        let Left { next_window, block, total, spent, left, windows_paid, until, share_ends, .. } = self;
         let mut lines = vec![format!("the ledger is at work; its next window is that of {next_window}")];
+        if let Some(ends) = share_ends {
+            lines.push(format!("its share of the input's total ends: no block from {ends} on is charged"));
+            if block.end > *ends {
+                lines.push("no window is published any more".to_owned());
+                return lines;
+            }
+        }
         if self.is_renewed && until.is_none() {
             lines.push(format!("every window has a budget of its own, {total}: nothing is used up"));
             return lines;
@@ -107,10 +118,11 @@ impl Left {
             Span { start, end } => format!(" for {start} to {end}"),
         };
         lines.push(format!("{left} of {total} is left{of}, after {spent} was spent"));
+        let is_last = share_ends.is_some_and(|ends| block.end >= ends);
         lines.push(match until {
             Some(until) => format!(
                 "that pays for {windows_paid} more windows: the window of {until} is the first that is not published{}",
-                if *block == Span::ALL {
+                if *block == Span::ALL || is_last {
                     ", nor is any later one".to_owned()
                 } else {
                     format!(", until {} renews the budget", block.end)

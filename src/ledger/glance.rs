@@ -19,6 +19,8 @@ pub struct Glance {
     pub next_window: Timestamp,
     /// What every block may spend.
     pub total: Price,
+    /// Where the share of an input's total ends that the ledger has, if it does: no block that ends later is charged.
+    pub share_ends: Option<Timestamp>,
     live_from: Timestamp,
     live: BTreeMap<Span, Price>,
 }
@@ -41,6 +43,7 @@ impl Glance {
             first: state.genesis.first,
             next_window: state.account.next_window,
             total: state.genesis.total,
+            share_ends: state.account.until,
             live_from: state.account.live_from,
             live: state.account.live,
         })
@@ -51,6 +54,7 @@ impl Glance {
         match self.live.get(&block) {
             Some(spent) => *spent,
             None if block.end <= self.live_from => self.total,
+            None if self.share_ends.is_some_and(|until| block.end > until) => self.total,
             None => self.total.zero(),
         }
     }

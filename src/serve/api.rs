@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::api_error::ApiError;
 use super::parameters::{Format, Parameters};
+use super::spending::Spending;
 use super::state::ServerState;
 use super::table::{Cell, Table};
 use crate::clock::Timestamp;
@@ -88,6 +89,13 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
         Ok(answer.in_context(&function, cached.synopsis.description()))
     });
     serialized(&answer.await?)
+}
+
+pub async fn spending(State(state): State<ServerState>, request: Request) -> Answer {
+    let parameters = parse(request)?;
+    let synopses = state.feed.synopses();
+    let about = synopses.iter().map(|cached| cached.synopsis.description());
+    serialized(&Spending::of(about.filter(|about| parameters.matches(about))))
 }
 
 fn parse(request: Request) -> Result<Parameters, ApiError> {

@@ -70,6 +70,7 @@ fn routes(feed: Arc<Feed>) -> Router {
         .route("/api/v1/curve", get(api::curve))
         .route("/api/v1/history", get(api::history))
         .route("/api/v1/query", get(api::query))
+        .route("/api/v1/spending", get(api::spending))
         .fallback(async || ApiError::new(StatusCode::NOT_FOUND, "there is nothing here"))
         .method_not_allowed_fallback(async || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered"))
         .with_state(state)

@@ -8,6 +8,7 @@ mod events;
 mod page;
 mod parameters;
 pub mod probes;
+mod spending;
 mod state;
 mod table;
 

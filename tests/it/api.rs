@@ -208,8 +208,12 @@ fn assert_strict(headers: &str) {
 
 /// What the worker publishes of the flights, in `folder/out`.
 fn release(folder: &Path) -> PathBuf {
+    release_of(folder, CONFIGURATION)
+}
+
+fn release_of(folder: &Path, text: &str) -> PathBuf {
     let configuration = folder.join("bernstream.toml");
-    fs::write(&configuration, CONFIGURATION.replace("FOLDER", &folder.display().to_string())).expect("written");
+    fs::write(&configuration, text.replace("FOLDER", &folder.display().to_string())).expect("written");
     let output = bernstream(&["run", &configuration.display().to_string()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     folder.join("out")
@@ -688,4 +692,48 @@ fn the_workers_own_dashboard_is_not_at_the_address_of_its_metrics() {
     assert_eq!(settings.dashboard.map(|address| address.port()), Some(9465));
     let faults = serve("127.0.0.1:9464").expect_err("a fault").to_string();
     assert!(faults.contains("serve.dashboard") && faults.contains("use another port"), "{faults}");
+}
+
+/// Two windows a block; of each 1 for each of three releases, for all keys together.
+#[test]
+fn what_was_spent_is_told_by_release_by_day_and_by_block_as_the_ledger_has_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let unit = "unit = { user = { column = \"carrier\", per = \"56d\", max_records_per_window = 1 } }";
+    let text = CONFIGURATION.replace("unit = \"record\"", unit).replace("epsilon = 3.0", "epsilon = 9.5");
+    let out = release_of(folder.path(), &text);
+    // Of the second block only the first window lies there.
+    for (release, key) in [("delay", "EWR"), ("delay", "JFK"), ("delays", "EWR"), ("delays", "JFK"), ("summary", "EWR")]
+    {
+        fs::remove_file(&synopses(&out, release, key)[3]).expect("removed");
+    }
+    fs::remove_file(&synopses(&out, "summary", "JFK")[3]).expect("removed");
+    let dashboard = Dashboard::start(&[&out.display().to_string()]);
+    let mut events = dashboard.events(None);
+    (0..18).for_each(|_| drop(events.next_of("synopsis")));
+    let spending = dashboard.get("/api/v1/spending");
+    let releases = spending["releases"].as_array().expect("releases");
+    let names: Vec<&str> = releases.iter().filter_map(|one| one["release"].as_str()).collect();
+    assert_eq!(names, ["delay", "delays", "summary"]);
+    for one in releases {
+        assert_eq!((&one["windows"], &one["charged"]), (&3.into(), &"3".into()), "{one}");
+        assert_eq!(one["span"], serde_json::json!({ "start": "2013-01-01T05:00:00Z", "end": "2013-03-26T05:00:00Z" }));
+    }
+    let days: Vec<&str> =
+        spending["days"].as_array().expect("days").iter().filter_map(|one| one["day"].as_str()).collect();
+    assert_eq!((days.len(), days[0], days[8]), (9, "2013-01-01T00:00:00Z", "2013-02-26T00:00:00Z"));
+    let blocks = spending["blocks"].as_array().expect("blocks");
+    let told = |at: usize| ["spent", "total", "left"].map(|name| blocks[at][name].as_str().expect("a price"));
+    assert_eq!((blocks.len(), told(0), told(1)), (2, ["6", "9.5", "3.5"], ["3", "9.5", "6.5"]));
+    assert_eq!([&blocks[0]["windows_left"], &blocks[1]["windows_left"]], [1, 2]);
+    assert_eq!(blocks[0]["releases"][2]["charged"], "2");
+    let shown =
+        bernstream(&["ledger", "show", "--by", "block", &folder.path().join("bernstream.toml").display().to_string()]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains("6 of 9.5: 2 for delay, 2 for delays, 2 for summary; 2 windows released"), "{shown}");
+    let one = dashboard.get("/api/v1/spending?release=delays&key=JFK");
+    assert_eq!(
+        (one["releases"].as_array().expect("one").len(), &one["blocks"][0]["releases"][0]["windows"]),
+        (1, &2.into())
+    );
+    assert_eq!(one["blocks"][0]["spent"], "6", "a block is spent by all releases");
 }

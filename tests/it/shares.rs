@@ -143,9 +143,13 @@ fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_le
     let mut worker = Running::start(&two);
     two.wait_log("the share of this ledger in the budget topic");
     worker.wait_metric(&two, "windows_withheld_total", 1.0);
+    worker.wait_metric(&two, "privacy_budget_lasts_until_timestamp_seconds", 1.0);
     worker.terminate();
     assert!(worker.end(&two).success(), "{}", two.read_log());
     let until = Ledger::inspect(&params(&two.ledger())).expect("the ledger").until().expect("an end");
+    let explained = said(&two.bernstream(&["explain"]).arg(two.configuration()).output().expect("it runs"));
+    let ends = format!("its share of the input's total ends: no block from {until} on is charged");
+    assert!(explained.contains(&ends) && explained.contains("no window is published any more"), "{explained}");
     drop(first);
     let sums = charged(&[&one, &two, &third]);
     assert!(sums.values().all(|sum| *sum <= 1_000_000_000_000), "{sums:?}");

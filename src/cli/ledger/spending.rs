@@ -159,9 +159,7 @@ fn outlook(settings: &Settings, ledger: &Ledger) -> Vec<String> {
     if let Some(why) = other_promise(settings, ledger.settings()) {
         return vec![why];
     }
-    let ends =
-        ledger.until().map(|until| format!("its share of the input's total ends: no block from {until} on is charged"));
-    ends.into_iter().chain(Left::of(settings).iter().flat_map(Left::in_words)).collect()
+    Left::of(settings).iter().flat_map(Left::in_words).collect()
 }
 
 static NOTHING: std::sync::LazyLock<Vec<String>> = std::sync::LazyLock::new(|| vec!["nothing yet".to_owned()]);

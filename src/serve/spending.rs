@@ -1,0 +1,149 @@
+//! Where the budget went, by release, by day and by block, as the cached synopses tell it: nothing is shown that was not published.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::clock::Timestamp;
+use crate::mechanism::price::Price;
+use crate::synopsis::description::Description;
+use crate::window::grid::{Grid, Span};
+
+/// What windows were charged, the oldest first. Amounts are in the kind of the budget: epsilon, epsilon and delta, rho, or windows.
+#[derive(Debug, Serialize)]
+pub struct Spending<'a> {
+    releases: Vec<OfRelease<'a>>,
+    days: Vec<OfDay<'a>>,
+    blocks: Vec<OfBlock<'a>>,
+}
+
+/// Windows of one release, and the sum of their prices. All keys of a window are paid for together.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Windows<'a> {
+    release: &'a str,
+    windows: u64,
+    charged: Price,
+}
+
+#[derive(Debug, Serialize)]
+struct OfRelease<'a> {
+    pipeline: &'a str,
+    ledger: &'a str,
+    #[serde(flatten)]
+    of: Windows<'a>,
+    /// From the start of the first window to the end of the last one.
+    span: Span,
+}
+
+#[derive(Debug, Serialize)]
+struct OfDay<'a> {
+    pipeline: &'a str,
+    ledger: &'a str,
+    /// The midnight, in UTC, before its windows start.
+    day: Timestamp,
+    #[serde(flatten)]
+    of: Windows<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct OfBlock<'a> {
+    pipeline: &'a str,
+    ledger: &'a str,
+    block: Span,
+    /// After the newest of the windows; windows that are not cached any more are in it too.
+    spent: Price,
+    total: Price,
+    left: Price,
+    /// How many more windows at the price of the newest one `left` pays for.
+    windows_left: u64,
+    releases: Vec<Windows<'a>>,
+}
+
+/// A pipeline and one of its ledgers.
+type Ledger<'a> = (&'a str, &'a str);
+
+/// A block while its windows are added, the oldest first.
+#[derive(Debug)]
+struct Block<'a> {
+    spent: Price,
+    total: Price,
+    /// The row of the newest window, and what that was charged for all its releases.
+    newest: (u64, Price),
+    releases: BTreeMap<&'a str, Windows<'a>>,
+}
+
+impl<'a> Spending<'a> {
+    /// What the synopses with these descriptions were charged.
+    pub fn of(descriptions: impl Iterator<Item = &'a Description>) -> Self {
+        let charges: BTreeMap<_, _> = descriptions.map(|about| (charge_of(about), about)).collect();
+        let days = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
+        let mut by_release: BTreeMap<(Ledger, &str), (Windows, Span)> = BTreeMap::new();
+        let mut by_day: BTreeMap<(Ledger, Timestamp, &str), Windows> = BTreeMap::new();
+        let mut by_block: BTreeMap<(Ledger, Timestamp, Timestamp), Block> = BTreeMap::new();
+        for ((ledger, row, release), about) in charges {
+            let price = about.privacy.price;
+            // Of windows that overlap, each pays when its newest part is over.
+            let window = about.panes.map_or(about.window, |panes| panes.newest);
+            let nothing = Windows { release, windows: 0, charged: price.zero() };
+            let (of, span) = by_release.entry((ledger, release)).or_insert((nothing, window));
+            of.add(price);
+            span.end = window.end;
+            let day = days.map_or(window.start, |days| days.span_of(window.start).start);
+            by_day.entry((ledger, day, release)).or_insert(nothing).add(price);
+            for charged in &about.privacy.blocks {
+                let new = Block {
+                    spent: charged.spent,
+                    total: charged.total,
+                    newest: (row, price.zero()),
+                    releases: BTreeMap::new(),
+                };
+                let block = by_block.entry((ledger, charged.start, charged.end)).or_insert(new);
+                let others = if block.newest.0 == row { block.newest.1 } else { price.zero() };
+                block.newest = (row, together(others, price));
+                (block.spent, block.total) = (charged.spent, charged.total);
+                block.releases.entry(release).or_insert(nothing).add(price);
+            }
+        }
+        let of_release = |(((pipeline, ledger), _), (of, span))| OfRelease { pipeline, ledger, of, span };
+        let of_day = |(((pipeline, ledger), day, _), of)| OfDay { pipeline, ledger, day, of };
+        Spending {
+            releases: by_release.into_iter().map(of_release).collect(),
+            days: by_day.into_iter().map(of_day).collect(),
+            blocks: by_block.into_iter().map(|(key, block)| OfBlock::of(key, block)).collect(),
+        }
+    }
+}
+
+impl Windows<'_> {
+    fn add(&mut self, price: Price) {
+        self.windows += 1;
+        self.charged = sum(self.charged, price);
+    }
+}
+
+impl<'a> OfBlock<'a> {
+    fn of(((pipeline, ledger), start, end): (Ledger<'a>, Timestamp, Timestamp), block: Block<'a>) -> Self {
+        let Block { spent, total, newest: (_, price), releases } = block;
+        let left = total.checked_sub(spent).unwrap_or(total.zero());
+        let parts = left.parts().into_iter().zip(price.parts());
+        let windows_left = parts.filter_map(|(left, price)| left.checked_div(price)).min().unwrap_or(0);
+        let releases = releases.into_values().collect();
+        OfBlock { pipeline, ledger, block: Span { start, end }, spent, total, left, windows_left, releases }
+    }
+}
+
+/// Pipeline and ledger, row and release: synopses that share them are keys of one window, which were paid for once.
+fn charge_of(about: &Description) -> (Ledger<'_>, u64, &str) {
+    ((&about.pipeline, &about.ledger.id), about.ledger.sequence, &about.release)
+}
+
+/// A sum that is shown: over many blocks it can be larger than any price.
+fn sum(a: Price, b: Price) -> Price {
+    a.checked_add(b).unwrap_or(a.map(|_| u64::MAX))
+}
+
+/// What releases of one window cost together: of a declared plan they take one of its windows.
+fn together(a: Price, b: Price) -> Price {
+    if let Price::Slots(_) = b { b } else { sum(a, b) }
+}
