@@ -54,6 +54,14 @@ fn begin(setup: &Setup) {
     assert!(made.status.success(), "{}", said(&made));
 }
 
+/// The first pipeline of a new budget, with its ledger.
+fn first(servers: &str, share: &str) -> (String, Setup) {
+    let budget = kafka::fresh_name("budget");
+    let one = pipeline(servers, "one", None, &budget, share);
+    begin(&one);
+    (budget, one)
+}
+
 fn refuses(setup: &Setup, words: &[&str]) -> String {
     let made = setup.ledger_command(&["init"]);
     let told = said(&made);
@@ -98,9 +106,7 @@ fn charged(setups: &[&Setup]) -> std::collections::BTreeMap<Timestamp, u64> {
 #[test]
 fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_left() {
     let Some(servers) = kafka::broker() else { return };
-    let budget = kafka::fresh_name("budget");
-    let one = pipeline(&servers, "one", None, &budget, "0.6");
-    begin(&one);
+    let (budget, one) = first(&servers, "0.6");
     let two = pipeline(&servers, "two", Some(&one), &budget, "0.4");
     begin(&two);
     let third = pipeline(&servers, "third", Some(&one), &budget, "0.3");
@@ -194,7 +200,7 @@ fn a_crash_between_entry_and_ledger_and_a_lost_ledger_go_on_with_the_same_share(
     assert!(before.keys().all(|block| !after.contains_key(block)), "{before:?} and {after:?}");
 
     // Another share needs the end of this one, and another ledger.
-    let file = fs::read_to_string(one.configuration()).expect("the configuration");
+    let ours = fs::read_to_string(one.configuration()).expect("the configuration");
     one.edit("share = 0.6", "share = 0.5");
     one.edit("epsilon = 0.6\ndegree", "epsilon = 0.5\ndegree");
     let refused = one.bernstream(&["run"]).arg(one.configuration()).output().expect("it runs");
@@ -203,11 +209,22 @@ fn a_crash_between_entry_and_ledger_and_a_lost_ledger_go_on_with_the_same_share(
         "{}",
         said(&refused)
     );
+    let edited = fs::read_to_string(one.configuration()).expect("the configuration");
+    for (from, to, told) in [
+        ("epsilon = 1.0\n", "epsilon = 2.0\n", "the whole total of [privacy]"),
+        ("\"add_remove\"", "{ replace_one = { records_per_window = 9 } }", "adjacency"),
+    ] {
+        fs::write(one.configuration(), &ours).expect("it is written");
+        one.edit(from, to);
+        let refused = one.bernstream(&["run"]).arg(one.configuration()).output().expect("it runs");
+        assert!(!refused.status.success() && said(&refused).contains(told), "{told}: {}", said(&refused));
+    }
+    fs::write(one.configuration(), edited).expect("it is written");
     let moved = one.folder.path().join("before");
     fs::rename(one.ledger(), &moved).expect("it is moved");
     refuses(&one, &["holds a share of 0.6", "asks for 0.5", "bernstream budget end"]);
     let changed = fs::read_to_string(one.configuration()).expect("the configuration");
-    fs::write(one.configuration(), &file).expect("it is written");
+    fs::write(one.configuration(), &ours).expect("it is written");
     fs::rename(&moved, one.ledger()).expect("it is moved back");
     assert!(budget_command(&one, "end").status.success());
     fs::rename(one.ledger(), &moved).expect("it is moved");
@@ -220,9 +237,7 @@ fn a_crash_between_entry_and_ledger_and_a_lost_ledger_go_on_with_the_same_share(
 #[test]
 fn an_entry_of_another_budget_is_refused_with_what_differs() {
     let Some(servers) = kafka::broker() else { return };
-    let budget = kafka::fresh_name("budget");
-    let one = pipeline(&servers, "one", None, &budget, "0.1");
-    begin(&one);
+    let (budget, one) = first(&servers, "0.1");
     let other = |edits: &[(&str, &str)], words: &str| {
         let setup = pipeline(&servers, "other", Some(&one), &budget, "0.1");
         edits.iter().for_each(|(from, to)| setup.edit(from, to));
@@ -322,11 +337,51 @@ fn a_claim_is_refused_where_the_topic_was_made_anew_or_the_share_has_ended() {
 }
 
 #[test]
+fn of_two_that_take_what_fits_once_at_the_same_time_one_holds() {
+    let Some(servers) = kafka::broker() else { return };
+    for _ in 0..5 {
+        let params = topic_of(&servers);
+        BudgetTopic::create(&params, 1).expect("it is created");
+        let together = std::sync::Barrier::new(2);
+        let takes = |owner: &str| {
+            let mut topic = BudgetTopic::open(&params).expect("it opens");
+            together.wait();
+            topic.join(&wanted(&params, owner, 600_000)).is_ok()
+        };
+        let hold = std::thread::scope(|scope| {
+            let threads = ["a", "b"].map(|owner| scope.spawn(move || takes(owner)));
+            threads.map(|thread| thread.join().expect("it ends"))
+        });
+        assert_eq!(hold.iter().filter(|held| **held).count(), 1, "{hold:?}");
+    }
+}
+
+#[test]
+fn whoever_is_killed_while_it_begins_goes_on_with_the_share_that_it_took() {
+    let Some(servers) = kafka::broker() else { return };
+    let (budget, one) = first(&servers, "0.6");
+    let two = pipeline(&servers, "two", Some(&one), &budget, "0.4");
+    let mut command = two.bernstream(&["ledger", "init"]);
+    let mut child = command.arg(two.configuration()).spawn().expect("it starts");
+    wait_for("an entry", String::new, || (read_topic(&servers, &budget).len() == 2).then_some(()));
+    // Whether its ledger was made by then or not.
+    child.kill().expect("it is killed");
+    child.wait().expect("it ends");
+    run(&two, 2.0);
+    assert_eq!(read_topic(&servers, &budget).len(), 2, "{}", show(&one));
+    assert!(show(&one).contains("0.4 of the total, 0.4: two"), "{}", show(&one));
+
+    // A share cannot be given back where it was spent.
+    let mut ledger = Ledger::open(&params(&two.ledger())).expect("the ledger");
+    let spent = ledger.genesis().first;
+    let refused = ledger.end_share(spent).expect_err("its first block was charged");
+    assert!(refused.to_string().contains("the share cannot end at"), "{refused}");
+}
+
+#[test]
 fn a_worker_whose_budget_topic_is_made_anew_claims_nothing_more() {
     let Some(servers) = kafka::broker() else { return };
-    let budget = kafka::fresh_name("budget");
-    let one = pipeline(&servers, "one", None, &budget, "0.6");
-    begin(&one);
+    let (budget, one) = first(&servers, "0.6");
     let mut worker = Running::start(&one);
     worker.wait_metric(&one, "synopses_published_total", 4.0);
     let params = Params { broker: kafka::at(&servers), topic: budget.clone(), min_insync_replicas: 1 };
