@@ -131,7 +131,7 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
             until
         }
     };
-    claim(&mut ledger, &mut *witness)?;
+    claim(settings, &mut ledger, &mut *witness)?;
     if recognised(&ledger, &mut *witness)? != Some(*ledger.head()) {
         return Err(Failure::Unavailable(
             "the ledger says that its share ends, and its witness has not accepted that yet, so the share is still held: run this again"

@@ -1,7 +1,7 @@
 //! `bernstream check`: whether the configuration is valid, what it guarantees, and whether everything it needs is there.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::cli::components::{input_id, other_promise};
@@ -18,6 +18,7 @@ use crate::kafka::topic::Topic;
 use crate::kafka::{broker_clock, ordered, replica_lag};
 use crate::ledger::Ledger;
 use crate::ledger::budget::join::next;
+use crate::ledger::log::{self, Key};
 use crate::source;
 use crate::source::files::Files;
 use crate::source::record::Format;
@@ -170,11 +171,15 @@ fn unseen(settings: &Settings) -> String {
         topics.extend([&sink.topic, &witness.topic]);
     }
     topics.extend(settings.privacy.budget.iter().map(|budget| &budget.topic));
+    if let Some(log) = &settings.ledger_log {
+        topics.push(&log.records.topic);
+        files.push(format!("the key of the ledger log, {}", log.key_file.display()));
+    }
     let topics = topics.into_iter().map(|topic| format!("the topic {topic}"));
     files.into_iter().chain(topics).collect::<Vec<_>>().join(", ")
 }
 
-/// Checks the input, the output and the witness.
+/// Checks the input, the output, the witness, and what the ledger has beside it.
 fn online(settings: &Settings) -> Vec<Check> {
     let mut checks = Vec::new();
     if let Input::Files(params) = &settings.input {
@@ -209,7 +214,27 @@ fn online(settings: &Settings) -> Vec<Check> {
             checks.push(share_check(settings, &budget.topic));
         }
     }
+    if let Some(log::Params { records, key_file }) = &settings.ledger_log {
+        checks.push(key_check(key_file));
+        let origin = "`bernstream ledger log init` creates it";
+        check_topic(&mut checks, &records.broker, &records.topic, origin, |topic| ordered::checks(records, topic));
+    }
     checks
+}
+
+/// Whether the key of the ledger log can be used.
+fn key_check(path: &Path) -> Check {
+    let why = match Key::load(path) {
+        Ok(_) => None,
+        Err(log::Error::KeyFile { why, .. }) => Some(why),
+        Err(error) => Some(error.to_string()),
+    };
+    Check::new(
+        format!("{} is a key of the ledger log", path.display()),
+        why.is_none(),
+        format!("it {}", why.unwrap_or_default()),
+        "`head -c 32 /dev/urandom` makes one, which every worker of the pipeline needs",
+    )
 }
 
 /// Whether the pipeline holds the share that it asks for, or could take it.

@@ -31,10 +31,13 @@ pub fn newest(
     };
     if let Some(ledger) = existing {
         match ledger.recognise(&witness.identity()?, Some(&accepted)) {
-            Err(Error::ForeignHead { found, newest, .. }) => warn!(
-                "the witness has accepted {found}, which the ledger on the disk does not have (newest row: {newest}): it is an older \
-                 copy, or another worker was faster; building it from its log"
-            ),
+            Err(Error::ForeignHead { found, newest, .. }) => {
+                warn!(
+                    "the witness has accepted {found}, which the ledger on the disk does not have (newest row: {newest}): it is an \
+                     older copy, or another worker was faster; building it from its log"
+                );
+                ledger.hand_over(log)?;
+            }
             recognised => return Ok(recognised.map(|()| Some(ledger))?),
         }
     } else {
@@ -58,6 +61,6 @@ fn build(settings: &Settings, accepted: &Claim, log: &mut LedgerLog) -> Result<L
 }
 
 fn no_claims(settings: &Settings) -> OpenError {
-    let name = settings.ledger_log.as_ref().map_or(String::new(), |log| log.topic.clone());
+    let name = settings.ledger_log.as_ref().map_or(String::new(), |log| log.records.topic.clone());
     ledger::Error::from(log::Error::NoClaims { name }).into()
 }

@@ -86,17 +86,6 @@ impl OrderedTopic {
         Ok(OrderedTopic { params: params.clone(), consumer, inspector, producer, next: 0, is_assigned: false })
     }
 
-    /// Creates the topic with the settings that it must have.
-    ///
-    /// # Errors
-    ///
-    /// If the cluster cannot be reached or refuses.
-    pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
-        let replicas = params.min_insync_replicas.to_string();
-        let settings = [SETTINGS.as_slice(), &[("min.insync.replicas", &replicas)]].concat();
-        Ok(topic::create(&params.broker, &params.topic, 1, replication, &settings)?)
-    }
-
     pub fn name(&self) -> &str {
         &self.params.topic
     }
@@ -163,10 +152,7 @@ impl OrderedTopic {
     ///
     /// If it is missing, has more partitions than one, or cannot be reached.
     pub fn identity(&self) -> Result<String, Fault> {
-        let Params { broker, topic, .. } = &self.params;
-        let (id, partitions) = topic::id_and_partitions(broker, self.inspector.client(), topic)?;
-        one_partition(partitions)?;
-        Ok(id)
+        identity(&self.params, &self.inspector)
     }
 
     /// Appends a record. Only reading shows whether it is there, and where, after `Ok` as well as after a transient error.
@@ -178,6 +164,28 @@ impl OrderedTopic {
         let record = Record { partition: Some(PARTITION), payload, ..Record::default() };
         self.producer.send(record).map_err(|error| explain(&self.params, &error))
     }
+}
+
+/// Creates the topic with the settings that it must have.
+///
+/// # Errors
+///
+/// If the cluster cannot be reached or refuses.
+pub fn create(params: &Params, replication: i32) -> Result<(), Fault> {
+    let replicas = params.min_insync_replicas.to_string();
+    let settings = [SETTINGS.as_slice(), &[("min.insync.replicas", &replicas)]].concat();
+    Ok(topic::create(&params.broker, &params.topic, 1, replication, &settings)?)
+}
+
+/// The id of the topic, asked for by `inspector`.
+///
+/// # Errors
+///
+/// If it is missing, has more partitions than one, or cannot be reached.
+pub fn identity(params: &Params, inspector: &BaseConsumer<ErrorContext>) -> Result<String, Fault> {
+    let (id, partitions) = topic::id_and_partitions(&params.broker, inspector.client(), &params.topic)?;
+    one_partition(partitions)?;
+    Ok(id)
 }
 
 fn one_partition(partitions: usize) -> Result<(), Fault> {

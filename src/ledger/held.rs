@@ -24,6 +24,16 @@ impl Ledger {
         log.hold(&self.connection, &self.file, self.state.head)
     }
 
+    /// Appends to `log` the rows of this ledger that it lacks, before another ledger takes its place: this disk may be the only one
+    /// that still has them, and without them no ledger can be built.
+    ///
+    /// # Errors
+    ///
+    /// As [`hold`](Self::hold).
+    pub fn hand_over(&self, log: &mut LedgerLog) -> Result<(), Error> {
+        log.hold(&self.connection, &self.file, self.state.head)
+    }
+
     /// Tells the log up to which row everything was published, of those up to `accepted`.
     ///
     /// # Errors

@@ -11,11 +11,14 @@ use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 use rdkafka::admin::{AdminClient, AdminOptions};
 use rdkafka::client::DefaultClientContext;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::KafkaResult;
+use rdkafka::{Offset, TopicPartitionList};
 
 use crate::crash::{STEPS, dies_at, grown};
-use crate::harness::kafka;
 use crate::harness::running::Running;
 use crate::harness::setup::Setup;
+use crate::harness::{PATIENCE, kafka};
 
 /// A setup with a log, whose ledger is begun.
 fn begun(servers: &str, windows: u32) -> Setup {
@@ -27,7 +30,7 @@ fn begun(servers: &str, windows: u32) -> Setup {
 }
 
 /// Adds a log to the configuration, with a key of its own.
-fn add_log(setup: &Setup, seed: u8) {
+pub fn add_log(setup: &Setup, seed: u8) {
     set_key(setup, seed);
     let (log, key) = (kafka::fresh_name("ledger"), setup.folder.path().join("key"));
     let keys = format!("[ledger]\nlog = \"{log}\"\nkey_file = \"{}\"\n", key.display());
@@ -58,7 +61,12 @@ fn copy_disk(from: &Path, to: &Path) {
 }
 
 fn finish(setup: &Setup) {
-    assert!(setup.start().wait().expect("it ends").success(), "{}", setup.read_log());
+    Killed(setup.start()).ends(setup);
+}
+
+/// From now on the configuration names another disk.
+fn mount(setup: &Setup, disk: &Path) {
+    setup.edit(&setup.ledger().display().to_string(), &disk.display().to_string());
 }
 
 /// What the ledger and its log say of each other.
@@ -78,14 +86,33 @@ fn claimed(setup: &Setup, before: &[String]) -> Vec<String> {
     rows
 }
 
+fn administer<T>(
+    setup: &Setup,
+    change: impl AsyncFnOnce(&AdminClient<DefaultClientContext>, &AdminOptions) -> KafkaResult<T>,
+) -> T {
+    let admin = kafka::at(&setup.servers).client_config().expect("settings").create().expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(change(&admin, &AdminOptions::new())).expect("it is done")
+}
+
+/// The offset that the next record of the log will have.
+fn log_end(setup: &Setup) -> i64 {
+    let client: BaseConsumer = kafka::at(&setup.servers).client_config().expect("settings").create().expect("a client");
+    client.fetch_watermarks(&log_topic(setup), 0, PATIENCE).expect("an answer").1
+}
+
+/// Has the log lose its records before an offset.
+fn cut_log(setup: &Setup, offset: i64) {
+    let mut before = TopicPartitionList::new();
+    before.add_partition_offset(&log_topic(setup), 0, Offset::Offset(offset)).expect("a partition");
+    administer(setup, async |admin, options| admin.delete_records(&before, options).await);
+}
+
 /// Deletes the topic of the log, and makes it anew, empty.
 fn empty_log(setup: &Setup) {
     let topic = log_topic(setup);
-    let admin: AdminClient<DefaultClientContext> =
-        kafka::at(&setup.servers).client_config().expect("settings").create().expect("a client");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let deleted = runtime.block_on(admin.delete_topics(&[&topic], &AdminOptions::new()));
-    assert!(deleted.expect("it is deleted").iter().all(Result::is_ok));
+    let deleted = administer(setup, async |admin, options| admin.delete_topics(&[&topic], options).await);
+    assert!(deleted.iter().all(Result::is_ok));
     setup.wait_for("a new log", || {
         let made = setup.bernstream(&["ledger", "log", "init"]).arg(setup.configuration()).output().expect("it runs");
         String::from_utf8_lossy(&made.stdout).contains("created the ledger log topic").then_some(())
@@ -94,6 +121,14 @@ fn empty_log(setup: &Setup) {
 
 /// A worker that is killed with its test.
 struct Killed(Child);
+
+impl Killed {
+    /// It comes to the end of its windows.
+    #[track_caller]
+    fn ends(&mut self, setup: &Setup) {
+        assert!(self.0.wait().expect("it ends").success(), "{}", setup.read_log());
+    }
+}
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -155,6 +190,61 @@ fn an_old_copy_of_a_disk_is_replaced_by_what_the_witness_follows() {
 }
 
 #[test]
+fn an_old_disk_gives_the_log_the_rows_that_it_has_lost_before_it_is_replaced() {
+    let Some(servers) = kafka::broker() else { return };
+    for is_by_command in [false, true] {
+        let setup = begun(&servers, 3);
+        let (old, lost) = (setup.folder.path().join("old"), log_end(&setup));
+        assert!(lost > 0, "its first row is there");
+        copy_disk(&setup.ledger(), &old);
+        finish(&setup);
+        let rows = grown(&setup, &[]);
+        copy_disk(&old, &setup.ledger());
+        // What both disks had is not in the log any more.
+        cut_log(&setup, lost);
+        if is_by_command {
+            let dry = setup.ledger_command(&["restore", "--dry-run"]);
+            assert!(String::from_utf8_lossy(&dry.stderr).contains("is not whole in the ledger log"));
+            let restored = setup.ledger_command(&["restore"]);
+            assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+        } else {
+            let mut worker = Killed(setup.start());
+            setup.wait_log("built the ledger from its log");
+            worker.ends(&setup);
+        }
+        assert_eq!(grown(&setup, &[]), rows);
+        let told = verified(&setup).expect("sound");
+        assert!(told.contains("the ledger log has every row that was accepted"), "{told}");
+        setup.assert_whole();
+    }
+}
+
+#[test]
+fn check_looks_at_the_log_and_at_its_key() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = begun(&servers, 1);
+    let check = || {
+        let done = setup.bernstream(&["check"]).arg(setup.configuration()).output().expect("it runs");
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    let (log, key) = (log_topic(&setup), setup.folder.path().join("key"));
+    let (code, told) = check();
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains(&format!("ok     {} is a key of the ledger log", key.display())), "{told}");
+    assert!(told.contains(&format!("ok     {log} has one partition")), "{told}");
+    fs::write(&key, "too short").expect("it is written");
+    setup.edit(&log, &kafka::fresh_topic(&servers, "ledger", 2, &[]));
+    let (code, told) = check();
+    assert_eq!(code, Some(78), "{told}");
+    assert!(told.contains("is a key of the ledger log: it has 9 bytes and needs exactly 32"), "{told}");
+    assert!(told.contains("has one partition: it has 2"), "{told}");
+    setup.edit(&log_topic(&setup), &kafka::fresh_name("ledger"));
+    let (code, told) = check();
+    assert_ne!(code, Some(0), "{told}");
+    assert!(told.contains("`bernstream ledger log init` creates it"), "{told}");
+}
+
+#[test]
 fn of_two_copies_at_once_one_wins_and_the_other_follows() {
     let Some(servers) = kafka::broker() else { return };
     let setup = begun(&servers, 6);
@@ -166,11 +256,11 @@ fn of_two_copies_at_once_one_wins_and_the_other_follows() {
     let log = fs::File::options().append(true).create(true).open(setup.log()).expect("a log");
     let other = setup.bernstream(&["run"]).arg(other).stderr(log).spawn().expect("it starts");
     for mut worker in [Killed(setup.start()), Killed(other)] {
-        assert!(worker.0.wait().expect("it ends").success(), "{}", setup.read_log());
+        worker.ends(&setup);
     }
     setup.assert_whole();
     let rows = grown(&setup, &[]);
-    setup.edit(&here.display().to_string(), &there.display().to_string());
+    mount(&setup, &there);
     assert_eq!(grown(&setup, &[]), rows, "both disks hold the same ledger");
     setup.assert_whole();
 }
@@ -180,7 +270,7 @@ fn what_is_not_in_the_log_is_waited_for() {
     let Some(servers) = kafka::broker() else { return };
     let setup = begun(&servers, 3);
     assert!(dies_at(&setup, "publish", 1));
-    let (text, kept) = (fs::read_to_string(setup.configuration()).expect("it"), setup.folder.path().join("kept"));
+    let kept = setup.folder.path().join("kept");
     fs::rename(setup.ledger(), &kept).expect("another host has it");
     empty_log(&setup);
     let mut waiting = Running::start(&setup);
@@ -190,10 +280,8 @@ fn what_is_not_in_the_log_is_waited_for() {
     assert!(waiting.child.try_wait().expect("it can be asked").is_none(), "{}", setup.read_log());
     assert!(!setup.ledger().join("ledger.sqlite").exists() && setup.published().is_empty());
     // The worker with the disk comes back.
-    fs::write(setup.configuration(), text.replace(&setup.ledger().display().to_string(), &kept.display().to_string()))
-        .expect("it is written");
-    let mut other = Killed(setup.start());
-    assert!(other.0.wait().expect("it ends").success(), "{}", setup.read_log());
+    mount(&setup, &kept);
+    finish(&setup);
     assert!(waiting.child.wait().expect("it ends").success(), "{}", setup.read_log());
     setup.assert_whole();
 }

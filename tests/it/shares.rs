@@ -22,6 +22,7 @@ use crate::harness::ledger::params;
 use crate::harness::running::Running;
 use crate::harness::setup::{Setup, read_topic};
 use crate::harness::{kafka, wait_for};
+use crate::ledger_log::add_log;
 
 fn said(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).concat()
@@ -232,6 +233,24 @@ fn a_crash_between_entry_and_ledger_and_a_lost_ledger_go_on_with_the_same_share(
     begin(&one);
     run(&one, 2.0);
     assert!(show(&one).contains("generation 1"), "{}", show(&one));
+}
+
+#[test]
+fn a_share_that_has_ended_stays_ended_in_a_ledger_that_is_built_from_its_log() {
+    let Some(servers) = kafka::broker() else { return };
+    let setup = pipeline(&servers, "one", None, &kafka::fresh_name("budget"), "0.6");
+    add_log(&setup, 1);
+    begin(&setup);
+    let ended = budget_command(&setup, "end");
+    assert!(ended.status.success(), "{}", said(&ended));
+    let until = || Ledger::inspect(&params(&setup.ledger())).expect("the ledger").until();
+    let before = until();
+    fs::remove_dir_all(setup.ledger()).expect("the disk is lost");
+    let restored = setup.ledger_command(&["restore"]);
+    assert!(restored.status.success(), "{}", said(&restored));
+    assert!(before.is_some() && until() == before);
+    let verified = setup.ledger_command(&["verify"]);
+    assert!(verified.status.success() && said(&verified).contains("knows its share"), "{}", said(&verified));
 }
 
 #[test]

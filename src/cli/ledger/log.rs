@@ -26,10 +26,10 @@ fn params(settings: &Settings) -> Result<&Params, Failure> {
 /// If it cannot be created.
 pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<(), Failure> {
     let Some(log) = &settings.ledger_log else { return Ok(()) };
-    match topic::describe(&log.broker, &log.topic) {
+    match topic::describe(&log.records.broker, &log.records.topic) {
         Err(kafka::Error::NoTopic { .. }) => {
             KafkaLog::create(log)?;
-            created.push(format!("ledger log topic {}", log.topic));
+            created.push(format!("ledger log topic {}", log.records.topic));
         }
         found => drop(found?),
     }
@@ -47,7 +47,7 @@ pub fn init(settings: &Settings) -> Result<(), Failure> {
     create_missing(settings, &mut created)?;
     LedgerLog::open(log)?;
     match created.is_empty() {
-        true => line(format_args!("the ledger log topic {} is there and can be used", log.topic)),
+        true => line(format_args!("the ledger log topic {} is there and can be used", log.records.topic)),
         false => line(format_args!("created the {}; a worker that is started now fills it", created.join(", "))),
     }
 }
@@ -69,7 +69,8 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
         let ledger = Ledger::open(&settings.ledger)?;
         match ledger.recognise(&witness.identity()?, Some(&accepted)) {
             Ok(()) => return line("nothing to build: the ledger on the disk is the one that the witness follows"),
-            Err(Error::ForeignHead { .. }) => {}
+            Err(Error::ForeignHead { .. }) if is_dry => {}
+            Err(Error::ForeignHead { .. }) => ledger.hand_over(&mut log)?,
             Err(error) => return Err(error.into()),
         }
     }

@@ -183,10 +183,7 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     let now = Timestamp::now();
     let genesis = genesis(settings, &mut *witness, mode, now)?;
     let mut ledger = Ledger::create(&settings.ledger, genesis)?;
-    if let Some(log) = &settings.ledger_log {
-        ledger.attach_log(LedgerLog::open(log)?);
-    }
-    claim(&mut ledger, &mut *witness)?;
+    claim(settings, &mut ledger, &mut *witness)?;
     let genesis = ledger.genesis();
     line(format_args!("created the ledger {} in {}", genesis.ledger, settings.ledger.path.display()))?;
     line(format_args!("the first window starts at {}", genesis.first))?;
@@ -196,8 +193,12 @@ fn init(settings: &Settings, mode: StartMode) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Claims the first row at once, which fences earlier ledgers; then checks whether another ledger was faster.
-pub(super) fn claim(ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> {
+/// Claims the newest row at once, the first of which fences earlier ledgers; then checks whether another ledger was faster. Where
+/// there is a log, it holds the row before.
+pub(super) fn claim(settings: &Settings, ledger: &mut Ledger, witness: &mut dyn Witness) -> Result<(), Failure> {
+    if let Some(log) = &settings.ledger_log {
+        ledger.attach_log(LedgerLog::open(log)?);
+    }
     let accepted = recognised(ledger, witness)?;
     if let Some(claim) = ledger.claim(accepted.as_ref())? {
         // After a transient error the worker claims again.

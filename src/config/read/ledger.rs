@@ -8,6 +8,7 @@ use toml::Spanned;
 
 use crate::config::file;
 use crate::config::text::{Checked, Document, values};
+use crate::kafka::ordered;
 use crate::ledger::{self, log};
 use crate::sink::Output;
 
@@ -73,9 +74,7 @@ impl LedgerSettings {
             ));
         }
         Ok(Some(log::Params {
-            broker: witness.broker.clone(),
-            topic: topic.get_ref().clone(),
-            min_insync_replicas: witness.min_insync_replicas,
+            records: ordered::Params { topic: topic.get_ref().clone(), ..witness.clone() },
             key_file: key_file.clone(),
         }))
     }

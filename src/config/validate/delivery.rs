@@ -81,8 +81,9 @@ pub fn logs_no_input(
     place: Option<Range<usize>>,
 ) {
     let Input::Kafka(from) = &input.from else { return };
-    let is_read = log.topic == from.topic || log.topic == from.clock && !from.trust_producer_time;
-    if is_same(&log.broker, &from.broker) && is_read {
+    let name = &log.records.topic;
+    let is_read = *name == from.topic || *name == from.clock && !from.trust_producer_time;
+    if is_same(&log.records.broker, &from.broker) && is_read {
         document.fault(place.unwrap_or_default(), "is the input topic or its clock", "choose another topic");
     }
 }

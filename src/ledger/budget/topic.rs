@@ -42,7 +42,7 @@ impl BudgetTopic {
     ///
     /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
-        OrderedTopic::create(params, replication).map_err(|fault| Error::of(&params.topic, fault))
+        ordered::create(params, replication).map_err(|fault| Error::of(&params.topic, fault))
     }
 
     pub fn name(&self) -> &str {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::kafka::ordered::Fault;
 use crate::ledger::chain::Digest;
 
 /// Why a ledger log cannot be used.
@@ -56,6 +57,17 @@ pub enum Error {
 }
 
 impl Error {
+    pub(super) fn of(name: &str, fault: Fault) -> Self {
+        let name = name.to_owned();
+        match fault {
+            Fault::Unavailable { why } => Error::Unavailable { name, why },
+            Fault::Missing => Error::Missing { name },
+            Fault::Refused { why } | Fault::Damaged { what: why } => Error::Refused { name, why },
+            Fault::Partitions { partitions } => Error::Partitions { name, partitions },
+            Fault::Setting { setting, found, needed } => Error::Setting { name, setting, found, needed },
+        }
+    }
+
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
         use Error::{Absent, Anew, Filling, NoClaims, Unavailable, Unseen};

@@ -11,8 +11,7 @@ use super::error::Error;
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::topic::{self, Topic};
-use crate::kafka::{self, Broker, ErrorContext};
-use crate::ledger::witness::kafka::SETTINGS;
+use crate::kafka::{ErrorContext, ordered};
 
 const PARTITION: i32 = 0;
 /// The most bytes of a record, where the topic takes more.
@@ -22,10 +21,8 @@ const BATCH: usize = 512;
 
 #[derive(Clone, Debug)]
 pub struct Params {
-    pub broker: Broker,
-    pub topic: String,
-    /// The lowest allowed `min.insync.replicas` of the topic.
-    pub min_insync_replicas: u32,
+    /// The topic, which loses no record, as a witness.
+    pub records: ordered::Params,
     pub key_file: PathBuf,
 }
 
@@ -77,7 +74,7 @@ pub trait Log: Send {
 
 /// A topic, read by an assigned consumer.
 pub struct KafkaLog {
-    params: Params,
+    records: ordered::Params,
     consumer: BaseConsumer<ErrorContext>,
     /// Asks about the topic on a connection of its own: on that of the consumer, requests wait for new records.
     inspector: BaseConsumer<ErrorContext>,
@@ -96,9 +93,10 @@ impl KafkaLog {
     ///
     /// If the topic is missing, cannot be a log, or cannot be reached.
     pub fn open(params: &Params) -> Result<Self, Error> {
-        let found = topic::describe(&params.broker, &params.topic).map_err(|error| explain(params, error))?;
+        let Params { records: ordered::Params { broker, topic, .. }, .. } = params;
+        let found = topic::describe(broker, topic).map_err(|error| Error::of(topic, error.into()))?;
         check(params, &found)?;
-        let failed = |error| explain(params, params.broker.failed(&params.topic, &error));
+        let failed = |error| Error::of(topic, broker.failed(topic, &error).into());
         let settings = [
             ("group.id", "bernstream-ledger-log"),
             ("enable.auto.commit", "false"),
@@ -106,13 +104,13 @@ impl KafkaLog {
             ("isolation.level", "read_uncommitted"),
             ("fetch.wait.max.ms", "100"),
         ];
-        let consumer = params.broker.consumer(&settings).map_err(failed)?;
-        let inspector = params.broker.consumer(&[]).map_err(failed)?;
+        let consumer = broker.consumer(&settings).map_err(failed)?;
+        let inspector = broker.consumer(&[]).map_err(failed)?;
         let limit = found.settings.get("max.message.bytes").and_then(|limit| limit.parse().ok());
         let largest = usize::clamp(limit.unwrap_or(LARGEST), 2 * BATCH, LARGEST);
-        let producer = Producer::with_batches(params.broker.clone(), params.topic.clone(), largest);
-        let (params, largest) = (params.clone(), largest - BATCH);
-        Ok(KafkaLog { params, consumer, inspector, producer, largest, id: found.id, next: None })
+        let producer = Producer::with_batches(broker.clone(), topic.clone(), largest);
+        let (records, largest) = (params.records.clone(), largest - BATCH);
+        Ok(KafkaLog { records, consumer, inspector, producer, largest, id: found.id, next: None })
     }
 
     /// Creates the topic with the settings of a log.
@@ -121,43 +119,35 @@ impl KafkaLog {
     ///
     /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params) -> Result<(), Error> {
-        let replicas = params.min_insync_replicas.to_string();
-        // One replica more than must be in sync, so that one broker may be down.
-        let least = i32::try_from(params.min_insync_replicas).unwrap_or(i32::MAX);
-        let replication = if least > 1 { least.saturating_add(1) } else { 1 };
-        let settings = [SETTINGS.as_slice(), &[("min.insync.replicas", &replicas)]].concat();
-        let made = topic::create(&params.broker, &params.topic, 1, replication, &settings);
-        made.map_err(|error| explain(params, error))
+        let made = ordered::create(&params.records, params.records.replication());
+        made.map_err(|fault| Error::of(&params.records.topic, fault))
     }
 
     fn failed(&self, error: &KafkaError) -> Error {
-        explain(&self.params, self.params.broker.failed(&self.params.topic, error))
+        Error::of(&self.records.topic, self.records.broker.failed(&self.records.topic, error).into())
     }
 
     fn anew(&mut self) -> Error {
         self.next = None;
-        Error::Anew { name: self.params.topic.clone() }
+        Error::Anew { name: self.records.topic.clone() }
     }
 
     fn id(&self) -> Result<String, Error> {
-        let Params { broker, topic, .. } = &self.params;
-        let found = topic::id_and_partitions(broker, self.inspector.client(), topic);
-        let (id, partitions) = found.map_err(|error| explain(&self.params, error))?;
-        one_partition(&self.params, partitions)?;
-        Ok(id)
+        let id = ordered::identity(&self.records, &self.inspector);
+        id.map_err(|fault| Error::of(&self.records.topic, fault))
     }
 
     fn assign(&self, from: i64) -> Result<(), Error> {
         let failed = |error| self.failed(&error);
         let mut start = TopicPartitionList::new();
-        start.add_partition_offset(&self.params.topic, PARTITION, Offset::Offset(from)).map_err(failed)?;
+        start.add_partition_offset(&self.records.topic, PARTITION, Offset::Offset(from)).map_err(failed)?;
         self.consumer.assign(&start).map_err(failed)
     }
 }
 
 impl Log for KafkaLog {
     fn name(&self) -> &str {
-        &self.params.topic
+        &self.records.topic
     }
 
     fn largest(&self) -> usize {
@@ -165,7 +155,7 @@ impl Log for KafkaLog {
     }
 
     fn read(&mut self, reader: &mut dyn Reader) -> Result<(), Error> {
-        let watermarks = self.inspector.fetch_watermarks(&self.params.topic, PARTITION, REQUEST_TIMEOUT);
+        let watermarks = self.inspector.fetch_watermarks(&self.records.topic, PARTITION, REQUEST_TIMEOUT);
         let (low, high) = watermarks.map_err(|error| self.failed(&error))?;
         if self.next.is_some_and(|next| next > high || next < low) {
             return Err(self.anew());
@@ -196,7 +186,7 @@ impl Log for KafkaLog {
                 }
                 None => {
                     let why = format!("offset {next} did not come");
-                    return Err(Error::Unavailable { name: self.params.topic.clone(), why });
+                    return Err(Error::Unavailable { name: self.records.topic.clone(), why });
                 }
             }
         }
@@ -219,43 +209,11 @@ impl Log for KafkaLog {
     }
 }
 
-fn one_partition(params: &Params, partitions: usize) -> Result<(), Error> {
-    match partitions {
-        1 => Ok(()),
-        partitions => Err(Error::Partitions { name: params.topic.clone(), partitions }),
-    }
-}
-
 /// Checks that the topic can be a log.
 ///
 /// # Errors
 ///
 /// If it has not the one partition or not the settings of a log.
 pub fn check(params: &Params, topic: &Topic) -> Result<(), Error> {
-    one_partition(params, topic.partitions.len())?;
-    if params.broker.is_mock {
-        return Ok(());
-    }
-    let found = |setting: &str| topic.settings.get(setting).cloned().unwrap_or_default();
-    let wrong = |setting: &str, needed: String| {
-        let (name, found) = (params.topic.clone(), found(setting));
-        Err(Error::Setting { name, setting: setting.into(), found, needed })
-    };
-    if let Some((setting, needed)) = SETTINGS.into_iter().find(|(setting, needed)| found(setting) != *needed) {
-        return wrong(setting, needed.into());
-    }
-    let least = params.min_insync_replicas;
-    match found("min.insync.replicas").parse::<u32>() {
-        Ok(replicas) if replicas >= least => Ok(()),
-        _ => wrong("min.insync.replicas", format!("at least {least}")),
-    }
-}
-
-fn explain(params: &Params, error: kafka::Error) -> Error {
-    let name = params.topic.clone();
-    match error {
-        kafka::Error::NoTopic { .. } => Error::Missing { name },
-        error if error.is_transient() => Error::Unavailable { name, why: error.to_string() },
-        error => Error::Refused { name, why: error.to_string() },
-    }
+    ordered::check(&params.records, topic).map_err(|fault| Error::of(&params.records.topic, fault))
 }

@@ -74,7 +74,7 @@ impl KafkaWitness {
     ///
     /// If the cluster cannot be reached or refuses.
     pub fn create(params: &Params, replication: i32) -> Result<(), Error> {
-        OrderedTopic::create(params, replication).map_err(|fault| explain(params, fault))
+        ordered::create(params, replication).map_err(|fault| explain(params, fault))
     }
 
     fn failed(&self, fault: Fault) -> Error {
