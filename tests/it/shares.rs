@@ -157,6 +157,9 @@ fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_le
     let explained = said(&two.bernstream(&["explain"]).arg(two.configuration()).output().expect("it runs"));
     let ends = format!("its share of the input's total ends: no block from {until} on is charged");
     assert!(explained.contains(&ends) && explained.contains("no window is published any more"), "{explained}");
+    let explained = two.bernstream(&["explain", "--json"]).arg(two.configuration()).output().expect("it runs");
+    let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).expect("JSON");
+    assert_eq!(explained["ledger"]["windows_paid"], 0, "{}", explained["ledger"]);
     drop(first);
     let sums = charged(&[&one, &two, &third]);
     assert!(sums.values().all(|sum| *sum <= 1_000_000_000_000), "{sums:?}");
