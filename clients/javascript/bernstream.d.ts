@@ -212,6 +212,8 @@ export interface Description {
   readonly key?: string | null;
   readonly window: Span;
   readonly published: Time;
+  /** Where the windows end, as configured; absent where they go on. */
+  readonly grid_end?: Time | null;
   readonly target: Target;
   /** What a value means, in words. */
   readonly meaning: string;

@@ -121,6 +121,7 @@ function check(meta) {
   for (const name of ["pipeline", "release", "meaning"]) need(meta, name, isText, "a text");
   need(meta, "key", (key) => key === undefined || key === null || isText(key), "a text or null");
   need(meta, "published", isTime, "a time");
+  need(meta, "grid_end", (x) => x === undefined || x === null || isTime(x), "a time");
   checkSpan(need(meta, "window", isObject, "an object"));
   const domain = need(meta, "domain", Array.isArray, "a list of axes");
   if (domain.length < 1 || domain.length > 3) throw damaged(`it has ${domain.length} axes, not 1 to 3`);

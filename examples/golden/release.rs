@@ -95,6 +95,7 @@ impl Release {
             key: self.key.map(str::to_owned),
             window,
             published: time("2013-06-19T06:01:00Z")?,
+            grid_end: None,
             target: self.about.clone(),
             meaning: self.meaning.clone(),
             domain: domain(self.axes),

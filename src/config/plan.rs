@@ -133,6 +133,7 @@ impl Settings {
             key: None,
             window: self.windows.grid.span_of(start),
             published: start,
+            grid_end: self.windows.end,
             target,
             meaning: self.meaning(release, function),
             domain: release.domain(),

@@ -49,6 +49,10 @@ pub struct Description {
     pub window: Span,
     /// When publication was scheduled.
     pub published: Timestamp,
+    /// Where the windows end, by the configuration: a synopsis whose window ends there is the last of its release and key. Absent where
+    /// they go on, and in synopses of older programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grid_end: Option<Timestamp>,
     pub target: Target,
     /// What a value means, in words.
     pub meaning: String,

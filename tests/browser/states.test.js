@@ -83,6 +83,16 @@ test("live, and overdue since the next window was expected", async () => {
   assert.equal(await old.page.locator("#status").getAttribute("data-state"), "ended");
   assert.match(await notice(old.page), /If this release is meant to go on, its worker is down/);
   await old.end();
+  // With a declared end it is complete, and nothing is amiss: not before the last window, and whatever was spent.
+  const declared = series.map((one) => ({ ...one, grid_end: series.at(-1).window.end }));
+  const complete = await on(await serve(declared, at(last + 4000 * DAY)));
+  await pill(complete.page, "Complete through 11 Jun 2013, 05:00 UTC");
+  assert.ok(await complete.page.locator("#notice").isHidden());
+  await shoot(complete.page, "state-complete");
+  await complete.end();
+  const withheld = await on(await serve(declared.slice(0, -1), at(last + 3 * DAY)));
+  await pill(withheld.page, "Overdue since");
+  await withheld.end();
   const nearly = await on(await serve(series, at(last + 29 * DAY)));
   await pill(nearly.page, "Overdue since");
   await nearly.end();

@@ -256,6 +256,9 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
     fs::rename(&files[3], &late).expect("moved away");
     let dashboard = Dashboard::start(&[&out.display().to_string()]);
 
+    let end = open(&late).description().window.end;
+    assert_eq!(newest.description().grid_end, Some(end), "which window is the last is known before");
+
     // Everything that lies there.
     let mut events = dashboard.events(None);
     assert_eq!(events.next().name, "hello");

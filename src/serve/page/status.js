@@ -9,12 +9,15 @@ import { duration, instant, plural, roughly, shortInstant } from "./words.js";
 const slack = (step) => Math.max(2000, Math.min(step / 10, 300_000));
 
 /**
- * A series that has been silent for so long is taken for data that has ended: 30 windows of the release, and no less than a week.
- * The end of the grid is not in a synopsis; whoever runs a stream has been told of the delay all that time.
+ * A series without a declared end that has been silent for so long is taken for data that has ended: 30 windows of the release, and
+ * no less than a week. Whoever runs a stream has been told of the delay all that time.
  */
 const ENDED_WINDOWS = 30;
 const ENDED_LEAST = 7 * 86_400_000;
 const hasEnded = (late, step) => late > Math.max(ENDED_WINDOWS * step, ENDED_LEAST);
+
+/** Whether no window follows, as declared. */
+const isLast = ({ window, grid_end: end }) => end !== undefined && end !== null && new Date(window.end) >= new Date(end);
 
 /** When the next window is due, by the cadence of the release. */
 export const due = (meta) => new Date(meta.published).getTime() + stepOf(meta);
@@ -38,6 +41,7 @@ export function judge({ connection, source, meta, now, isEmpty }) {
   if (isEmpty) {
     return { state: "waiting", pill: "No window yet", words: `Connected to ${source.name || "the server"}. Windows are shown as soon as they are published.` };
   }
+  if (isLast(meta)) return { state: "ended", pill: `Complete through ${shortInstant(meta.window.end)}`, words: "" };
   const spent = exhausted(meta);
   if (spent) {
     return { state: "warn", pill: "Budget spent", words: `The privacy budget is spent ${untilInWords(spent)}. Until then windows are withheld. This is how the guarantee works, not a failure.` };

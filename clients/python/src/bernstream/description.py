@@ -130,6 +130,8 @@ def _words(fields: Fields) -> None:
     for name in ("pipeline", "release", "meaning"):
         fields.text(name)
     fields.time("published")
+    if fields.found.get("grid_end") is not None:
+        fields.time("grid_end")
     if not all(isinstance(line, str) for line in fields.list("not_protected")):
         raise fields.wrong("not_protected", "has something that is not a text")
     fields.flag("synthetic")
