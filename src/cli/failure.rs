@@ -164,6 +164,7 @@ impl From<sink::Error> for Failure {
 impl From<output::Error> for Failure {
     fn from(error: output::Error) -> Self {
         match error {
+            output::Error::NoTopic { .. } => Failure::Configuration(error.to_string()),
             output::Error::Broker(error) => error.into(),
             output::Error::Witness(error) => error.into(),
             output::Error::Sink(error) => error.into(),

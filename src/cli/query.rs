@@ -1,10 +1,12 @@
 //! `bernstream query`: the sum of a function over the records, from a synopsis of their moments.
 
-use std::path::PathBuf;
+use std::path::Path;
 
+use crate::cli::cluster::Cluster;
 use crate::cli::evaluate;
 use crate::cli::failure::Failure;
 use crate::cli::figures::{above_noise, ten_digits, two_digits};
+use crate::cli::newest::Topic;
 use crate::cli::print::{line, print};
 use crate::cli::progress::during;
 use crate::synopsis::description::{Basis, Description};
@@ -20,16 +22,16 @@ use crate::synopsis::{self, Synopsis};
 /// parentheses. Any number of queries costs no privacy.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Arguments {
-    /// A synopsis, as it is published or as JSON; `-` reads standard input
-    file: PathBuf,
+    /// A synopsis, as it is published or as JSON; `-` reads standard input. With --topic there is none, and the function comes first
+    #[arg(allow_hyphen_values = true)]
+    file: Option<String>,
     /// The function, of a synopsis of moments
-    #[arg(
-        allow_hyphen_values = true,
-        value_name = "EXPRESSION",
-        required_unless_present_any = ["range", "quantile"],
-        conflicts_with_all = ["range", "quantile"]
-    )]
+    #[arg(allow_hyphen_values = true, value_name = "EXPRESSION", conflicts_with_all = ["range", "quantile", "topic"])]
     function: Option<String>,
+    #[command(flatten)]
+    topic: Option<Topic>,
+    #[command(flatten)]
+    cluster: Option<Cluster>,
     /// Of tables of cells, how many records lie in a range, which share of all they are, and what their label is: an
     /// interval for each axis, such as 10..20 or 10..20,5..7; can be repeated
     #[arg(long, value_name = "LOW..HIGH[,LOW..HIGH]", allow_hyphen_values = true)]
@@ -54,8 +56,20 @@ pub struct Arguments {
 ///
 /// If the synopsis cannot be read, if it cannot answer the query, or if standard output cannot be written.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let synopsis = evaluate::read(&arguments.file)?;
-    let Some(function) = &arguments.function else {
+    let (synopsis, function) = match (&arguments.topic, &arguments.cluster, &arguments.file) {
+        (Some(topic), Some(cluster), function) => {
+            let function = arguments.asked(function.as_deref())?;
+            (topic.newest(&cluster.broker()?)?, function)
+        }
+        (_, _, Some(file)) => {
+            let function = arguments.asked(arguments.function.as_deref())?;
+            (evaluate::read(Path::new(file))?, function)
+        }
+        (_, _, None) => {
+            return Err(Failure::Configuration("which synopsis? Name a file, or --topic with --brokers".to_owned()));
+        }
+    };
+    let Some(function) = function else {
         let questions = Questions { ranges: arguments.range.clone(), quantiles: arguments.quantile.clone() };
         let answers = synopsis.ask(&questions).map_err(failure)?;
         return match arguments.json {
@@ -70,6 +84,22 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match arguments.json {
         true => line(format_args!("{:#}", answer.in_context(function, synopsis.description()))),
         false => print(words(&answer, function, synopsis.description())),
+    }
+}
+
+impl Arguments {
+    /// The function, unless ranges or quantiles are asked for.
+    fn asked<'a>(&self, function: Option<&'a str>) -> Result<Option<&'a str>, Failure> {
+        let asks_tables = !self.range.is_empty() || !self.quantile.is_empty();
+        match function {
+            Some(function) if asks_tables => Err(Failure::Configuration(format!(
+                "--range and --quantile ask tables of cells, '{function}' asks moments: give one of them"
+            ))),
+            None if !asks_tables => Err(Failure::Configuration(
+                "what is asked? Give a function of the columns, in quotes, or --range or --quantile".to_owned(),
+            )),
+            function => Ok(function),
+        }
     }
 }
 
@@ -146,7 +176,7 @@ fn source(about: &Description) -> String {
     let simulated = if about.synthetic { "; the records were simulated" } else { "" };
     let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
     let text = format!("\n{release} of {pipeline}{key}, {} to {}{simulated}\n", window.start, window.end);
-    text + &format!("{}\n", about.privacy.in_words)
+    text + evaluate::incomplete(about) + &format!("{}\n", about.privacy.in_words)
 }
 
 fn within(noise: &NoiseError) -> String {

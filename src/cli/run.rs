@@ -26,6 +26,8 @@ use crate::mechanism::choice::Candidates;
 use crate::mechanism::noise::Generator;
 use crate::metrics::Metrics;
 use crate::pipeline::{self, Absorbed, Health, Plan, Stop, Worker};
+use crate::sink::Output;
+use crate::sink::output::Location;
 use crate::synopsis::band::Band;
 use crate::targets::Shape;
 use crate::window::Rules;
@@ -122,6 +124,7 @@ pub fn work(
     if let Some(failure) = watch.failure() {
         return Err(failure);
     }
+    info!("{}", where_it_is(&settings.output));
     info!(
         "{}",
         if stop.asked() { "stopped" } else { "done: every window is closed, and everything paid for is published" }
@@ -177,6 +180,17 @@ fn carry_out(
         stop: stop.below(),
     };
     worker.run_with(absorbed)
+}
+
+/// Where the synopses are, and how to look at them.
+fn where_it_is(output: &Output) -> String {
+    let (place, asked) = match output.location() {
+        Location::Folder(path) => (format!("in the folder {}", path.display()), path.display().to_string()),
+        Location::Topic { broker, topic } => {
+            (format!("in the topic {topic}"), format!("--topic {topic} --brokers {}", broker.servers))
+        }
+    };
+    format!("the synopses are {place}: `bernstream dashboard {asked}` shows them in a browser")
 }
 
 /// Logs when the next window is due.

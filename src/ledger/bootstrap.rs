@@ -77,7 +77,7 @@ pub fn bootstrap(
 pub enum Error {
     #[error(
         "there is no ledger, but the witness or the output was written before: the volume is empty or the wrong one; start with \
-         the volume that holds the ledger or, if it is lost, run `bernstream ledger init`, which starts at the next block"
+         the volume that holds the ledger or, if it is lost, run `bernstream ledger init --replace`, which starts at the next block"
     )]
     Lost,
     #[error(

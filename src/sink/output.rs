@@ -63,19 +63,32 @@ impl Extent<'_> {
 /// Why an output cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error(
+        "there is no output topic '{topic}' at {servers}: `bernstream ledger init` creates it; or correct `topic` of [output.kafka]"
+    )]
+    NoTopic { topic: String, servers: String },
     #[error(transparent)]
-    Broker(#[from] kafka::Error),
+    Broker(kafka::Error),
     #[error(transparent)]
     Witness(#[from] witness::Error),
     #[error(transparent)]
     Sink(SinkError),
 }
 
+impl From<kafka::Error> for Error {
+    fn from(error: kafka::Error) -> Self {
+        match error {
+            kafka::Error::NoTopic { topic, servers } => Error::NoTopic { topic, servers },
+            error => Error::Broker(error),
+        }
+    }
+}
+
 impl From<SinkError> for Error {
     fn from(error: SinkError) -> Self {
         match error {
             // No synopsis was to be published: the failure is that of the broker alone.
-            SinkError::Broker(error) => Error::Broker(error),
+            SinkError::Broker(error) => error.into(),
             error => Error::Sink(error),
         }
     }
@@ -85,10 +98,16 @@ impl Error {
     /// Whether to try again.
     pub fn is_transient(&self) -> bool {
         match self {
+            Error::NoTopic { .. } => false,
             Error::Broker(error) => error.is_transient(),
             Error::Witness(error) => error.is_transient(),
             Error::Sink(error) => error.is_transient(),
         }
+    }
+
+    /// Whether output or witness is not there.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Error::NoTopic { .. } | Error::Witness(witness::Error::Missing { .. }))
     }
 }
 
@@ -223,7 +242,7 @@ impl Output {
     pub fn new_ledger_advice(&self) -> &'static str {
         match self {
             Output::Kafka { .. } => {
-                "start a new ledger in another folder (ledger.path) with `bernstream ledger init`, which begins at the next block"
+                "start a new ledger in another folder (ledger.path) with `bernstream ledger init --replace`, which begins at the next block"
             }
             // Files are history: no later block begins.
             Output::Files(_) => {

@@ -130,3 +130,66 @@ fn colours_are_for_terminals_that_want_them() {
     let piped = String::from_utf8_lossy(&piped.stderr).into_owned();
     assert!(!piped.contains('\x1b') && piped.contains("c.toml:11:1: ") && piped.contains("^^^^^^^^^"), "{piped}");
 }
+
+/// What the fields of docs/commands.md say of a ledger at work.
+#[test]
+fn a_ledger_is_shown_and_verified_as_json() {
+    let (_, folder) = run(&ten_hours());
+    let shown = json(&folder, &["ledger", "show", "c.toml", "--json"]);
+    assert_eq!((&shown["released"], &shown["withheld"], &shown["unpublished"]), (&20.into(), &28.into(), &0.into()));
+    assert_eq!((&shown["total"], &shown["blocks"][0]["spent"]), (&"1".into(), &"1".into()), "{shown}");
+    assert_eq!(shown["head"]["sequence"], 48);
+    let verified = json(&folder, &["ledger", "verify", "c.toml", "--json"]);
+    assert_eq!((&verified["rows"], &verified["published"], &verified["missing"]), (&49.into(), &20.into(), &0.into()));
+    assert_eq!(verified["digest"], shown["head"]["digest"]);
+
+    let again = |window: &str| command(folder.path(), &["ledger", "republish", "c.toml", "--window", window]);
+    assert!(again("2026-01-01T03:00:00Z").status.success());
+    let unknown = again("2025-01-01T03:00:00Z");
+    let why = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert_eq!(unknown.status.code(), Some(78), "{why}");
+    assert!(why.contains("nothing that is kept is of a window that starts at 2025-01-01T03:00:00Z"), "{why}");
+}
+
+/// A synopsis from which records are missing says so, wherever it is read.
+#[test]
+fn what_is_incomplete_is_said_beside_the_answer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (case, arguments) in [("density-1d", &["evaluate", "s.json"][..]), ("moments-1d", &["query", "s.json", "1"])] {
+        let text = fs::read_to_string(format!("clients/golden/{case}.json")).expect("the case");
+        let mut synopsis = serde_json::from_str::<Value>(&text).expect("JSON")["synopsis"].take();
+        for incomplete in [false, true] {
+            synopsis["incomplete"] = incomplete.into();
+            fs::write(folder.path().join("s.json"), synopsis.to_string()).expect("it is written");
+            let (out, err) = bernstream(folder.path(), arguments);
+            let said = format!("{out}{err}");
+            assert_eq!(said.contains("records of this window may be missing"), incomplete, "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_run_ends_with_where_its_synopses_are_and_warns_of_what_is_surely_a_mistake() {
+    let folder = folder(&ten_hours().replace("epsilon = 1.0", "epsilon = 30.0"));
+    let (_, log) = bernstream(folder.path(), &["run", "c.toml"]);
+    let [.., told, _] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };
+    assert!(told.contains("the synopses are in the folder ") && told.contains("`bernstream dashboard "), "{log}");
+    let (_, warned) = bernstream(folder.path(), &["check", "--offline", "c.toml"]);
+    assert!(warned.contains("warning: epsilon = 30 protects next to nothing"), "{warned}");
+}
+
+/// The newest synopsis of a topic answers as its file does; without either the command says what it needs.
+#[test]
+fn a_query_names_a_file_or_a_topic() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let asked = |arguments: &[&str]| {
+        let output = command(folder.path(), &[&["query"], arguments].concat());
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, why) = asked(&[]);
+    assert!(code == Some(78) && why.contains("Name a file, or --topic with --brokers"), "{why}");
+    let (code, why) = asked(&["s.json"]);
+    assert!(code == Some(78) && why.contains("Give a function of the columns"), "{why}");
+    let (code, why) = asked(&["x", "--topic", "t", "--brokers", "b", "--range", "1..2"]);
+    assert!(code == Some(78) && why.contains("--range and --quantile ask tables of cells, 'x' asks moments"), "{why}");
+}

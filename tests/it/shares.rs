@@ -51,7 +51,7 @@ fn budget_command(setup: &Setup, action: &str) -> Output {
 }
 
 fn begin(setup: &Setup) {
-    let made = setup.ledger_command(&["init"]);
+    let made = setup.ledger_command(&["init", "--replace"]);
     assert!(made.status.success(), "{}", said(&made));
 }
 
@@ -64,7 +64,7 @@ fn first(servers: &str, share: &str) -> (String, Setup) {
 }
 
 fn refuses(setup: &Setup, words: &[&str]) -> String {
-    let made = setup.ledger_command(&["init"]);
+    let made = setup.ledger_command(&["init", "--replace"]);
     let told = said(&made);
     assert!(!made.status.success() && words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
     assert!(!setup.ledger().join("ledger.sqlite").exists(), "{told}");

@@ -51,7 +51,7 @@ pub fn verify(settings: &Settings, deadline: &Deadline) -> Verified {
         Ok(())
     });
     match done {
-        Ok(()) => Verified { state: State::Verified, lines },
+        Ok(_) => Verified { state: State::Verified, lines },
         Err(why) => after(lines, why),
     }
 }

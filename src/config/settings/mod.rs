@@ -8,6 +8,7 @@ mod error;
 mod function;
 mod gaussian_limits;
 mod mechanisms;
+mod mistakes;
 mod noise;
 mod payment;
 mod prices;

@@ -69,8 +69,14 @@ impl Settings {
         self.windows.grid.length().saturating_mul(panes.max().unwrap_or(0))
     }
 
-    /// Warnings about the security of the connections.
+    /// Warnings about the security of the connections, and about what is surely a mistake.
     pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = super::mistakes::suspected(self);
+        warnings.extend(self.connection_warnings());
+        warnings
+    }
+
+    fn connection_warnings(&self) -> Vec<String> {
         let mut warnings = self.input.broker().map_or(Vec::new(), Broker::warnings);
         warnings.extend(self.output.broker().map_or(Vec::new(), Broker::warnings));
         warnings.extend(self.ledger_log.as_ref().and_then(ledger::log::Params::warning));

@@ -1,0 +1,57 @@
+//! What is said beside a table: what the values are, and the guarantee.
+
+use super::table::Divisor;
+use crate::cli::reading::Width;
+use crate::synopsis::description::{Choice, Definition, Description};
+
+pub(super) fn what(about: &Description, divisor: Divisor) -> String {
+    let key = about.key.as_ref().map(|key| format!(", key '{key}'")).unwrap_or_default();
+    let (pipeline, release, window) = (&about.pipeline, &about.release, about.window);
+    // Behind the semicolon stands how to divide, which is done already.
+    let quantity = about.meaning.split(';').next().unwrap_or_default();
+    let value = match divisor {
+        Divisor::Nothing => about.meaning.clone(),
+        Divisor::Records(n) => format!("{}, divided by {n}", about.meaning),
+        Divisor::Mass(mass) => {
+            format!("{quantity}, divided by the released mass {mass:.1}, whose own noise the band ignores")
+        }
+        Divisor::Clipped(mass) => format!(
+            "{quantity}, clipped at 0 and divided by the remaining mass {mass:.1}, whose own noise the band ignores"
+        ),
+        Divisor::Cumulative => "the share of records at or below a point, which rises from 0 to 1".to_owned(),
+    };
+    let simulated = if about.synthetic { "; the records were simulated" } else { "" };
+    let span = format!("{} to {}", window.start, window.end);
+    format!("{release} of {pipeline}{key}, {span}{simulated}\n{}value: {value}", incomplete(about))
+}
+
+pub(super) fn guarantee(about: &Description, band: &Width, pointwise: bool) -> String {
+    let (privacy, percent) = (&about.privacy, about.band.level * 100.0);
+    let noise = "lower, upper: cover the noise, not the approximation error";
+    let band = match band {
+        Width::Posterior => {
+            "lower, upper: cover the function at any single point with 95 % probability, if the function is as smooth as \
+             its kernel"
+                .to_owned()
+        }
+        Width::None => "no band for this reading".to_owned(),
+        _ if pointwise => format!("{noise}, at any single point with 95 % probability"),
+        _ => format!("{noise}, everywhere at once with {percent} % probability"),
+    };
+    let definition = match &privacy.definition {
+        Definition::PureEpsilon => String::new(),
+        random @ Definition::Random(_) => format!("{random}, epsilon {}: ", privacy.price),
+        other => format!("{other}, {}: ", privacy.price),
+    };
+    let choice = |choice: &Choice| format!("\nchosen privately from the records of this window and key: {choice}");
+    let choices: String = about.choices.iter().map(choice).collect();
+    format!("{band}{choices}\n{definition}{}", privacy.in_words)
+}
+
+/// That records are missing, where the operator has said so.
+pub(in crate::cli) fn incomplete(about: &Description) -> &'static str {
+    match about.incomplete {
+        true => "incomplete: the operator has accepted that records of this window may be missing\n",
+        false => "",
+    }
+}

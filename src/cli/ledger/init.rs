@@ -1,0 +1,81 @@
+//! `ledger init`: creates the ledger, and what it needs of topics.
+
+use super::log;
+use super::witnessed::claim;
+use crate::cli::components::{genesis, input_id};
+use crate::cli::failure::Failure;
+use crate::cli::print::line;
+use crate::cli::shares;
+use crate::clock::Timestamp;
+use crate::config::{Input, Settings};
+use crate::kafka::{broker_clock, topic};
+use crate::ledger::bootstrap::{PriorState, StartMode, bootstrap};
+use crate::ledger::{self, Ledger};
+use crate::source::kafka;
+
+/// Creates everything, or nothing.
+///
+/// # Errors
+///
+/// If there is a ledger, if a worker would refuse what this one names, or if it would take over from another ledger unasked.
+pub(super) fn run(settings: &Settings, mode: StartMode, is_replaced: bool) -> Result<(), Failure> {
+    if ledger::exists(&settings.ledger) {
+        return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
+    }
+    // Before anything is created: a ledger needs an existing input, one that a worker reads.
+    input_id(settings)?;
+    if let Input::Kafka(params) = &settings.input {
+        kafka::check(params, &topic::describe(&params.broker, &params.topic)?)?;
+    }
+    foresee(settings, mode, is_replaced)?;
+    let mut created = Vec::new();
+    if let Input::Kafka(kafka) = &settings.input
+        && !kafka.trust_producer_time
+        && broker_clock::create_missing(&kafka.broker, &kafka.clock, &kafka.topic)?
+    {
+        created.push(format!("clock topic {}", kafka.clock));
+    }
+    let done = shares::create_missing(settings, &mut created).map_err(Failure::from);
+    let done = done.and_then(|()| Ok(settings.output.create_missing(&mut created)?));
+    let done = done.and_then(|()| log::create_missing(settings, &mut created));
+    created.iter().try_for_each(|what| line(format_args!("created the {what}")))?;
+    done?;
+    let mut witness = settings.output.open_witness()?;
+    let now = Timestamp::now();
+    let genesis = genesis(settings, &mut *witness, mode, now)?;
+    let mut ledger = Ledger::create(&settings.ledger, genesis)?;
+    claim(settings, &mut ledger, &mut *witness)?;
+    let genesis = ledger.genesis();
+    line(format_args!("created the ledger {} in {}", genesis.ledger, settings.ledger.path.display()))?;
+    line(format_args!("the first window starts at {}", genesis.first))?;
+    if let Some(until) = genesis.backfill_until {
+        line(format_args!("past windows accept records that are sent until {until}, and are released after that"))?;
+    }
+    Ok(())
+}
+
+/// Refuses what would be refused once topics are created, and a ledger that nobody asked to be replaced.
+fn foresee(settings: &Settings, mode: StartMode, is_replaced: bool) -> Result<(), Failure> {
+    let claim = match settings.output.open_witness() {
+        Ok(mut witness) => witness.read()?,
+        Err(error) if error.is_missing() => None,
+        Err(error) => return Err(error.into()),
+    };
+    let is_output_untouched = match settings.output.is_untouched() {
+        Ok(is_untouched) => is_untouched,
+        Err(error) if error.is_missing() => true,
+        Err(error) => return Err(error.into()),
+    };
+    let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
+    bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now())
+        .map_err(|error| Failure::Ledger(error.to_string()))?;
+    if let Some(claim) = claim.filter(|_| !is_replaced) {
+        return Err(Failure::Ledger(format!(
+            "another ledger publishes to this output: its row {} is the newest that the witness has accepted. A new ledger takes over \
+             at the next block, and the worker of the other one stops for good: if that is lost, or shall end, add --replace; \
+             otherwise start where it is, or name another output and witness",
+            claim.head.sequence
+        )));
+    }
+    Ok(())
+}

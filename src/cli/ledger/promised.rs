@@ -1,0 +1,26 @@
+//! What a ledger has promised, in words.
+
+use crate::config::{canonical, guarantee};
+use crate::ledger::Genesis;
+use crate::mechanism::price::Price;
+
+/// The privacy definition of the ledger itself, whatever the configuration says now.
+pub(super) fn promised(genesis: &Genesis) -> String {
+    match canonical::definition(&genesis.settings) {
+        Some(definition) => definition.to_string(),
+        None => "a definition that this program does not know".to_owned(),
+    }
+}
+
+/// What a total promises that is not pure.
+pub(super) fn meaning(total: Price) -> Vec<String> {
+    let promise = format!(
+        "the guarantee of a block is its total, {total}; what it has spent is a guarantee of its own only if no price was changed \
+         because of earlier results"
+    );
+    match total {
+        Price::Pure(_) | Price::Slots(_) => Vec::new(),
+        Price::Approximate { .. } => vec![promise],
+        Price::Concentrated(rho) => vec![promise, guarantee::implied(rho)],
+    }
+}

@@ -1,0 +1,149 @@
+//! `ledger show`: what was promised, released and spent.
+
+use serde::Serialize;
+
+use super::promised::{meaning, promised};
+use crate::cli::failure::Failure;
+use crate::cli::left::Left;
+use crate::cli::print::{as_json, line, print, section};
+use crate::cli::progress::during;
+use crate::clock::Timestamp;
+use crate::config::Settings;
+use crate::ledger::{Closed, Head, Ledger, Outcome, Row};
+use crate::mechanism::price::Price;
+use crate::window::grid::Span;
+
+/// How many blocks are listed.
+const SHOWN: usize = 10;
+
+/// A ledger at a glance; what `--json` prints.
+#[derive(Debug, Serialize)]
+struct Shown {
+    ledger: String,
+    pipeline: String,
+    created: Timestamp,
+    /// The definition of privacy that it accounts for.
+    definition: String,
+    /// What a block may spend.
+    total: Price,
+    first_window: Timestamp,
+    next_window: Timestamp,
+    /// The newest row.
+    head: Head,
+    backfill_until: Option<Timestamp>,
+    /// The newest row of the ledger that it follows.
+    previous: Option<Head>,
+    released: u64,
+    withheld: u64,
+    /// Messages that are not known to be published.
+    unpublished: u64,
+    changes: Vec<Change>,
+    /// The newest blocks that were charged.
+    blocks: Vec<Spent>,
+    left: Option<Left>,
+    #[serde(skip)]
+    meaning: Vec<String>,
+}
+
+/// A change of the settings.
+#[derive(Debug, Serialize)]
+struct Change {
+    /// The first window that it holds for.
+    first: Timestamp,
+    row: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Spent {
+    block: Span,
+    spent: Price,
+}
+
+/// Prints it.
+///
+/// # Errors
+///
+/// If the ledger is missing, damaged or cannot be read, or if standard output cannot be written.
+pub(super) fn run(settings: &Settings, is_json: bool) -> Result<(), Failure> {
+    let shown = during("verifying the ledger", || look(settings))?;
+    if is_json { line(as_json(&shown)?) } else { print(shown.in_words()) }
+}
+
+fn look(settings: &Settings) -> Result<Shown, Failure> {
+    let ledger = Ledger::inspect(&settings.ledger)?;
+    let genesis = ledger.genesis();
+    let (mut released, mut withheld, mut changes) = (0, 0, Vec::new());
+    ledger.each_row(|stored| {
+        match stored.row {
+            Row::Genesis(_) => {}
+            Row::Window(Closed { outcome: Outcome::Released { .. }, .. }) => released += 1,
+            Row::Window(Closed { outcome: Outcome::Withheld, .. }) => withheld += 1,
+            Row::Configuration(row) => changes.push(Change { first: row.first, row: stored.head.sequence }),
+        }
+        Ok::<(), Failure>(())
+    })?;
+    let blocks = ledger.blocks(SHOWN)?.into_iter().map(|(block, spent)| Spent { block, spent }).collect();
+    Ok(Shown {
+        ledger: genesis.ledger.clone(),
+        pipeline: settings.pipeline.clone(),
+        created: genesis.created,
+        definition: promised(genesis),
+        total: genesis.total,
+        first_window: genesis.first,
+        next_window: ledger.next_window(),
+        head: *ledger.head(),
+        backfill_until: genesis.backfill_until,
+        previous: genesis.previous,
+        released,
+        withheld,
+        unpublished: ledger.unpublished()?,
+        changes,
+        blocks,
+        left: Left::of(settings),
+        meaning: meaning(genesis.total),
+    })
+}
+
+impl Shown {
+    fn in_words(&self) -> String {
+        let mut text = String::new();
+        let mut lines =
+            vec![format!("{} of {}, begun {}", self.ledger, self.pipeline, self.created), self.definition.clone()];
+        lines.extend(self.meaning.iter().cloned());
+        lines.extend([
+            format!("first window {}, next window {}", self.first_window, self.next_window),
+            format!("newest row {}, digest {}", self.head.sequence, self.head.digest),
+        ]);
+        let until = |until| format!("past windows accept records that were sent until {until}");
+        lines.extend(self.backfill_until.map(until));
+        lines.extend(self.previous.map(|head| format!("follows the ledger that ended with row {}", head.sequence)));
+        section(&mut text, "Ledger", &lines);
+        if let Some(left) = &self.left {
+            section(&mut text, "Left", &left.in_words());
+        }
+        let windows = [
+            format!("{} released", self.released),
+            format!("{} withheld: their budget was spent, or every release was over", self.withheld),
+            format!("{} messages not known to be published", self.unpublished),
+        ];
+        section(&mut text, "Windows", &windows);
+        let changes = self.changes.iter().map(|change| format!("from {} on, by row {}", change.first, change.row));
+        let changes: Vec<String> = changes.collect();
+        if !changes.is_empty() {
+            section(&mut text, "Changes of the configuration", &changes);
+        }
+        let told =
+            |Spent { block, spent }: &Spent| format!("{} - {}  {spent} of {}", block.start, block.end, self.total);
+        let blocks: Vec<String> = self.blocks.iter().map(told).collect();
+        if !blocks.is_empty() {
+            let parts = match self.total {
+                Price::Pure(_) => "epsilon",
+                Price::Approximate { .. } => "epsilon and delta",
+                Price::Concentrated(_) => "rho",
+                Price::Slots(_) => "windows of the plan",
+            };
+            section(&mut text, &format!("Newest blocks: {parts} spent of the total"), &blocks);
+        }
+        text
+    }
+}

@@ -1,0 +1,114 @@
+//! `ledger verify`: the ledger, its witness and everything on the output against each other.
+
+use serde::Serialize;
+
+use super::log;
+use super::promised::promised;
+use super::witnessed::recognised;
+use crate::cli::failure::Failure;
+use crate::cli::shares;
+use crate::config::Settings;
+use crate::ledger::{Closed, Ledger, Outcome, Row};
+use crate::sink::PaidMessages;
+use crate::sink::output::Extent;
+
+/// What was found, and nothing was wrong.
+#[derive(Debug, Serialize)]
+pub struct Verified {
+    pub ledger: String,
+    pub rows: u64,
+    /// Of the newest row, in hexadecimal.
+    pub digest: String,
+    /// The definition of privacy that the ledger accounts for.
+    pub definition: String,
+    /// The newest row that the witness has accepted; `None` before the first.
+    pub witness_row: Option<u64>,
+    /// Messages on the output that were paid for, byte for byte.
+    pub published: usize,
+    /// Messages that were paid for and are not there.
+    pub missing: usize,
+    pub from_earlier_ledgers: u64,
+}
+
+/// Verifies the ledger and the output, and tells what it has found, sentence by sentence. What was on the output before the ledger is
+/// read must be in the ledger: the worker pays first.
+///
+/// # Errors
+///
+/// If the ledger, its witness or the output is missing or damaged, or if one of them contradicts another.
+pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Failure>) -> Result<Verified, Failure> {
+    let published = settings.output.extent()?;
+    // This verifies all of the ledger; the rest is a comparison with the output.
+    let ledger = Ledger::inspect(&settings.ledger)?;
+    let (rows, mut paid) = paid(&ledger, &published)?;
+    tell(format!("ledger verified: {rows} rows, newest {}", ledger.head().digest))?;
+    tell(format!("it accounts for {}", promised(ledger.genesis())))?;
+    let head = recognised(&ledger, &mut *settings.output.open_witness()?)?;
+    let witness_row = head.map(|head| head.sequence);
+    let accepted = witness_row.map_or_else(|| "none of its rows yet".into(), |row| format!("row {row}"));
+    tell(format!("the witness has accepted {accepted}"))?;
+    if let (Some(head), Some(log)) = (head, &settings.ledger_log) {
+        tell(log::verify(&ledger, head, log)?)?;
+    }
+    if let Some((topic, held)) = shares::held(settings, &ledger)? {
+        let until = held.until.map_or(String::new(), |until| format!(" until {until}"));
+        let (share, from) = (held.entry.share, held.entry.from);
+        tell(format!("the budget topic {} knows its share, {share} from {from} on{until}", topic.name()))?;
+    }
+    let (mut others, mut unpaid) = (0, Vec::new());
+    let genesis = ledger.genesis();
+    published.each_published(|found| {
+        let is_other = || genesis.previous.is_some() && found.is_of_another_ledger(&genesis.ledger);
+        match paid.find(&found) {
+            true => {}
+            false if is_other() => others += 1,
+            false => unpaid.push(found),
+        }
+    })?;
+    if !unpaid.is_empty() {
+        // Before anyone is accused, the ledger is read again.
+        let (_, mut paid) = self::paid(&Ledger::inspect(&settings.ledger)?, &published)?;
+        unpaid.retain(|found| !paid.find(found));
+    }
+    if !unpaid.is_empty() {
+        let places: Vec<String> = unpaid.into_iter().map(|found| found.place).collect();
+        let places = places.join(", ");
+        return Err(Failure::Unsound(format!("the output holds what this ledger never paid for: {places}")));
+    }
+    tell(format!("every message on the output was paid for, byte for byte: {}", paid.found()))?;
+    let missing = paid.missing();
+    if missing > 0 {
+        tell(format!(
+            "and {missing} that were paid for are missing: not published yet, or removed since; `bernstream ledger republish` \
+             sends what is kept"
+        ))?;
+    }
+    if others > 0 {
+        tell(format!("and {others} from earlier ledgers, which this ledger cannot verify"))?;
+    }
+    Ok(Verified {
+        ledger: genesis.ledger.clone(),
+        rows,
+        digest: ledger.head().digest.to_string(),
+        definition: promised(genesis),
+        witness_row,
+        published: paid.found(),
+        missing,
+        from_earlier_ledgers: others,
+    })
+}
+
+/// How many rows there are, and what they paid for.
+fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), Failure> {
+    let mut rows = 0;
+    let paid = PaidMessages::gather(published.has_envelope(), |each| {
+        ledger.each_row(|stored| {
+            rows += 1;
+            if let Row::Window(Closed { outcome: Outcome::Released { messages, .. }, .. }) = stored.row {
+                messages.iter().for_each(&mut *each);
+            }
+            Ok::<(), Failure>(())
+        })
+    })?;
+    Ok((rows, paid))
+}

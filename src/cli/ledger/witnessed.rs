@@ -1,0 +1,35 @@
+//! A ledger and its witness: what a command claims and recognises.
+
+use crate::cli::failure::Failure;
+use crate::config::Settings;
+use crate::ledger::log::LedgerLog;
+use crate::ledger::witness::Witness;
+use crate::ledger::{Head, Ledger};
+
+/// Claims the newest row at once, the first of which fences earlier ledgers; then checks whether another ledger was faster. Where
+/// there is a log, it holds the row before.
+pub(in crate::cli) fn claim(
+    settings: &Settings,
+    ledger: &mut Ledger,
+    witness: &mut dyn Witness,
+) -> Result<(), Failure> {
+    if let Some(log) = &settings.ledger_log {
+        ledger.attach_log(LedgerLog::open(log)?);
+    }
+    let accepted = recognised(ledger, witness)?;
+    if let Some(claim) = ledger.claim(accepted.as_ref())? {
+        // After a transient error the worker claims again.
+        match witness.append(&claim) {
+            Err(error) if !error.is_transient() => return Err(error.into()),
+            _ => {}
+        }
+    }
+    recognised(ledger, witness).map(drop)
+}
+
+/// The head of the witness, if this ledger may continue from it.
+pub(in crate::cli) fn recognised(ledger: &Ledger, witness: &mut dyn Witness) -> Result<Option<Head>, Failure> {
+    let accepted = witness.read()?;
+    ledger.recognise(&witness.identity()?, accepted.as_ref())?;
+    Ok(accepted.map(|claim| claim.head))
+}
