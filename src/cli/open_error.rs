@@ -28,44 +28,21 @@ impl From<Failure> for OpenError {
     }
 }
 
-impl From<kafka::Error> for OpenError {
-    fn from(error: kafka::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
-
-impl From<source::Error> for OpenError {
-    fn from(error: source::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
-
-impl From<witness::Error> for OpenError {
-    fn from(error: witness::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
-
-impl From<budget::error::Error> for OpenError {
-    fn from(error: budget::error::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
-
 impl From<log::Error> for OpenError {
     fn from(error: log::Error) -> Self {
         ledger::Error::from(error).into()
     }
 }
 
-impl From<output::Error> for OpenError {
-    fn from(error: output::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
+/// From errors that know whether they pass.
+macro_rules! transient_or_not {
+    ($($error:ty),+) => {
+        $(impl From<$error> for OpenError {
+            fn from(error: $error) -> Self {
+                OpenError { is_transient: error.is_transient(), failure: error.into() }
+            }
+        })+
+    };
 }
 
-impl From<ledger::Error> for OpenError {
-    fn from(error: ledger::Error) -> Self {
-        OpenError { is_transient: error.is_transient(), failure: error.into() }
-    }
-}
+transient_or_not!(kafka::Error, source::Error, witness::Error, budget::error::Error, output::Error, ledger::Error);

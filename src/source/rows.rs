@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type, Float32Type, Int64Type,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type,
+    Float32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, Float64Array, Int64Array, RecordBatch, downcast_integer_array};
 use arrow_schema::{DataType, Schema, TimeUnit};
@@ -36,21 +37,21 @@ enum Role {
 impl Role {
     fn accepts(self, kind: &DataType) -> bool {
         match self {
-            Role::Time => matches!(kind, DataType::Timestamp(_, _)),
+            Role::Time => matches!(kind, DataType::Timestamp(_, _) | DataType::Date32 | DataType::Date64),
             Role::Key | Role::Unit => match kind {
                 DataType::Dictionary(_, values) => is_bytes(values),
                 kind => is_bytes(kind) || kind.is_integer(),
             },
-            Role::Value => kind.is_numeric(),
+            Role::Value => kind.is_numeric() || *kind == DataType::Boolean,
         }
     }
 
     fn requirement(self) -> &'static str {
         match self {
-            Role::Time => "the event time must be a timestamp",
+            Role::Time => "the event time must be a timestamp or a date",
             Role::Key => "a key must be text, bytes or integers",
             Role::Unit => "a privacy unit must be text, bytes or integers",
-            Role::Value => "a value must be a number",
+            Role::Value => "a value must be a number or a boolean",
         }
     }
 }
@@ -150,7 +151,7 @@ pub(crate) fn join(batches: &[Batch], place: Place) -> Result<Batch, Broken> {
     })
 }
 
-/// Microseconds, rounded down; null on overflow.
+/// Microseconds, rounded down, and midnight in UTC of a date; null on overflow.
 pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
     match column.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => {
@@ -165,17 +166,22 @@ pub(crate) fn times(column: &ArrayRef) -> Result<Int64Array, Broken> {
         DataType::Timestamp(TimeUnit::Nanosecond, _) => {
             Ok(column.as_primitive::<TimestampNanosecondType>().unary(|t| t.div_euclid(1_000)))
         }
+        DataType::Date32 => {
+            Ok(column.as_primitive::<Date32Type>().unary_opt(|days| i64::from(days).checked_mul(86_400_000_000)))
+        }
+        DataType::Date64 => Ok(column.as_primitive::<Date64Type>().unary_opt(|t| t.checked_mul(1_000))),
         other => Err(Broken::new(format_args!("a column is {other}, but {}", Role::Time.requirement()))),
     }
 }
 
-/// The nearest `f64`.
+/// The nearest `f64`; `true` is 1 and `false` is 0.
 fn numbers(column: &ArrayRef) -> Result<Float64Array, Broken> {
     let column = column.as_ref();
     Ok(match column.data_type() {
         DataType::Float64 => column.as_primitive().clone(),
         DataType::Float32 => column.as_primitive::<Float32Type>().unary(f64::from),
         DataType::Float16 => column.as_primitive::<Float16Type>().unary(f64::from),
+        DataType::Boolean => column.as_boolean().iter().map(|value| value.map(|is| f64::from(u8::from(is)))).collect(),
         DataType::Decimal32(_, scale) => decimals::<Decimal32Type>(column, *scale),
         DataType::Decimal64(_, scale) => decimals::<Decimal64Type>(column, *scale),
         DataType::Decimal128(_, scale) => decimals::<Decimal128Type>(column, *scale),

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::types::Int8Type;
-use arrow_array::{Array, ArrayRef, DictionaryArray, Float64Array, RecordBatch, StringArray, TimestampSecondArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Date32Array, DictionaryArray, Float64Array, RecordBatch, StringArray,
+    TimestampSecondArray,
+};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use bernstream::clock::Timestamp;
@@ -14,6 +17,8 @@ use bernstream::source::files::{Files, Params};
 use bernstream::source::record::{Declared, IdType};
 use bernstream::source::{Batch, Columns, Error, Event, Positions, Source};
 use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, GzipLevel};
+use parquet::file::properties::WriterProperties;
 use tempfile::TempDir;
 
 fn columns() -> Columns {
@@ -161,6 +166,22 @@ fn what_cannot_be_read_is_named() {
     std::fs::remove_file(path("1.arrow")).unwrap();
     write_parquet(&path("1.parquet"), &table(text(["a", "b"]), [0.0, 1.0]).project(&[1, 2, 3]).unwrap());
     assert!(reason(folder.path()).contains("1.parquet: it has no column 'time', only "));
+}
+
+#[test]
+fn a_parquet_file_with_gzip_dates_and_booleans_is_read() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("a.parquet");
+    let time: ArrayRef = Arc::new(Date32Array::from(vec![1, 2]));
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    let batch = RecordBatch::try_from_iter([("time", time), ("key", text(["a", "b"])), ("x", flags)]).unwrap();
+    let gzip = WriterProperties::builder().set_compression(Compression::GZIP(GzipLevel::default())).build();
+    let mut writer = ArrowWriter::try_new(File::create(&path).unwrap(), batch.schema(), Some(gzip)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    let batches = read_all(&mut opened(&path)).unwrap();
+    assert_eq!(batches[0].times.values().to_vec(), [86_400_000_000, 172_800_000_000]);
+    assert_eq!(batches[0].values[0], Float64Array::from(vec![Some(1.0), None]));
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use arrow_array::builder::BinaryViewBuilder;
 use arrow_array::types::{Float16Type, Int8Type, Int32Type};
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, Decimal128Array, Decimal256Array,
-    DictionaryArray, FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array,
-    LargeBinaryArray, LargeStringArray, ListArray, RecordBatch, StringArray, StringViewArray, StructArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray, UInt64Array,
+    Array, ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, Date32Array, Date64Array,
+    Decimal128Array, Decimal256Array, DictionaryArray, FixedSizeBinaryArray, Float16Array, Float32Array, Float64Array,
+    Int8Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, ListArray, RecordBatch, StringArray,
+    StringViewArray, StructArray, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    TimestampSecondArray, UInt64Array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer, i256};
 use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
@@ -132,7 +133,7 @@ fn columns_that_are_not_named_may_be_anything() {
 
 #[test]
 fn times_of_every_unit_become_microseconds_rounded_down_and_null_where_they_overflow() {
-    let cases: [(ArrayRef, [Option<i64>; 3]); 4] = [
+    let cases: [(ArrayRef, [Option<i64>; 3]); 6] = [
         (Arc::new(TimestampSecondArray::from(vec![2, -2, i64::MAX])), [Some(2_000_000), Some(-2_000_000), None]),
         (Arc::new(TimestampMillisecondArray::from(vec![2, -2, i64::MIN])), [Some(2_000), Some(-2_000), None]),
         (
@@ -140,6 +141,11 @@ fn times_of_every_unit_become_microseconds_rounded_down_and_null_where_they_over
             [Some(2), Some(i64::MIN), Some(i64::MAX)],
         ),
         (Arc::new(TimestampNanosecondArray::from(vec![1_999, -1, -1_000])), [Some(1), Some(-1), Some(-1)]),
+        (Arc::new(Date32Array::from(vec![1, -1, i32::MAX])), [Some(86_400_000_000), Some(-86_400_000_000), None]),
+        (
+            Arc::new(Date64Array::from(vec![86_400_000, -86_400_000, i64::MAX])),
+            [Some(86_400_000_000), Some(-86_400_000_000), None],
+        ),
     ];
     for (array, expected) in cases {
         let kind = array.data_type().clone();
@@ -217,6 +223,9 @@ fn values_of_every_number_type_become_doubles() {
     let small: ArrayRef = Arc::new(Int8Array::from(vec![Some(-128), None, Some(127)]));
     let batch = read(&encode(&[sound(vec![("x", small)])])).unwrap();
     assert_eq!(batch.values[0], Float64Array::from(vec![Some(-128.0), None, Some(127.0)]));
+    let flags: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]));
+    let batch = read(&encode(&[sound(vec![("x", flags)])])).unwrap();
+    assert_eq!(batch.values[0], Float64Array::from(vec![Some(1.0), None, Some(0.0)]));
 }
 
 fn half(x: f32) -> <Float16Type as ArrowPrimitiveType>::Native {
@@ -316,19 +325,21 @@ fn a_wrong_schema_is_refused_by_column_and_type() {
     let inner = Arc::new(Field::new("item", DataType::Float64, true));
     let nested: ArrayRef = Arc::new(ListArray::new(inner, OffsetBuffer::from_lengths([1, 1, 1]), floats.clone(), None));
     let cases = [
-        ("time", dates, "column 'time' is Int64, but the event time must be a timestamp"),
-        ("time", words.clone(), "column 'time' is Utf8, but the event time must be a timestamp"),
+        ("time", dates, "column 'time' is Int64, but the event time must be a timestamp or a date"),
+        ("time", words.clone(), "column 'time' is Utf8, but the event time must be a timestamp or a date"),
         ("key", floats.clone(), "column 'key' is Float64, but a key must be text, bytes or integers"),
         ("unit", floats, "column 'unit' is Float64, but a privacy unit must be text, bytes or integers"),
-        ("unit", flags.clone(), "column 'unit' is Boolean, but a privacy unit must be text, bytes or integers"),
-        ("x", words, "column 'x' is Utf8, but a value must be a number"),
-        ("y", flags, "column 'y' is Boolean, but a value must be a number"),
+        ("unit", flags, "column 'unit' is Boolean, but a privacy unit must be text, bytes or integers"),
+        ("x", words, "column 'x' is Utf8, but a value must be a number or a boolean"),
     ];
     for (name, array, expected) in cases {
         assert_eq!(reason(read(&encode(&[sound(vec![(name, array)])]))), expected);
     }
     let found = reason(read(&encode(&[sound(vec![("x", nested)])])));
-    assert!(found.starts_with("column 'x' is List(") && found.ends_with("but a value must be a number"), "{found}");
+    assert!(
+        found.starts_with("column 'x' is List(") && found.ends_with("but a value must be a number or a boolean"),
+        "{found}"
+    );
     // Before any record is read: a message without rows is refused too.
     let missing = sound(vec![]).project(&[0, 1, 3, 4]).unwrap().slice(0, 0);
     assert!(reason(read(&encode(&[missing]))).starts_with("it has no column 'unit', only "));

@@ -14,11 +14,7 @@ pub const DRAWN: Drawn = Drawn { values: 1 << 33, sigma: FINEST };
 /// windows, stays within [`DRAWN`].
 pub const MOST_DRAWN: u64 = DRAWN.values / 64;
 
-#[expect(clippy::unreachable, reason = "decided when this is compiled")]
-pub const FINEST: Scale = match Scale::new(1 << 33) {
-    Some(scale) => scale,
-    None => unreachable!(),
-};
+pub const FINEST: Scale = Scale::TWO_TO_33;
 
 /// How many values one unit can change in a window.
 pub fn touched(privacy: &Privacy, values: impl Iterator<Item = usize>) -> u64 {
