@@ -231,8 +231,8 @@ fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
                 let name = announcement.name(partition).expect("announced");
                 pieces(&Partial { name, partition, bytes: bytes.to_vec() }).expect("pieces")
             };
-            // Nothing was recorded; one record was, of nobody.
-            let (mut half, whole) = (lie(&[0; 9]), lie(&[0, 0, 0, 0, 0, 0, 0, 0, 1]));
+            // The whole one is a partial that could be taken: nothing was recorded.
+            let (mut half, whole) = (lie(&[0]), lie(&[0; 9]));
             half.iter_mut().for_each(|piece| piece.of += 1);
             for piece in [half, whole].concat() {
                 let sealed = keys.sealed(&Message::Piece(piece)).expect("sealed");
