@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use arrow_ipc::writer::StreamWriter;
@@ -173,7 +175,13 @@ pub fn published_by(text: &str, folder: &Path, readers: u32) -> Vec<(String, Vec
     drop(witness);
     let plan = settings.plan(|release| bands(release, &settings.ledger.path), false).expect("a plan");
     let components = Components::open(&settings).expect("the components open");
-    let mut absorbed = absorb::absorbed(&settings).expect("it opens");
+    // A broker may not know yet who leads a new topic: a worker tries again as well.
+    let mut absorbed = loop {
+        match absorb::absorbed(&settings) {
+            Err(error) if error.is_transient => thread::sleep(Duration::from_millis(100)),
+            opened => break opened.expect("it opens"),
+        }
+    };
     let expected = if absorbed.is_some() { 0 } else { readers.min(PARTITIONS.unsigned_abs()) as usize };
     assert_eq!(components.readers.len(), expected);
     // Absorbers know nothing of the other name of the topic.
