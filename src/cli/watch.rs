@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use tracing::warn;
 
@@ -32,9 +32,16 @@ const SETTINGS: [&str; 7] = [
     "unclean.leader.election.enable",
 ];
 
-/// Why the worker had to end, if it had to.
-#[derive(Clone, Debug, Default)]
-pub struct Watch(Arc<Mutex<Option<Failure>>>);
+/// How long the end of the program waits for an answer that the watch waits for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A thread that looks at the topics, and why the worker had to end, if it had to.
+#[derive(Debug)]
+pub struct Watch {
+    found: Arc<Mutex<Option<Failure>>>,
+    stop: Stop,
+    thread: JoinHandle<()>,
+}
 
 impl Watch {
     /// Starts a thread that looks at the topics of `settings` until `stop` is asked for. It asks for it where the worker must end.
@@ -43,28 +50,39 @@ impl Watch {
     ///
     /// If the thread cannot be started.
     pub fn start(settings: &Settings, stop: &Stop) -> Result<Self, Failure> {
-        let (watch, stop) = (Watch::default(), stop.clone());
-        let (found, mut topics) = (watch.clone(), topics(settings));
+        let (found, watched) = (Arc::<Mutex<Option<Failure>>>::default(), stop.clone());
+        let (told, stop, mut topics) = (Arc::clone(&found), stop.clone(), topics(settings));
         let follow = move || {
             while !topics.is_empty() && !stop.asked() {
-                if let Some(failure) = topics.iter_mut().find_map(|topic| topic.look().err()) {
-                    *found.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+                let mut looks = topics.iter_mut().take_while(|_| !stop.asked());
+                if let Some(failure) = looks.find_map(|topic| topic.look().err()) {
+                    *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
                     stop.ask();
                 }
                 stop.wait(INTERVAL);
             }
         };
-        // It may be waiting for an answer when the worker ends, so it is not joined.
-        thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("topics".to_owned())
             .spawn(follow)
             .map_err(|error| Failure::Other(format!("no thread can be started: {error}")))?;
-        Ok(watch)
+        Ok(Watch { found, stop: watched, thread })
     }
 
     /// Why the worker had to end, if it had to.
     pub fn failure(&self) -> Option<Failure> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Watch {
+    /// Lets it end: the program crashes at its exit where a client is being made just then, which OpenSSL is part of.
+    fn drop(&mut self) {
+        self.stop.ask();
+        let since = Instant::now();
+        while !self.thread.is_finished() && since.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 
