@@ -33,8 +33,8 @@
 //! the domain, so no two windows differ by more than `2 ||K||` either.
 //!
 //! The condition under which the paper claims `4 B c / (n b) sup K`, that each record has *some* other within `c / n`,
-//! does not bound the gap between consecutive records; two windows that meet it differ by 30 times the claim (privacy
-//! mathematics, section 1). So there is no scale of the paper here.
+//! does not bound the gap between consecutive records; two windows that meet it differ by 30 times the claim
+//! (`docs/proofs/papers.md`). So there is no scale of the paper here.
 
 use std::f64::consts::PI;
 
@@ -121,7 +121,7 @@ impl Regression {
         let domain = u64::from(Place::FINE);
         let (mut one, mut all) = (0, 0);
         for (cell, column) in columns.enumerate() {
-            // Records that reach this cell lie below its upper neighbour's place, and so do their gaps.
+            // The cell is that of node `cell - 1`. Records that reach it lie less than 3/2 steps above, and so do their gaps.
             let border = ((cell as u64 + 1) * domain).div_ceil(m).min(domain);
             let gap = border.min(u64::from(self.gap));
             one = one.max(u128::from(gap) * u128::from(column));

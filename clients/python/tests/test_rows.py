@@ -26,6 +26,9 @@ WRONG_ROWS: list[tuple[tuple[str, ...], Any, str]] = [
     ((*GENESIS, "previous"), [1], "is not an object"),
     ((*GENESIS, "previous"), {"sequence": 15, "digest": "ab"}, "64 lower-case hexadecimal digits"),
     ((*GENESIS, "reach"), 0, "its reach is 0"),
+    ((*GENESIS, "budget"), {"topic": "t"}, "it has no field generation"),
+    ((*GENESIS, "budget"), {"topic": "t", "generation": 1, "more": 1}, "it has a field more"),
+    ((*GENESIS, "budget"), None, "is not an object"),
     ((*GENESIS, "more"), 1, "it has a field more"),
     ((*FIRST, "ends"), {"0": 3}, "it has a field ends"),
     ((*FIRST, "outcome"), [], "is not an object"),
@@ -60,6 +63,29 @@ def test_a_row_has_the_fields_of_its_kind_and_no_other(tmp_path: Path, way: tupl
     place[way[-1]] = value
     said = faults(documents, ledger=export(tmp_path / "ledger.jsonl", found))
     assert says in said and "the chain is broken" not in said, said
+
+
+@pytest.mark.parametrize(
+    ("until", "blocks", "says"),
+    [
+        ("19", ["18"], ""),
+        ("18", ["18"], "row 18 ends the share of the budget before blocks that were charged"),
+        ("19", ["18", "19"], "the share of the budget has ended before"),
+        ("20", ["18", "19"], ""),
+    ],
+)
+def test_a_share_that_has_ended_pays_for_no_later_block(tmp_path: Path, until: str, blocks: list[str], says: str) -> None:
+    found = rows(series(2))
+    found[0][1]["genesis"]["budget"] = {"topic": "Z3JvY2VyaWVzMTIzNDU2Nw", "generation": 2}
+    first = found[2][1]["window"]["window"]["start"]
+    ended = {"settings": "{}", "first": first, "until": f"2013-06-{until}T05:00:00Z"}
+    later = found[2][1]
+    later["window"]["outcome"]["released"]["charges"] = [
+        [{"start": f"2013-06-{day}T05:00:00Z", "end": f"2013-06-{int(day) + 1}T05:00:00Z"}, "0.1"] for day in blocks
+    ]
+    found = [*found[:2], (18, {"configuration": ended}, {}), (19, later, {"ends": {"0": 17}})]
+    said = faults([], ledger=export(tmp_path / "ledger.jsonl", found))
+    assert (says in said) if says else said == "", said
 
 
 def test_a_secret_export_has_the_secrets_of_its_rows_and_no_other(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@
 //! "absent" among them. The norms of a product are the products of the norms:
 //!
 //! * add-remove: `D1 = 2^20 prod_i max_c sum_m |T_i[m][c]|`, and alike in the sup norm and the 2-norm. Where all angles are 0
-//!   every cosine is 1, so these are `t^d`, 1 and `t^(d/2)` times what the spline is made up for, less than 1 %, and none is
-//!   larger than needed by more;
+//!   every cosine is 1, so these are `t^d`, 1 and `t^(d/2)` times what the spline is made up for: less than 1 % on one axis, and where
+//!   three axes leave 8 cells a frequency 2 % in the 1-norm and 6 % in the sup norm. None is larger than needed by more;
 //! * replace-one: on one axis the largest distance over all pairs of columns, about `1.2 t`; on more, twice the above. (The
 //!   paper's `t^d` is false: a cosine moves from 1 to -1.)
 //!

@@ -37,6 +37,8 @@ class Export:
     spent: dict[Span, list[tuple[int, Price]]] = field(default_factory=dict)
     #: Where the next window starts.
     next_window: Optional[datetime] = None
+    #: When the ledger's share of a budget ends.
+    until: Optional[datetime] = None
     #: What the synopses of a row cost, by release and blocks.
     prices: dict[int, dict[tuple[str, frozenset[Span]], Price]] = field(default_factory=dict)
     #: All blocks that were charged, in order.
@@ -109,8 +111,16 @@ class Export:
             if self.next_window is not None and row.first < self.next_window:
                 found.wrong(f"{where}: row {sequence} changes the settings of windows that are closed")
             self.next_window = row.first
+            if row.until is not None:
+                self._end_share(row.until, sequence, where, found)
         else:
             self._close_window(sequence, row, where, found)
+
+    def _end_share(self, until: datetime, sequence: int, where: str, found: Findings) -> None:
+        """From here on no block that ends later is charged: another pipeline may have the rest of the budget."""
+        if any(block[1] > until for block in self.spent):
+            found.wrong(f"{where}: row {sequence} ends the share of the budget before blocks that were charged")
+        self.until = until if self.until is None else min(until, self.until)
 
     def _close_window(self, sequence: int, row: Window, where: str, found: Findings) -> None:
         if row.at[0] != self.next_window:
@@ -125,6 +135,8 @@ class Export:
         for block, paid in row.charges:
             if not any(paid.values()):
                 found.wrong(f"{where}: row {sequence} charges nothing to the {name(block)}")
+            if self.until is not None and block[1] > self.until:
+                found.wrong(f"{where}: row {sequence} charges the {name(block)}, and the share of the budget has ended before")
             if (other := self._overlapping(block)) is not None:
                 found.wrong(f"{where}: the {name(block)} overlaps the {name(other)}, and each has a total of its own")
             if set(paid) != set(self.total):

@@ -25,6 +25,8 @@ class Genesis:
 @dataclass(frozen=True)
 class Configuration:
     first: datetime
+    #: No block that ends later is charged from here on.
+    until: Optional[datetime]
 
 
 @dataclass(frozen=True)
@@ -60,25 +62,29 @@ def row_of(line: Line) -> Row:
 
 def _genesis(found: Any) -> Genesis:
     needed = ["ledger", "created", "settings", "total", "first", "backfill_until", "input", "witness", "previous"]
-    said = _fields(found, needed, ["reach"])
+    said = _fields(found, needed, ["reach", "budget"])
     for name in ("settings", "input", "witness"):
         _text(said[name])
     _time(said["created"])
     if said["backfill_until"] is not None:
         _time(said["backfill_until"])
     _reach(said)
+    if "budget" in said:
+        share = _fields(said["budget"], ["topic", "generation"])
+        _text(share["topic"])
+        _whole(share["generation"])
     previous = None if said["previous"] is None else _head(said["previous"])
     return Genesis(_text(said["ledger"]), price(said["total"]), _time(said["first"]), previous)
 
 
 def _configuration(found: Any) -> Configuration:
-    said = _fields(found, ["settings", "first"], ["reach", "ended"])
+    said = _fields(found, ["settings", "first"], ["reach", "ended", "until"])
     _text(said["settings"])
     _reach(said)
     if "ended" in said:
         for slot in _some(said["ended"]):
             _text(slot)
-    return Configuration(_time(said["first"]))
+    return Configuration(_time(said["first"]), _time(said["until"]) if "until" in said else None)
 
 
 def _window(found: Any, has_ends: bool) -> Window:
