@@ -55,9 +55,25 @@ struct OfBlock<'a> {
     spent: Price,
     total: Price,
     left: Price,
-    /// How many more windows at the price of the newest one `left` pays for.
+    /// The newest window.
+    newest: Span,
+    /// What it was charged for all its releases.
+    price: Price,
+    /// How many more windows at that price `left` pays for.
     windows_left: u64,
-    releases: Vec<Windows<'a>>,
+    /// The start of the first window of the block that they leave unpaid; absent if the block ends before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lasts_until: Option<Timestamp>,
+    releases: Vec<InBlock<'a>>,
+}
+
+/// The windows of one release in a block.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct InBlock<'a> {
+    #[serde(flatten)]
+    of: Windows<'a>,
+    /// What the newest window was charged for it; nothing if it was not released then.
+    price: Price,
 }
 
 /// A pipeline and one of its ledgers.
@@ -68,9 +84,12 @@ type Ledger<'a> = (&'a str, &'a str);
 struct Block<'a> {
     spent: Price,
     total: Price,
-    /// The row of the newest window, and what that was charged for all its releases.
-    newest: (u64, Price),
-    releases: BTreeMap<&'a str, Windows<'a>>,
+    /// The newest window, its row, and what it was charged for all its releases.
+    newest: Span,
+    row: u64,
+    price: Price,
+    /// The windows of each release, the row of the newest of them, and what that was charged.
+    releases: BTreeMap<&'a str, (Windows<'a>, u64, Price)>,
 }
 
 impl<'a> Spending<'a> {
@@ -95,14 +114,18 @@ impl<'a> Spending<'a> {
                 let new = Block {
                     spent: charged.spent,
                     total: charged.total,
-                    newest: (row, price.zero()),
+                    newest: window,
+                    row,
+                    price: price.zero(),
                     releases: BTreeMap::new(),
                 };
                 let block = by_block.entry((ledger, charged.start, charged.end)).or_insert(new);
-                let others = if block.newest.0 == row { block.newest.1 } else { price.zero() };
-                block.newest = (row, together(others, price));
+                let others = if block.row == row { block.price } else { price.zero() };
+                (block.newest, block.row, block.price) = (window, row, together(others, price));
                 (block.spent, block.total) = (charged.spent, charged.total);
-                block.releases.entry(release).or_insert(nothing).add(price);
+                let (of, newest, paid) = block.releases.entry(release).or_insert((nothing, row, price));
+                of.add(price);
+                (*newest, *paid) = (row, price);
             }
         }
         let of_release = |(((pipeline, ledger), _), (of, span))| OfRelease { pipeline, ledger, of, span };
@@ -124,13 +147,26 @@ impl Windows<'_> {
 
 impl<'a> OfBlock<'a> {
     fn of(((pipeline, ledger), start, end): (Ledger<'a>, Timestamp, Timestamp), block: Block<'a>) -> Self {
-        let Block { spent, total, newest: (_, price), releases } = block;
+        let Block { spent, total, newest, row, price, releases } = block;
         let left = total.checked_sub(spent).unwrap_or(total.zero());
         let parts = left.parts().into_iter().zip(price.parts());
         let windows_left = parts.filter_map(|(left, price)| left.checked_div(price)).min().unwrap_or(0);
-        let releases = releases.into_values().collect();
-        OfBlock { pipeline, ledger, block: Span { start, end }, spent, total, left, windows_left, releases }
+        let paid = newest.end.micros().checked_add(micros_of(newest, windows_left)).map(Timestamp::from_micros);
+        let lasts_until = paid.filter(|until| *until < end);
+        let in_block = |(of, last, price): (Windows<'a>, u64, Price)| InBlock {
+            of,
+            price: if last == row { price } else { price.zero() },
+        };
+        let releases = releases.into_values().map(in_block).collect();
+        let block = Span { start, end };
+        OfBlock { pipeline, ledger, block, spent, total, left, newest, price, windows_left, lasts_until, releases }
     }
+}
+
+/// How long `count` windows as long as `window` last, in microseconds.
+fn micros_of(window: Span, count: u64) -> i64 {
+    let length = window.end.micros().saturating_sub(window.start.micros());
+    length.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 /// Pipeline and ledger, row and release: synopses that share them are keys of one window, which were paid for once.

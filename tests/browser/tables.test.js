@@ -19,8 +19,8 @@ async function look(synopses, options) {
   const { page, problems, context } = await open(browser, server.address, options);
   await shown(page);
   const asked = [];
-  // A browser fetches the icon again where the address changes.
-  page.on("request", (request) => request.url().endsWith("/icon.svg") || asked.push(request.url()));
+  // A browser fetches the icon again where the address changes; where the budget went is asked when one comes to see it.
+  page.on("request", (request) => /\/(icon\.svg|spending)$/.test(request.url()) || asked.push(request.url()));
   return { page, problems, asked, synopsis: parse(last), end: async () => { await context.close(); await server.stop(); } };
 }
 

@@ -17,6 +17,7 @@ import { Quantiles } from "./quantiles.js";
 import { RecordRange } from "./range.js";
 import { ofLine, ofPlane } from "./sentence.js";
 import { Smoothing } from "./smoothing.js";
+import { Spending } from "./spending.js";
 import { SIDE, Stage } from "./stage.js";
 import { drawStatus, judge, note } from "./status.js";
 import { isOfOneScale, Store, whyApart } from "./store.js";
@@ -70,6 +71,7 @@ const keyList = new Keys((key) => {
   step();
 }, draw);
 
+const spending = new Spending(draw);
 const wall = new Wall(store, views, ({ pipeline, release, key }) => {
   chosen.view = undefined;
   choose(pipeline, release, key);
@@ -179,6 +181,7 @@ function drawPage() {
     keyList.draw(now);
     time.drawMultiples(now);
     drawNumbers(now);
+    spending.draw(now, Date.now() + clockAhead);
     announce(now);
     byId("all").dataset.shown = JSON.stringify([meta.release, meta.key, meta.window.start, meta.ledger.sequence]);
   } catch (error) {
@@ -263,7 +266,7 @@ const handlers = {
     try {
       const synopsis = parse(text);
       refuseFuture(synopsis.meta);
-      store.add(synopsis, text);
+      if (store.add(synopsis, text)) spending.age();
     } catch (error) {
       note("a message from the server", error.message);
     }
@@ -383,7 +386,11 @@ byId("skip").addEventListener("click", (event) => {
   byId("main").focus();
 });
 
-for (const id of ["badge", "gauge", "about-open"]) {
+byId("gauge").addEventListener("click", () => {
+  byId("spending").scrollIntoView();
+  byId("spending").focus({ preventScroll: true });
+});
+for (const id of ["badge", "about-open"]) {
   byId(id).addEventListener("click", () => {
     const now = look();
     if (!now) return;

@@ -4,6 +4,7 @@ import { createReadStream, existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { spendingOf } from "./spending.js";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const PAGE = here("../../../src/serve/page");
@@ -68,6 +69,7 @@ export async function serve(synopses, { now = () => new Date() } = {}) {
   const answer = (request, response) => {
     const { pathname, searchParams } = new URL(request.url, "http://page");
     if (pathname === "/api/v1/events") return events(response);
+    if (pathname === "/api/v1/spending") return json(response, 200, spendingOf(kept));
     if (pathname === "/api/v1/query") return query(response, searchParams);
     const file = pathname === "/bernstream.js" ? MODULE : join(PAGE, pathname === "/" ? "index.html" : pathname.slice(1));
     if (pathname.includes("..") || !existsSync(file)) return json(response, 404, { error: `there is no ${pathname}` });
