@@ -39,23 +39,42 @@ fn tests(report: &Value) -> Vec<(String, Value)> {
     samplers.chain(attacks).collect()
 }
 
+/// Tests that find out noise of 0.8 of its scale.
+const FOUND_OUT: [&str; 2] = ["the size of a draw", "the size of the noise has the declared distribution"];
+
+fn fails_at(tests: &[(String, Value)], name: &str) -> Option<f64> {
+    tests.iter().find(|(known, _)| known.ends_with(name))?.1["fails_at"].as_f64()
+}
+
+/// It counts no draws.
+fn is_calculated(name: &str) -> bool {
+    name.ends_with("costs no more than the price")
+}
+
+/// An audit of the flights that had time enough to be strong, however much of it the machine gave to others: one that says that its attack
+/// would have missed any noise, or that drew less than a test needs, is made again with four times the time.
+fn strong(page: &str) -> Value {
+    let mut minutes = 0.1;
+    loop {
+        let time = minutes.to_string();
+        let output = audit(&["config/flights.toml", "--minutes", &time, "--seed", "7", "--json", "--html", page]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("one document");
+        let is_strong = report["attacks"][0]["detects"]["scale"].is_number()
+            && tests(&report).iter().all(|(name, test)| is_calculated(name) || test["draws"].as_u64() >= Some(400))
+            && FOUND_OUT.iter().all(|name| fails_at(&tests(&report), name) > Some(0.8));
+        if is_strong || minutes > 5.0 {
+            return report;
+        }
+        minutes *= 4.0;
+    }
+}
+
 #[test]
 fn a_shipped_configuration_passes_and_its_report_says_what_was_tested() {
     let folder = tempfile::tempdir().expect("a folder");
     let page = folder.path().join("report.html");
-    let output = audit(&[
-        "config/flights.toml",
-        "--minutes",
-        "0.1",
-        "--seed",
-        "7",
-        "--json",
-        "--html",
-        &page.display().to_string(),
-    ]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let report: Value = serde_json::from_slice(&output.stdout).expect("one document");
+    let report = strong(&page.display().to_string());
     assert_eq!(
         (&report["passed"], &report["format"], &report["seed"]),
         (&true.into(), &1.into(), &7.into()),
@@ -74,14 +93,12 @@ fn a_shipped_configuration_passes_and_its_report_says_what_was_tested() {
     assert!(tests.len() >= 9, "{tests:?}");
     for (name, test) in &tests {
         assert_eq!(test["verdict"], "passed", "{name}: {test}");
-        let is_calculated = name.ends_with("costs no more than the price");
         let draws = test["draws"].as_u64().expect("a count");
-        assert!(test["false_alarm"].as_f64() <= Some(ALARM) && (is_calculated || draws >= 400), "{name}: {test}");
+        assert!(test["false_alarm"].as_f64() <= Some(ALARM) && (is_calculated(name) || draws >= 400), "{name}: {test}");
     }
-    let fails_at =
-        |name: &str| tests.iter().find(|(known, _)| known.ends_with(name)).expect(name).1["fails_at"].as_f64();
-    assert!(fails_at("the size of a draw") > Some(0.8), "noise of 0.8 of its scale would have failed");
-    assert!(fails_at("the size of the noise has the declared distribution") > Some(0.8));
+    for name in FOUND_OUT {
+        assert!(fails_at(&tests, name) > Some(0.8), "{name}: noise of 0.8 of its scale would have failed");
+    }
     assert!(report["cannot_show"].as_array().expect("limits").len() > 5);
 
     // The page holds everything by itself: nothing is loaded, and nothing runs.
