@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open, rows, saved, shoot, shown } from "./support/browser.js";
 import { background, freePort, program, released } from "./support/program.js";
+import { spendingOf } from "./support/spending.js";
 
 const skip = program ? false : "the program is not built: cargo build, or set BERNSTREAM";
 
@@ -31,6 +32,8 @@ async function choose(page, address, { release, key }) {
 async function compare(page, address) {
   const all = await json(`${address}api/v1/synopses`);
   assert.ok(all.length > 0);
+  const whole = (one) => json(`${address}api/v1/synopses/latest?${new URLSearchParams({ release: one.release, ...(one.key ? { key: one.key } : {}), window: one.window.start })}`);
+  assert.deepEqual(spendingOf(await Promise.all(all.map(whole))), await json(`${address}api/v1/spending`), "what the other tests take for the program's answer");
   const kinds = new Map(all.map((one) => [JSON.stringify([one.release, one.key ?? null]), one]));
   let compared = 0;
   for (const { release, key, target } of kinds.values()) {

@@ -729,6 +729,10 @@ fn what_was_spent_is_told_by_release_by_day_and_by_block_as_the_ledger_has_it() 
     assert_eq!((blocks.len(), told(0), told(1)), (2, ["6", "9.5", "3.5"], ["3", "9.5", "6.5"]));
     assert_eq!([&blocks[0]["windows_left"], &blocks[1]["windows_left"]], [1, 2]);
     assert_eq!(blocks[0]["releases"][2]["charged"], "2");
+    // A window of the new block is charged 3 of 9.5, so that the third one after it does not fit; the block ends before.
+    let newest = |at: usize| [&blocks[at]["price"], &blocks[at]["releases"][2]["price"], &blocks[at]["newest"]["end"]];
+    assert_eq!(newest(1), ["3", "1", "2013-03-26T05:00:00Z"]);
+    assert!(blocks.iter().all(|block| block.get("lasts_until").is_none()), "{blocks:?}");
     let shown =
         bernstream(&["ledger", "show", "--by", "block", &folder.path().join("bernstream.toml").display().to_string()]);
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();

@@ -52,6 +52,7 @@ mod running_sums;
 mod sample;
 mod schema;
 mod shares;
+mod shares_lost;
 mod shares_model;
 mod soak;
 mod source;

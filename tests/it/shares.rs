@@ -24,12 +24,12 @@ use crate::harness::setup::{Setup, read_topic};
 use crate::harness::{kafka, wait_for};
 use crate::ledger_log::add_log;
 
-fn said(output: &Output) -> String {
+pub fn said(output: &Output) -> String {
     [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).concat()
 }
 
 /// A pipeline with windows of a second, which holds a share of the budget of the topic `input`.
-fn pipeline(servers: &str, name: &str, first: Option<&Setup>, budget: &str, share: &str) -> Setup {
+pub fn pipeline(servers: &str, name: &str, first: Option<&Setup>, budget: &str, share: &str) -> Setup {
     let mut setup = match first {
         Some(first) => Setup::quick(servers, first.origin, 3600),
         None => Setup::of_seconds(servers, 0),
@@ -45,25 +45,25 @@ fn pipeline(servers: &str, name: &str, first: Option<&Setup>, budget: &str, shar
     setup
 }
 
-fn budget_command(setup: &Setup, action: &str) -> Output {
+pub fn budget_command(setup: &Setup, action: &str) -> Output {
     let mut command = setup.bernstream(&["budget", action]);
     command.arg(setup.configuration()).output().expect("it runs")
 }
 
-fn begin(setup: &Setup) {
+pub fn begin(setup: &Setup) {
     let made = setup.ledger_command(&["init", "--replace"]);
     assert!(made.status.success(), "{}", said(&made));
 }
 
 /// The first pipeline of a new budget, with its ledger.
-fn first(servers: &str, share: &str) -> (String, Setup) {
+pub fn first(servers: &str, share: &str) -> (String, Setup) {
     let budget = kafka::fresh_name("budget");
     let one = pipeline(servers, "one", None, &budget, share);
     begin(&one);
     (budget, one)
 }
 
-fn refuses(setup: &Setup, words: &[&str]) -> String {
+pub fn refuses(setup: &Setup, words: &[&str]) -> String {
     let made = setup.ledger_command(&["init", "--replace"]);
     let told = said(&made);
     assert!(!made.status.success() && words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
@@ -72,21 +72,21 @@ fn refuses(setup: &Setup, words: &[&str]) -> String {
 }
 
 /// Runs the worker until it has published `least` messages, and stops it.
-fn run(setup: &Setup, least: f64) {
+pub fn run(setup: &Setup, least: f64) {
     let mut worker = Running::start(setup);
     worker.wait_metric(setup, "synopses_published_total", least);
     worker.terminate();
     assert!(worker.end(setup).success(), "{}", setup.read_log());
 }
 
-fn show(setup: &Setup) -> String {
+pub fn show(setup: &Setup) -> String {
     let shown = budget_command(setup, "show");
     assert!(shown.status.success(), "{}", said(&shown));
     said(&shown)
 }
 
 /// What the ledgers have charged each block, in trillionths.
-fn charged(setups: &[&Setup]) -> std::collections::BTreeMap<Timestamp, u64> {
+pub fn charged(setups: &[&Setup]) -> std::collections::BTreeMap<Timestamp, u64> {
     let mut sums = std::collections::BTreeMap::new();
     for setup in setups {
         let ledger = Ledger::inspect(&params(&setup.ledger())).expect("the ledger");
@@ -298,11 +298,11 @@ fn made_anew(params: &Params) {
     wait_for("a new topic", String::new, || BudgetTopic::create(params, 1).ok());
 }
 
-fn topic_of(servers: &str) -> Params {
+pub fn topic_of(servers: &str) -> Params {
     Params { broker: kafka::at(servers), topic: kafka::fresh_name("budget"), min_insync_replicas: 1 }
 }
 
-fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
+pub fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
     let blocks = BlockGrid::Every { origin: Timestamp::from_micros(0), length: 1_000_000 };
     Wanted {
         topic: params.topic.clone(),
