@@ -12,6 +12,7 @@ use crate::cli::{settings, shares};
 use crate::clock::Timestamp;
 use crate::config::Settings;
 use crate::ledger::Ledger;
+use crate::ledger::budget::entry::BlockGrid;
 use crate::ledger::budget::fold::{Held, Shares};
 use crate::mechanism::price::Price;
 
@@ -83,7 +84,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     let held: Vec<String> = shares.held().iter().map(|held| holder(held, whole)).collect();
     let nobody = vec!["nobody holds a share yet".to_owned()];
     section(&mut text, "Shares", if held.is_empty() { &nobody } else { &held });
-    section(&mut text, "Left", &left(shares, whole));
+    section(&mut text, "Left", &left(shares, whole, of.blocks));
     let void: Vec<String> =
         topic.void().iter().map(|(offset, why)| format!("the record at offset {offset}: {why}")).collect();
     if !void.is_empty() {
@@ -94,22 +95,24 @@ fn show(settings: &Settings) -> Result<(), Failure> {
 
 fn holder(held: &Held, whole: Price) -> String {
     let entry = &held.entry;
+    let from = entry.of.blocks.since(entry.from);
+    let from = if from.is_empty() { from } else { format!("{from},") };
     let until = held.until.map_or("without an end".to_owned(), |until| format!("until {until}"));
     format!(
-        "{} of the total, {}: {}, from {} on, {until} (witness {}, generation {})",
+        "{} of the total, {}: {},{} {until} (witness {}, generation {})",
         entry.share,
         entry.share.of(whole),
         entry.pipeline,
-        entry.from,
+        from,
         entry.holder.owner,
         entry.holder.generation
     )
 }
 
 /// What a new pipeline could take.
-fn left(shares: &Shares, whole: Price) -> Vec<String> {
+fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
     let over_time = shares.left_over_time(Timestamp::now()).into_iter();
-    over_time.map(|(from, left)| format!("{left} of the total, {}, from {from} on", left.of(whole))).collect()
+    over_time.map(|(from, left)| format!("{left} of the total, {}{}", left.of(whole), blocks.since(from))).collect()
 }
 
 /// First the ledger, in a row that its witness accepts, and only then the topic: the other way round a crash between the two
@@ -118,6 +121,8 @@ fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
     let mut ledger = Ledger::open(&settings.ledger)?;
     let Some((mut topic, held)) = shares::held(settings, &ledger)? else { return Err(none()) };
     let mut witness = shares::guarded(settings, &ledger, settings.output.open_witness()?)?;
+    // A copy that is behind its witness knows nothing of what was charged since.
+    recognised(&ledger, &mut *witness)?;
     let until = match ledger.until() {
         Some(until) => until,
         None => {

@@ -17,7 +17,6 @@ use crate::kafka::check::{Check, check_topic, setting};
 use crate::kafka::topic::Topic;
 use crate::kafka::{broker_clock, ordered, replica_lag};
 use crate::ledger::Ledger;
-use crate::ledger::budget::join::next;
 use crate::ledger::log::{self, Key};
 use crate::source;
 use crate::source::files::Files;
@@ -240,12 +239,13 @@ fn key_check(path: &Path) -> Check {
 /// Whether the pipeline holds the share that it asks for, or could take it.
 fn share_check(settings: &Settings, name: &str) -> Check {
     let asked = || -> Result<(), Failure> {
-        let witness = settings.output.open_witness()?.identity()?;
+        let witness = match settings.output.open_witness() {
+            Ok(mut witness) => Some(witness.identity()?),
+            Err(error) if error.is_missing() => None,
+            Err(error) => return Err(error.into()),
+        };
         let from = settings.blocks.first_from(Timestamp::now()).map_or(Span::ALL.start, |block| block.start);
-        match shares::wanted(settings, &input_id(settings)?, &witness, from, true)? {
-            Some((wanted, mut topic)) => Ok(next(topic.read().map_err(Failure::from)?, &wanted).map(drop)?),
-            None => Ok(()),
-        }
+        Ok(shares::foresee(settings, &input_id(settings)?, witness.as_deref(), from, true)?)
     };
     let why = asked().err().map(|failure| failure.to_string());
     let what = format!("{name} has a share for this pipeline");

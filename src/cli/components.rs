@@ -99,9 +99,8 @@ pub fn genesis(
     let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, now)
         .map_err(|error| refused(error.to_string()))?;
     let witness = witness.identity()?;
-    let may_wait = !matches!(mode, StartMode::From { .. });
     let input = input_id(settings)?;
-    let (budget, first) = shares::begin(settings, &input, &witness, start.first, may_wait)?;
+    let (budget, first) = shares::begin(settings, &input, &witness, start.first, mode.may_wait())?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,

@@ -10,7 +10,7 @@ use crate::ledger::budget::entry::Shared;
 use crate::ledger::budget::error::Error;
 use crate::ledger::budget::fold::Held;
 use crate::ledger::budget::guard::{GuardedWitness, standing};
-use crate::ledger::budget::join::Wanted;
+use crate::ledger::budget::join::{Wanted, next};
 use crate::ledger::budget::topic::BudgetTopic;
 use crate::ledger::witness::Witness;
 use crate::ledger::{Holding, Ledger};
@@ -27,6 +27,29 @@ pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<
         created.push(format!("budget topic {}", params.topic));
     }
     Ok(())
+}
+
+/// Refuses a share that does not fit, before anything is created. An `owner` that has no witness yet holds nothing.
+///
+/// # Errors
+///
+/// As for [`begin`], but not if the budget topic is missing.
+pub fn foresee(
+    settings: &Settings,
+    input: &str,
+    owner: Option<&str>,
+    first: Timestamp,
+    may_wait: bool,
+) -> Result<(), OpenError> {
+    let Some(params) = settings.budget_topic() else { return Ok(()) };
+    if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&params.broker, &params.topic) {
+        return Ok(());
+    }
+    let from = settings.blocks.span_of(first).start;
+    match wanted(settings, input, owner.unwrap_or_default(), from, may_wait)? {
+        Some((wanted, mut topic)) => Ok(next(topic.read()?, &wanted).map(drop)?),
+        None => Ok(()),
+    }
 }
 
 /// What a new ledger begins with, if its total is a share: where that stands, and its first window, `first` or a later one.
@@ -103,7 +126,7 @@ pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<(BudgetTopic,
 /// # Errors
 ///
 /// As for [`open`].
-pub fn wanted(
+fn wanted(
     settings: &Settings,
     input: &str,
     witness: &str,

@@ -1,13 +1,13 @@
 //! What a pipeline says of the budget that it shares, and where that is.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::clock::micros;
 use crate::config::settings::{Input, Period, Settings, Unit};
 use crate::ledger::budget::entry::Shared;
 use crate::ledger::budget::topic::Params;
 use crate::sink::Output;
-use crate::source::record::Format;
+use crate::source::record::{Declared, Format};
 use crate::targets::Adjacency;
 
 impl Settings {
@@ -34,8 +34,8 @@ impl Settings {
                     Period::Ever => json!("ever"),
                 };
                 let mut unit = json!({ "column": column, "per": per });
-                if let Some(kind) = self.type_of_unit() {
-                    unit["type"] = kind;
+                if let Some(kind) = self.declared().and_then(|declared| declared.unit) {
+                    unit["type"] = json!(kind);
                 }
                 unit
             }
@@ -48,16 +48,18 @@ impl Settings {
             input,
             unit,
             time: self.columns.time.clone(),
+            time_format: self.declared().map(|declared| declared.time),
             blocks: self.blocks.into(),
             adjacency,
             total: budget.whole,
         })
     }
 
-    fn type_of_unit(&self) -> Option<Value> {
+    /// What the configuration declares of records that have no schema of their own.
+    fn declared(&self) -> Option<&Declared> {
         match &self.input {
             Input::Kafka(kafka) => match &kafka.format {
-                Format::Records { declared, .. } => declared.unit.map(|kind| json!(kind)),
+                Format::Records { declared, .. } => Some(declared),
                 Format::Arrow => None,
             },
             Input::Files(_) => None,

@@ -100,9 +100,10 @@ impl OrderedTopic {
         self.is_assigned
     }
 
-    /// Reads from `offset` on; only before anything was read.
+    /// Reads from `offset` on.
     pub fn start_at(&mut self, offset: i64) {
         self.next = offset;
+        self.is_assigned = false;
     }
 
     /// The end of the topic: the offset that its next record will have.

@@ -16,6 +16,13 @@ pub enum StartMode {
     From { from: Timestamp, backfill_until: Option<Timestamp> },
 }
 
+impl StartMode {
+    /// Whether the ledger may begin later than asked: history may not.
+    pub fn may_wait(self) -> bool {
+        !matches!(self, StartMode::From { .. })
+    }
+}
+
 /// What earlier ledgers left at the witness and on the output.
 #[derive(Clone, Copy, Debug)]
 pub struct PriorState<'a> {

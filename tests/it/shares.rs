@@ -117,6 +117,8 @@ fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_le
     assert!(said(&checked).contains(&has_share), "{}", said(&checked));
     let told = refuses(&third, &["no share of 0.3 left: 0 is left from", "held by one (0.6 from", "two (0.4 from"]);
     assert!(told.contains(&budget), "{told}");
+    let left = topic::describe(&kafka::at(&servers), &third.witness);
+    assert!(left.is_err(), "what is refused leaves no topic");
 
     let (first, second) = (Running::start(&one), Running::start(&two));
     first.wait_metric(&one, "synopses_published_total", 6.0);
@@ -141,7 +143,7 @@ fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_le
     {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(text.contains("0.1 of the total, 0.1, from"), "{text}");
+    assert!(text.contains("0.1 of the total, 0.1 from"), "{text}");
     worker.terminate();
     assert!(worker.end(&third).success(), "{}", third.read_log());
 
@@ -313,6 +315,7 @@ pub fn wanted(params: &Params, owner: &str, millionths: u32) -> Wanted {
             input: "i".into(),
             unit: json!("record"),
             time: "t".into(),
+            time_format: None,
             blocks,
             adjacency: json!("add_remove"),
             total: Price::Pure("1".parse().expect("a total")),
@@ -466,4 +469,27 @@ fn a_share_of_the_total_is_rounded_down_and_needs_topics() {
         (&format!("[output.kafka]{output}"), "[output]\nfiles = { path = \"out\" }\n\n"),
     ]);
     assert!(said.contains("an output of files has none") && said.contains("privacy.budget"), "{said}");
+}
+
+#[test]
+fn pipelines_that_share_a_budget_must_say_alike_how_times_are_written() {
+    let shared = |time_format: &str| {
+        let text = FLIGHTS
+            .replacen("time = \"time\"\n", &format!("time = \"time\"\n{time_format}"), 1)
+            .replacen("key = { column = \"origin\"", "key = { column = \"origin\", type = \"text\"", 1)
+            .replacen("[input.kafka]", "[input.kafka]\nformat = \"json\"", 1)
+            .replacen("[privacy]", "[privacy]\nbudget = { topic = \"b\", share = 1.0 }", 1);
+        let settings = Settings::parse(&text, "test").unwrap_or_else(|faults| panic!("{faults}"));
+        settings.shared("input".into()).expect("a budget")
+    };
+    let seconds = shared("time_format = \"seconds\"\n");
+    assert_eq!(seconds.difference(&shared("time_format = \"seconds\"\n")), None);
+    // The same integer lies in another block.
+    let said = seconds.difference(&shared("time_format = \"milliseconds\"\n"));
+    assert_eq!(said.as_deref(), Some("input.time_format is \"milliseconds\" there, and \"seconds\" here"));
+    assert!(seconds.difference(&shared("")).expect("they differ").contains("\"rfc3339\" there"));
+    let arrow = Shared { time_format: None, ..seconds.clone() };
+    assert!(seconds.difference(&arrow).expect("they differ").contains("not declared there"));
+    let written = json!(arrow).to_string();
+    assert!(!written.contains("time_format"), "as entries were written before: {written}");
 }

@@ -75,7 +75,9 @@ fn a_copy_of_a_ledger_neither_ends_the_share_of_one_that_goes_on_nor_spends_it_a
 
     // The old copy is behind the witness: what it says of its end is accepted by nobody, so that the share is still held.
     let ours = exchange(&one, &old, "ours");
-    ends(&one, false, &[]);
+    ends(&one, false, &["witness"]);
+    let until = Ledger::inspect(&params(&one.ledger())).expect("the copy").until();
+    assert_eq!(until, None, "it does not even say so to itself");
     assert!(
         show(&one).contains("0.6 of the total, 0.6: one") && show(&one).contains("without an end"),
         "{}",
@@ -144,7 +146,8 @@ fn a_share_of_a_user_for_ever_has_no_end() {
     begin(&one);
     ends(&one, false, &["has one block", "it never ends"]);
     assert!(show(&one).contains("without an end"), "{}", show(&one));
-    refuses(&of("two", "0.5", Some(&one)), &["no share of 0.5 left", "0.4 is left", "held by one"]);
+    let told = refuses(&of("two", "0.5", Some(&one)), &["no share of 0.5 left: 0.4 is left. It is held by one (0.6);"]);
+    assert!(!told.contains("0001-01-01") && !show(&one).contains("0001-01-01"), "there is no other block: {told}");
     let two = of("two", "0.4", Some(&one));
     begin(&two);
     run(&two, 2.0);
@@ -213,4 +216,25 @@ fn an_end_that_only_a_lost_ledger_knew_is_said_again_with_a_new_one() {
     let text = show(&one);
     assert!(text.contains("generation 0") && text.contains("until 2") && !text.contains("generation 1"), "{text}");
     assert_eq!(entries(&servers, &budget, "one"), 1);
+}
+
+#[test]
+fn an_end_that_no_witness_has_accepted_yet_frees_nothing() {
+    let Some(servers) = kafka::broker() else { return };
+    let budget = kafka::fresh_name("budget");
+    let one = pipeline(&servers, "one", None, &budget, "0.6");
+    add_log(&one, 3);
+    begin(&one);
+    run(&one, 2.0);
+    // The ledger says so, and the claim cannot be made: a body has to be in the log first, and its key is another one now.
+    let key = one.folder.path().join("key");
+    let ours = fs::read(&key).expect("the key");
+    fs::write(&key, [7; 32]).expect("another key");
+    ends(&one, false, &["key"]);
+    assert!(show(&one).contains("without an end"), "{}", show(&one));
+    let two = pipeline(&servers, "two", Some(&one), &budget, "0.5");
+    refuses(&two, &["no share of 0.5 left", "held by one (0.6 from"]);
+    fs::write(&key, ours).expect("the key is back");
+    ends(&one, true, &["the share of 0.6 ends"]);
+    begin(&two);
 }

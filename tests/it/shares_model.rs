@@ -36,6 +36,7 @@ fn shared() -> Shared {
         input: "input".into(),
         unit: json!("record"),
         time: "time".into(),
+        time_format: None,
         blocks: BlockGrid::Every { origin: at(0), length: 3_600_000_000 },
         adjacency: json!("add_remove"),
         total: Price::Pure("1".parse().unwrap()),

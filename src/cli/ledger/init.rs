@@ -23,11 +23,11 @@ pub(super) fn run(settings: &Settings, mode: StartMode, is_replaced: bool) -> Re
         return Err(ledger::Error::Exists { path: settings.ledger.path.clone() }.into());
     }
     // Before anything is created: a ledger needs an existing input, one that a worker reads.
-    input_id(settings)?;
+    let input = input_id(settings)?;
     if let Input::Kafka(params) = &settings.input {
         kafka::check(params, &topic::describe(&params.broker, &params.topic)?)?;
     }
-    foresee(settings, mode, is_replaced)?;
+    foresee(settings, &input, mode, is_replaced)?;
     let mut created = Vec::new();
     if let Input::Kafka(kafka) = &settings.input
         && !kafka.trust_producer_time
@@ -55,10 +55,10 @@ pub(super) fn run(settings: &Settings, mode: StartMode, is_replaced: bool) -> Re
 }
 
 /// Refuses what would be refused once topics are created, and a ledger that nobody asked to be replaced.
-fn foresee(settings: &Settings, mode: StartMode, is_replaced: bool) -> Result<(), Failure> {
-    let claim = match settings.output.open_witness() {
-        Ok(mut witness) => witness.read()?,
-        Err(error) if error.is_missing() => None,
+fn foresee(settings: &Settings, input: &str, mode: StartMode, is_replaced: bool) -> Result<(), Failure> {
+    let (witness, claim) = match settings.output.open_witness() {
+        Ok(mut witness) => (Some(witness.identity()?), witness.read()?),
+        Err(error) if error.is_missing() => (None, None),
         Err(error) => return Err(error.into()),
     };
     let is_output_untouched = match settings.output.is_untouched() {
@@ -67,7 +67,7 @@ fn foresee(settings: &Settings, mode: StartMode, is_replaced: bool) -> Result<()
         Err(error) => return Err(error.into()),
     };
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
-    bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now())
+    let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now())
         .map_err(|error| Failure::Ledger(error.to_string()))?;
     if let Some(claim) = claim.filter(|_| !is_replaced) {
         return Err(Failure::Ledger(format!(
@@ -77,5 +77,5 @@ fn foresee(settings: &Settings, mode: StartMode, is_replaced: bool) -> Result<()
             claim.head.sequence
         )));
     }
-    Ok(())
+    Ok(shares::foresee(settings, input, witness.as_deref(), start.first, mode.may_wait())?)
 }

@@ -25,7 +25,7 @@ pub fn promise(settings: &Settings) -> Vec<String> {
     }
     if let Some(budget) = &settings.privacy.budget {
         lines.push(format!(
-            "That is {} of the whole total of the input, {}, which all pipelines with a share in the budget topic {} keep together.",
+            "The total of this pipeline is {} of the whole total of the input, {}, which all pipelines with a share in the budget topic {} keep together.",
             budget.share, budget.whole, budget.topic
         ));
     }

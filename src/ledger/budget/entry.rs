@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::accountant::policy::Fraction;
 use crate::clock::{Timestamp, micros};
 use crate::mechanism::price::Price;
+use crate::source::record::TimeFormat;
 use crate::window::grid::{Blocks, Grid, Span};
 
 /// One record.
@@ -57,6 +58,9 @@ pub struct Shared {
     pub unit: Value,
     /// The event-time column.
     pub time: String,
+    /// How times are written, where the configuration declares it: the same number in another unit lies in another block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_format: Option<TimeFormat>,
     pub blocks: BlockGrid,
     pub adjacency: Value,
     /// The whole total of a block.
@@ -78,7 +82,7 @@ pub enum BlockGrid {
 impl Record {
     /// One line of JSON.
     pub fn encode(&self) -> String {
-        serde_json::json!(self).to_string()
+        json!(self).to_string()
     }
 
     pub fn decode(text: &[u8]) -> Option<Self> {
@@ -98,12 +102,19 @@ impl Shared {
                 format!("one every {}, as from {origin}", crate::clock::show(Duration::from_micros(length)))
             }
         };
+        let written = |format: Option<TimeFormat>| match format {
+            Some(format) => json!(format).to_string(),
+            None => "not declared".to_owned(),
+        };
         match () {
             () if self.input != other.input => {
                 Some("it belongs to another input topic, or to one that was made anew since".to_owned())
             }
             () if self.unit != other.unit => said("the unit of privacy", &self.unit, &other.unit),
             () if self.time != other.time => said("input.time", &self.time, &other.time),
+            () if self.time_format != other.time_format => {
+                said("input.time_format", &written(self.time_format), &written(other.time_format))
+            }
             () if self.blocks != other.blocks => said("the blocks", &blocks(self.blocks), &blocks(other.blocks)),
             () if self.adjacency != other.adjacency => said("privacy.adjacency", &self.adjacency, &other.adjacency),
             () if self.total != other.total => said("the whole total", &self.total, &other.total),
@@ -126,6 +137,14 @@ impl From<Blocks> for BlockGrid {
 }
 
 impl BlockGrid {
+    /// From when on, where there is more than one block.
+    pub fn since(&self, time: Timestamp) -> String {
+        match self {
+            BlockGrid::Ever => String::new(),
+            BlockGrid::Every { .. } => format!(" from {time} on"),
+        }
+    }
+
     /// Whether a block starts at `time`.
     pub fn has_start(&self, time: Timestamp) -> bool {
         match *self {

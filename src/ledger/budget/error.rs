@@ -35,15 +35,15 @@ pub enum Error {
     Setting { name: String, setting: String, found: String, needed: String },
     #[error(
         "the budget topic {name} was deleted and created anew, so that other pipelines may have taken what this one holds: nothing \
-         is published until the owners of its pipelines have decided; a new ledger (`bernstream ledger init`, in another folder) \
-         asks the new topic for a share"
+         is published until the owners of its pipelines have decided; a new ledger (`bernstream ledger init --replace`, in another \
+         folder) asks the new topic for a share"
     )]
     Remade { name: String },
     #[error("the budget topic {name} is of another budget: {what}; correct the configuration, or name another topic")]
     OtherBudget { name: String, what: String },
     #[error(
         "this pipeline holds a share of {held} in the budget topic {name}, and the configuration asks for {asked}: write {held}, or \
-         end that share first: `bernstream budget end` with its ledger, or with one that `bernstream ledger init` makes for {held}"
+         end that share first: `bernstream budget end` with its ledger, or with one that `bernstream ledger init --replace` makes for {held}"
     )]
     OtherShare { name: String, held: Fraction, asked: Fraction },
     #[error(
@@ -62,7 +62,7 @@ pub enum Error {
     Unheld { name: String },
     #[error(
         "the share of this ledger in the budget topic {name} has ended at {until}, and blocks after that were charged: nothing \
-         more may be published; a new ledger (`bernstream ledger init`, in another folder) asks for a new share"
+         more may be published; a new ledger (`bernstream ledger init --replace`, in another folder) asks for a new share"
     )]
     Ended { name: String, until: Timestamp },
     #[error("the budget topic {name} is written by others so often that no share could be taken; try again")]

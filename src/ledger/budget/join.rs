@@ -1,6 +1,6 @@
 //! How a pipeline comes to its share before it has a ledger. Pure: whoever reads and writes the topic repeats it until it holds.
 
-use super::entry::{Entry, Holder, Shared};
+use super::entry::{BlockGrid, Entry, Holder, Shared};
 use super::error::Error;
 use super::fold::Shares;
 use crate::accountant::policy::Fraction;
@@ -73,11 +73,16 @@ pub fn next(shares: &Shares, wanted: &Wanted) -> Result<Next, Error> {
 
 /// What is left, from when on, and who holds the rest.
 fn full(wanted: &Wanted, shares: &Shares, from: Timestamp) -> Error {
+    let blocks = wanted.of.blocks;
     let over_time = shares.left_over_time(from).into_iter();
-    let left: Vec<String> = over_time.map(|(from, left)| format!("{left} is left from {from} on")).collect();
+    let left: Vec<String> = over_time.map(|(from, left)| format!("{left} is left{}", blocks.since(from))).collect();
     let holders = shares.held().iter().filter(|held| held.until.is_none_or(|until| until > from)).map(|held| {
-        let until = held.until.map_or(String::new(), |until| format!(" until {until}"));
-        format!("{} ({} from {}{until})", held.entry.pipeline, held.entry.share, held.entry.from)
+        let Entry { pipeline, share, from, .. } = &held.entry;
+        match (blocks, held.until) {
+            (BlockGrid::Ever, _) => format!("{pipeline} ({share})"),
+            (_, Some(until)) => format!("{pipeline} ({share} from {from} until {until})"),
+            (_, None) => format!("{pipeline} ({share} from {from})"),
+        }
     });
     Error::Full {
         name: wanted.topic.clone(),

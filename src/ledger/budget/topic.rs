@@ -18,6 +18,8 @@ pub struct BudgetTopic {
     topic: OrderedTopic,
     /// The topic that is read, by its id; one of the same name that was made anew has another.
     id: String,
+    /// Its end when it was last read.
+    end: i64,
     shares: Shares,
     /// The records that changed nothing: their offsets, and why.
     void: Vec<(i64, Void)>,
@@ -33,7 +35,7 @@ impl BudgetTopic {
         let failed = |fault| Error::of(&params.topic, fault);
         let topic = OrderedTopic::open(params, "bernstream-budget").map_err(failed)?;
         let id = topic.identity().map_err(failed)?;
-        Ok(BudgetTopic { topic, id, shares: Shares::default(), void: Vec::new() })
+        Ok(BudgetTopic { topic, id, end: 0, shares: Shares::default(), void: Vec::new() })
     }
 
     /// Creates the topic with the settings of a budget.
@@ -58,7 +60,10 @@ impl BudgetTopic {
         &self.void
     }
 
-    /// Reads everything that was added, and then asks whether it is still the same topic.
+    /// Reads everything from the first record on, and before that asks whether it is still the same topic.
+    ///
+    /// All of it each time: of a topic that an unclean election has cut and others have filled again, a reader that goes on from
+    /// where it was would believe what is gone.
     ///
     /// # Errors
     ///
@@ -69,9 +74,13 @@ impl BudgetTopic {
         if self.topic.identity().map_err(failed)? != self.id {
             return Err(Error::Remade { name: self.name().to_owned() });
         }
-        if end < self.topic.next() {
-            return Err(Error::Shorter { name: self.name().to_owned(), offset: self.topic.next() - 1 });
+        if end < self.end {
+            return Err(Error::Shorter { name: self.name().to_owned(), offset: self.end - 1 });
         }
+        self.end = end;
+        self.topic.start_at(0);
+        self.shares = Shares::default();
+        self.void.clear();
         while self.topic.next() < end {
             let offset = self.topic.next();
             let payload = self.topic.read().map_err(|fault| Error::of(self.topic.name(), fault))?;
