@@ -226,15 +226,13 @@ fn an_end_that_no_witness_has_accepted_yet_frees_nothing() {
     add_log(&one, 3);
     begin(&one);
     run(&one, 2.0);
-    // The ledger says so, and the claim cannot be made: a body has to be in the log first, and its key is another one now.
-    let key = one.folder.path().join("key");
-    let ours = fs::read(&key).expect("the key");
-    fs::write(&key, [7; 32]).expect("another key");
-    ends(&one, false, &["key"]);
+    // The ledger says so, and the claim cannot be made: a body has to be in the log first, and there is none of that name.
+    one.edit("log = \"", "log = \"no-");
+    ends(&one, false, &["no ledger log no-"]);
     assert!(show(&one).contains("without an end"), "{}", show(&one));
     let two = pipeline(&servers, "two", Some(&one), &budget, "0.5");
     refuses(&two, &["no share of 0.5 left", "held by one (0.6 from"]);
-    fs::write(&key, ours).expect("the key is back");
+    one.edit("log = \"no-", "log = \"");
     ends(&one, true, &["the share of 0.6 ends"]);
     begin(&two);
 }
