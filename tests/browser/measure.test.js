@@ -19,8 +19,10 @@ test("the page is light, and fetches nothing from elsewhere", async (t) => {
   const bytes = texts.reduce((sum, text) => sum + text.length, 0);
   const zipped = texts.reduce((sum, text) => sum + gzipSync(text).length, 0);
   t.diagnostic(`${files.length} files, ${bytes} bytes, ${zipped} gzipped`);
-  assert.ok(bytes < 345_000, `${bytes} bytes`);
-  assert.ok(zipped < 115_000, `${zipped} bytes, each file compressed by itself`);
+  // The bound that matters to who waits for the page is 250 kB sent, files and headers together. These are a little above what there is,
+  // so that growth is noticed when it happens.
+  assert.ok(bytes < 385_000, `${bytes} bytes`);
+  assert.ok(zipped < 128_000, `${zipped} bytes, each file compressed by itself`);
 
   const server = await serve(given("curve"));
   const { page, context, problems } = await open(browser, "about:blank");

@@ -46,7 +46,7 @@ export function drawLegend(now, regions) {
   drawOthers(now.others);
 }
 
-export const usualRegions = (meta) => (kindOf(meta) === "probability" ? "values" : "regions");
+const usualRegions = (meta) => (kindOf(meta) === "probability" ? "values" : "regions");
 
 function drawOthers(others) {
   const list = byId("legend");

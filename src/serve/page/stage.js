@@ -162,7 +162,7 @@ export class Stage {
 }
 
 /** One scale of values for all windows of a series; it always includes the band. */
-export function valueScale(series, label) {
+function valueScale(series, label) {
   const { meta } = series[series.length - 1];
   const bounds = rangeOf(meta);
   if (bounds) return { min: bounds[0], max: bounds[1], label };

@@ -20,7 +20,7 @@ const hasEnded = (late, step) => late > Math.max(ENDED_WINDOWS * step, ENDED_LEA
 const isLast = ({ window, grid_end: end }) => end !== undefined && end !== null && new Date(window.end) >= new Date(end);
 
 /** When the next window is due, by the cadence of the release. */
-export const due = (meta) => new Date(meta.published).getTime() + stepOf(meta);
+const due = (meta) => new Date(meta.published).getTime() + stepOf(meta);
 
 /**
  * The state, worst first: { state, pill, words }. `state` is its name in the style sheet; `words` say what it means and what
