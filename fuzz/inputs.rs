@@ -13,7 +13,7 @@ use bernstream::ledger::witness::Claim;
 use bernstream::serve::dashboard::serve;
 use bernstream::serve::listen;
 use bernstream::source::Columns;
-use bernstream::source::decode::decode;
+use bernstream::source::decode::ArrowDecoder;
 use bernstream::source::record::avro::{Schema, Schemas};
 use bernstream::source::record::{Declared, Gather, IdType, MessageType, RecordForm, RecordReader, TimeFormat};
 use bernstream::synopsis::Synopsis;
@@ -27,7 +27,13 @@ pub fn message(bytes: &[u8]) {
         unit: Some("u".to_owned()),
         values: vec!["x".to_owned()],
     };
-    let Ok(batch) = decode(bytes, &columns, 0, 0, None) else { return };
+    let mut decoder = ArrowDecoder::new(columns);
+    let Ok(batch) = decoder.decode(bytes, 0, 0, None) else { return };
+    let again = decoder.decode(bytes, 0, 0, None).expect("it can be read once more");
+    assert!(
+        again.times == batch.times && again.values == batch.values,
+        "with a schema that is known it reads as another"
+    );
     let rows = batch.times.len();
     assert!(batch.values.iter().all(|column| column.len() == rows), "columns of different lengths");
     for text in [&batch.keys, &batch.units].into_iter().flatten() {

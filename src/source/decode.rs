@@ -25,7 +25,8 @@ use crate::source::batch::{Batch, Columns};
 use crate::source::broken::{Broken, arrow, truncated};
 use crate::source::rows::{Place, as_bytes, batch, join, needed};
 
-/// Decodes one message. Never panics; uses memory in proportion to the message, whatever its dictionaries and views unfold to.
+/// Decodes one message; [`ArrowDecoder`] is for several. Never panics; uses memory in proportion to the message, whatever its
+/// dictionaries and views unfold to.
 ///
 /// # Errors
 ///
@@ -37,8 +38,54 @@ pub fn decode(
     offset: i64,
     message_time: Option<Timestamp>,
 ) -> Result<Batch, Broken> {
-    let place = Place { partition, offset, message_time };
-    catch_panic(|| {
+    ArrowDecoder::new(columns.clone()).decode(payload, partition, offset, message_time)
+}
+
+/// The longest metadata of a schema that is kept from one message to the next, in bytes. It takes some 5 MB once it is read, if it was
+/// written to take as much as it can.
+const LONGEST_KEPT: usize = 1 << 14;
+
+/// Decodes one message after another. What it returns for a message is a function of that message alone.
+///
+/// Most messages of a topic have the same schema, which takes longer to read than a small message. So the last one is kept, and
+/// known by its bytes: a message with another schema takes its place, so that nothing grows whatever is sent.
+pub struct ArrowDecoder {
+    columns: Columns,
+    kept: Option<Kept>,
+}
+
+/// A schema that has been read.
+struct Kept {
+    /// The metadata of its message, all of it.
+    metadata: Vec<u8>,
+    /// The length of the body that follows it, which is not used.
+    body: usize,
+    shape: Arc<Shape>,
+}
+
+impl ArrowDecoder {
+    pub fn new(columns: Columns) -> Self {
+        ArrowDecoder { columns, kept: None }
+    }
+
+    /// Decodes one message, like [`decode`].
+    ///
+    /// # Errors
+    ///
+    /// If the message is not one complete Arrow stream with the needed columns.
+    pub fn decode(
+        &mut self,
+        payload: &[u8],
+        partition: i32,
+        offset: i64,
+        message_time: Option<Timestamp>,
+    ) -> Result<Batch, Broken> {
+        let place = Place { partition, offset, message_time };
+        // The schema is kept in one step, once it has been read: a panic leaves nothing half done.
+        catch_panic(|| self.read(payload, place))
+    }
+
+    fn read(&mut self, payload: &[u8], place: Place) -> Result<Batch, Broken> {
         let mut decoder = Decoder::default();
         let mut batches = Vec::with_capacity(1);
         let mut rest = Buffer::from(payload);
@@ -52,20 +99,32 @@ pub fn decode(
             };
             let metadata =
                 take(&rest, head.len(), length).ok_or_else(|| truncated("the metadata of an Arrow message"))?;
-            let message = Message::parse(&metadata)?;
             let start = head.len() + length;
-            let body = take(&rest, start, message.body).ok_or_else(|| truncated("the body of an Arrow message"))?;
-            if let Some(records) = decoder.read(&message, &body, columns)? {
-                batches.push(batch(&records, columns, place)?);
-            }
-            rest = rest.slice(start + message.body);
+            let body_of = |length| take(&rest, start, length).ok_or_else(|| truncated("the body of an Arrow message"));
+            let known = self.kept.as_ref().filter(|kept| decoder.shape.is_none() && kept.metadata == *metadata);
+            let body = if let Some(kept) = known {
+                decoder.shape = Some(Arc::clone(&kept.shape));
+                body_of(kept.body)?
+            } else {
+                let message = Message::parse(&metadata)?;
+                let body = body_of(message.body)?;
+                let had_shape = decoder.shape.is_some();
+                if let Some(records) = decoder.read(&message, &body, &self.columns)? {
+                    batches.push(batch(&records, &self.columns, place)?);
+                }
+                if let Some(shape) = decoder.shape.as_ref().filter(|_| !had_shape && length <= LONGEST_KEPT) {
+                    self.kept = Some(Kept { metadata: metadata.to_vec(), body: body.len(), shape: Arc::clone(shape) });
+                }
+                body
+            };
+            rest = rest.slice(start + body.len());
         }
         match batches.len() {
             1 => batches.pop().ok_or_else(|| truncated("its record batch")),
-            0 => batch(&RecordBatch::new_empty(decoder.shape()?.needed.clone()), columns, place),
+            0 => batch(&RecordBatch::new_empty(decoder.shape()?.needed.clone()), &self.columns, place),
             _ => join(&batches, place),
         }
-    })
+    }
 }
 
 /// Parses the eight bytes before every message of a stream: the continuation marker, then the length of the metadata, or `None`
@@ -126,7 +185,7 @@ impl<'a> Message<'a> {
 /// The state of a stream: its schema, and its dictionaries so far.
 #[derive(Default)]
 pub(crate) struct Decoder {
-    shape: Option<Shape>,
+    shape: Option<Arc<Shape>>,
     dictionaries: HashMap<i64, ArrayRef>,
 }
 
@@ -140,7 +199,7 @@ pub(crate) struct Shape {
 
 impl Decoder {
     pub fn shape(&self) -> Result<&Shape, Broken> {
-        self.shape.as_ref().ok_or_else(|| Broken::new("it has no Arrow schema"))
+        self.shape.as_deref().ok_or_else(|| Broken::new("it has no Arrow schema"))
     }
 
     /// Reads one message of the stream; returns the needed columns of a record batch.
@@ -188,7 +247,7 @@ impl Decoder {
             check_size(&field, &mut allowance)?;
         }
         let schema = try_fb_to_schema(header).map_err(arrow)?;
-        self.shape = Some(Shape::new(&schema, columns)?);
+        self.shape = Some(Arc::new(Shape::new(&schema, columns)?));
         Ok(())
     }
 

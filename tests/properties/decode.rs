@@ -15,7 +15,7 @@ use arrow_buffer::{Buffer, OffsetBuffer, i256};
 use arrow_ipc::writer::{DictionaryHandling, IpcWriteOptions, StreamWriter};
 use arrow_schema::{DataType, Field, Schema};
 use bernstream::clock::Timestamp;
-use bernstream::source::decode::decode;
+use bernstream::source::decode::{ArrowDecoder, decode};
 use bernstream::source::{Batch, Broken, Columns};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -129,6 +129,71 @@ fn columns_that_are_not_named_may_be_anything() {
     let order = [5, 6, 7, 8, 0, 1, 2, 3, 4];
     let found = read(&encode(&[batch.project(&order).unwrap()])).unwrap();
     assert_eq!(format!("{found:?}"), format!("{:?}", read(&encode(&[sound(vec![])])).unwrap()));
+}
+
+/// Everything that a message was read as, or why it was not.
+fn told(result: Result<Batch, Broken>) -> String {
+    let all =
+        |batch: Batch| format!("{batch:?} {:?} {:?} {:?} {:?}", batch.times, keys(&batch), units(&batch), batch.values);
+    result.map_or_else(|broken| broken.to_string(), all)
+}
+
+#[test]
+fn what_a_message_is_read_as_does_not_depend_on_the_messages_before_it() {
+    let dictionary: ArrayRef = Arc::new(["p", "q", "p"].into_iter().collect::<DictionaryArray<Int8Type>>());
+    let batches = [
+        sound(vec![]),
+        sound(vec![]).project(&[4, 3, 2, 1, 0]).unwrap(),
+        sound(vec![("x", Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0])))]),
+        sound(vec![("y", Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0])))]),
+        sound(vec![("key", dictionary)]),
+        sound(vec![("other", Arc::new(Int8Array::from(vec![1, 2, 3])))]),
+        sound(vec![]).slice(0, 0),
+        sound(vec![]).project(&[0, 1, 3, 4]).unwrap(),
+    ];
+    let mut messages: Vec<Vec<u8>> = batches.iter().map(|batch| encode(std::slice::from_ref(batch))).collect();
+    let whole = messages[0].clone();
+    let schema = schema_length(&whole);
+    messages.push(whole[..schema].to_vec());
+    messages.push([&whole[..schema], &whole].concat());
+    messages.push(whole[schema..].to_vec());
+    messages.push(Vec::new());
+    let mut random = ChaCha8Rng::seed_from_u64(5);
+    for _ in 0..200 {
+        // A schema that differs in one byte, and the rest as it was; most of them are broken.
+        let mut changed = whole.clone();
+        changed[random.random_range(0..schema)] ^= 1 << random.random_range(0..8);
+        messages.push(changed);
+        messages.push(whole[..random.random_range(0..whole.len())].to_vec());
+    }
+    let mut decoder = ArrowDecoder::new(columns());
+    let time = Some(Timestamp::from_micros(5));
+    for _ in 0..3000 {
+        // Often one of the first, so that a schema is found again.
+        let last = if random.random() { batches.len() } else { messages.len() };
+        let message = &messages[random.random_range(0..last)];
+        assert_eq!(told(decoder.decode(message, 3, 17, time)), told(read(message)));
+    }
+}
+
+#[test]
+fn a_schema_is_read_once_unless_it_is_very_long() {
+    let with = |others: usize| {
+        let names: Vec<String> = (0..others).map(|number| format!("other-{number}")).collect();
+        let column: ArrayRef = Arc::new(Int8Array::from(vec![0; 3]));
+        encode(&[sound(names.iter().map(|name| (name.as_str(), column.clone())).collect())])
+    };
+    for (others, is_kept) in [(100, true), (1000, false)] {
+        let message = with(others);
+        let mut decoder = ArrowDecoder::new(columns());
+        let [first, second, third] = [0, 1, 2].map(|offset| {
+            let (read, peak) = memory::peak_of(|| decoder.decode(&message, 3, offset, None));
+            read.unwrap();
+            peak
+        });
+        assert_eq!(second, third);
+        assert_eq!(second < first / 2, is_kept, "{others} other columns: {first} bytes, then {second}");
+    }
 }
 
 #[test]

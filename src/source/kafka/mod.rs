@@ -247,7 +247,7 @@ impl Source for Kafka {
         let due = self.tracker.wanted().map(|cutoff| cutoff.plus(self.params.clock_slack).since(self.schedule.now()));
         let timeout = due.map_or(timeout, |due| timeout.min(due.max(ENDS)));
         match &mut self.consumer {
-            Some(consumer) => match consumer.next(&self.params, &self.columns, until, timeout)? {
+            Some(consumer) => match consumer.next(&self.params, until, timeout)? {
                 Found::Event(event) => Ok(event),
                 Found::Unreadable(error) => self.unreadable(&error),
             },

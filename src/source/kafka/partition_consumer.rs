@@ -13,7 +13,7 @@ use super::records::Records;
 use crate::clock::Timestamp;
 use crate::kafka::ErrorContext;
 use crate::kafka::broker::REQUEST_TIMEOUT;
-use crate::source::decode::decode;
+use crate::source::decode::ArrowDecoder;
 use crate::source::{Batch, Columns, Error, Event, Positions};
 
 /// The settings of every client that reads the input.
@@ -54,6 +54,8 @@ pub(super) struct PartitionConsumer {
     pub partitions: BTreeMap<i32, Partition>,
     /// Where messages are single records.
     records: Option<Records>,
+    /// Where they are not.
+    arrow: ArrowDecoder,
     /// Whether the last poll returned nothing.
     pub is_idle: bool,
 }
@@ -88,7 +90,8 @@ impl PartitionConsumer {
             list.add_partition_offset(&params.topic, *number, Offset::Offset(partition.start)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        Ok(PartitionConsumer { consumer, partitions, records, is_idle: false })
+        let arrow = ArrowDecoder::new(columns.clone());
+        Ok(PartitionConsumer { consumer, partitions, records, arrow, is_idle: false })
     }
 
     /// Whether there are records that have been read and not returned.
@@ -104,18 +107,12 @@ impl PartitionConsumer {
     /// # Errors
     ///
     /// If reading the topic is not allowed, or its messages have untrusted timestamps.
-    pub fn next(
-        &mut self,
-        params: &Params,
-        columns: &Columns,
-        until: Option<&Positions>,
-        timeout: Duration,
-    ) -> Result<Found, Error> {
+    pub fn next(&mut self, params: &Params, until: Option<&Positions>, timeout: Duration) -> Result<Found, Error> {
         self.pause_and_resume(&params.topic, until).map_err(|e| params.broker.failed(&params.topic, &e))?;
         let deadline = Instant::now() + timeout;
         loop {
             self.pass_lost(params).map_err(|e| params.broker.failed(&params.topic, &e))?;
-            let PartitionConsumer { consumer, partitions, records, is_idle } = self;
+            let PartitionConsumer { consumer, partitions, records, arrow, is_idle } = self;
             // What was gathered waits for no more than is there already.
             let wait = match records.as_ref().is_none_or(Records::is_empty) {
                 true => deadline.saturating_duration_since(Instant::now()),
@@ -129,7 +126,7 @@ impl PartitionConsumer {
                 None => Some(partitions.values().find_map(Partition::is_stuck).unwrap_or(Event::Idle)),
                 Some(Ok(message)) => match partitions.get_mut(&message.partition()) {
                     Some(partition) => {
-                        let event = partition.take(&message, params, columns, records.as_mut())?;
+                        let event = partition.take(&message, params, arrow, records.as_mut())?;
                         // No batch reaches beyond the end of a window.
                         let end = until.and_then(|until| until.0.get(&message.partition()));
                         match (event, records) {
@@ -246,7 +243,7 @@ impl Partition {
         &mut self,
         message: &BorrowedMessage<'_>,
         params: &Params,
-        columns: &Columns,
+        arrow: &mut ArrowDecoder,
         records: Option<&mut Records>,
     ) -> Result<Option<Event>, Error> {
         let (number, offset) = (message.partition(), message.offset());
@@ -277,7 +274,7 @@ impl Partition {
             (_, None) => Err("it is empty".to_owned()),
             (Some(millis), Some(payload)) => {
                 let time = Timestamp::from_micros(millis.saturating_mul(1000));
-                decode(payload, columns, number, offset, Some(time)).map_err(|broken| broken.to_string())
+                arrow.decode(payload, number, offset, Some(time)).map_err(|broken| broken.to_string())
             }
         };
         match batch {

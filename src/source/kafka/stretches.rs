@@ -95,7 +95,7 @@ impl Stretches {
             std::thread::sleep(timeout);
             return Ok(Event::Idle);
         };
-        let failed = match consumer.next(&self.params, &self.columns, Some(until), timeout)? {
+        let failed = match consumer.next(&self.params, Some(until), timeout)? {
             Found::Event(event) => return Ok(event),
             Found::Unreadable(error) => error,
         };
