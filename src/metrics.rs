@@ -62,6 +62,11 @@ pub struct Operator {
     pub batches: IntCounter,
     pub seconds_to_seal: Gauge,
     pub read_until: Moment,
+    /// By absorber and by what became of them.
+    pub partials: IntCounterVec,
+    /// By absorber.
+    pub partial_bytes: IntCounterVec,
+    pub read_here: IntGauge,
 }
 
 /// Why a window is withheld: because of the schedule, never because of the records.
@@ -108,6 +113,10 @@ const LASTS_UNTIL: &str = "start of the first window of the newest block that le
                            input's total, if there is one";
 const PRICE: &str =
     "what the newest window costs for this release, a part of what its blocks spend; 0 once the release is over";
+
+const PARTIALS: &str = "partials that absorbers have sent: taken, broken, or differing from another copy";
+const READ_HERE: &str = "partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it \
+                         reads all of them";
 
 /// The components of a price; only those of the kind of budget in use are ever shown.
 #[derive(Clone, Debug)]
@@ -173,7 +182,15 @@ impl Metrics {
             Detail::Operator => {
                 let records = IntCounterVec::new(Opts::new("records_total", "records by outcome"), &["fate"])?;
                 registry.register(Box::new(records.clone()))?;
+                let partials = IntCounterVec::new(Opts::new("partials_total", PARTIALS), &["absorber", "fate"])?;
+                registry.register(Box::new(partials.clone()))?;
+                let about = Opts::new("partial_bytes_total", "compressed bytes of partials that absorbers have sent");
+                let partial_bytes = IntCounterVec::new(about, &["absorber"])?;
+                registry.register(Box::new(partial_bytes.clone()))?;
                 Some(Operator {
+                    partials,
+                    partial_bytes,
+                    read_here: whole(IntGauge::new("partitions_read_here", READ_HERE)?)?,
                     records,
                     batches: count(IntCounter::new("batches_total", "messages read")?)?,
                     seconds_to_seal: add(Gauge::new(
@@ -298,7 +315,11 @@ mod tests {
         moments.into_iter().chain(operator.clone().map(|operator| &operator.read_until)).for_each(|moment| {
             moment.set(Some(Timestamp::from_micros(0)));
         });
-        operator.for_each(|operator| operator.records.with_label_values(&["taken"]).inc());
+        operator.for_each(|operator| {
+            operator.records.with_label_values(&["taken"]).inc();
+            operator.partials.with_label_values(&["a", "taken"]).inc();
+            operator.partial_bytes.with_label_values(&["a"]).inc();
+        });
         let text = metrics.render().unwrap();
         let mut series = Vec::new();
         for lines in text.split("# HELP ").skip(1) {
@@ -370,6 +391,9 @@ bernstream_windows_withheld_total{pipeline} counter: windows withheld: their bud
 ";
     const OPERATOR: &str = r"
 bernstream_batches_total{pipeline} counter: messages read
+bernstream_partial_bytes_total{absorber,pipeline} counter: compressed bytes of partials that absorbers have sent
+bernstream_partials_total{absorber,fate,pipeline} counter: partials that absorbers have sent: taken, broken, or differing from another copy
+bernstream_partitions_read_here{pipeline} gauge: partitions that the worker reads because no absorber has sent them in time; without [scale] 0, though it reads all of them
 bernstream_read_until_timestamp_seconds{pipeline} gauge: message timestamp of the last message read
 bernstream_records_total{fate,pipeline} counter: records by outcome
 bernstream_seal_seconds{pipeline} gauge: seconds from closing to sealing the last window

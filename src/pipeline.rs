@@ -5,6 +5,7 @@
 //! from one to the other one at a time, in order.
 
 mod absorbed;
+mod absorbers;
 mod asked;
 mod catch_up;
 mod draw;
@@ -25,6 +26,7 @@ mod stop;
 mod terms;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
@@ -111,6 +113,7 @@ impl Worker<'_> {
         let first = ledger.genesis().first.max(ledger.live_from());
         let sources = || absorbed.iter().map(Absorbed::clock).chain(readers.iter().map(|source| source.clock()));
         let clock = sources().next().unwrap_or_else(|| ScheduleClock::new(Timestamp::now));
+        let accepted = Arc::new(AtomicI64::new(i64::MIN));
         let (mut joining, outage) = (Joining::new(&plan.publication), CommonOutage::default());
         let beginning = |(source, health)| Reading {
             source,
@@ -130,7 +133,8 @@ impl Worker<'_> {
             let backfill_until = ledger.genesis().backfill_until;
             let windows = Windows::new(plan.rules.clone(), forms.clone(), first, next, backfill_until);
             let seen = (&outage, begun.next()?, self.health);
-            Some(Absorbing::new(absorbed, (windows, first, backfill_until), ledger.ends().clone(), seen))
+            let known = (ledger.ends().clone(), Arc::clone(&accepted), metrics.clone());
+            Some(Absorbing::new(absorbed, (windows, first, backfill_until), known, seen))
         };
         let absorbing = absorbed.and_then(&mut absorbing).map(|absorbing| (absorbing, joining.reader()));
         let readings: Vec<_> =
@@ -148,6 +152,7 @@ impl Worker<'_> {
             coming: None,
             catch_up: CatchUp::new(next.start),
             is_waiting: false,
+            accepted: Arc::clone(&accepted),
             metrics,
             health,
         };
@@ -348,6 +353,8 @@ struct Releasing<'a> {
     health: &'a Health,
     /// Claims are left to another instance for now.
     is_waiting: bool,
+    /// The witness has accepted every window before.
+    accepted: Arc<AtomicI64>,
 }
 
 impl Releasing<'_> {
@@ -437,6 +444,9 @@ impl Releasing<'_> {
             );
         }
         self.is_waiting = progress.is_waiting;
+        if !progress.has_claimed && !progress.is_waiting {
+            self.accepted.store(self.ledger.next_window().micros(), Relaxed);
+        }
         self.health.publishing.store(true, Relaxed);
         let (now, has_published) = (Timestamp::now(), progress.published > 0);
         let (next, coming) = (progress.next_due.map(|due| self.by_worker(due)), self.coming());

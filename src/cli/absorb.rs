@@ -1,6 +1,8 @@
 //! `absorb`: reads partitions for the worker of a pipeline.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,9 +16,9 @@ use crate::clock::Timestamp;
 use crate::config::{Input, Settings};
 use crate::kafka::sealing::Secret;
 use crate::pipeline::{Absorbed, Stop};
-use crate::scale::{self, Absorber, Absorbing, Identity, Keys, ScaleTopic};
+use crate::scale::{self, Absorber, Absorbing, Identity, Keys, Pulse, ScaleTopic};
 use crate::source::kafka::{self, Kafka, Stretches};
-use crate::telemetry;
+use crate::{serve, telemetry};
 
 /// The pause before an unavailable service is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -29,6 +31,9 @@ pub struct Arguments {
     /// A name that this absorber keeps over restarts, such as that of its pod: nobody takes its partitions meanwhile
     #[arg(long, env = "BERNSTREAM_MEMBER")]
     member: Option<String>,
+    /// Answer /healthz and /readyz there, such as 0.0.0.0:9464. Default: nowhere
+    #[arg(long, env = "BERNSTREAM_LISTEN")]
+    listen: Option<SocketAddr>,
 }
 
 /// Runs an absorber until it is stopped.
@@ -47,13 +52,20 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = runtime()?;
     stop_on_signal(&runtime, &stop, || info!("stopping"));
     let keys = keys(scale)?;
+    let pulse = Arc::new(Pulse::default());
+    if let Some(address) = arguments.listen {
+        let listener = serve::listen(address, "--listen").map_err(|error| Failure::Unavailable(error.to_string()))?;
+        let address = listener.local_addr().unwrap_or(address);
+        runtime.spawn(serve::probes::serve_absorber(listener, Arc::clone(&pulse)));
+        info!("serving http://{address}/healthz and /readyz");
+    }
     let mut is_waiting = false;
     while !stop.asked() {
         let identity = Identity { member: arguments.member.clone(), settings: settings.reading() };
         let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
         let rules = settings.windows.clone();
         let input = (input, settings.columns.clone());
-        match Absorber::open(scale, keys.clone(), identity, input, (rules, forms)) {
+        match Absorber::open(scale, keys.clone(), (identity, Arc::clone(&pulse)), input, (rules, forms)) {
             Ok(absorber) => {
                 info!("waiting for the announcements of a worker");
                 absorber.run(&|| stop.asked())?;
@@ -62,6 +74,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
                 if !std::mem::replace(&mut is_waiting, true) {
                     warn!("{error}; trying again");
                 }
+                pulse.beat();
                 stop.wait(RETRY);
             }
             Err(error) => return Err(error.into()),

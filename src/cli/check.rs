@@ -10,7 +10,7 @@ use crate::cli::left::Left;
 use crate::cli::print::{self, note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
-use crate::cli::{settings, shares};
+use crate::cli::{alone, settings, shares};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
@@ -75,6 +75,10 @@ fn summary(settings: &Settings) -> String {
     section(&mut text, "Not protected", &guarantee::not_protected(settings));
     section(&mut text, "Other pipelines", &guarantee::others(settings));
     section(&mut text, "Schedule", &schedule(settings));
+    let alone = alone::in_words(settings);
+    if !alone.is_empty() {
+        section(&mut text, "Absorbers", &alone);
+    }
     section(&mut text, "Memory", &resources::memory(settings));
     section(&mut text, "Disk", &resources::disk(settings));
     let messages: Vec<String> = settings.releases.iter().map(|release| message(settings, release)).collect();
@@ -174,6 +178,10 @@ fn unseen(settings: &Settings) -> String {
         topics.push(&log.records.topic);
         files.push(format!("the key of the ledger log, {}", log.key_file.display()));
     }
+    if let Some(scale) = &settings.scale {
+        topics.push(&scale.topic);
+        files.push(format!("the key of absorbers, {}", scale.key_file.display()));
+    }
     let topics = topics.into_iter().map(|topic| format!("the topic {topic}"));
     files.into_iter().chain(topics).collect::<Vec<_>>().join(", ")
 }
@@ -201,6 +209,9 @@ fn online(settings: &Settings) -> Vec<Check> {
             let origin = "`bernstream ledger init` creates it, and a worker that may";
             check_topic(&mut checks, &kafka.broker, &kafka.clock, origin, |topic| clock_checks(&kafka.clock, topic));
         }
+    }
+    if let (Some(scale), Input::Kafka(kafka)) = (&settings.scale, &settings.input) {
+        checks.extend(alone::checks(scale, kafka));
     }
     let bytes = settings.releases.iter().map(|release| synopsis_bytes(&release.shape())).max().unwrap_or(0);
     checks.extend(settings.output.checks(bytes));

@@ -2,6 +2,7 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod absorb;
+mod alone;
 pub mod audit;
 mod candidates;
 mod chart;

@@ -22,23 +22,13 @@ pub struct Secret([u8; 32]);
 pub struct Key(XChaCha20Poly1305);
 
 impl Secret {
-    /// Reads a file of exactly 32 bytes.
+    /// Reads a key file.
     ///
     /// # Errors
     ///
     /// What is wrong with the file.
     pub fn load(path: &Path) -> Result<Self, String> {
-        let bytes =
-            fs::read(path).map_err(|error| format!("the key file {} cannot be read: {error}", path.display()))?;
-        let bytes: [u8; 32] = bytes.as_slice().try_into().map_err(|_| {
-            format!(
-                "the key file {} has {} bytes and needs exactly 32 random ones: head -c 32 /dev/urandom > {}",
-                path.display(),
-                bytes.len(),
-                path.display()
-            )
-        })?;
-        Ok(Secret(bytes))
+        key_file(path).map(Secret).map_err(|why| format!("the key file {} {why}", path.display()))
     }
 
     pub fn new(bytes: [u8; 32]) -> Self {
@@ -48,11 +38,32 @@ impl Secret {
     /// The key for `purpose`: from it neither the secret nor the key of another purpose can be computed.
     pub fn key(&self, purpose: &str) -> Key {
         let digest = Sha256::new().chain_update(b"bernstream key 1\n").chain_update(self.0).chain_update(purpose);
-        Key(XChaCha20Poly1305::new(&<[u8; 32]>::from(digest.finalize()).into()))
+        Key::new(digest.finalize().into())
     }
 }
 
+/// Reads a file of exactly 32 bytes.
+///
+/// # Errors
+///
+/// What is wrong with it, to be said behind its name.
+pub fn key_file(path: &Path) -> Result<[u8; 32], String> {
+    let bytes = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    bytes.as_slice().try_into().map_err(|_| {
+        format!(
+            "has {} bytes and needs exactly 32 random ones, without a line break: head -c 32 /dev/urandom > {}",
+            bytes.len(),
+            path.display()
+        )
+    })
+}
+
 impl Key {
+    /// The key of these bytes, which are derived for one purpose.
+    pub fn new(derived: [u8; 32]) -> Self {
+        Key(XChaCha20Poly1305::new(&derived.into()))
+    }
+
     /// A random nonce, and what `secret` encrypts to. `None` without randomness.
     pub fn seal(&self, clear: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
         let mut nonce = [0; NONCE];

@@ -8,6 +8,7 @@ use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::Metadata;
+use rdkafka::{Offset, TopicPartitionList};
 
 use crate::kafka::broker::{Broker, REQUEST_TIMEOUT};
 use crate::kafka::error::Error;
@@ -193,6 +194,22 @@ pub(crate) fn settings(broker: &Broker, topic: &str) -> Result<BTreeMap<String, 
         settings.extend(resource.entries.into_iter().filter_map(|e| Some((e.name, e.value?))));
     }
     Ok(settings)
+}
+
+/// Deletes the records before these offsets of a topic, in all replicas.
+///
+/// # Errors
+///
+/// If the cluster does not answer or refuses, for one of the partitions too.
+pub(crate) fn delete_before(broker: &Broker, topic: &str, before: &BTreeMap<i32, i64>) -> Result<(), Error> {
+    let mut list = TopicPartitionList::new();
+    for (number, offset) in before {
+        let added = list.add_partition_offset(topic, *number, Offset::Offset(*offset));
+        added.map_err(|error| broker.failed(topic, &error))?;
+    }
+    let done = administer(broker, topic, async |admin, options| admin.delete_records(&list, &options).await)?;
+    let failed = done.elements().iter().find_map(|partition| partition.error().err());
+    failed.map_or(Ok(()), |error| Err(broker.failed(topic, &error)))
 }
 
 /// Waits for one administration request.

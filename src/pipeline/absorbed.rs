@@ -3,11 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
+use super::absorbers::Absorbers;
 use super::error::Error;
 use super::health::{Health, ReaderHealth};
 use super::joining::{Handover, Share};
@@ -15,6 +17,7 @@ use super::outage::CommonOutage;
 use super::repeated::Repeated;
 use super::stop::Stop;
 use crate::clock::{ScheduleClock, Timestamp};
+use crate::metrics::Metrics;
 use crate::scale::{self, Added, Announcement, Collected, Message, Piece, ScaleTopic};
 use crate::source::kafka::Kafka;
 use crate::source::{self, Positions, Source};
@@ -63,6 +66,10 @@ pub(super) struct Absorbing<'a> {
     past: VecDeque<Round>,
     /// The partitions that no absorber has sent in time: they are read here, all the time.
     alone: BTreeSet<i32>,
+    /// Where the topic may be deleted to once a window is accepted, by the end of it.
+    closed: VecDeque<(Timestamp, Positions)>,
+    accepted: Arc<AtomicI64>,
+    absorbers: Absorbers,
     recorded: Positions,
     is_checked: bool,
     is_stuck: bool,
@@ -86,7 +93,7 @@ impl<'a> Absorbing<'a> {
     pub fn new(
         absorbed: Absorbed,
         (windows, first, backfill_until): (Windows, Timestamp, Option<Timestamp>),
-        recorded: Positions,
+        (recorded, accepted, metrics): (Positions, Arc<AtomicI64>, Metrics),
         (outage, health, all): (&'a CommonOutage, Arc<ReaderHealth>, &'a Health),
     ) -> Self {
         Absorbing {
@@ -98,6 +105,9 @@ impl<'a> Absorbing<'a> {
             round: None,
             past: VecDeque::new(),
             alone: BTreeSet::new(),
+            closed: VecDeque::new(),
+            accepted,
+            absorbers: Absorbers::new(metrics),
             recorded,
             is_checked: false,
             is_stuck: false,
@@ -151,6 +161,7 @@ impl<'a> Absorbing<'a> {
                 self.take(piece);
             }
         }
+        self.delete();
         self.read()?;
         self.is_reading();
         if let Some((count, why)) = self.skipped.due() {
@@ -166,16 +177,25 @@ impl<'a> Absorbing<'a> {
         }
         if !round.is_late && round.since.elapsed() >= self.absorbed.deadline {
             round.is_late = true;
-            let missing: Vec<i32> = round.collected.missing().filter(|number| !self.alone.contains(number)).collect();
-            if !missing.is_empty() {
-                info!(partitions = missing.len(), "no absorber has sent these partitions in time: they are read here");
-            }
-            for number in missing {
-                self.absorbed.own.ask(&round.announcement, number);
-                self.alone.insert(number);
+            let missing: Vec<i32> = round.collected.missing().collect();
+            // Whatever was asked before: what is asked twice is read once, and what nobody asked for would be waited for without end.
+            missing.iter().for_each(|number| self.absorbed.own.ask(&round.announcement, *number));
+            let more = missing.into_iter().filter(|number| self.alone.insert(*number)).count();
+            if more > 0 {
+                info!(partitions = more, "no absorber has sent these partitions in time: they are read here");
             }
         }
         Ok(None)
+    }
+
+    /// Deletes what belongs to windows that the witness has accepted: a worker that starts again does not need it.
+    fn delete(&mut self) {
+        let accepted = Timestamp::from_micros(self.accepted.load(Relaxed));
+        let is_accepted = |(end, _): &mut (Timestamp, Positions)| *end <= accepted;
+        let all = std::iter::from_fn(|| self.closed.pop_front_if(is_accepted));
+        if let Some((_, before)) = all.last() {
+            self.absorbed.topic.delete_before(before);
+        }
     }
 
     /// Announces the next window, once its end offsets are known.
@@ -198,6 +218,7 @@ impl<'a> Absorbing<'a> {
         self.alone.retain(|number| announcement.ends.0.contains_key(number));
         own.keep(&self.alone);
         self.alone.iter().for_each(|number| own.ask(&announcement, *number));
+        self.absorbers.leave(self.alone.len());
         let (collected, now) = (Collected::new(&announcement), Instant::now());
         self.round = Some(Round { id, announcement, collected, since: now, told: now, is_late: false });
         Ok(())
@@ -206,13 +227,23 @@ impl<'a> Absorbing<'a> {
     /// Takes a piece of a partial, of this window or of one before it.
     fn take(&mut self, piece: Piece) {
         let partition = piece.partition;
-        let Some(round) = self.round.iter_mut().chain(&mut self.past).find(|round| round.collected.names(&piece))
-        else {
+        if let Some(past) = self.past.iter_mut().find(|round| round.collected.names(&piece)) {
+            // It was released with what it had: this is the alarm, and there is nothing to read again.
+            let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
+            let added = past.collected.add(piece);
+            self.absorbers.count(absorber, bytes, added);
+            if added == Added::Differing {
+                differs(partition);
+            }
             return;
-        };
+        }
+        let Some(round) = self.round.as_mut().filter(|round| round.collected.names(&piece)) else { return };
         let is_in_time = round.since.elapsed() < self.absorbed.deadline;
         let (number, of) = (piece.number, piece.of);
-        match round.collected.add(piece) {
+        let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
+        let added = round.collected.add(piece);
+        self.absorbers.count(absorber, bytes, added);
+        match added {
             Added::Differing => {
                 differs(partition);
                 self.absorbed.own.ask(&round.announcement, partition);
@@ -269,6 +300,8 @@ impl<'a> Absorbing<'a> {
             return None;
         }
         self.coming.pop_front();
+        // The next window is not announced yet: nothing that was read belongs to it.
+        self.closed.push_back((window.end, self.absorbed.topic.read_to()));
         let share = (self.windows.next() == Some(*window)).then(|| {
             let (cutoff, ends) = (*cutoff, ends.clone());
             Share { part: self.windows.part(), ends, cutoff }

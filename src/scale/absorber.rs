@@ -10,6 +10,7 @@ use super::Params;
 use super::absorbing::{Absorbing, Step};
 use super::announcement::Announcement;
 use super::membership::Membership;
+use super::pulse::Pulse;
 use super::topic::ScaleTopic;
 use super::wire::{Keys, Message};
 use crate::source::kafka::{self, Stretches};
@@ -23,6 +24,9 @@ const RETRY: Duration = Duration::from_secs(1);
 /// How many announcements are remembered, so that none is answered twice.
 const REMEMBERED: usize = 64;
 
+/// What absorbers without a name of their own are called in metrics.
+const UNNAMED: &str = "unnamed";
+
 /// Who an absorber is, and for whom it works.
 pub struct Identity {
     /// A name that it keeps over restarts.
@@ -34,6 +38,7 @@ pub struct Identity {
 /// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
 pub struct Absorber {
     identity: Identity,
+    pulse: Arc<Pulse>,
     topic: ScaleTopic,
     membership: Membership,
     absorbing: Absorbing,
@@ -56,7 +61,7 @@ impl Absorber {
     pub fn open(
         params: &Params,
         keys: Keys,
-        identity: Identity,
+        (identity, pulse): (Identity, Arc<Pulse>),
         (input, columns): (&kafka::Params, Columns),
         (rules, forms): (Rules, Vec<Form>),
     ) -> Result<Self, Error> {
@@ -65,6 +70,7 @@ impl Absorber {
         let membership = Membership::join(&input.broker, &input.topic, &params.group, identity.member.as_deref())?;
         Ok(Absorber {
             identity,
+            pulse,
             topic,
             membership,
             absorbing: Absorbing::new(stretches, rules, forms),
@@ -84,6 +90,7 @@ impl Absorber {
     /// A failure that retrying cannot mend. Nothing is lost by it.
     pub fn run(mut self, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
         while !is_over() {
+            self.pulse.beat();
             if let Some(assigned) = self.membership.changed()? {
                 info!(partitions = assigned.len(), "the group has assigned partitions");
                 self.ours.clone_from(assigned);
@@ -97,7 +104,10 @@ impl Absorber {
                 }
             }
             match self.absorbing.step(POLL) {
-                Ok(step) => self.answer(step),
+                Ok(step) => {
+                    self.answer(step);
+                    self.pulse.reads(true);
+                }
                 Err(failure @ Error::Deleted { partition, .. }) => {
                     warn!("{failure}; partition {partition} is left to the worker");
                     self.absorbing.give_up(partition);
@@ -106,6 +116,7 @@ impl Absorber {
                     if !std::mem::replace(&mut self.is_failing, true) {
                         warn!("cannot read the input: {failure}; trying again");
                     }
+                    self.pulse.reads(false);
                     std::thread::sleep(RETRY);
                 }
                 Err(failure) => return Err(failure),
@@ -146,7 +157,8 @@ impl Absorber {
             info!("reading the input again");
         }
         for partial in &step.finished {
-            self.topic.send(partial);
+            let name = self.identity.member.as_deref().unwrap_or(UNNAMED);
+            self.topic.send(partial, name, &|| self.pulse.beat());
         }
         if let Some(why) = step.skipped
             && !std::mem::replace(&mut self.is_skip_told, true)

@@ -5,11 +5,12 @@ use std::io::Read;
 
 use super::absorbing::Partial;
 use super::announcement::Announcement;
-use super::wire::{Piece, digest};
+use super::wire::{LONGEST, Piece, digest};
 
-/// The most pieces of a partial, and the most copies of one whose pieces are waited for at a time: whoever has the key fills no more.
-const MOST_PIECES: u32 = 1 << 14;
+/// The most copies of a partial whose pieces are waited for at a time, and the most bytes of all pieces that wait for others: whoever
+/// has the key fills no more. What finds no room is missing, and the worker reads it.
 const MOST_COPIES: usize = 8;
+const MOST_WAITING: u64 = 2 * LONGEST;
 
 /// What is there of the partials of one announcement.
 pub struct Collected {
@@ -53,14 +54,16 @@ impl Collected {
 
     /// Takes a piece that an absorber has sent.
     pub fn add(&mut self, piece: Piece) -> Added {
+        let waiting: u64 = self.partitions.values().map(Partition::waiting).sum();
         let Some(partition) = self.partitions.get_mut(&piece.partition) else { return Added::Nothing };
-        if partition.name != piece.name || piece.of > MOST_PIECES || piece.number >= piece.of {
+        if partition.name != piece.name || !piece.is_possible() {
             return Added::Nothing;
         }
         if partition.digest.get_or_insert_with(|| piece.digest.clone()) != &piece.digest {
             return partition.dispute();
         }
-        if partition.bytes.is_some() || partition.is_disputed {
+        let is_full = waiting.saturating_add(piece.bytes.len() as u64) > MOST_WAITING;
+        if partition.bytes.is_some() || partition.is_disputed || is_full {
             return Added::Nothing;
         }
         if partition.copies.len() >= MOST_COPIES && !partition.copies.contains_key(&piece.copy) {
@@ -112,12 +115,6 @@ impl Collected {
         self.partitions.iter().filter(|(_, partition)| partition.bytes.is_none()).map(|(number, _)| *number)
     }
 
-    /// The partitions of which copies differ, and which are not there.
-    pub fn disputed(&self) -> impl Iterator<Item = i32> {
-        let is_open = |partition: &Partition| partition.is_disputed && partition.bytes.is_none();
-        self.partitions.iter().filter(move |(_, partition)| is_open(partition)).map(|(number, _)| *number)
-    }
-
     /// The canonical bytes of each partition that is there.
     pub fn partials(&self) -> impl Iterator<Item = (i32, &[u8])> {
         self.partitions.iter().filter_map(|(number, partition)| Some((*number, partition.bytes.as_deref()?)))
@@ -138,6 +135,11 @@ impl Collected {
 }
 
 impl Partition {
+    /// The bytes of the pieces that wait for others.
+    fn waiting(&self) -> u64 {
+        self.copies.values().flatten().flatten().map(|bytes| bytes.len() as u64).sum()
+    }
+
     fn dispute(&mut self) -> Added {
         if !self.is_own {
             self.bytes = None;

@@ -8,7 +8,9 @@ mod absorber;
 mod absorbing;
 mod announcement;
 mod collected;
+mod deleting;
 mod membership;
+mod pulse;
 mod topic;
 mod wire;
 
@@ -19,8 +21,9 @@ pub use self::absorber::{Absorber, Identity};
 pub use self::absorbing::{Absorbing, Partial, Step};
 pub use self::announcement::Announcement;
 pub use self::collected::{Added, Collected};
+pub use self::pulse::Pulse;
 pub use self::topic::ScaleTopic;
-pub use self::wire::{Keys, Message, Piece, pieces};
+pub use self::wire::{Keys, LONGEST, Message, Piece, pieces};
 
 /// How reading is split.
 #[derive(Clone, Debug, PartialEq, Eq)]

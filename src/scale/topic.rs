@@ -11,10 +11,12 @@ use tracing::warn;
 use super::Params;
 use super::absorbing::Partial;
 use super::announcement::Announcement;
+use super::deleting::Deleting;
 use super::wire::{Keys, Message, pieces, random_id};
 use crate::kafka::broker::REQUEST_TIMEOUT;
 use crate::kafka::producer::{Producer, Record};
 use crate::kafka::{Broker, Error, ErrorContext, topic};
+use crate::source::Positions;
 
 /// Of a topic that is created here: partition 0, and those over which partials are spread.
 const PARTITIONS: i32 = 9;
@@ -25,11 +27,12 @@ const QUEUE: usize = 64;
 /// The pause before a message is sent again.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Which half of the messages is read.
+/// What is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Announcements,
-    Partials,
+    /// Partials, and announcements too: what was read of a window can be deleted when that is accepted.
+    All,
 }
 
 /// The topic, from the end that it has when it is opened.
@@ -37,6 +40,7 @@ pub struct ScaleTopic {
     keys: Keys,
     consumer: BaseConsumer<ErrorContext>,
     outgoing: SyncSender<(i32, Vec<u8>)>,
+    deleting: Deleting,
     partitions: i32,
 }
 
@@ -47,7 +51,7 @@ impl ScaleTopic {
     ///
     /// If it cannot be created, or if the cluster does not answer or refuses.
     pub fn of_worker(params: &Params, broker: &Broker, like: &str, keys: Keys) -> Result<Self, Error> {
-        ScaleTopic::open(params, broker, like, keys, Side::Partials)
+        ScaleTopic::open(params, broker, like, keys, Side::All)
     }
 
     /// For an absorber, which reads announcements.
@@ -70,7 +74,8 @@ impl ScaleTopic {
         let settings = [
             ("group.id", "bernstream"),
             ("enable.auto.commit", "false"),
-            ("auto.offset.reset", "latest"),
+            // Where something was deleted before it was read, nobody needs it.
+            ("auto.offset.reset", "earliest"),
             ("isolation.level", "read_uncommitted"),
             ("fetch.wait.max.ms", "100"),
         ];
@@ -78,16 +83,13 @@ impl ScaleTopic {
         let all = topic::partitions(broker, &consumer, name)?;
         let partitions = i32::try_from(all.len()).unwrap_or(i32::MAX);
         let mut list = TopicPartitionList::new();
-        // A topic of one partition has both in it.
-        for number in
-            all.into_iter().filter(|number| partitions == 1 || (*number == 0) == (side == Side::Announcements))
-        {
+        for number in all.into_iter().filter(|number| side == Side::All || *number == 0) {
             let end = consumer.fetch_watermarks(name, number, REQUEST_TIMEOUT).map_err(failed)?.1;
             list.add_partition_offset(name, number, Offset::Offset(end)).map_err(failed)?;
         }
         consumer.assign(&list).map_err(failed)?;
-        let outgoing = sending(broker, name);
-        Ok(ScaleTopic { keys, consumer, outgoing, partitions })
+        let (outgoing, deleting) = (sending(broker, name), Deleting::start(broker, name));
+        Ok(ScaleTopic { keys, consumer, outgoing, deleting, partitions })
     }
 
     /// The next message that can be opened; others are passed over. `None` if there is none within `timeout`.
@@ -106,6 +108,20 @@ impl ScaleTopic {
         }
     }
 
+    /// Behind everything that was read.
+    pub fn read_to(&self) -> Positions {
+        let Ok(positions) = self.consumer.position() else { return Positions::default() };
+        let read = |offset| if let Offset::Offset(offset) = offset { Some(offset) } else { None };
+        Positions(positions.elements().iter().filter_map(|e| Some((e.partition(), read(e.offset())?))).collect())
+    }
+
+    /// Has everything before these positions deleted, soon: all of it belongs to windows that are accepted.
+    pub fn delete_before(&self, positions: Positions) {
+        if !positions.0.is_empty() {
+            self.deleting.before(positions);
+        }
+    }
+
     /// Announces a window, unless too much waits to be sent: it is announced again anyway.
     pub fn announce(&self, id: &str, announcement: &Announcement) {
         let message = Message::Announcement { id: id.to_owned(), announcement: announcement.clone() };
@@ -114,11 +130,17 @@ impl ScaleTopic {
         }
     }
 
-    /// Sends a partial; waits while too much waits to be sent.
-    pub fn send(&self, partial: &Partial) {
+    /// Sends a partial as `absorber`; waits while too much waits to be sent, and calls `beat` meanwhile.
+    pub fn send(&self, partial: &Partial, absorber: &str, beat: &dyn Fn()) {
         let to = if self.partitions == 1 { 0 } else { 1 + partial.partition.rem_euclid(self.partitions - 1) };
-        for piece in pieces(partial).into_iter().flatten() {
+        let Some(pieces) = pieces(partial) else {
+            warn!("a partial is too long to be sent, and its partition is left to the worker");
+            return;
+        };
+        for mut piece in pieces {
+            piece.absorber = absorber.to_owned();
             let Some(sealed) = self.keys.sealed(&Message::Piece(piece)) else { return };
+            beat();
             // The thread ends with this side only.
             let _ = self.outgoing.send((to, sealed));
         }

@@ -12,6 +12,15 @@ use crate::kafka::sealing::{Key, Secret};
 
 /// How much of a partial one message holds: with what is around it, less than brokers take by default.
 const PIECE: usize = 512 << 10;
+/// The most canonical bytes of a partial, in absorbers and in the worker: the worker reads itself what has more.
+pub const LONGEST: u64 = 1 << 30;
+/// The most pieces of a partial: what cannot be compressed becomes longer by less than a part in 128.
+const MOST_PIECES: u32 = 2_064;
+/// The digits of a digest, and of the id of a copy.
+const DIGEST: usize = 64;
+const ID: usize = 32;
+/// The longest name of an absorber.
+const NAME: usize = 255;
 
 const ANNOUNCEMENT: u8 = 1;
 const PARTIAL: u8 = 2;
@@ -35,6 +44,8 @@ pub struct Piece {
     pub partition: i32,
     /// Which copy of the partial it is a piece of.
     pub copy: String,
+    /// Who has sent it, for the metrics of operators; nothing is decided by it.
+    pub absorber: String,
     /// Of the canonical bytes.
     pub digest: String,
     /// How many bytes they are.
@@ -43,6 +54,15 @@ pub struct Piece {
     pub of: u32,
     #[serde(skip)]
     pub bytes: Vec<u8>,
+}
+
+impl Piece {
+    /// Whether an absorber could have sent it. Of anything else the worker keeps nothing, whatever sizes it claims.
+    pub fn is_possible(&self) -> bool {
+        let is_named = self.digest.len() == DIGEST && self.copy.len() == ID && self.absorber.len() <= NAME;
+        let is_short = self.size <= LONGEST && self.bytes.len() <= PIECE;
+        is_named && is_short && self.of <= MOST_PIECES && self.number < self.of
+    }
 }
 
 /// One key for each purpose.
@@ -92,8 +112,11 @@ impl Keys {
     }
 }
 
-/// A new copy of a partial, in pieces; `None` without randomness.
+/// A new copy of a partial, in pieces; `None` if it is too long, or without randomness.
 pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
+    if partial.bytes.len() as u64 > LONGEST {
+        return None;
+    }
     let compressed = zstd::encode_all(partial.bytes.as_slice(), 1).ok()?;
     // Even of nothing there is something to send: a frame of zstd is never empty.
     let chunks = compressed.chunks(PIECE);
@@ -102,6 +125,7 @@ pub fn pieces(partial: &Partial) -> Option<Vec<Piece>> {
         name: partial.name.clone(),
         partition: partial.partition,
         copy: copy.clone(),
+        absorber: String::new(),
         digest: digest.clone(),
         size: partial.bytes.len() as u64,
         number,

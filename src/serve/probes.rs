@@ -16,6 +16,7 @@ use super::Error;
 use super::connection_limiter::Limits;
 use crate::metrics::Metrics;
 use crate::pipeline::Health;
+use crate::scale::Pulse;
 
 /// A connection has one answer, which is ready at once: only its request takes time.
 const LIMITS: Limits =
@@ -40,6 +41,22 @@ pub async fn serve(listener: TcpListener, metrics: Metrics, health: Arc<Health>)
         .with_state(WorkerState { metrics, health })
         .layer(map_response(end_connection));
     super::serve(listener, LIMITS, routes).await
+}
+
+/// Serves `/healthz` and `/readyz` of an absorber until the process ends. It has no metrics: what an absorber has done is counted by the
+/// worker.
+///
+/// # Errors
+///
+/// If the listener fails.
+pub async fn serve_absorber(listener: TcpListener, pulse: Arc<Pulse>) -> Result<(), Error> {
+    let answer = |works, yes, no| if works { (StatusCode::OK, yes) } else { (StatusCode::SERVICE_UNAVAILABLE, no) };
+    let live = async move |State(pulse): State<Arc<Pulse>>| answer(pulse.is_alive(), "alive\n", "the absorber hangs\n");
+    let ready = async move |State(pulse): State<Arc<Pulse>>| {
+        answer(pulse.is_ready(), "ready\n", "not ready: reading the input\n")
+    };
+    let routes = Router::new().route("/healthz", get(live)).route("/readyz", get(ready));
+    super::serve(listener, LIMITS, routes.with_state(pulse).layer(map_response(end_connection))).await
 }
 
 /// Whoever was answered keeps no place.

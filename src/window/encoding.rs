@@ -119,7 +119,8 @@ pub(super) fn decoded(rules: &Rules, forms: &[Form], partition: i32, bytes: &[u8
 
 fn decode(rules: &Rules, spec: &AccumulatorSpec, partition: i32, reader: &mut Reader<'_>) -> Option<Option<Open>> {
     let count = reader.count()?;
-    let (mut kept, mut time) = (Vec::with_capacity(count), 0_i128);
+    // It grows with what is really there: a record takes more room than the byte that `count` makes sure of.
+    let (mut kept, mut time) = (Vec::new(), 0_i128);
     for rank in 0..count {
         time = time.checked_add(reader.integer()?)?;
         let group = u32::try_from(reader.natural()?).ok()?;

@@ -9,9 +9,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bernstream::config::{Input, Settings};
 use bernstream::kafka::producer::{Producer, Record};
@@ -212,6 +212,82 @@ fn what_others_write_to_the_topic_changes_nothing() {
         assert!(forger.join().expect("it ends") > 0, "it has answered announcements");
     });
     drop((foreign, stranger));
+}
+
+/// A partial shows what was recorded: it is in the topic no longer than until its window is accepted, and so are announcements.
+#[test]
+fn what_belongs_to_accepted_windows_is_deleted() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scene.configuration(folder.path(), NEVER);
+    fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
+    let running = absorber(folder.path(), None);
+    scene.check(&text, folder.path(), "an absorber");
+    drop(running);
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let name = settings.scale.expect("it has one").topic;
+    let client = kafka::at(&scene.servers).consumer(&[]).expect("a client");
+    let kept = |number: i32| -> (i64, i64) {
+        rdkafka::consumer::Consumer::fetch_watermarks(&client, &name, number, PATIENCE).expect("an answer")
+    };
+    // The newest windows may have been accepted when the worker had ended: those are left to the retention of the topic.
+    let started = Instant::now();
+    let deleted = || (0..9).map(|number| kept(number).0).filter(|low| *low > 0).count();
+    while deleted() <= PARTITIONS.unsigned_abs() as usize && started.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let kept: Vec<_> = (0..9).map(kept).collect();
+    // Announcements, and the partials of five partitions.
+    assert_eq!(kept.iter().filter(|(low, _)| *low > 0).count(), 1 + PARTITIONS.unsigned_abs() as usize, "{kept:?}");
+}
+
+/// Somebody sends all partitions of a window, and when the next one is announced nothing of it, but other copies of the one that is
+/// closed: the worker does not wait for a partition that nobody reads.
+#[test]
+fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scene.configuration(folder.path(), "3s");
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
+    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
+    let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
+    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
+    let (is_over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut first, mut second): (Option<Arc<Announcement>>, Option<Arc<Announcement>>) = (None, None);
+            while !is_over.load(Ordering::Relaxed) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20)) {
+                    let is_new = |known: &Option<Arc<Announcement>>| {
+                        known.as_ref().is_none_or(|known| known.window != announcement.window)
+                    };
+                    if first.is_none() {
+                        let asked = Arc::new(announcement);
+                        (0..PARTITIONS).for_each(|partition| absorbing.ask(&asked, partition));
+                        first = Some(asked);
+                    } else if is_new(&first) && second.is_none() {
+                        let closed = first.as_ref().expect("it was announced");
+                        for partition in 0..PARTITIONS {
+                            let name = closed.name(partition).expect("announced");
+                            topic.send(&Partial { name, partition, bytes: vec![0; 9] }, "liar", &|| ());
+                            late.fetch_add(1, Ordering::Relaxed);
+                        }
+                        second = Some(Arc::new(announcement));
+                    }
+                }
+                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
+                step.finished.iter().for_each(|partial| topic.send(partial, "honest", &|| ()));
+            }
+        });
+        let published = published_by(&text, folder.path(), 1);
+        is_over.store(true, Ordering::Relaxed);
+        assert!(published == scene.expected);
+    });
+    assert_eq!(late.into_inner(), PARTITIONS.unsigned_abs() as usize);
 }
 
 /// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. Whoever has

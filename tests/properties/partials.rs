@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bernstream::kafka::sealing::Secret;
-use bernstream::scale::{Added, Announcement, Collected, Keys, Message, Partial, Piece, pieces};
+use bernstream::scale::{Added, Announcement, Collected, Keys, LONGEST, Message, Partial, Piece, pieces};
 use bernstream::source::{Batch, Positions};
 use bernstream::window::accumulator::Accumulator;
 use bernstream::window::grid::Span;
@@ -254,6 +254,34 @@ fn a_partial_is_what_its_digest_says() {
         // A sound copy is still taken.
         pieces(&whole).expect("pieces").into_iter().for_each(|piece| _ = collected.add(piece));
         assert_eq!(missing(&collected), [0]);
+    }
+}
+
+/// Whoever has the key can claim any size: nothing is kept or unpacked for it.
+#[test]
+fn what_no_absorber_could_have_sent_is_not_taken() {
+    let announcement = announcement();
+    let whole = partial(&announcement, 1, 1);
+    let claims: [fn(&mut Piece); 6] = [
+        |piece| piece.size = LONGEST + 1,
+        |piece| piece.of = u32::MAX,
+        |piece| piece.number = piece.of,
+        |piece| piece.digest = "0".repeat(1 << 20),
+        |piece| piece.copy = "0".repeat(1 << 20),
+        |piece| piece.bytes.resize(1 << 20, 0),
+    ];
+    for (number, claim) in claims.into_iter().enumerate() {
+        let mut collected = Collected::new(&announcement);
+        let mut lies = pieces(&whole).expect("pieces");
+        assert!(lies.iter().all(Piece::is_possible));
+        for lie in &mut lies {
+            claim(lie);
+            assert!(!lie.is_possible(), "claim {number}");
+        }
+        assert!(lies.into_iter().all(|lie| collected.add(lie) == Added::Nothing));
+        // A sound copy is taken: what they said is forgotten, their digest too.
+        pieces(&whole).expect("pieces").into_iter().for_each(|piece| _ = collected.add(piece));
+        assert_eq!(missing(&collected), [0], "claim {number}");
     }
 }
 

@@ -1,0 +1,144 @@
+//! What a worker with `[scale]` can read alone in time, and whether its topic and its key can be used.
+
+use std::time::Duration;
+
+use crate::clock::{micros, show};
+use crate::config::{Input, Settings};
+use crate::kafka::check::{Check, check_topic, setting};
+use crate::kafka::error::Error;
+use crate::kafka::sealing::Secret;
+use crate::kafka::topic::{self, Topic};
+use crate::scale;
+use crate::source::kafka;
+use crate::source::record::Format;
+
+/// Rows that one thread is assumed to read in a second: in Arrow, and one a message in other formats. Less than was measured
+/// (docs/benchmarks.md), because machines differ.
+const ROWS: u64 = 2_000_000;
+const MESSAGES: u64 = 500_000;
+/// What a message of the topic can be long.
+const LARGEST: u64 = 600_000;
+
+/// What the worker can read in time of what no absorber has sent; nothing without `[scale]`.
+pub fn in_words(settings: &Settings) -> Vec<String> {
+    let (Some(scale), Input::Kafka(input)) = (&settings.scale, &settings.input) else { return Vec::new() };
+    let rules = &settings.windows;
+    let left = settings.publish_delay.saturating_sub(input.clock_slack).saturating_sub(scale.deadline);
+    let span = rules.grid.length() + rules.allowed_lateness + rules.max_future_skew;
+    let (thread, what) = match &input.format {
+        Format::Records { .. } => (MESSAGES, "messages"),
+        _ => (ROWS, "rows of Arrow"),
+    };
+    let rate = alone(thread, left, span);
+    let mut lines = vec![
+        format!(
+            "a window is announced {} after its cutoff; what no absorber has sent {} later the worker reads itself, in the {} that are \
+             left before it is due",
+            show(input.clock_slack),
+            show(scale.deadline),
+            show(left)
+        ),
+        format!(
+            "it begins at the window's first record: {} of a partition that it was not reading yet, so {:.1} times as fast as they come",
+            show(span),
+            span.as_secs_f64() / left.as_secs_f64().max(1e-6)
+        ),
+        format!(
+            "if its one thread reads {thread} {what} a second, which is assumed here and depends on your machine and releases, that is \
+             in time for partitions with up to {rate} a second, all that are missing together; with more, windows are published late",
+        ),
+    ];
+    let expected =
+        settings.releases.iter().filter_map(|release| release.auto.as_ref()).map(|auto| auto.expected_records);
+    if let Some(records) = expected.max().map(|each| each.saturating_mul(settings.groups() as u64)) {
+        let can =
+            if records <= thread.saturating_mul(micros(left).unsigned_abs()) / 1_000_000 { "can" } else { "cannot" };
+        lines.push(format!(
+            "by expected_records a window has {records} records: at that rate the worker {can} read all of them in time if no absorber \
+             sends any"
+        ));
+    }
+    lines
+}
+
+/// The records a second of which a thread reads those of `span` in the time that is `left`.
+fn alone(thread: u64, left: Duration, span: Duration) -> u64 {
+    let rate = u128::from(thread) * left.as_micros() / span.as_micros().max(1);
+    u64::try_from(rate).unwrap_or(u64::MAX)
+}
+
+/// Whether the key and the topic of `[scale]` can be used.
+pub fn checks(params: &scale::Params, input: &kafka::Params) -> Vec<Check> {
+    let why = Secret::load(&params.key_file).err();
+    let mut checks = vec![Check::new(
+        format!("{} is a key of absorbers", params.key_file.display()),
+        why.is_none(),
+        why.unwrap_or_default(),
+        "`head -c 32 /dev/urandom` makes one, which the worker and every absorber need",
+    )];
+    let name = &params.topic;
+    if let Err(Error::NoTopic { .. }) = topic::describe(&input.broker, name) {
+        let what = format!("there is no topic {name} yet: the worker or an absorber makes it, if it may");
+        checks.push(Check::passed(what));
+    } else {
+        check_topic(&mut checks, &input.broker, name, "the worker makes it", |topic| topic_checks(name, topic));
+    }
+    checks
+}
+
+fn topic_checks(name: &str, topic: &Topic) -> Vec<Check> {
+    let number = |key| setting(topic, key).parse::<u64>().ok();
+    let (policy, largest) = (setting(topic, "cleanup.policy"), number("max.message.bytes"));
+    let is_kept = number("retention.ms").is_none();
+    vec![
+        Check::new(
+            format!("{name} forgets what is old"),
+            policy == "delete" && !is_kept,
+            "it keeps partials, which are as secret as the input, without end",
+            "set cleanup.policy=delete and retention.ms=3600000",
+        ),
+        Check::new(
+            format!("{name} takes messages of {LARGEST} bytes"),
+            largest.is_none_or(|largest| largest >= LARGEST),
+            format!("its max.message.bytes is {}", largest.unwrap_or_default()),
+            "raise max.message.bytes to the default of Kafka, 1048588",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_reads_alone_in_time_follows_from_the_delays() {
+        let second = Duration::from_secs(1);
+        assert_eq!(alone(1_000, 10 * second, 100 * second), 100);
+        assert_eq!(alone(1_000, Duration::ZERO, 100 * second), 0);
+        let text = include_str!("../../tests/data/lattice.toml");
+        let without = Settings::parse(text, "test").unwrap();
+        assert_eq!(in_words(&without), Vec::<String>::new());
+        // A day, an hour and five minutes of records, to be read in a minute less the slack of ten seconds and the deadline.
+        let text = format!("{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\ndeadline = \"1s\"\n");
+        let lines = in_words(&Settings::parse(&text, "test").unwrap()).join("\n");
+        assert!(lines.contains("1s later the worker reads itself, in the 49s that are left"), "{lines}");
+        assert!(lines.contains("which is assumed here") && lines.contains("with up to 1085 a second"), "{lines}");
+    }
+
+    #[test]
+    fn a_topic_that_keeps_partials_or_takes_none_is_a_fault() {
+        let of = |settings: &[(&str, &str)]| Topic {
+            id: String::new(),
+            partitions: vec![0],
+            settings: settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        };
+        let faults = |settings: &[(&str, &str)]| {
+            topic_checks("t", &of(settings)).iter().filter(|check| check.fault.is_some()).count()
+        };
+        let sound = [("cleanup.policy", "delete"), ("retention.ms", "3600000"), ("max.message.bytes", "1048588")];
+        assert_eq!(faults(&sound), 0);
+        assert_eq!(faults(&[("cleanup.policy", "compact"), sound[1], sound[2]]), 1);
+        assert_eq!(faults(&[sound[0], ("retention.ms", "-1"), sound[2]]), 1);
+        assert_eq!(faults(&[sound[0], sound[1], ("max.message.bytes", "100000")]), 1);
+    }
+}

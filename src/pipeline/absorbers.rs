@@ -1,0 +1,78 @@
+//! What absorbers have sent, counted for operators. It shows how much was recorded: nothing of it is in the default metrics.
+
+use std::collections::BTreeSet;
+
+use crate::metrics::Metrics;
+use crate::scale::Added;
+
+/// The most absorbers with series of their own: whoever has the key can send any name.
+const MOST: usize = 1_000;
+/// What all others are called.
+const OTHERS: &str = "others";
+
+pub(super) struct Absorbers {
+    metrics: Metrics,
+    names: BTreeSet<String>,
+}
+
+impl Absorbers {
+    pub fn new(metrics: Metrics) -> Self {
+        Absorbers { metrics, names: BTreeSet::new() }
+    }
+
+    /// A piece of so many bytes has come from an absorber.
+    pub fn count(&mut self, absorber: String, bytes: u64, added: Added) {
+        let Some(operator) = &self.metrics.operator else { return };
+        let has_room = self.names.contains(&absorber) || self.names.len() < MOST;
+        let name = if has_room { absorber } else { OTHERS.to_owned() };
+        operator.partial_bytes.with_label_values(&[&name]).inc_by(bytes);
+        let fate = match added {
+            Added::Nothing => None,
+            Added::Complete => Some("taken"),
+            Added::Broken => Some("broken"),
+            Added::Differing => Some("differing"),
+        };
+        if let Some(fate) = fate {
+            operator.partials.with_label_values(&[name.as_str(), fate]).inc();
+        }
+        self.names.insert(name);
+    }
+
+    /// So many partitions are read here.
+    pub fn leave(&self, partitions: usize) {
+        if let Some(operator) = &self.metrics.operator {
+            operator.read_here.set(i64::try_from(partitions).unwrap_or(i64::MAX));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Detail;
+
+    fn shown(detail: Detail) -> String {
+        let metrics = Metrics::new(detail, "p", "pure epsilon", "").unwrap();
+        let mut absorbers = Absorbers::new(metrics.clone());
+        absorbers.count("one".to_owned(), 5, Added::Nothing);
+        absorbers.count("one".to_owned(), 7, Added::Complete);
+        absorbers.leave(3);
+        (0..2 * MOST).for_each(|number| absorbers.count(number.to_string(), 1, Added::Differing));
+        metrics.render().unwrap()
+    }
+
+    #[test]
+    fn what_absorbers_send_is_shown_to_operators_only() {
+        let shown_to_operators = shown(Detail::Operator);
+        for line in [
+            r#"bernstream_partial_bytes_total{absorber="one",pipeline="p"} 12"#,
+            r#"bernstream_partials_total{absorber="one",fate="taken",pipeline="p"} 1"#,
+            r#"bernstream_partitions_read_here{pipeline="p"} 3"#,
+        ] {
+            assert!(shown_to_operators.contains(line), "{line}");
+        }
+        assert!(!shown(Detail::Safe).contains("partial"));
+        let series = shown_to_operators.lines().filter(|line| line.starts_with("bernstream_partial_bytes_total{"));
+        assert_eq!(series.count(), MOST + 1, "no name that somebody makes up gets a series without end");
+    }
+}
