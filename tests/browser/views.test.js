@@ -273,3 +273,47 @@ test("moments are asked, and the answer comes with its errors", async () => {
   assert.match(await page.locator(".wrong").textContent(), /sin\(: column 1/);
   await end();
 });
+
+test("a curve is read as its synopsis says is closer, and that is named; its band and its counts are of the published values", async () => {
+  const [closer] = given("density-cells-1d-quadratic");
+  assert.equal(closer.reading, "nonnegative");
+  const { reading, ...plain } = closer;
+  for (const one of [closer, plain]) {
+    const server = await serve([one]);
+    const { page, problems, context } = await open(browser, server.address);
+    await shown(page);
+    const synopsis = parse(one);
+    // Where both readings are furthest apart, on the steps of the slider.
+    const places = Array.from({ length: 21 }, (_, i) => -30 + 10 * i);
+    const apart = (x) => Math.abs(synopsis.evaluate(x, "nonnegative") - synopsis.evaluate(x));
+    const x = places.reduce((best, place) => (apart(place) > apart(best) ? place : best));
+    await page.getByLabel("Read at dep_delay").fill(String(x));
+    await settled(page);
+    const said = await page.locator(".reading").textContent();
+    const numbers = said.split(/per unit of dep_delay[^:]*: /)[1].match(/[\u2212\d.]+/g).map((text) => Number(text.replace("\u2212", "-")));
+    const half = synopsis.halfWidth(x);
+    const wanted = synopsis.evaluate(x, one.reading ?? undefined);
+    assert.ok(apart(x) > half / 5, `the readings are ${apart(x)} apart`);
+    assert.ok(Math.abs(numbers[0] - wanted) < half / 20, `${said}, not ${wanted}`);
+    const name = 'Read by "nonnegative", which smooths the counts and leaves none below 0';
+    assert.equal((await page.locator("#sentence").textContent()).includes(name), one === closer);
+    assert.equal(await page.locator("#curve-words").textContent(), one === closer ? 'curve read by "nonnegative", closer than the published one' : "published curve");
+    if (one === closer) {
+      const [lower, upper] = numbers.slice(1, 3);
+      assert.ok(Math.abs(lower - synopsis.interval(x)[0]) < half / 20 && Math.abs(upper - synopsis.interval(x)[1]) < half / 20, said);
+      const { content } = await saved(page, "#save-csv");
+      assert.ok(rows(content).every((row) => Math.abs(row.value_nonnegative - synopsis.evaluate(row.dep_delay, "nonnegative")) < 1e-9));
+      await shoot(page, "reading");
+    }
+    await page.getByRole("button", { name: "select a range" }).click();
+    await page.getByLabel("From dep_delay, in numbers").fill("-30");
+    await page.getByLabel("To dep_delay, in numbers").fill("180");
+    await page.keyboard.press("Enter");
+    await settled(page);
+    const [, count] = (await page.locator("#range-found dd").first().textContent()).match(/^([\u2212\d.]+)/);
+    assert.ok(Math.abs(Number(count.replace("\u2212", "-")) - synopsis.mass()) < 10, `${count}, not ${synopsis.mass()}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+    await server.stop();
+  }
+});

@@ -90,6 +90,13 @@ export function change(meta, now, then) {
   return `Beyond the noise, it is ${either(all, "and")} than in the previous window.`;
 }
 
+/** The reading that the curve is drawn by, where the synopsis says that it is closer than the published values. */
+export const readingOf = ({ reading }) =>
+  (reading ? `Read by "${reading}", which smooths the counts and leaves none below 0: the synopsis says that this is closer than the published values, which the band belongs to.` : undefined);
+
+/** What the band says of the noise. */
+const bandInWords = (meta) => [`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`, readingOf(meta)].filter(Boolean);
+
 /** The sentence for a curve; `apart` says why it cannot be compared. */
 export function ofLine(meta, now, then, apart) {
   const axis = meta.domain[0];
@@ -101,7 +108,7 @@ export function ofLine(meta, now, then, apart) {
   parts.push(...unknownInWords(axis, now));
   if (then) parts.push(change(meta, now, then));
   else if (apart) parts.push(`It is not compared with the previous window: ${apart}.`);
-  parts.push(`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`);
+  parts.push(...bandInWords(meta));
   return parts.join(" ");
 }
 
@@ -140,7 +147,7 @@ export function ofPlane(meta, plane, at) {
       ? "The noise hides where it is largest."
       : `It is largest near ${x.column} = ${placeOn(x, px)}, ${y.column} = ${placeOn(y, py)}, at ${giveOrTake(values[best], wide[best])}; the noise allows ${x.column} ${interval(x, { from: left, to: right })} and ${y.column} ${interval(y, { from: low, to: high })}.`);
   }
-  parts.push(`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`);
+  parts.push(...bandInWords(meta));
   return parts.join(" ");
 }
 

@@ -2,7 +2,7 @@
 
 import { roundOut, ticks } from "./axes.js";
 import { element, say } from "./dom.js";
-import { extent, isFlat, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
+import { extent, isFlat, isReadCloser, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
 import { colourScale, drawHeat } from "./heat.js";
 import { border, kindOf, labelRange, rangeOf, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
@@ -142,7 +142,9 @@ export class Stage {
       input.setAttribute("aria-valuetext", `${meta.domain[i].column} ${placeOn(meta.domain[i], at[i])}`);
     });
     const here = point(synopsis, at);
-    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
+    const words = isReadCloser(meta)
+      ? [`${valueLabel(meta)}: ${rounded(here.value, here.wide)} by "${meta.reading}", band ${fromTo(here.outer, here.wide)} (pointwise ${fromTo(here.inner, here.narrow)})`]
+      : [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
     if (before && isGhost) {
       const then = point(before.synopsis, at);
       const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
@@ -160,6 +162,8 @@ export class Stage {
     say(this.#parts.reading, words.join(" "));
   }
 }
+
+const fromTo = (ends, half) => ends.map((end) => rounded(end, half)).join(" to ");
 
 /** One scale of values for all windows of a series; it always includes the band. */
 function valueScale(series, label) {
