@@ -44,7 +44,7 @@ export function judge({ connection, source, meta, now, isEmpty }) {
   if (isLast(meta)) return { state: "ended", pill: `Complete through ${shortInstant(meta.window.end)}`, words: "" };
   const spent = exhausted(meta);
   if (spent) {
-    return { state: "warn", pill: "Budget spent", words: `The privacy budget is spent ${untilInWords(spent)}. Until then windows are withheld. This is how the guarantee works, not a failure.` };
+    return { state: "warn", pill: "Budget spent", words: `${spentForNow(spent)} This is how the guarantee works, not a failure.` };
   }
   const late = now - due(meta);
   if (hasEnded(late, stepOf(meta))) {
@@ -57,6 +57,12 @@ export function judge({ connection, source, meta, now, isEmpty }) {
     };
   }
   return { state: "live", pill: "Live", words: "" };
+}
+
+function spentForNow(block) {
+  const end = instant(block.end);
+  return end === "forever" ? "The privacy budget is spent and never renews: all further windows are withheld."
+    : `The privacy budget is spent until ${end}. Until then windows are withheld.`;
 }
 
 /** Why a window may have been withheld: a budget shared with other windows, and how much of it is spent. */
