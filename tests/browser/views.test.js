@@ -317,3 +317,25 @@ test("a curve is read as its synopsis says is closer, and that is named; its ban
     await server.stop();
   }
 });
+
+test("what no band covers is said: what the form cannot follow, and where a fit is drawn to", async () => {
+  const said = {
+    "density-1d": [/Not in it: what a polynomial of degree \d+ cannot follow\./, undefined],
+    "density-cells-1d-box": [/Not in it: what changes within a cell \([\d.]+ of dep_delay\)\./, undefined],
+    "density-points-1d": [/Not in it: what \d+ kernel functions cannot follow\./, undefined],
+    "regression-priestley-chao-1d": [/Not in it: what a polynomial of degree 25 cannot follow\./, undefined],
+    "regression-points-1d": [/cannot follow, and that the fit is drawn towards 45 where records are few\./, "noise alone; with few records drawn towards 45"],
+    "probability-2d": [/of degree 6 cannot follow, and that the fit is drawn towards 0\.5 where records are few\./, "noise alone; with few records drawn towards 0.5"],
+    "classifier-machine-1d": [/Not in it: what a polynomial of degree 20 cannot follow\./, undefined],
+    "cells-number-1d": [/Not in it: what changes within a cell \([\d.]+ of dep_delay\) or a bandwidth\./, undefined],
+  };
+  for (const [name, [sentence, reading]] of Object.entries(said)) {
+    const { page, problems, end } = await look(name);
+    assert.match(await page.locator("#sentence").textContent(), sentence, name);
+    const words = await page.locator(".reading").textContent();
+    assert.equal(words.includes("drawn towards"), reading !== undefined, name);
+    assert.ok(words.includes(reading ?? ""), words);
+    assert.deepEqual(problems, []);
+    await end();
+  }
+});

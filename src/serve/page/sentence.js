@@ -2,8 +2,8 @@
 
 import { ticks } from "./axes.js";
 import { beyond, runs, sides } from "./grid.js";
-import { border, kindOf, title } from "./kinds.js";
-import { either, exact, giveOrTake, rounded, span } from "./words.js";
+import { beyondForm, border, drawnTo, kindOf, title } from "./kinds.js";
+import { either, exact, giveOrTake, rounded, short, span } from "./words.js";
 
 /** A coordinate, to a hundredth of the axis. */
 export const placeOn = (axis, x) => exact(x, ticks(axis.min, axis.max, 100).step);
@@ -94,8 +94,16 @@ export function change(meta, now, then) {
 export const readingOf = ({ reading }) =>
   (reading ? `Read by "${reading}", which smooths the counts and leaves none below 0: the synopsis says that this is closer than the published values, which the band belongs to.` : undefined);
 
-/** What the band says of the noise. */
-const bandInWords = (meta) => [`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`, readingOf(meta)].filter(Boolean);
+/** What the band says of the noise, and what it does not say. */
+function bandInWords(meta) {
+  const to = drawnTo(meta);
+  const drawn = to === undefined ? "" : `, and that the fit is drawn towards ${short(to)} where records are few`;
+  const found = [
+    `The band covers the noise at all points simultaneously with ${percent(meta)} probability.`,
+    `Not in it: ${beyondForm(meta)}${drawn}.`, readingOf(meta),
+  ];
+  return found.filter(Boolean);
+}
 
 /** The sentence for a curve; `apart` says why it cannot be compared. */
 export function ofLine(meta, now, then, apart) {

@@ -4,11 +4,11 @@ import { roundOut, ticks } from "./axes.js";
 import { element, say } from "./dom.js";
 import { extent, isFlat, isReadCloser, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
 import { colourScale, drawHeat } from "./heat.js";
-import { border, kindOf, labelRange, rangeOf, valueLabel } from "./kinds.js";
+import { border, drawnTo, kindOf, labelRange, rangeOf, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
 import { axisTitle } from "./names.js";
 import { noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
-import { giveOrTake, plusMinus, rounded } from "./words.js";
+import { giveOrTake, plusMinus, rounded, short } from "./words.js";
 
 const CURVES = 20;
 /** Pixels that the mouse moves before it selects a range. */
@@ -145,6 +145,9 @@ export class Stage {
     const words = isReadCloser(meta)
       ? [`${valueLabel(meta)}: ${rounded(here.value, here.wide)} by "${meta.reading}", band ${fromTo(here.outer, here.wide)} (pointwise ${fromTo(here.inner, here.narrow)})`]
       : [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
+    // At the number itself: a narrow band of a fit with few records does not say that it is near.
+    const to = drawnTo(meta);
+    if (to !== undefined) words.push(`\u00b7 noise alone; with few records drawn towards ${short(to)}`);
     if (before && isGhost) {
       const then = point(before.synopsis, at);
       const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
