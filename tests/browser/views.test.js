@@ -339,3 +339,31 @@ test("what no band covers is said: what the form cannot follow, and where a fit 
     await end();
   }
 });
+
+test("a question is fitted once: its weights answer every window and key", async () => {
+  const synopses = given("summary");
+  const server = await serve(synopses);
+  const { page, problems, context } = await open(browser, server.address);
+  await shown(page);
+  await page.locator(".figure").first().waitFor();
+  assert.equal(server.asked, 1);
+  const figure = async () => Number((await page.locator(".figure").first().textContent()).replace("\u2212", "-"));
+  const keys = [...new Set(synopses.map(({ key }) => key))];
+  for (const key of [...keys].reverse()) {
+    await page.evaluate((name) => { location.hash = `release=summary&key=${name}`; }, key);
+    await shown(page, (_, own) => own === key);
+    await settled(page);
+    const { mean } = parse(synopses.filter((one) => one.key === key).pop()).query((x) => x);
+    assert.ok(Math.abs(await figure() - mean.value) <= mean.noise.halfWidth / 10, `${key}: ${await figure()}, not ${mean.value}`);
+    await page.keyboard.press("Home");
+    await settled(page);
+    const first = parse(synopses.find((one) => one.key === key)).query((x) => x).mean;
+    assert.ok(Math.abs(await figure() - first.value) <= first.noise.halfWidth / 10, `${key}: ${await figure()}, not ${first.value}`);
+  }
+  assert.equal(server.asked, 1);
+  await page.getByRole("button", { name: "dep_delay above 40" }).click();
+  await until("the second question", async () => server.asked === 2 && await page.locator(".answer h3", { hasText: "Share of all" }).isVisible());
+  assert.deepEqual(problems, []);
+  await context.close();
+  await server.stop();
+});
