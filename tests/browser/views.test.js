@@ -367,3 +367,35 @@ test("a question is fitted once: its weights answer every window and key", async
   await context.close();
   await server.stop();
 });
+
+test("a map of change shows where two windows differ beyond the noise, and its sentence on how much", async () => {
+  const { page, problems, end, synopses } = await look("plane");
+  const [then, now] = synopses.slice(-2).map((one) => parse(one));
+  const axes = now.meta.domain.map(({ min, max }) => Array.from({ length: 128 }, (_, i) => (i === 127 ? max : min + ((max - min) * i) / 127)));
+  const [a, b, wide, wider] = [now.evaluator().on(axes), then.evaluator().on(axes), now.halfWidths(axes), then.halfWidths(axes)];
+  const share = (sign) => Math.round((100 * [...a].filter((value, i) => sign * (value - b[i]) > wide[i] + wider[i]).length) / a.length);
+  assert.ok(share(1) > 0 && share(1) < 100, "there is something to see");
+  const sentence = `it is higher on ${share(1)} % of the map and lower on ${share(-1)} %; elsewhere there is no difference beyond the noise.`;
+  const change = page.locator("canvas.change");
+  assert.ok((await change.getAttribute("aria-label")).includes(sentence), await change.getAttribute("aria-label"));
+  assert.ok((await page.locator("#sentence").textContent()).includes(sentence));
+  // The share of the picture that is tinted as higher is that of the numbers; its frame has grey and white alone.
+  const tinted = await change.evaluate((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const counts = new Map();
+    for (let i = 0; i < data.length; i += 4) counts.set(data.slice(i, i + 3).join(), (counts.get(data.slice(i, i + 3).join()) ?? 0) + 1);
+    return [...counts].filter(([rgb]) => { const [r, g, blue] = rgb.split(",").map(Number); return Math.max(r, g, blue) - Math.min(r, g, blue) > 12; }).reduce((sum, [, n]) => sum + n, 0) / (canvas.width * canvas.height);
+  });
+  assert.ok(tinted > 0.5 * ((share(1) + share(-1)) / 100), `${tinted} of the picture is tinted`);
+  await shoot(page, "change");
+  await page.uncheck("#ghost");
+  await settled(page);
+  assert.ok(await change.isHidden());
+  await page.check("#ghost");
+  await page.keyboard.press("Home");
+  await settled(page);
+  assert.ok(await change.isHidden(), "the first window has none before it");
+  assert.ok((await saved(page, "#save-png")).content.length > 1000);
+  assert.deepEqual(problems, []);
+  await end();
+});

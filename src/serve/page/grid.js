@@ -149,6 +149,11 @@ export function beyond(now, then) {
   });
 }
 
+/** What a plane has more than another one, with the half-widths of both bands together. */
+export const apart = (now, then) => ({
+  xs: now.xs, ys: now.ys, values: now.values.map((value, i) => value - then.values[i]), wide: now.wide.map((half, i) => half + then.wide[i]),
+});
+
 /** Whether noise could explain all differences between points: some constant lies within the band everywhere. */
 export function isFlat({ values, wide }) {
   let [floor, ceiling] = [-Infinity, Infinity];

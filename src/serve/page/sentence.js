@@ -127,8 +127,17 @@ function atEnds(axis, { xs, values, wide }) {
   return `It is ${either(all, "and")}.`;
 }
 
-/** The sentence for a map. */
-export function ofPlane(meta, plane, at) {
+/** On how much of a map it differs from the previous window beyond the noise. */
+export function changeOnMap(meta, now, then) {
+  const marks = beyond(now, then);
+  const share = (mark) => Math.round((100 * marks.filter((own) => own === mark).length) / marks.length);
+  const [higher, lower] = [share(1), share(-1)];
+  if (!marks.some((mark) => mark !== 0)) return `Compared with the previous window there is ${noDifference(meta)}.`;
+  return `Compared with the previous window it is higher on ${higher} % of the map and lower on ${lower} %; elsewhere there is ${noDifference(meta)}.`;
+}
+
+/** The sentence for a map; `then` is the previous window, if it can be compared. */
+export function ofPlane(meta, plane, at, then) {
   const [x, y] = meta.domain;
   const third = meta.domain[2] ? `, at ${meta.domain[2].column} = ${placeOn(meta.domain[2], at[2])}` : "";
   const parts = [`${title(meta)}${third}: ${heading(meta)}.`];
@@ -155,6 +164,7 @@ export function ofPlane(meta, plane, at) {
       ? "The noise hides where it is largest."
       : `It is largest near ${x.column} = ${placeOn(x, px)}, ${y.column} = ${placeOn(y, py)}, at ${giveOrTake(values[best], wide[best])}; the noise allows ${x.column} ${interval(x, { from: left, to: right })} and ${y.column} ${interval(y, { from: low, to: high })}.`);
   }
+  if (then) parts.push(changeOnMap(meta, plane, then));
   parts.push(...bandInWords(meta));
   return parts.join(" ");
 }

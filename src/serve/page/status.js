@@ -36,7 +36,7 @@ export function judge({ connection, source, meta, now, isEmpty }) {
     return { state: "bad", pill: "Connection lost", words: `The connection to the server was lost: it may have stopped or be restarting. Retrying automatically.${shown}` };
   }
   if (source.connected === false) {
-    return { state: "bad", pill: "Source lost", words: `The server cannot read ${source.name || "its source"}${source.why ? `: ${source.why}` : "."}${shown}` };
+    return { state: "bad", pill: "Source lost", words: `The server cannot read ${source.name || "its source"}${source.why ? `: ${source.why.replace(/\.?$/, "")}` : ""}.${shown}` };
   }
   if (isEmpty) {
     return { state: "waiting", pill: "No window yet", words: `Connected to ${source.name || "the server"}. Windows are shown as soon as they are published.` };
