@@ -221,6 +221,7 @@ test("a crosshair moves the slices, and the third axis has a slider", async () =
   const said = Number(reading.match(/: ([\d.]+)\u00a0±/)[1]);
   const true_ = synopsis.evaluate([0, 9.75, 750]);
   assert.ok(Math.abs(said - true_) <= synopsis.halfWidth([0, 9.75, 750]) / 10, `${reading}, not ${true_}`);
+  await page.locator("canvas.map").scrollIntoViewIfNeeded();
   const box = await page.locator("canvas.map").boundingBox();
   await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
   await until("another reading", async () => await page.locator(".reading").textContent() !== reading);
