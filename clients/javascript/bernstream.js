@@ -2330,19 +2330,28 @@ function answer({ meta, values }, { weights, perRecord = null }) {
   const noiseOf = (weights) => weightedNoise(meta.noise, weights);
   const sum = values.reduce((sum, moment, i) => sum + weights[i] * moment, 0);
   const records = values[0];
-  const alone = new Float64Array(values.length);
-  alone[0] = 1;
   const counted = Math.max(records, 0);
   const seen = { perRecord, isProved: false, records: counted, error: perRecord * counted };
   const truncation = perRecord === null ? null : seen;
   let mean = null;
-  if (records > 3 * noiseOf(alone).halfWidth) {
+  if (records > 3 * noiseOfNumber(meta.noise, values.length).halfWidth) {
     const value = sum / records;
     const ofMean = Float64Array.from(weights, (c, i) => (i ? c : c - value) / records);
     mean = { value, noise: noiseOf(ofMean) };
   }
   return { sum, noise: noiseOf(weights), truncation, mean };
 }
+
+/** The noise of the number of records: it is the same in all windows of a release, and takes long. */
+function noiseOfNumber({ law, scale }, length) {
+  const name = JSON.stringify([law, scale, length]);
+  if (!numbers.has(name)) {
+    if (numbers.size > 100) numbers.clear();
+    numbers.set(name, weightedNoise({ law, scale }, Float64Array.from({ length }, (_, i) => (i === 0 ? 1 : 0))));
+  }
+  return numbers.get(name);
+}
+const numbers = new Map();
 
 const noMoments = () => new SynopsisError("it holds a function of a point, not moments of the records: use evaluate");
 

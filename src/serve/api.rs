@@ -85,8 +85,12 @@ pub async fn query(State(state): State<ServerState>, request: Request) -> Answer
         }
     };
     let answer = compute(&state, move || {
-        let answer = cached.synopsis.answer(&query::Query::expression(&function, &cached.synopsis)?)?;
-        Ok(answer.in_context(&function, cached.synopsis.description()))
+        let asked = query::Query::expression(&function, &cached.synopsis)?;
+        let (answer, weights) = cached.synopsis.answer_and_weights(&asked)?;
+        let mut found = answer.in_context(&function, cached.synopsis.description());
+        // Who has other windows answers them by these: a sum of products each, and nothing to ask again.
+        found["weights"] = weights.into();
+        Ok(found)
     });
     serialized(&answer.await?)
 }

@@ -87,3 +87,17 @@ test("names that mean harm, or are none, do none", async () => {
   assert.deepEqual(none.problems, []);
   await none.end();
 });
+
+test("releases are chosen by their titles, and by their names where two have the same", async () => {
+  const one = given("curve").filter(({ key }) => key === "EWR");
+  const all = [["a", "Delays"], ["b", "Delays"], ["c", "Distances"], ["d", undefined]].flatMap(([release, title]) => one.map((own) => ({ ...own, release, names: { title } })));
+  const server = await serve(all, { now: () => new Date(Date.parse(all.at(-1).published) + 1000) });
+  const { page, problems, context } = await open(browser, server.address);
+  await shown(page);
+  assert.deepEqual(await page.locator("#release option").allTextContents(), ["a", "b", "Distances", "d"]);
+  await page.locator("#release").selectOption("Distances");
+  await shown(page, (release) => release === "c");
+  assert.deepEqual(problems, []);
+  await context.close();
+  await server.stop();
+});

@@ -64,7 +64,7 @@ const TEN = Object.fromEntries(Array.from({ length: 10 }, (_, i) => [i === 3 ? "
 test("one glance says what is spent, until when it lasts and who spent it", async () => {
   // 0.04 of 1 an hour: 25 windows, so that a day of 24 is paid for.
   const { page, problems, end } = await look(spent({ prices: TWO, count: 24 * 9 + 12 }));
-  assert.match(await glance(page), /^48\u00a0% of ε = 1 is spent\. At the price of the newest window the rest lasts to the end of the block\. It renews on 11 Mar 2026, 00:00 UTC\. Most was spent by arrival-delay: 75\u00a0%\.$/);
+  assert.match(await glance(page), /^48\u00a0% of ε = 1 is spent\. At the price of the newest window the rest lasts to the end of the block\. The block ends on 11 Mar 2026, 00:00 UTC; the next one, if the pipeline goes on, has a budget of its own\. Most was spent by arrival-delay: 75\u00a0%\.$/);
   assert.match(await page.locator("#spending-block").textContent(), /ε = 0\.48 of ε = 1 spent, ε = 0\.52 left; forecast 96\u00a0%/);
   assert.deepEqual(await page.locator("#spending-releases .amount").allTextContents(), ["ε = 0.36: 36\u00a0% of the total; forecast 72\u00a0%", "ε = 0.12: 12\u00a0% of the total; forecast 24\u00a0%"]);
   assert.match(await page.locator("#spending-chart").getAttribute("aria-label"), /on 10 days up to 10 Mar, .* to come on 1 day\./);
@@ -81,13 +81,13 @@ test("one glance says what is spent, until when it lasts and who spent it", asyn
 
 test("a budget that ends before its block says when, and one that is exhausted why and until when", async () => {
   const soon = await look(spent({ prices: { delay: 0.002 }, count: 24 * 12, days: 30 }));
-  assert.match(await glance(soon.page), /^58\u00a0% of ε = 1 is spent\. At the price of the newest window the rest pays for 212 more windows, and lasts until 21 Mar 2026, 20:00 UTC\. It renews on 31 Mar 2026, 00:00 UTC\. Everything was spent by delay\.$/);
+  assert.match(await glance(soon.page), /^58\u00a0% of ε = 1 is spent\. At the price of the newest window the rest pays for 212 more windows, and lasts until 21 Mar 2026, 20:00 UTC\. The block ends on 31 Mar 2026, 00:00 UTC; the next one, if the pipeline goes on, has a budget of its own\. Everything was spent by delay\.$/);
   assert.match(await soon.page.locator("#spending-chart").getAttribute("aria-label"), /to come on 9 days/);
   await shoot(soon.page, "spending-soon");
   await soon.end();
   // 0.07 an hour: 14 windows, and 0.02 is left.
   const gone = await look(spent({ prices: { a: 0.05, b: 0.02 }, count: 24 * 3 + 20 }));
-  assert.match(await glance(gone.page), /^The budget is exhausted: 98\u00a0% of ε = 1 is spent, and ε = 0\.02 that is left does not pay for a window at ε = 0\.07\. Windows from 4 Mar 2026, 14:00 UTC on are withheld\. It renews on 5 Mar 2026, 00:00 UTC\. Most was spent by a: 71\u00a0%/);
+  assert.match(await glance(gone.page), /^The budget is exhausted: 98\u00a0% of ε = 1 is spent, and ε = 0\.02 that is left does not pay for a window at ε = 0\.07\. Windows from 4 Mar 2026, 14:00 UTC on are withheld\. The block ends on 5 Mar 2026, 00:00 UTC; the next one, if the pipeline goes on, has a budget of its own\. Most was spent by a: 71\u00a0%/);
   assert.deepEqual(gone.problems, []);
   await shoot(gone.page, "spending-exhausted");
   await gone.end();
@@ -95,6 +95,13 @@ test("a budget that ends before its block says when, and one that is exhausted w
   assert.match(await glance(never.page), /Windows from 1 Mar 2026, 14:00 UTC on are withheld\. This budget never renews\./);
   assert.match(await never.page.locator("#spending-block").textContent(), /^Block, all of time: ε = 0\.98 of ε = 1 spent/);
   await never.end();
+  // Spent to the last decimal: nothing waits for a time that does not come.
+  const last = await look(spent({ prices: { a: 0.1 }, count: 12, days: 0 }));
+  assert.equal(await last.page.locator("#gauge-words").textContent(), "budget spent, never renews");
+  assert.match(await last.page.locator("#notice-words").textContent(), /^The privacy budget is spent and never renews: all further windows are withheld\./);
+  await last.page.locator("#about-open").click();
+  for (const place of ["body", "#about-body"]) assert.doesNotMatch(await last.page.locator(place).textContent(), /0001-01-01|1 Jan 1,|9999|forever:/);
+  await last.end();
   const over = await look(spent({ prices: { a: 0.01 }, count: 24 }), { now: START + 30 * HOUR });
   assert.match(await glance(over.page), /^24\u00a0% of ε = 1 was spent in the last block, which ended on 2 Mar 2026, 00:00 UTC\./);
   await over.end();
@@ -102,7 +109,7 @@ test("a budget that ends before its block says when, and one that is exhausted w
 
 test("windows that each have a budget use nothing up", async () => {
   const { page, problems, end } = await look(given("curve"));
-  assert.match(await glance(page), /^Every window has a budget of its own, .*: nothing is used up\. The newest one spent 100\u00a0% of it\. Everything was spent by departure-delay\.$/);
+  assert.match(await glance(page), /^Every window has a budget of its own, .*: what one spends, no other one lacks\. The newest one spent 100\u00a0% of it\. Everything was spent by departure-delay\.$/);
   assert.ok(await page.locator("#spending-days").isHidden(), "sums over blocks of a window say nothing");
   assert.deepEqual(problems, []);
   await shoot(page, "spending-own");

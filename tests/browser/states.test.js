@@ -158,7 +158,7 @@ test("a spent budget is said, with its end, and is no fault", async () => {
   const { page, end } = await on(await serve([spent], at(Date.parse(spent.published) + 10 * 3_600_000)));
   await pill(page, "Budget spent");
   assert.match(await notice(page), /budget is spent until 2 Jun 2013, 00:00 UTC/);
-  assert.match(await page.locator("#gauge-words").textContent(), /budget spent until 2 Jun 2013/);
+  assert.match(await page.locator("#gauge-words").textContent(), /budget spent, until 2 Jun 2013/);
   assert.match(await page.locator("#gauge-bar").getAttribute("aria-valuetext"), /1\.00 of 1/);
   await shoot(page, "state-budget-spent");
   await end();

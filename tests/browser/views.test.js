@@ -221,6 +221,7 @@ test("a crosshair moves the slices, and the third axis has a slider", async () =
   const said = Number(reading.match(/: ([\d.]+)\u00a0±/)[1]);
   const true_ = synopsis.evaluate([0, 9.75, 750]);
   assert.ok(Math.abs(said - true_) <= synopsis.halfWidth([0, 9.75, 750]) / 10, `${reading}, not ${true_}`);
+  await page.locator("canvas.map").scrollIntoViewIfNeeded();
   const box = await page.locator("canvas.map").boundingBox();
   await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
   await until("another reading", async () => await page.locator(".reading").textContent() !== reading);
@@ -271,5 +272,131 @@ test("moments are asked, and the answer comes with its errors", async () => {
   await page.keyboard.press("Enter");
   await page.locator(".wrong").waitFor();
   assert.match(await page.locator(".wrong").textContent(), /sin\(: column 1/);
+  await end();
+});
+
+test("a curve is read as its synopsis says is closer, and that is named; its band and its counts are of the published values", async () => {
+  const [closer] = given("density-cells-1d-quadratic");
+  assert.equal(closer.reading, "nonnegative");
+  const { reading, ...plain } = closer;
+  for (const one of [closer, plain]) {
+    const server = await serve([one]);
+    const { page, problems, context } = await open(browser, server.address);
+    await shown(page);
+    const synopsis = parse(one);
+    // Where both readings are furthest apart, on the steps of the slider.
+    const places = Array.from({ length: 21 }, (_, i) => -30 + 10 * i);
+    const apart = (x) => Math.abs(synopsis.evaluate(x, "nonnegative") - synopsis.evaluate(x));
+    const x = places.reduce((best, place) => (apart(place) > apart(best) ? place : best));
+    await page.getByLabel("Read at dep_delay").fill(String(x));
+    await settled(page);
+    const said = await page.locator(".reading").textContent();
+    const numbers = said.split(/per unit of dep_delay[^:]*: /)[1].match(/[\u2212\d.]+/g).map((text) => Number(text.replace("\u2212", "-")));
+    const half = synopsis.halfWidth(x);
+    const wanted = synopsis.evaluate(x, one.reading ?? undefined);
+    assert.ok(apart(x) > half / 5, `the readings are ${apart(x)} apart`);
+    assert.ok(Math.abs(numbers[0] - wanted) < half / 20, `${said}, not ${wanted}`);
+    const name = 'Read by "nonnegative", which smooths the counts and leaves none below 0';
+    assert.equal((await page.locator("#sentence").textContent()).includes(name), one === closer);
+    assert.equal(await page.locator("#curve-words").textContent(), one === closer ? 'curve read by "nonnegative", closer than the published one' : "published curve");
+    if (one === closer) {
+      const [lower, upper] = numbers.slice(1, 3);
+      assert.ok(Math.abs(lower - synopsis.interval(x)[0]) < half / 20 && Math.abs(upper - synopsis.interval(x)[1]) < half / 20, said);
+      const { content } = await saved(page, "#save-csv");
+      assert.ok(rows(content).every((row) => Math.abs(row.value_nonnegative - synopsis.evaluate(row.dep_delay, "nonnegative")) < 1e-9));
+      await shoot(page, "reading");
+    }
+    await page.getByRole("button", { name: "select a range" }).click();
+    await page.getByLabel("From dep_delay, in numbers").fill("-30");
+    await page.getByLabel("To dep_delay, in numbers").fill("180");
+    await page.keyboard.press("Enter");
+    await settled(page);
+    const [, count] = (await page.locator("#range-found dd").first().textContent()).match(/^([\u2212\d.]+)/);
+    assert.ok(Math.abs(Number(count.replace("\u2212", "-")) - synopsis.mass()) < 10, `${count}, not ${synopsis.mass()}`);
+    assert.deepEqual(problems, []);
+    await context.close();
+    await server.stop();
+  }
+});
+
+test("what no band covers is said: what the form cannot follow, and where a fit is drawn to", async () => {
+  const said = {
+    "density-1d": [/Not in it: what a polynomial of degree \d+ cannot follow\./, undefined],
+    "density-cells-1d-box": [/Not in it: what changes within a cell \([\d.]+ of dep_delay\)\./, undefined],
+    "density-points-1d": [/Not in it: what \d+ kernel functions cannot follow\./, undefined],
+    "regression-priestley-chao-1d": [/Not in it: what a polynomial of degree 25 cannot follow\./, undefined],
+    "regression-points-1d": [/cannot follow, and that the fit is drawn towards 45 where records are few\./, "noise alone; with few records drawn towards 45"],
+    "probability-2d": [/of degree 6 cannot follow, and that the fit is drawn towards 0\.5 where records are few\./, "noise alone; with few records drawn towards 0.5"],
+    "classifier-machine-1d": [/Not in it: what a polynomial of degree 20 cannot follow\./, undefined],
+    "cells-number-1d": [/Not in it: what changes within a cell \([\d.]+ of dep_delay\) or a bandwidth\./, undefined],
+  };
+  for (const [name, [sentence, reading]] of Object.entries(said)) {
+    const { page, problems, end } = await look(name);
+    assert.match(await page.locator("#sentence").textContent(), sentence, name);
+    const words = await page.locator(".reading").textContent();
+    assert.equal(words.includes("drawn towards"), reading !== undefined, name);
+    assert.ok(words.includes(reading ?? ""), words);
+    assert.deepEqual(problems, []);
+    await end();
+  }
+});
+
+test("a question is fitted once: its weights answer every window and key", async () => {
+  const synopses = given("summary");
+  const server = await serve(synopses);
+  const { page, problems, context } = await open(browser, server.address);
+  await shown(page);
+  await page.locator(".figure").first().waitFor();
+  assert.equal(server.asked, 1);
+  const figure = async () => Number((await page.locator(".figure").first().textContent()).replace("\u2212", "-"));
+  const keys = [...new Set(synopses.map(({ key }) => key))];
+  for (const key of [...keys].reverse()) {
+    await page.evaluate((name) => { location.hash = `release=summary&key=${name}`; }, key);
+    await shown(page, (_, own) => own === key);
+    await settled(page);
+    const { mean } = parse(synopses.filter((one) => one.key === key).pop()).query((x) => x);
+    assert.ok(Math.abs(await figure() - mean.value) <= mean.noise.halfWidth / 10, `${key}: ${await figure()}, not ${mean.value}`);
+    await page.keyboard.press("Home");
+    await settled(page);
+    const first = parse(synopses.find((one) => one.key === key)).query((x) => x).mean;
+    assert.ok(Math.abs(await figure() - first.value) <= first.noise.halfWidth / 10, `${key}: ${await figure()}, not ${first.value}`);
+  }
+  assert.equal(server.asked, 1);
+  await page.getByRole("button", { name: "dep_delay above 40" }).click();
+  await until("the second question", async () => server.asked === 2 && await page.locator(".answer h3", { hasText: "Share of all" }).isVisible());
+  assert.deepEqual(problems, []);
+  await context.close();
+  await server.stop();
+});
+
+test("a map of change shows where two windows differ beyond the noise, and its sentence on how much", async () => {
+  const { page, problems, end, synopses } = await look("plane");
+  const [then, now] = synopses.slice(-2).map((one) => parse(one));
+  const axes = now.meta.domain.map(({ min, max }) => Array.from({ length: 128 }, (_, i) => (i === 127 ? max : min + ((max - min) * i) / 127)));
+  const [a, b, wide, wider] = [now.evaluator().on(axes), then.evaluator().on(axes), now.halfWidths(axes), then.halfWidths(axes)];
+  const share = (sign) => Math.round((100 * [...a].filter((value, i) => sign * (value - b[i]) > wide[i] + wider[i]).length) / a.length);
+  assert.ok(share(1) > 0 && share(1) < 100, "there is something to see");
+  const sentence = `it is higher on ${share(1)} % of the map and lower on ${share(-1)} %; elsewhere there is no difference beyond the noise.`;
+  const change = page.locator("canvas.change");
+  assert.ok((await change.getAttribute("aria-label")).includes(sentence), await change.getAttribute("aria-label"));
+  assert.ok((await page.locator("#sentence").textContent()).includes(sentence));
+  // The share of the picture that is tinted as higher is that of the numbers; its frame has grey and white alone.
+  const tinted = await change.evaluate((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const counts = new Map();
+    for (let i = 0; i < data.length; i += 4) counts.set(data.slice(i, i + 3).join(), (counts.get(data.slice(i, i + 3).join()) ?? 0) + 1);
+    return [...counts].filter(([rgb]) => { const [r, g, blue] = rgb.split(",").map(Number); return Math.max(r, g, blue) - Math.min(r, g, blue) > 12; }).reduce((sum, [, n]) => sum + n, 0) / (canvas.width * canvas.height);
+  });
+  assert.ok(tinted > 0.5 * ((share(1) + share(-1)) / 100), `${tinted} of the picture is tinted`);
+  await shoot(page, "change");
+  await page.uncheck("#ghost");
+  await settled(page);
+  assert.ok(await change.isHidden());
+  await page.check("#ghost");
+  await page.keyboard.press("Home");
+  await settled(page);
+  assert.ok(await change.isHidden(), "the first window has none before it");
+  assert.ok((await saved(page, "#save-png")).content.length > 1000);
+  assert.deepEqual(problems, []);
   await end();
 });

@@ -314,8 +314,10 @@ fn a_folder_is_shown_with_the_numbers_of_the_evaluator_and_as_it_grows() {
     assert!(lines[1].starts_with(&format!("-30,{},", evaluator.evaluate(&[-30.0]).expect("a value"))), "{}", lines[1]);
     let moments = open(&synopses(&out, "summary", "EWR")[3]);
     let asked = dashboard.get("/api/v1/query?release=summary&key=EWR&ask=exp(-(dep_delay/60)%5E2)");
-    let answer = Query::expression("exp(-(dep_delay/60)^2)", &moments).and_then(|query| moments.answer(&query));
-    assert_eq!(asked["answer"], serde_json::to_value(answer.expect("an answer")).expect("JSON"));
+    let query = Query::expression("exp(-(dep_delay/60)^2)", &moments).expect("a query");
+    let answer = moments.answer(&query).expect("an answer");
+    assert_eq!(asked["answer"], serde_json::to_value(answer).expect("JSON"));
+    assert_eq!(asked["weights"], serde_json::to_value(moments.weights(&query).expect("weights")).expect("JSON"));
     assert_eq!((&asked["function"], &asked["key"]), (&"exp(-(dep_delay/60)^2)".into(), &"EWR".into()));
 
     // As it grows.

@@ -41,7 +41,7 @@ export function drawGauge(meta) {
   const gauge = byId("gauge");
   gauge.classList.toggle("spent", spent !== undefined);
   const percent = `${Math.round(100 * part)} %`;
-  const words = spent ? `budget spent ${untilInWords(block)}` : `${percent} spent, ${untilInWords(block)}`;
+  const words = spent ? `budget spent, ${untilInWords(block)}` : `${percent} spent, ${untilInWords(block)}`;
   say(byId("gauge-words"), words);
   bar.setAttribute("aria-valuenow", Math.round(100 * part));
   bar.setAttribute("aria-valuetext", `${spentInWords(block)}; ${words}`);
@@ -161,7 +161,7 @@ function readAs(meta) {
     const shared = { box: "nearest node", linear: "nodes around it", quadratic: "three nodes around it" }[spline];
     const grid = steps.length === 1 ? `a grid of ${plural(steps[0], "step")}` : `a grid of ${steps.join(" \u00d7 ")} steps`;
     return [`Counts of records on ${grid}, each with its own noise, smoothed by a Gaussian kernel. A record counts for the ${shared}${steps.length > 1 && spline !== "box" ? " on each axis" : ""}.`,
-      ...(meta.reading ? [`The noise is large beside the records. The reading by "${meta.reading}", which clients offer, smooths the counts and leaves none below 0; it is expected to be more accurate, and has no band.`] : [])];
+      ...(meta.reading ? [`The noise is large beside the records: this page draws the reading by "${meta.reading}", which smooths the counts and leaves none below 0, as it is expected to be more accurate. It has no band of its own; the bands are those of the published values, and so are counts in a range.`] : [])];
   }
   if (meta.basis.tables) {
     const { steps, tables } = meta.basis.tables;

@@ -104,14 +104,15 @@ export function inWords({ one, part, state, releases, windows }) {
   const total = inSymbols(one.total);
   const until = instant(one.block.end);
   const isForever = until === "forever";
-  const renewal = isForever ? "This budget never renews." : `It renews on ${until}.`;
+  // What follows is not in a synopsis: the pipeline's share of a budget may end with the block.
+  const renewal = isForever ? "This budget never renews." : `The block ends on ${until}; the next one, if the pipeline goes on, has a budget of its own.`;
   const spent = `${percent(part)} of ${total} is spent`;
   const head = {
-    own: `Every window has a budget of its own, ${total}: nothing is used up. The newest one spent ${percent(part)} of it.`,
+    own: `Every window has a budget of its own, ${total}: what one spends, no other one lacks. The newest one spent ${percent(part)} of it.`,
     over: `${percent(part)} of ${total} was spent in the last block, which ended on ${until}.`,
     exhausted: `The budget is exhausted: ${spent}, and ${inSymbols(one.left)} that is left does not pay for a window at ${inSymbols(one.price)}. Windows from ${instant(one.newest.end)} on are withheld. ${renewal}`,
     ends: `${spent}. At the price of the newest window the rest pays for ${plural(windows, "more window")}, and lasts until ${instant(one.lasts_until)}. ${renewal}`,
-    lasts: `${spent}. At the price of the newest window the rest lasts to the end of the block. ${renewal}`,
+    lasts: `${spent}. At the price of the newest window the rest lasts ${isForever ? "for longer than there are dates" : "to the end of the block"}. ${renewal}`,
   }[state];
   const [most] = releases;
   if (!most || most.part === 0) return head;
@@ -132,7 +133,7 @@ export function tableOf(answer, pipeline, by) {
     release: ({ release, windows, charged, span: over }) => [release, windows, inSymbols(charged), instant(over.start), instant(over.end)],
     day: ({ day, release, windows, charged }) => [day.slice(0, 10), release, windows, inSymbols(charged)],
     block: ({ block, spent, total, left, lasts_until: until, releases }) => [
-      blockInWords(block), inSymbols(spent), inSymbols(total), inSymbols(left), until ? instant(until) : "the end of the block",
+      blockInWords(block), inSymbols(spent), inSymbols(total), inSymbols(left), until ? instant(until) : instant(block.end) === "forever" ? "beyond all dates" : "the end of the block",
       releases.map((own) => `${own.release}: ${inSymbols(own.charged)}`).join("; "),
     ],
   }[by];

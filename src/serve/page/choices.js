@@ -33,17 +33,16 @@ export function drawMissing(now, chosen) {
   say(byId("missing"), `Not published: ${either(missing, "and")}. It is shown as soon as it is. Until then this is ${release}, key ${nameOf(key)}, ${span(meta.window.start, meta.window.end)}.`);
 }
 
-export function drawChoices({ pipeline, release, key, pipelines, releases, keys }) {
+export function drawChoices({ pipeline, release, key, pipelines, releases, titles, keys }) {
   fillSelect(byId("pipeline"), pipelines, pipeline);
-  fillSelect(byId("release"), releases, release);
+  fillSelect(byId("release"), releases, release, titles);
   fillSelect(byId("key"), keys, key);
   byId("pipeline").closest("label").hidden = pipelines.length < 2;
   byId("release").closest("label").hidden = releases.length < 2;
   byId("key").closest("label").hidden = keys.length < 2;
 }
 
-function fillSelect(select, values, value) {
-  const names = values.map(nameOf);
+function fillSelect(select, values, value, names = values.map(nameOf)) {
   if (names.join("\n") !== [...select.options].map((option) => option.textContent).join("\n")) {
     select.replaceChildren(...names.map((text, i) => element("option", { value: i, text })));
   }

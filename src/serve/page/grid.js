@@ -19,6 +19,9 @@ export function along({ min, max }, count) {
 }
 
 const evaluator = (synopsis) => once(synopsis, "evaluator", () => synopsis.evaluator());
+/** The reading that the synopsis says is closer, where it names one. */
+const closer = (synopsis) => once(synopsis, "closer", () => synopsis.evaluator(synopsis.meta.reading));
+export const isReadCloser = (meta) => Boolean(meta.reading);
 const pointwise = (synopsis) => once(synopsis, "pointwise", () => synopsis.pointwise());
 
 /** The half-widths of a band up to its further end, and its ends; both infinite where it is unknown. */
@@ -31,24 +34,26 @@ function asymmetric(values, { lower, upper }) {
 }
 
 /**
- * The function on a product grid with the half-widths of its simultaneous band (`wide`), infinite where it is unknown, and its
- * ends (`outer`); the same of the pointwise band (`narrow`, `inner`) if wanted.
+ * The function on a product grid, by the reading that the synopsis recommends, with the half-widths of its simultaneous band (`wide`), infinite where it is unknown, and its
+ * ends (`outer`); the same of the pointwise band (`narrow`, `inner`) if wanted. The ends of a band are those around the published
+ * values, (`published`), wherever the curve lies between them: its half-widths reach the further one.
  */
 export function banded(synopsis, axes, isBoth) {
   if (synopsis.choice) {
     const { values, simultaneous, pointwise: own } = synopsis.tables().on(axes, synopsis.choice);
     const [outer, inner] = [asymmetric(values, simultaneous), asymmetric(values, own)];
-    return { values, wide: outer.half, outer: outer.ends, narrow: inner.half, inner: inner.ends };
+    return { values, published: values, wide: outer.half, outer: outer.ends, narrow: inner.half, inner: inner.ends };
   }
   const own = evaluator(synopsis);
-  const values = own.on(axes);
-  // Of a probability, which is clipped, the band is not as far on both sides.
+  const published = own.on(axes);
+  const values = isReadCloser(synopsis.meta) ? closer(synopsis).on(axes) : published;
+  // Of a probability, which is clipped, and of a curve that is not the published one, the band is not as far on both sides.
   const around = (halfWidths) => {
     const ends = own.intervals(axes, halfWidths);
-    return synopsis.meta.target.probability ? asymmetric(values, ends) : { half: halfWidths, ends };
+    return synopsis.meta.target.probability || isReadCloser(synopsis.meta) ? asymmetric(values, ends) : { half: halfWidths, ends };
   };
   const outer = around(synopsis.halfWidths(axes));
-  const all = { values, wide: outer.half, outer: outer.ends };
+  const all = { values, published, wide: outer.half, outer: outer.ends };
   if (!isBoth) return all;
   const inner = around(pointwise(synopsis).halfWidths(axes));
   return { ...all, narrow: inner.half, inner: inner.ends };
@@ -107,7 +112,7 @@ function own(synopsis, withBand) {
   const count = [0, 101, 33, 15][domain.length];
   const axes = domain.map((axis) => along(axis, count));
   if (synopsis.choice) return knownExtent(banded(synopsis, axes), withBand);
-  if (!withBand) return endsOf(evaluator(synopsis).on(axes));
+  if (!withBand) return endsOf(banded(synopsis, axes).values);
   const { lower, upper } = banded(synopsis, axes).outer;
   return [least(lower), most(upper)];
 }
@@ -143,6 +148,11 @@ export function beyond(now, then) {
     return Math.abs(apart) > now.wide[i] + then.wide[i] ? Math.sign(apart) : 0;
   });
 }
+
+/** What a plane has more than another one, with the half-widths of both bands together. */
+export const apart = (now, then) => ({
+  xs: now.xs, ys: now.ys, values: now.values.map((value, i) => value - then.values[i]), wide: now.wide.map((half, i) => half + then.wide[i]),
+});
 
 /** Whether noise could explain all differences between points: some constant lies within the band everywhere. */
 export function isFlat({ values, wide }) {

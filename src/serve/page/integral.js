@@ -1,7 +1,7 @@
 // A curve over a range: its integral, its mean, and what the noise adds to them.
 
 import { Synopsis } from "./bernstream.js";
-import { along, line } from "./grid.js";
+import { along } from "./grid.js";
 
 const POINTS = 401;
 /** The noise of forms whose values are not independent of each other is drawn, this often. */
@@ -77,7 +77,8 @@ function makeNoise(synopsis) {
 export function over(synopsis, ends) {
   const { min, max } = synopsis.meta.domain[0];
   const places = ends.map((end) => (end - min) / (max - min));
-  if (!kept.has(synopsis)) kept.set(synopsis, running(line(synopsis, 0, [min], POINTS).values));
+  // Of the published values, whatever reading the curve is drawn by: the noise that is told is theirs.
+  if (!kept.has(synopsis)) kept.set(synopsis, running(synopsis.evaluator().on([along(synopsis.meta.domain[0], POINTS)])));
   const sums = kept.get(synopsis);
   const { sums: own, scale, factor } = noiseOf(synopsis);
   const [part, whole] = [between(sums, places), between(sums, [0, 1])];

@@ -65,6 +65,28 @@ export function border(meta) {
   }
 }
 
+/**
+ * The value that a fit is drawn to where it has few records, of those that are fitted with a bound on their size: half way. The band of
+ * the noise does not tell how far. A score is drawn to 0, which changes no side of it.
+ */
+export function drawnTo(meta) {
+  const of = meta.target[kindOf(meta)];
+  const isBounded = Object.values(of?.method ?? {}).some((method) => method?.c !== undefined);
+  if (!isBounded) return undefined;
+  if (kindOf(meta) === "probability") return 0.5;
+  return kindOf(meta) === "regression" ? (of.min + of.max) / 2 : undefined;
+}
+
+/** What the form of a synopsis cannot follow of its function, which no band covers. */
+export function beyondForm({ basis, degree, domain }) {
+  const wide = (steps) => either(domain.map(({ column, min, max }, i) => `${short((max - min) / steps[i])} of ${column}`), "and");
+  if (basis === "bernstein") return `what a polynomial of degree ${degree} cannot follow`;
+  if (basis === "affine") return "what a linear score cannot follow";
+  if (basis.kernel) return `what ${basis.kernel.points.length} kernel functions cannot follow`;
+  if (basis.cells) return `what changes within a cell (${wide(basis.cells.steps)})`;
+  return basis.tables ? `what changes within a cell (${wide(basis.tables.steps)}) or a bandwidth` : "what its form cannot follow";
+}
+
 /** The range of the values, if it is known. */
 export function rangeOf(meta) {
   if (kindOf(meta) === "probability" || kindOf(meta) === "share") return [0, 1];

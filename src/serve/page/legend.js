@@ -23,7 +23,7 @@ export function drawLegend(now, regions) {
   say(byId("narrow-words"), `${percent(meta)} pointwise band (a single point)`);
   say(byId("above-words"), sided?.above ?? "");
   say(byId("below-words"), sided?.below ?? "");
-  say(byId("curve-words"), now.others.length > 0 ? nameOf(meta.key) : "published curve");
+  say(byId("curve-words"), now.others.length > 0 ? nameOf(meta.key) : meta.reading ? `curve read by "${meta.reading}", closer than the published one` : "published curve");
   const scale = isMap ? mapScale(now) : undefined;
   const drawn = isQuestions ? undefined : isMap ? plane(now.entry.synopsis, now.at, SIDE) : line(now.entry.synopsis, 0, now.at);
   const isBlind = scale && (scale.steps === 1 || isFlat(drawn));

@@ -12,6 +12,7 @@ import { Keys, MOST_OTHERS } from "./keys.js";
 import { kindOf } from "./kinds.js";
 import { drawLegend } from "./legend.js";
 import { Address, isUntil, read as readAddress } from "./link.js";
+import { titleOf } from "./names.js";
 import { OverTime } from "./overtime.js";
 import { Quantiles } from "./quantiles.js";
 import { RecordRange } from "./range.js";
@@ -86,6 +87,12 @@ function pick(name, all, fallback) {
   return fallback;
 }
 
+/** What releases are chosen by: their declared titles, or their names where there is none or two have the same. */
+function titlesOf(pipeline, releases) {
+  const titles = releases.map((one) => titleOf(store.series(pipeline, one, store.keys(pipeline, one)[0]).at(-1).meta));
+  return releases.map((one, i) => (titles[i] && titles.indexOf(titles[i]) === titles.lastIndexOf(titles[i]) ? titles[i] : one));
+}
+
 /** Everything that drawing needs; undefined until there is a synopsis. */
 function look() {
   if (store.isEmpty) return undefined;
@@ -118,7 +125,7 @@ function look() {
   const others = laid.map((one) => ({ key: one, entry: entryOf(one) })).filter((one) => one.entry && isOfOneScale(one.entry.meta, entry.meta));
   return {
     entryOf, others, scaleWith: others.flatMap((one) => seriesOf(one.key)),
-    pipeline, release, key, pipelines, releases, keys, series: alike, entry, before, apart, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
+    pipeline, release, key, pipelines, releases, titles: titlesOf(pipeline, releases), keys, series: alike, entry, before, apart, index: alike.indexOf(entry), isNewest: found < 0, at: chosen.at,
     range: range.of(sourceOf(entry).meta),
     isGhost: byId("ghost").checked, isPlausible: byId("plausible").checked, isRegions: byId("regions").value === "regions",
   };
@@ -214,7 +221,7 @@ function drawNumbers(now) {
 
 function sentence({ entry, before, apart, at, isGhost }) {
   const { meta, synopsis } = entry;
-  if (meta.domain.length > 1) return ofPlane(meta, plane(synopsis, at, SIDE), at);
+  if (meta.domain.length > 1) return ofPlane(meta, plane(synopsis, at, SIDE), at, before && isGhost ? plane(before.synopsis, at, SIDE) : undefined);
   return ofLine(meta, lineOf(synopsis, 0, at), before && isGhost ? lineOf(before.synopsis, 0, at) : undefined,
     isGhost ? apart : undefined);
 }

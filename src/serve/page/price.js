@@ -95,9 +95,10 @@ export function spentInWords(block) {
   return Object.keys(b).map(one).join(", ");
 }
 
+/** Until when a block lasts. That another one follows is not known: a share of a budget may have ended. */
 export const untilInWords = (block) => {
   const end = instant(block.end);
-  return end === "forever" ? "forever: this budget never renews" : `until ${end}`;
+  return end === "forever" ? "never renews" : `until ${end}`;
 };
 
 const DEFINITIONS = {

@@ -2,8 +2,8 @@
 
 import { ticks } from "./axes.js";
 import { beyond, runs, sides } from "./grid.js";
-import { border, kindOf, title } from "./kinds.js";
-import { either, exact, giveOrTake, rounded, span } from "./words.js";
+import { beyondForm, border, drawnTo, kindOf, title } from "./kinds.js";
+import { either, exact, giveOrTake, rounded, short, span } from "./words.js";
 
 /** A coordinate, to a hundredth of the axis. */
 export const placeOn = (axis, x) => exact(x, ticks(axis.min, axis.max, 100).step);
@@ -90,6 +90,21 @@ export function change(meta, now, then) {
   return `Beyond the noise, it is ${either(all, "and")} than in the previous window.`;
 }
 
+/** The reading that the curve is drawn by, where the synopsis says that it is closer than the published values. */
+export const readingOf = ({ reading }) =>
+  (reading ? `Read by "${reading}", which smooths the counts and leaves none below 0: the synopsis says that this is closer than the published values, which the band belongs to.` : undefined);
+
+/** What the band says of the noise, and what it does not say. */
+function bandInWords(meta) {
+  const to = drawnTo(meta);
+  const drawn = to === undefined ? "" : `, and that the fit is drawn towards ${short(to)} where records are few`;
+  const found = [
+    `The band covers the noise at all points simultaneously with ${percent(meta)} probability.`,
+    `Not in it: ${beyondForm(meta)}${drawn}.`, readingOf(meta),
+  ];
+  return found.filter(Boolean);
+}
+
 /** The sentence for a curve; `apart` says why it cannot be compared. */
 export function ofLine(meta, now, then, apart) {
   const axis = meta.domain[0];
@@ -101,7 +116,7 @@ export function ofLine(meta, now, then, apart) {
   parts.push(...unknownInWords(axis, now));
   if (then) parts.push(change(meta, now, then));
   else if (apart) parts.push(`It is not compared with the previous window: ${apart}.`);
-  parts.push(`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`);
+  parts.push(...bandInWords(meta));
   return parts.join(" ");
 }
 
@@ -112,8 +127,17 @@ function atEnds(axis, { xs, values, wide }) {
   return `It is ${either(all, "and")}.`;
 }
 
-/** The sentence for a map. */
-export function ofPlane(meta, plane, at) {
+/** On how much of a map it differs from the previous window beyond the noise. */
+export function changeOnMap(meta, now, then) {
+  const marks = beyond(now, then);
+  const share = (mark) => Math.round((100 * marks.filter((own) => own === mark).length) / marks.length);
+  const [higher, lower] = [share(1), share(-1)];
+  if (!marks.some((mark) => mark !== 0)) return `Compared with the previous window there is ${noDifference(meta)}.`;
+  return `Compared with the previous window it is higher on ${higher} % of the map and lower on ${lower} %; elsewhere there is ${noDifference(meta)}.`;
+}
+
+/** The sentence for a map; `then` is the previous window, if it can be compared. */
+export function ofPlane(meta, plane, at, then) {
   const [x, y] = meta.domain;
   const third = meta.domain[2] ? `, at ${meta.domain[2].column} = ${placeOn(meta.domain[2], at[2])}` : "";
   const parts = [`${title(meta)}${third}: ${heading(meta)}.`];
@@ -140,7 +164,8 @@ export function ofPlane(meta, plane, at) {
       ? "The noise hides where it is largest."
       : `It is largest near ${x.column} = ${placeOn(x, px)}, ${y.column} = ${placeOn(y, py)}, at ${giveOrTake(values[best], wide[best])}; the noise allows ${x.column} ${interval(x, { from: left, to: right })} and ${y.column} ${interval(y, { from: low, to: high })}.`);
   }
-  parts.push(`The band covers the noise at all points simultaneously with ${percent(meta)} probability.`);
+  if (then) parts.push(changeOnMap(meta, plane, then));
+  parts.push(...bandInWords(meta));
   return parts.join(" ");
 }
 

@@ -177,7 +177,7 @@ function drawDays(stands) {
     context.strokeRect(left + 0.5, top + 0.5, Math.max(1, right - left - 1), low - top);
   }
   drawDates(context, room, [...new Set(all)].sort((a, b) => a - b), colours);
-  const end = { ends: ["exhausted", one.lasts_until], exhausted: ["exhausted", one.newest.end], lasts: ["renews", one.block.end] }[state];
+  const end = { ends: ["exhausted", one.lasts_until], exhausted: ["exhausted", one.newest.end], lasts: ["block ends", one.block.end] }[state];
   if (end && !isCut) drawEnd(context, room, end[0], Math.min(new Date(end[1]).getTime(), last), colours);
   const charged = days.reduce((sum, { part }) => sum + part, 0);
   canvas.setAttribute("aria-label", `What was charged on ${plural(days.length, "day")} up to ${shortStart(days[days.length - 1]?.day ?? first, DAY)}, ${exact(100 * charged, 0.1)} % of a block's total in all, and what is to come on ${plural(next.length, "day")}. The table below has the numbers.`);
@@ -190,7 +190,7 @@ function drawDays(stands) {
 
 const key = (name, text) => element("li", {}, element("span", { class: `swatch ${name}` }), element("span", { text }));
 
-/** When it is exhausted or renewed, on the side where there is room. */
+/** When it is exhausted or the block ends, on the side where there is room. */
 function drawEnd(context, room, words, at, colours) {
   const px = Math.round(room.x(at)) - 0.5;
   context.lineWidth = 1.5;

@@ -2,13 +2,13 @@
 
 import { roundOut, ticks } from "./axes.js";
 import { element, say } from "./dom.js";
-import { extent, isFlat, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
+import { apart, extent, isFlat, isReadCloser, largestHalfWidth, line, plane, plausible, point } from "./grid.js";
 import { colourScale, drawHeat } from "./heat.js";
-import { border, kindOf, labelRange, rangeOf, valueLabel } from "./kinds.js";
+import { border, drawnTo, kindOf, labelRange, rangeOf, valueLabel } from "./kinds.js";
 import { drawPlot } from "./plot.js";
 import { axisTitle } from "./names.js";
-import { noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
-import { giveOrTake, plusMinus, rounded } from "./words.js";
+import { changeOnMap, noDifference, ofLine, ofPlane, placeOn } from "./sentence.js";
+import { giveOrTake, plusMinus, rounded, short } from "./words.js";
 
 const CURVES = 20;
 /** Pixels that the mouse moves before it selects a range. */
@@ -51,10 +51,10 @@ export class Stage {
   #build(meta) {
     const canvas = (name) => element("canvas", { class: name, role: "img" });
     const one = meta.domain.length === 1;
-    this.#parts = one ? { main: canvas("plot") } : { main: canvas("map"), first: canvas("slice"), second: canvas("slice") };
+    this.#parts = one ? { main: canvas("plot") } : { main: canvas("map"), first: canvas("slice"), second: canvas("slice"), change: canvas("change") };
     const pictures = one
       ? element("div", { class: "pictures one" }, this.#parts.main)
-      : element("div", { class: "pictures two" }, this.#parts.main,
+      : element("div", { class: "pictures two" }, element("div", {}, this.#parts.main, this.#changeHome(meta)),
         element("div", { class: "slices" }, this.#parts.first, this.#parts.second));
     this.#parts.readers = meta.domain.map((axis, i) => this.#reader(axis, i));
     this.#parts.reading = element("output", { class: "reading" });
@@ -65,7 +65,32 @@ export class Stage {
     else {
       this.#follow(this.#parts.first, [0]);
       this.#follow(this.#parts.second, [1]);
+      this.#follow(this.#parts.change, [0, 1]);
     }
+  }
+
+  /** The map of change with its legend, below the map. */
+  #changeHome(meta) {
+    const key = (name, text) => element("span", {}, element("span", { class: `swatch ${name}` }), ` ${text}`);
+    this.#parts.changeHome = element("div", { hidden: true }, element("p", { class: "hint keyed" },
+      element("strong", { text: "Change from the previous window:" }), key("above", "higher"), key("below", "lower"), key("hatch", noDifference(meta))), this.#parts.change);
+    return this.#parts.changeHome;
+  }
+
+  /** Where a map differs from the previous window beyond the noise, if that can be compared. */
+  #drawChange({ series, entry: { meta }, at, isGhost }, shown, then) {
+    const { change, changeHome } = this.#parts;
+    changeHome.hidden = change.hidden = !isGhost || series.length < 2;
+    // Its place stays where one window has none before it, so that nothing moves from window to window.
+    changeHome.style.visibility = then === undefined ? "hidden" : "";
+    if (then === undefined) {
+      change.width = 0;
+      return;
+    }
+    const [x, y] = meta.domain;
+    const on = (axis) => ({ min: axis.min, max: axis.max, label: axisTitle(axis) });
+    this.#frames.set(change, drawHeat(change, { x: on(x), y: on(y), plane: apart(shown, then), border: { at: 0 }, mark: at.slice(0, 2) }));
+    change.setAttribute("aria-label", `Change from the previous window. ${changeOnMap(meta, shown, then)}`);
   }
 
   /** A slider for the coordinate on one axis. */
@@ -124,7 +149,9 @@ export class Stage {
     const shown = plane(synopsis, look.at, SIDE);
     const picture = mapPicture(look, shown);
     this.#frames.set(main, drawHeat(main, { ...picture, mark: [look.at[0], look.at[1]] }));
-    main.setAttribute("aria-label", ofPlane(meta, shown, look.at));
+    const then = look.before && look.isGhost ? plane(look.before.synopsis, look.at, SIDE) : undefined;
+    this.#drawChange(look, shown, then);
+    main.setAttribute("aria-label", ofPlane(meta, shown, look.at, then));
     for (const [canvas, axis] of [[first, 0], [second, 1]]) {
       const slice = curvePicture(look, axis);
       const other = meta.domain[1 - axis];
@@ -142,16 +169,21 @@ export class Stage {
       input.setAttribute("aria-valuetext", `${meta.domain[i].column} ${placeOn(meta.domain[i], at[i])}`);
     });
     const here = point(synopsis, at);
-    const words = [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
+    const words = isReadCloser(meta)
+      ? [`${valueLabel(meta)}: ${rounded(here.value, here.wide)} by "${meta.reading}", band ${fromTo(here.outer, here.wide)} (pointwise ${fromTo(here.inner, here.narrow)})`]
+      : [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
+    // At the number itself: a narrow band of a fit with few records does not say that it is near.
+    const to = drawnTo(meta);
+    if (to !== undefined) words.push(`\u00b7 noise alone; with few records drawn towards ${short(to)}`);
     if (before && isGhost) {
       const then = point(before.synopsis, at);
-      const apart = Math.abs(here.value - then.value) > here.wide + then.wide;
-      words.push(`\u00b7 previous window: ${rounded(then.value, then.wide)}, ${apart ? "changed by more than the noise" : noDifference(meta)}`);
+      const isApart = Math.abs(here.value - then.value) > here.wide + then.wide;
+      words.push(`\u00b7 previous window: ${rounded(then.value, then.wide)}, ${isApart ? "changed by more than the noise" : noDifference(meta)}`);
     }
     const sided = border(meta);
     if (sided && here.wide < Infinity) {
-      const apart = here.value - sided.at;
-      words.push(`\u00b7 ${Math.abs(apart) <= here.wide ? "too close to call" : apart > 0 ? sided.above : sided.below}`);
+      const over = here.value - sided.at;
+      words.push(`\u00b7 ${Math.abs(over) <= here.wide ? "too close to call" : over > 0 ? sided.above : sided.below}`);
     }
     if (kindOf(meta) === "share") {
       const { table, says } = synopsis.tables().classify(at, { bandwidths: synopsis.choice.bandwidths });
@@ -160,6 +192,8 @@ export class Stage {
     say(this.#parts.reading, words.join(" "));
   }
 }
+
+const fromTo = (ends, half) => ends.map((end) => rounded(end, half)).join(" to ");
 
 /** One scale of values for all windows of a series; it always includes the band. */
 function valueScale(series, label) {

@@ -36,7 +36,7 @@ export function judge({ connection, source, meta, now, isEmpty }) {
     return { state: "bad", pill: "Connection lost", words: `The connection to the server was lost: it may have stopped or be restarting. Retrying automatically.${shown}` };
   }
   if (source.connected === false) {
-    return { state: "bad", pill: "Source lost", words: `The server cannot read ${source.name || "its source"}${source.why ? `: ${source.why}` : "."}${shown}` };
+    return { state: "bad", pill: "Source lost", words: `The server cannot read ${source.name || "its source"}${source.why ? `: ${source.why.replace(/\.?$/, "")}` : ""}.${shown}` };
   }
   if (isEmpty) {
     return { state: "waiting", pill: "No window yet", words: `Connected to ${source.name || "the server"}. Windows are shown as soon as they are published.` };
@@ -44,7 +44,7 @@ export function judge({ connection, source, meta, now, isEmpty }) {
   if (isLast(meta)) return { state: "ended", pill: `Complete through ${shortInstant(meta.window.end)}`, words: "" };
   const spent = exhausted(meta);
   if (spent) {
-    return { state: "warn", pill: "Budget spent", words: `The privacy budget is spent ${untilInWords(spent)}. Until then windows are withheld. This is how the guarantee works, not a failure.` };
+    return { state: "warn", pill: "Budget spent", words: `${spentForNow(spent)} This is how the guarantee works, not a failure.` };
   }
   const late = now - due(meta);
   if (hasEnded(late, stepOf(meta))) {
@@ -57,6 +57,12 @@ export function judge({ connection, source, meta, now, isEmpty }) {
     };
   }
   return { state: "live", pill: "Live", words: "" };
+}
+
+function spentForNow(block) {
+  const end = instant(block.end);
+  return end === "forever" ? "The privacy budget is spent and never renews: all further windows are withheld."
+    : `The privacy budget is spent until ${end}. Until then windows are withheld.`;
 }
 
 /** Why a window may have been withheld: a budget shared with other windows, and how much of it is spent. */

@@ -16,7 +16,7 @@ const rowsOf = (axis, count) => ticks(axis.min, axis.max, count).values.filter((
 const CSV_SIDES = [0, 201, 41, 41];
 
 function* gridRows(synopsis, axes) {
-  const { values, wide, outer, narrow, inner } = banded(synopsis, axes, true);
+  const { values, published, wide, outer, narrow, inner } = banded(synopsis, axes, true);
   const sizes = axes.map((axis) => axis.length);
   for (let i = 0; i < values.length; i++) {
     let rest = i;
@@ -26,7 +26,7 @@ function* gridRows(synopsis, axes) {
       rest = Math.floor(rest / sizes[a]);
     }
     yield {
-      at, value: values[i], wide: wide[i], narrow: narrow[i],
+      at, value: values[i], published: published[i], wide: wide[i], narrow: narrow[i],
       outer: [outer.lower[i], outer.upper[i]], inner: [inner.lower[i], inner.upper[i]],
     };
   }
@@ -53,7 +53,7 @@ export function drawTable({ entry, at }) {
     plusMinus(narrow),
   ]);
   fill(`${valueLabel(meta)}, rounded to the noise; lower and upper cover the noise at all points simultaneously with ${percent} probability`,
-    [...meta.domain.map(axisTitle), "value", "lower", "upper", "pointwise"], rows);
+    [...meta.domain.map(axisTitle), meta.reading ? `value by "${meta.reading}"` : "value", "lower", "upper", "pointwise"], rows);
 }
 
 export function drawAnswerTable(ask) {
@@ -70,15 +70,18 @@ function csvText(text) {
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
 }
 
-/** Every number with enough digits to round-trip: programs round for themselves. What is unknown is empty. */
+/**
+ * The published values with their bands, and the closer reading if there is one. Every number with enough digits to round-trip:
+ * programs round for themselves. What is unknown is empty.
+ */
 export function csv({ entry, at }) {
   const { meta, synopsis } = entry;
   const axes = withThird(meta, (axis) => along(axis, CSV_SIDES[meta.domain.length]), at);
-  const heads = [...meta.domain.map((axis) => csvText(fieldOf(axis))), "value", "lower", "upper", "pointwise_lower", "pointwise_upper"];
+  const heads = [...meta.domain.map((axis) => csvText(fieldOf(axis))), "value", "lower", "upper", "pointwise_lower", "pointwise_upper", ...(meta.reading ? [`value_${meta.reading}`] : [])];
   const lines = [heads.join(",")];
-  for (const { at: place, value, outer, inner } of gridRows(synopsis, axes)) {
+  for (const { at: place, value, published, outer, inner } of gridRows(synopsis, axes)) {
     const ends = [...outer, ...inner].map((end) => (Number.isFinite(end) ? end : ""));
-    lines.push([...place, value, ...ends].join(","));
+    lines.push([...place, published, ...ends, ...(meta.reading ? [value] : [])].join(","));
   }
   return `${lines.join("\r\n")}\r\n`;
 }

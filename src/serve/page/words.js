@@ -87,6 +87,7 @@ export function shortInstant(time) {
 /** A window in words; the day appears once if both ends lie in it. */
 export function span(start, end) {
   const [a, b] = [new Date(start), new Date(end)];
+  if (a.getUTCFullYear() < 1000) return `until ${instant(end)}`;
   if (b.getUTCFullYear() > 9000) return `from ${instant(start)} on`;
   if (day(a) === day(b)) return `${day(a)}, ${hour(a)} \u2013 ${hour(b)} UTC`;
   if (hour(a) === hour(b)) {

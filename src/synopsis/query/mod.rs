@@ -92,9 +92,18 @@ impl Synopsis {
     ///
     /// If the synopsis holds no cosine moments, or the function is not a number somewhere in the domain.
     pub fn answer(&self, query: &Query<'_>) -> Result<Answer, Error> {
+        Ok(self.answer_and_weights(query)?.0)
+    }
+
+    /// The same with the [`Synopsis::weights`], by which every synopsis of the same domain and frequencies can be answered.
+    ///
+    /// # Errors
+    ///
+    /// As [`Synopsis::answer`].
+    pub fn answer_and_weights(&self, query: &Query<'_>) -> Result<(Answer, Vec<f64>), Error> {
         let (about, moments) = (self.description(), self.values());
         let Basis::Cosine { frequencies } = about.basis else { return Err(Error::NoMoments) };
-        let mut weights = self.weights(query)?;
+        let weights = self.weights(query)?;
         let noise_of = |weights: &[f64]| noise::weighted(about.noise.law, about.noise.scale, weights);
         let sum: f64 = weights.iter().zip(moments).map(|(c, moment)| c * moment).sum();
         let records = moments.first().copied().unwrap_or(0.0);
@@ -104,11 +113,12 @@ impl Synopsis {
         alone[0] = 1.0;
         let mean = (records > 3.0 * noise_of(&alone).half_width).then(|| {
             let value = sum / records;
-            weights[0] -= value;
-            weights.iter_mut().for_each(|c| *c /= records);
-            Mean { value, noise: noise_of(&weights) }
+            let mut of_mean = weights.clone();
+            of_mean[0] -= value;
+            of_mean.iter_mut().for_each(|c| *c /= records);
+            Mean { value, noise: noise_of(&of_mean) }
         });
-        Ok(Answer { sum, noise, truncation, mean })
+        Ok((Answer { sum, noise, truncation, mean }, weights))
     }
 }
 

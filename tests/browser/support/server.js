@@ -37,6 +37,7 @@ export async function serve(synopses, { now = () => new Date() } = {}) {
   let server;
   let port = 0;
   let isMute = false;
+  let asked = 0;
 
   const send = (line, event, data, id) => line.write(`event: ${event}\n${id === undefined ? "" : `id: test-${id}\n`}data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`);
   const json = (response, status, body) => {
@@ -60,8 +61,11 @@ export async function serve(synopses, { now = () => new Date() } = {}) {
       && (!about.has("window") || one.window.start === about.get("window"))).pop();
     if (!found) return json(response, 404, { error: "there is no such window" });
     try {
-      const { sum, noise, truncation, mean } = parse(found).query(f);
-      return json(response, 200, { function: about.get("ask"), answer: { sum, noise: asRust(noise), truncation: ofRust(truncation), mean: mean && { value: mean.value, noise: asRust(mean.noise) } } });
+      asked += 1;
+      const synopsis = parse(found);
+      const weights = synopsis.weights(f);
+      const { sum, noise, truncation, mean } = synopsis.query(weights);
+      return json(response, 200, { function: about.get("ask"), answer: { sum, noise: asRust(noise), truncation: ofRust(truncation), mean: mean && { value: mean.value, noise: asRust(mean.noise) } }, weights: [...weights.weights] });
     } catch (error) {
       return json(response, error instanceof SynopsisError ? 400 : 500, { error: error.message });
     }
@@ -91,6 +95,8 @@ export async function serve(synopses, { now = () => new Date() } = {}) {
     unreadable: (where, why) => all("unreadable", { where, why }),
     garbage: (text) => all("synopsis", text),
     source: (connected, why = null) => all("source", { connected, why }),
+    /** How many queries were answered. */
+    get asked() { return asked; },
     mute: (mute) => { isMute = mute; },
     start,
     stop: () => new Promise((done) => {
