@@ -4,6 +4,8 @@
 mod harness;
 
 mod absorbers;
+mod absorbers_forged;
+mod absorbers_partials;
 mod answers;
 mod api;
 mod attack;

@@ -33,6 +33,11 @@ pub const PARTITIONS: i32 = 5;
 
 /// A window's records of two keys and a few users, on five partitions, the same in every run.
 pub fn send(servers: &str) -> String {
+    send_at(servers, 0)
+}
+
+/// The same; the message timestamps go up and down by so many messages.
+pub fn send_at(servers: &str, back: i64) -> String {
     let settings =
         [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
     let topic = kafka::fresh_topic(servers, "readers", PARTITIONS, &settings);
@@ -46,11 +51,23 @@ pub fn send(servers: &str) -> String {
         let partitions = if message / 12 % 2 == 0 { PARTITIONS } else { PARTITIONS - 1 };
         let partition = random.random_range(0..partitions);
         let record = BaseRecord::<(), _>::to(&topic).partition(partition).payload(&payload);
-        let record = record.timestamp(origin().micros() / 1000 + 5000 * (message + 1));
+        let step = if message % 2 == 0 { back } else { 0 };
+        let record = record.timestamp(origin().micros() / 1000 + 5000 * (message + 1 + step));
         producer.send(record).map_err(|(error, _)| error).expect("it is queued");
     }
     producer.flush(PATIENCE).expect("the broker takes it");
     topic
+}
+
+/// One message of the five seconds from `second` on, to a partition.
+pub fn message(servers: &str, topic: &str, partition: i32, second: i64) {
+    let producer: ThreadedProducer<DefaultProducerContext> =
+        kafka::at(servers).client_config().expect("settings").create().expect("a producer");
+    let payload = message_of(second, &mut ChaCha20Rng::seed_from_u64(9));
+    let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
+    let record = record.timestamp(origin().micros() / 1000 + 1000 * (second + 5));
+    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    producer.flush(PATIENCE).expect("the broker takes it");
 }
 
 fn origin() -> Timestamp {
