@@ -20,12 +20,16 @@ use crate::harness::{PATIENCE, kafka};
 use crate::readers::{PARTITIONS, WINDOWS, configuration, published_by, send, send_at};
 
 /// Nobody waits for this in a test: whoever needs it to pass fails by the limit of the whole test.
-const NEVER: &str = "20m";
+pub const NEVER: &str = "20m";
 
 /// A process that ends with the test.
 pub struct Process(Child);
 
 impl Process {
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status();
         assert!(sent.expect("kill runs").success());
@@ -63,18 +67,22 @@ impl Scene {
 
     /// The configuration of a worker that leaves reading to absorbers for as long as `deadline`, and of the absorbers.
     pub fn configuration(&self, folder: &Path, deadline: &str) -> String {
-        let text = late(&configuration(&self.servers, &self.topic, folder, 1));
-        fs::write(folder.join("key"), [7; 32]).expect("it is written");
-        let name = kafka::fresh_name("partials");
-        format!(
-            "{text}\n[scale]\ntopic = \"{name}\"\nkey_file = \"{}/key\"\ngroup = \"{name}\"\ndeadline = \"{deadline}\"\n",
-            folder.display()
-        )
+        with_scale(&configuration(&self.servers, &self.topic, folder, 1), folder, deadline)
     }
 
     fn check(&self, text: &str, folder: &Path, who: &str) {
         assert!(published_by(text, folder, 1) == self.expected, "{who}");
     }
+}
+
+/// A configuration that leaves reading to absorbers for as long as `deadline`.
+pub fn with_scale(text: &str, folder: &Path, deadline: &str) -> String {
+    fs::write(folder.join("key"), [7; 32]).expect("it is written");
+    let (text, name) = (late(text), kafka::fresh_name("partials"));
+    format!(
+        "{text}\n[scale]\ntopic = \"{name}\"\nkey_file = \"{}/key\"\ngroup = \"{name}\"\ndeadline = \"{deadline}\"\n",
+        folder.display()
+    )
 }
 
 /// So late that any deadline is before it.

@@ -4,6 +4,7 @@
 mod harness;
 
 mod absorbers;
+mod absorbers_costs;
 mod absorbers_forged;
 mod absorbers_partials;
 mod answers;
