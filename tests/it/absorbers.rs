@@ -4,32 +4,37 @@
 //! Whole workers on a real broker with the noise frozen, and absorbers that are processes of the program. `tests/properties/partials.rs`
 //! has what they exchange.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bernstream::config::{Input, Settings};
-use bernstream::kafka::producer::{Producer, Record};
-use bernstream::kafka::sealing::Secret;
-use bernstream::scale::{Absorbing, Announcement, Keys, Message, Partial, Piece, ScaleTopic, pieces};
-use bernstream::source::Positions;
-use bernstream::source::kafka::Stretches;
+use bernstream::config::Settings;
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
+use crate::harness::http::{free_address, get};
 use crate::harness::{PATIENCE, kafka};
-use crate::readers::{PARTITIONS, WINDOWS, configuration, published_by, send};
+use crate::readers::{PARTITIONS, WINDOWS, configuration, published_by, send, send_at};
 
 /// Nobody waits for this in a test: whoever needs it to pass fails by the limit of the whole test.
-const NEVER: &str = "20m";
+pub const NEVER: &str = "20m";
 
 /// A process that ends with the test.
-struct Process(Child);
+pub struct Process(Child);
+
+impl Process {
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.0.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+}
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -39,37 +44,45 @@ impl Drop for Process {
 }
 
 /// One topic, and what a worker that reads it alone publishes.
-struct Scene {
-    servers: String,
-    topic: String,
-    expected: Vec<(String, Vec<u8>)>,
+pub struct Scene {
+    pub servers: String,
+    pub topic: String,
+    pub expected: Vec<(String, Vec<u8>)>,
 }
 
 impl Scene {
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let servers = kafka::broker()?;
         let topic = send(&servers);
+        Some(Scene::of(servers, topic))
+    }
+
+    fn of(servers: String, topic: String) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let text = late(&configuration(&servers, &topic, folder.path(), 1));
         let expected = published_by(&text, folder.path(), 1);
         assert_eq!(expected.len(), 6 * WINDOWS as usize);
-        Some(Scene { servers, topic, expected })
+        Scene { servers, topic, expected }
     }
 
     /// The configuration of a worker that leaves reading to absorbers for as long as `deadline`, and of the absorbers.
-    fn configuration(&self, folder: &Path, deadline: &str) -> String {
-        let text = late(&configuration(&self.servers, &self.topic, folder, 1));
-        fs::write(folder.join("key"), [7; 32]).expect("it is written");
-        let name = kafka::fresh_name("partials");
-        format!(
-            "{text}\n[scale]\ntopic = \"{name}\"\nkey_file = \"{}/key\"\ngroup = \"{name}\"\ndeadline = \"{deadline}\"\n",
-            folder.display()
-        )
+    pub fn configuration(&self, folder: &Path, deadline: &str) -> String {
+        with_scale(&configuration(&self.servers, &self.topic, folder, 1), folder, deadline)
     }
 
     fn check(&self, text: &str, folder: &Path, who: &str) {
         assert!(published_by(text, folder, 1) == self.expected, "{who}");
     }
+}
+
+/// A configuration that leaves reading to absorbers for as long as `deadline`.
+pub fn with_scale(text: &str, folder: &Path, deadline: &str) -> String {
+    fs::write(folder.join("key"), [7; 32]).expect("it is written");
+    let (text, name) = (late(text), kafka::fresh_name("partials"));
+    format!(
+        "{text}\n[scale]\ntopic = \"{name}\"\nkey_file = \"{}/key\"\ngroup = \"{name}\"\ndeadline = \"{deadline}\"\n",
+        folder.display()
+    )
 }
 
 /// So late that any deadline is before it.
@@ -78,10 +91,14 @@ fn late(text: &str) -> String {
 }
 
 /// An absorber with the configuration that was written to `folder`.
-fn absorber(folder: &Path, member: Option<&str>) -> Process {
+pub fn absorber(folder: &Path, member: Option<&str>) -> Process {
+    let arguments: Vec<&str> = member.iter().flat_map(|member| ["--member", member]).collect();
+    absorber_with(folder, &arguments)
+}
+
+fn absorber_with(folder: &Path, arguments: &[&str]) -> Process {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
-    command.arg("absorb").arg(folder.join("bernstream.toml")).env("RUST_LOG", "info");
-    command.args(member.iter().flat_map(|member| ["--member", member]));
+    command.arg("absorb").arg(folder.join("bernstream.toml")).env("RUST_LOG", "info").args(arguments);
     let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("absorbers.log")).expect("a log");
     let error = log.try_clone().expect("the same log");
     Process(command.stdin(Stdio::null()).stdout(log).stderr(error).spawn().expect("it starts"))
@@ -91,7 +108,7 @@ fn absorber(folder: &Path, member: Option<&str>) -> Process {
 fn what_leaves_does_not_depend_on_the_number_of_absorbers() {
     let Some(scene) = Scene::new() else { return };
     // With none the worker reads everything when the deadline is over. With some it never is.
-    for (absorbers, deadline) in [(0, "100ms"), (1, NEVER), (2, NEVER)] {
+    for (absorbers, deadline) in [(0, "100ms"), (1, NEVER), (2, NEVER), (5, NEVER)] {
         let folder = tempfile::tempdir().expect("a folder");
         let text = scene.configuration(folder.path(), deadline);
         fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
@@ -101,8 +118,10 @@ fn what_leaves_does_not_depend_on_the_number_of_absorbers() {
     }
 }
 
+/// Every absorber leaves and comes at random: with a name it keeps its partitions, without one the group gives them to others. A frozen
+/// one sends what it has when nobody expects it any more.
 #[test]
-fn absorbers_that_are_killed_and_come_back_change_nothing() {
+fn absorbers_that_are_killed_frozen_and_come_back_change_nothing() {
     let Some(scene) = Scene::new() else { return };
     for seed in 0..3 {
         let folder = tempfile::tempdir().expect("a folder");
@@ -113,12 +132,17 @@ fn absorbers_that_are_killed_and_come_back_change_nothing() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut random = ChaCha20Rng::seed_from_u64(seed);
-                let mut running: Vec<Option<Process>> = vec![None, None, None];
+                let mut running: Vec<Option<(Process, bool)>> = vec![None, None, None];
                 while !is_over.load(Ordering::Relaxed) {
                     let number = random.random_range(0..running.len());
-                    running[number] = match running[number].take() {
-                        Some(_killed) => None,
-                        None => Some(absorber(folder, Some(&format!("absorber-{number}")))),
+                    let name = format!("absorber-{number}");
+                    running[number] = match (running[number].take(), random.random_range(0..3)) {
+                        (None, _) => Some((absorber(folder, (number > 0).then_some(name.as_str())), false)),
+                        (Some(_killed), 0) => None,
+                        (Some((process, is_frozen)), _) => {
+                            process.signal(if is_frozen { "CONT" } else { "STOP" });
+                            Some((process, !is_frozen))
+                        }
                     };
                     thread::sleep(Duration::from_millis(random.random_range(100..900)));
                 }
@@ -130,88 +154,41 @@ fn absorbers_that_are_killed_and_come_back_change_nothing() {
     }
 }
 
-/// A partition that was read far ahead, and beyond an end that is announced then, has the partial of one that was not.
+/// Append times that step back: a record of an earlier window comes behind those of a later one.
 #[test]
-fn what_was_read_beyond_an_end_is_read_again() {
+fn append_times_that_step_back_change_nothing() {
     let Some(servers) = kafka::broker() else { return };
-    let topic = send(&servers);
-    let folder = tempfile::tempdir().expect("a folder");
-    let settings = Settings::parse(&configuration(&servers, &topic, folder.path(), 1), "f").expect("a configuration");
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
-    let open = || {
-        let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
-        let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
-        Absorbing::new(stretches, settings.windows.clone(), forms)
-    };
-    let announced = |number: i64, end: i64| {
-        let window =
-            settings.windows.grid.span_of(settings.windows.grid.origin().plus(Duration::from_secs(60 * number as u64)));
-        let (cutoff, ends) = (settings.windows.cutoff(window, None), Positions(BTreeMap::from([(0, end)])));
-        let (first, topic) = (settings.windows.grid.origin(), String::new());
-        Arc::new(Announcement {
-            version: 1,
-            settings: String::new(),
-            topic,
-            window,
-            cutoff,
-            first,
-            backfill_until: None,
-            ends,
-        })
-    };
-    let answer = |absorbing: &mut Absorbing, asked: &Arc<Announcement>| -> Vec<u8> {
-        absorbing.ask(asked, 0);
-        loop {
-            let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
-            if let Some(partial) = step.finished.into_iter().next() {
-                assert_eq!(Some(partial.name), asked.name(0));
-                return partial.bytes;
-            }
-        }
-    };
-    let high = {
-        let partitions = kafka::at(&servers).consumer(&[]).expect("a client");
-        rdkafka::consumer::Consumer::fetch_watermarks(&partitions, &topic, 0, PATIENCE).expect("an answer").1
-    };
-    assert!(high > 4, "{high} messages");
-    let mut different = 0;
-    for end in (0..=high).rev() {
-        let (mut ahead, asked) = (open(), announced(1, end));
-        // To the end of the log: records of all windows.
-        answer(&mut ahead, &announced(0, high));
-        let (found, expected) = (answer(&mut ahead, &asked), answer(&mut open(), &asked));
-        assert!(found == expected, "end {end}");
-        different += usize::from(expected != answer(&mut open(), &announced(1, high)));
+    let topic = send_at(&servers, 9);
+    let scene = Scene::of(servers, topic);
+    for (absorbers, deadline) in [(0, "100ms"), (2, NEVER)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = scene.configuration(folder.path(), deadline);
+        fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
+        let running: Vec<_> = (0..absorbers).map(|_| absorber(folder.path(), None)).collect();
+        scene.check(&text, folder.path(), &format!("{absorbers} absorbers"));
+        drop(running);
     }
-    assert!(different > 0, "some end cuts the window");
 }
 
-/// Absorbers of another configuration, with another key, and writers with and without the key.
+/// An absorber answers probes without a worker, and is ready without a partition: more of them than partitions are no fault.
 #[test]
-fn what_others_write_to_the_topic_changes_nothing() {
-    let Some(scene) = Scene::new() else { return };
+fn an_absorber_is_ready_when_it_can_read() {
+    let Some(servers) = kafka::broker() else { return };
+    let scene = Scene { topic: send(&servers), servers, expected: Vec::new() };
     let folder = tempfile::tempdir().expect("a folder");
-    let text = scene.configuration(folder.path(), "2s");
-    // Another cap: it would change every window.
-    let other = text.replace("max_records_per_window = 3", "max_records_per_window = 2");
-    assert_ne!(other, text);
-    fs::write(folder.path().join("bernstream.toml"), other).expect("it is written");
-    let foreign = absorber(folder.path(), None);
-    let thief = tempfile::tempdir().expect("a folder");
-    fs::write(thief.path().join("key"), [8; 32]).expect("it is written");
-    let with_other_key =
-        text.replace(&format!("{}/key", folder.path().display()), &format!("{}/key", thief.path().display()));
-    fs::write(thief.path().join("bernstream.toml"), with_other_key).expect("it is written");
-    let stranger = absorber(thief.path(), None);
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let forger = scope.spawn(|| forge(&scene, &text, &is_over));
-        let published = published_by(&text, folder.path(), 1);
-        is_over.store(true, Ordering::Relaxed);
-        assert!(published == scene.expected);
-        assert!(forger.join().expect("it ends") > 0, "it has answered announcements");
-    });
-    drop((foreign, stranger));
+    let text = scene.configuration(folder.path(), "1s");
+    fs::write(folder.path().join("bernstream.toml"), text).expect("it is written");
+    let address = free_address();
+    let running = absorber_with(folder.path(), &["--listen", &address]);
+    let started = Instant::now();
+    while get(&address, "/readyz").as_deref() != Some("ready\n") {
+        assert!(started.elapsed() < PATIENCE, "{:?}", get(&address, "/readyz"));
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(get(&address, "/healthz").as_deref(), Some("alive\n"));
+    // What absorbers have done is told by the worker, to operators.
+    assert!(!get(&address, "/metrics").unwrap_or_default().contains("bernstream_"));
+    drop(running);
 }
 
 /// A partial shows what was recorded: it is in the topic no longer than until its window is accepted, and so are announcements.
@@ -239,88 +216,4 @@ fn what_belongs_to_accepted_windows_is_deleted() {
     let kept: Vec<_> = (0..9).map(kept).collect();
     // Announcements, and the partials of five partitions.
     assert_eq!(kept.iter().filter(|(low, _)| *low > 0).count(), 1 + PARTITIONS.unsigned_abs() as usize, "{kept:?}");
-}
-
-/// Somebody sends all partitions of a window, and when the next one is announced nothing of it, but other copies of the one that is
-/// closed: the worker does not wait for a partition that nobody reads.
-#[test]
-fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
-    let Some(scene) = Scene::new() else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    let text = scene.configuration(folder.path(), "3s");
-    let settings = Settings::parse(&text, "f").expect("a sound configuration");
-    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
-    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
-    let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
-    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
-    let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
-    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
-    let (is_over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let (mut first, mut second): (Option<Arc<Announcement>>, Option<Arc<Announcement>>) = (None, None);
-            while !is_over.load(Ordering::Relaxed) {
-                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20)) {
-                    let is_new = |known: &Option<Arc<Announcement>>| {
-                        known.as_ref().is_none_or(|known| known.window != announcement.window)
-                    };
-                    if first.is_none() {
-                        let asked = Arc::new(announcement);
-                        (0..PARTITIONS).for_each(|partition| absorbing.ask(&asked, partition));
-                        first = Some(asked);
-                    } else if is_new(&first) && second.is_none() {
-                        let closed = first.as_ref().expect("it was announced");
-                        for partition in 0..PARTITIONS {
-                            let name = closed.name(partition).expect("announced");
-                            topic.send(&Partial { name, partition, bytes: vec![0; 9] }, "liar", &|| ());
-                            late.fetch_add(1, Ordering::Relaxed);
-                        }
-                        second = Some(Arc::new(announcement));
-                    }
-                }
-                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
-                step.finished.iter().for_each(|partial| topic.send(partial, "honest", &|| ()));
-            }
-        });
-        let published = published_by(&text, folder.path(), 1);
-        is_over.store(true, Ordering::Relaxed);
-        assert!(published == scene.expected);
-    });
-    assert_eq!(late.into_inner(), PARTITIONS.unsigned_abs() as usize);
-}
-
-/// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. Whoever has
-/// the key is believed where nobody contradicts, and so the first of two lies never arrives whole: when the second does, it is contradicted
-/// already, however slowly either is read.
-fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
-    let settings = Settings::parse(text, "f").expect("a sound configuration");
-    let (scale, broker) = (settings.scale.expect("it has one"), kafka::at(&scene.servers));
-    let keys = Keys::new(&Secret::new([7; 32]));
-    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
-    let mut producer = Producer::new(broker.clone(), scale.topic.clone());
-    let mut answered = 0;
-    while !is_over.load(Ordering::Relaxed) {
-        let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(50)) else { continue };
-        for partition in 0..PARTITIONS {
-            let lie = |bytes: &[u8]| -> Vec<Piece> {
-                let name = announcement.name(partition).expect("announced");
-                pieces(&Partial { name, partition, bytes: bytes.to_vec() }).expect("pieces")
-            };
-            // The whole one is a partial that could be taken: nothing was recorded.
-            let (mut half, whole) = (lie(&[0]), lie(&[0; 9]));
-            half.iter_mut().for_each(|piece| piece.of += 1);
-            for piece in [half, whole].concat() {
-                let sealed = keys.sealed(&Message::Piece(piece)).expect("sealed");
-                let mut changed = sealed.clone();
-                changed[60] ^= 1;
-                for payload in [&sealed, &changed, &sealed[..sealed.len() / 2].to_vec(), &Vec::new()] {
-                    // All in one partition of the topic: both lies of one partition before the next one's.
-                    producer.send(Record { partition: Some(1), payload, ..Record::default() }).expect("it is sent");
-                }
-            }
-        }
-        answered += 1;
-    }
-    answered
 }

@@ -4,6 +4,9 @@
 mod harness;
 
 mod absorbers;
+mod absorbers_costs;
+mod absorbers_forged;
+mod absorbers_partials;
 mod answers;
 mod api;
 mod attack;

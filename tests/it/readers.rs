@@ -23,6 +23,7 @@ use bernstream::metrics::{Detail, Metrics};
 use bernstream::pipeline::{Health, Stop, Worker};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer, ThreadedProducer};
 
 use crate::harness::{PATIENCE, kafka};
@@ -33,6 +34,16 @@ pub const PARTITIONS: i32 = 5;
 
 /// A window's records of two keys and a few users, on five partitions, the same in every run.
 pub fn send(servers: &str) -> String {
+    send_at(servers, 0)
+}
+
+/// The same; the message timestamps go up and down by so many messages.
+pub fn send_at(servers: &str, back: i64) -> String {
+    send_rows(servers, back, 40, 1)
+}
+
+/// The same with so many rows in a message, and so many messages for one.
+pub fn send_rows(servers: &str, back: i64, rows: usize, copies: usize) -> String {
     let settings =
         [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
     let topic = kafka::fresh_topic(servers, "readers", PARTITIONS, &settings);
@@ -40,32 +51,50 @@ pub fn send(servers: &str) -> String {
     config.set("enable.idempotence", "true").set("linger.ms", "0");
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     let mut random = ChaCha20Rng::seed_from_u64(3);
-    for message in 0..12 * WINDOWS {
-        let payload = message_of(5 * message, &mut random);
+    for message in (0..12 * WINDOWS).flat_map(|message| std::iter::repeat_n(message, copies)) {
+        let payload = message_of(5 * message, rows, &mut random);
         // One partition is empty in every second window.
         let partitions = if message / 12 % 2 == 0 { PARTITIONS } else { PARTITIONS - 1 };
         let partition = random.random_range(0..partitions);
         let record = BaseRecord::<(), _>::to(&topic).partition(partition).payload(&payload);
-        let record = record.timestamp(origin().micros() / 1000 + 5000 * (message + 1));
-        producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+        let step = if message % 2 == 0 { back } else { 0 };
+        let record = record.timestamp(origin().micros() / 1000 + 5000 * (message + 1 + step));
+        let mut sent = producer.send(record);
+        // Many large messages fill its queue.
+        while let Err((error, back)) = sent {
+            assert_eq!(error.rdkafka_error_code(), Some(RDKafkaErrorCode::QueueFull), "{error}");
+            thread::sleep(Duration::from_millis(10));
+            sent = producer.send(back);
+        }
     }
     producer.flush(PATIENCE).expect("the broker takes it");
     topic
+}
+
+/// One message of the five seconds from `second` on, to a partition.
+pub fn message(servers: &str, topic: &str, partition: i32, second: i64) {
+    let producer: ThreadedProducer<DefaultProducerContext> =
+        kafka::at(servers).client_config().expect("settings").create().expect("a producer");
+    let payload = message_of(second, 40, &mut ChaCha20Rng::seed_from_u64(9));
+    let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
+    let record = record.timestamp(origin().micros() / 1000 + 1000 * (second + 5));
+    producer.send(record).map_err(|(error, _)| error).expect("it is queued");
+    producer.flush(PATIENCE).expect("the broker takes it");
 }
 
 fn origin() -> Timestamp {
     Timestamp::parse(ORIGIN).expect("a time")
 }
 
-/// Forty records of the five seconds from `second` on.
-fn message_of(second: i64, random: &mut ChaCha20Rng) -> Vec<u8> {
+/// So many records of the five seconds from `second` on.
+fn message_of(second: i64, rows: usize, random: &mut ChaCha20Rng) -> Vec<u8> {
     let start = origin().micros() + 1_000_000 * second;
-    let times: Vec<i64> = (0..40).map(|_| start + random.random_range(0..5_000_000)).collect();
-    let values: Vec<f64> = (0..40).map(|_| random.random_range(-5.0..105.0)).collect();
+    let times: Vec<i64> = (0..rows).map(|_| start + random.random_range(0..5_000_000)).collect();
+    let values: Vec<f64> = (0..rows).map(|_| random.random_range(-5.0..105.0)).collect();
     let labels: Vec<f64> = values.iter().map(|value| value / 2.0 + random.random_range(-10.0..10.0)).collect();
-    let keys = (0..40).map(|_| ["a", "b", "c"][random.random_range(0..3)]);
+    let keys = (0..rows).map(|_| ["a", "b", "c"][random.random_range(0..3)]);
     let keys: StringArray = keys.map(Some).collect();
-    let users: StringArray = (0..40).map(|_| Some(format!("u{}", random.random_range(0..25)))).collect();
+    let users: StringArray = (0..rows).map(|_| Some(format!("u{}", random.random_range(0..25)))).collect();
     let columns: [(&str, ArrayRef); 5] = [
         ("time", Arc::new(TimestampMicrosecondArray::from(times).with_timezone("UTC"))),
         ("key", Arc::new(keys)),
@@ -162,6 +191,12 @@ fn published(servers: &str, topic: &str, readers: u32) -> Vec<(String, Vec<u8>)>
 
 /// Every message that a worker with this configuration publishes to a folder.
 pub fn published_by(text: &str, folder: &Path, readers: u32) -> Vec<(String, Vec<u8>)> {
+    let metrics = Metrics::new(Detail::Safe, "readers", "pure epsilon", "").expect("metrics");
+    published_with(text, folder, readers, &metrics)
+}
+
+/// The same, by a worker with these metrics.
+pub fn published_with(text: &str, folder: &Path, readers: u32, metrics: &Metrics) -> Vec<(String, Vec<u8>)> {
     let mut settings = Settings::parse(text, "readers").expect("a sound configuration");
     let reading = settings.reading();
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
@@ -198,7 +233,7 @@ pub fn published_by(text: &str, folder: &Path, readers: u32) -> Vec<(String, Vec
             window += 1;
             Ok(Generator::frozen([window; 32]))
         }),
-        metrics: Metrics::new(Detail::Safe, "readers", "pure epsilon", "").expect("metrics"),
+        metrics: metrics.clone(),
         health: &health,
         stop: Stop::default(),
     };

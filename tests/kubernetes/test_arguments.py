@@ -20,7 +20,7 @@ def helped(*command):
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_every_argument_is_one(overlay, tmp_path):
     seen = []
-    for _, template in pods(with_components(tmp_path, f"overlays/{overlay}", ["ledger-init"])):
+    for _, template in pods(with_components(tmp_path, f"overlays/{overlay}", ["ledger-init", "absorbers"])):
         for container in template["spec"]["containers"]:
             if container["image"].startswith("apache/kafka"):
                 continue
@@ -29,4 +29,4 @@ def test_every_argument_is_one(overlay, tmp_path):
             options = {word.split("=")[0] for word in words if word.startswith("--")}
             assert options <= helped(*command), command
             seen.append(" ".join(command))
-    assert sorted(seen) == ["dashboard", "ledger init", "run"]
+    assert sorted(seen) == ["absorb", "dashboard", "ledger init", "run"]

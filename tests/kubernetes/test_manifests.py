@@ -35,7 +35,7 @@ def faults(o):
 
 
 def test_there_is_what_should_be_there():
-    assert COMPONENTS == ["alerts", "dashboard", "ledger-init", "networkpolicy", "podmonitor", "tls"]
+    assert COMPONENTS == ["absorbers", "alerts", "dashboard", "ledger-init", "networkpolicy", "podmonitor", "tls"]
     assert OVERLAYS == ["dev", "production"]
 
 

@@ -1,0 +1,129 @@
+//! What others write to the topic of absorbers, and copies that differ: the worker takes none of it, and waits for nobody.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bernstream::config::{Input, Settings};
+use bernstream::kafka::producer::{Producer, Record};
+use bernstream::kafka::sealing::Secret;
+use bernstream::scale::{Absorbing, Announcement, Keys, Message, Partial, Piece, ScaleTopic, pieces};
+use bernstream::source::kafka::Stretches;
+
+use crate::absorbers::{Scene, absorber};
+use crate::harness::kafka;
+use crate::readers::{PARTITIONS, published_by};
+
+/// Absorbers of another configuration, with another key, and writers with and without the key.
+#[test]
+fn what_others_write_to_the_topic_changes_nothing() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scene.configuration(folder.path(), "2s");
+    // Another cap: it would change every window.
+    let other = text.replace("max_records_per_window = 3", "max_records_per_window = 2");
+    assert_ne!(other, text);
+    fs::write(folder.path().join("bernstream.toml"), other).expect("it is written");
+    let foreign = absorber(folder.path(), None);
+    let thief = tempfile::tempdir().expect("a folder");
+    fs::write(thief.path().join("key"), [8; 32]).expect("it is written");
+    let with_other_key =
+        text.replace(&format!("{}/key", folder.path().display()), &format!("{}/key", thief.path().display()));
+    fs::write(thief.path().join("bernstream.toml"), with_other_key).expect("it is written");
+    let stranger = absorber(thief.path(), None);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let forger = scope.spawn(|| forge(&scene, &text, &is_over));
+        let published = published_by(&text, folder.path(), 1);
+        is_over.store(true, Ordering::Relaxed);
+        assert!(published == scene.expected);
+        assert!(forger.join().expect("it ends") > 0, "it has answered announcements");
+    });
+    drop((foreign, stranger));
+}
+
+/// Somebody sends all partitions of a window, and when the next one is announced nothing of it, but other copies of the one that is
+/// closed: the worker does not wait for a partition that nobody reads.
+#[test]
+fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = scene.configuration(folder.path(), "3s");
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&scene.servers));
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys).expect("it opens");
+    let stretches = Stretches::open(input.clone(), settings.columns.clone()).expect("it opens");
+    let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
+    let mut absorbing = Absorbing::new(stretches, settings.windows.clone(), forms);
+    let (is_over, late) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut first, mut is_told): (Option<Arc<Announcement>>, bool) = (None, false);
+            while !is_over.load(Ordering::Relaxed) {
+                if let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(20)) {
+                    match &first {
+                        None => {
+                            let asked = Arc::new(announcement);
+                            (0..PARTITIONS).for_each(|partition| absorbing.ask(&asked, partition));
+                            first = Some(asked);
+                        }
+                        Some(closed) if closed.window != announcement.window && !is_told => {
+                            for partition in 0..PARTITIONS {
+                                let name = closed.name(partition).expect("announced");
+                                topic.send(&Partial { name, partition, bytes: vec![0; 9] }, "liar", &|| ());
+                                late.fetch_add(1, Ordering::Relaxed);
+                            }
+                            is_told = true;
+                        }
+                        Some(_) => {}
+                    }
+                }
+                let step = absorbing.step(Duration::from_millis(20)).expect("it reads");
+                step.finished.iter().for_each(|partial| topic.send(partial, "honest", &|| ()));
+            }
+        });
+        let published = published_by(&text, folder.path(), 1);
+        is_over.store(true, Ordering::Relaxed);
+        assert!(published == scene.expected);
+    });
+    assert_eq!(late.into_inner(), PARTITIONS.unsigned_abs() as usize);
+}
+
+/// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. Whoever has
+/// the key is believed where nobody contradicts, and so the first of two lies never arrives whole: when the second does, it is contradicted
+/// already, however slowly either is read.
+fn forge(scene: &Scene, text: &str, is_over: &AtomicBool) -> usize {
+    let settings = Settings::parse(text, "f").expect("a sound configuration");
+    let (scale, broker) = (settings.scale.expect("it has one"), kafka::at(&scene.servers));
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let topic = ScaleTopic::of_absorber(&scale, &broker, &scene.topic, keys.clone()).expect("it opens");
+    let mut producer = Producer::new(broker.clone(), scale.topic.clone());
+    let mut answered = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        let Some(Message::Announcement { announcement, .. }) = topic.next(Duration::from_millis(50)) else { continue };
+        for partition in 0..PARTITIONS {
+            let lie = |bytes: &[u8]| -> Vec<Piece> {
+                let name = announcement.name(partition).expect("announced");
+                pieces(&Partial { name, partition, bytes: bytes.to_vec() }).expect("pieces")
+            };
+            // The whole one is a partial that could be taken: nothing was recorded.
+            let (mut half, whole) = (lie(&[0]), lie(&[0; 9]));
+            half.iter_mut().for_each(|piece| piece.of += 1);
+            for piece in [half, whole].concat() {
+                let sealed = keys.sealed(&Message::Piece(piece)).expect("sealed");
+                let mut changed = sealed.clone();
+                changed[60] ^= 1;
+                for payload in [&sealed, &changed, &sealed[..sealed.len() / 2].to_vec(), &Vec::new()] {
+                    // All in one partition of the topic: both lies of one partition before the next one's.
+                    producer.send(Record { partition: Some(1), payload, ..Record::default() }).expect("it is sent");
+                }
+            }
+        }
+        answered += 1;
+    }
+    answered
+}

@@ -1,0 +1,114 @@
+//! What absorbers make of a partition: a function of the log up to the end that was announced, however far they have read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bernstream::config::{Input, Settings};
+use bernstream::scale::{Absorbing, Announcement};
+use bernstream::source::Positions;
+use bernstream::source::kafka::Stretches;
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
+use rdkafka::client::DefaultClientContext;
+
+use crate::harness::{PATIENCE, kafka};
+use crate::readers::{PARTITIONS, configuration, message, send, send_at};
+
+/// A partition that was read far ahead, and beyond an end that is announced then, has the partial of one that was not.
+#[test]
+fn what_was_read_beyond_an_end_is_read_again() {
+    let Some(servers) = kafka::broker() else { return };
+    // Also where message timestamps step back by most of a window.
+    for topic in [send(&servers), send_at(&servers, 9)] {
+        let input = Records::new(&servers, &topic);
+        let high = input.high(0);
+        assert!(high > 4, "{high} messages");
+        let mut different = 0;
+        for end in (0..=high).rev() {
+            let (mut ahead, asked) = (input.open(), input.announced(1, 0, end));
+            // To the end of the log: records of all windows.
+            answer(&mut ahead, &input.announced(0, 0, high), 0);
+            let (found, expected) = (answer(&mut ahead, &asked, 0), answer(&mut input.open(), &asked, 0));
+            assert!(found == expected, "end {end}");
+            different += usize::from(expected != answer(&mut input.open(), &input.announced(1, 0, high), 0));
+        }
+        assert!(different > 0, "some end cuts the window");
+    }
+}
+
+/// An absorber that has been reading when a partition is added has the partial of it that one has which starts later.
+#[test]
+fn a_partition_that_is_added_in_mid_window_is_read_by_absorbers_that_run() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let input = Records::new(&servers, &topic);
+    let mut running = input.open();
+    answer(&mut running, &input.announced(0, 0, input.high(0)), 0);
+    let admin: AdminClient<DefaultClientContext> =
+        kafka::at(&servers).client_config().expect("settings").create().expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let options = AdminOptions::new().request_timeout(Some(PATIENCE));
+    let more = NewPartitions::new(&topic, PARTITIONS.unsigned_abs() as usize + 1);
+    let added = runtime.block_on(admin.create_partitions([&more], &options)).expect("an answer");
+    assert!(added.iter().all(Result::is_ok), "{added:?}");
+    message(&servers, &topic, PARTITIONS, 70);
+    let asked = input.announced(1, PARTITIONS, 1);
+    let (found, expected) = (answer(&mut running, &asked, PARTITIONS), answer(&mut input.open(), &asked, PARTITIONS));
+    assert!(found == expected);
+    assert_ne!(found, answer(&mut running, &input.announced(1, PARTITIONS, 0), PARTITIONS), "it has the record");
+}
+
+/// A topic of records, as absorbers read it.
+struct Records {
+    servers: String,
+    topic: String,
+    settings: Settings,
+}
+
+impl Records {
+    fn new(servers: &str, topic: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = configuration(servers, topic, folder.path(), 1);
+        let settings = Settings::parse(&text, "f").expect("a configuration");
+        Records { servers: servers.to_owned(), topic: topic.to_owned(), settings }
+    }
+
+    fn open(&self) -> Absorbing {
+        let Input::Kafka(input) = &self.settings.input else { panic!("records come from Kafka") };
+        let stretches = Stretches::open(input.clone(), self.settings.columns.clone()).expect("it opens");
+        let forms = self.settings.releases.iter().map(|release| self.settings.form(release)).collect();
+        Absorbing::new(stretches, self.settings.windows.clone(), forms)
+    }
+
+    fn high(&self, partition: i32) -> i64 {
+        let client = kafka::at(&self.servers).consumer(&[]).expect("a client");
+        rdkafka::consumer::Consumer::fetch_watermarks(&client, &self.topic, partition, PATIENCE).expect("an answer").1
+    }
+
+    /// The window of this number, with one partition.
+    fn announced(&self, number: u64, partition: i32, end: i64) -> Arc<Announcement> {
+        let rules = &self.settings.windows;
+        let window = rules.grid.span_of(rules.grid.origin().plus(Duration::from_secs(60 * number)));
+        Arc::new(Announcement {
+            version: 1,
+            settings: String::new(),
+            topic: String::new(),
+            window,
+            cutoff: rules.cutoff(window, None),
+            first: rules.grid.origin(),
+            backfill_until: None,
+            ends: Positions(BTreeMap::from([(partition, end)])),
+        })
+    }
+}
+
+fn answer(absorbing: &mut Absorbing, asked: &Arc<Announcement>, partition: i32) -> Vec<u8> {
+    absorbing.ask(asked, partition);
+    loop {
+        let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+        if let Some(partial) = step.finished.into_iter().find(|partial| partial.partition == partition) {
+            assert_eq!(Some(partial.name), asked.name(partition));
+            return partial.bytes;
+        }
+    }
+}
