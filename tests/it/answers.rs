@@ -151,6 +151,29 @@ fn a_ledger_is_shown_and_verified_as_json() {
     assert!(why.contains("nothing that is kept is of a window that starts at 2025-01-01T03:00:00Z"), "{why}");
 }
 
+/// As an auditor has it: a snapshot of a volume, which nobody may write to.
+#[test]
+fn a_ledger_on_a_volume_that_cannot_be_written_is_shown_and_verified() {
+    let (_, folder) = run(&ten_hours());
+    let ledger = |action: &str| format!("{} ledger {action} c.toml", env!("CARGO_BIN_EXE_bernstream"));
+    let read_only = "mount --bind . /mnt && mount -o remount,bind,ro /mnt && cd /mnt && ! touch ledger/x";
+    let asked = |action: &str| {
+        let script = format!("{read_only} && {}", ledger(action));
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(folder.path()).output().expect("unshare")
+    };
+    let mounted = Command::new("unshare").args(["-m", "sh", "-c", read_only]).current_dir(folder.path()).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("only root can mount a volume: a ledger that cannot be written is NOT tested");
+        return;
+    }
+    for (action, expected) in [("show", "next window"), ("verify", "the witness has accepted row 48"), ("export", "\n")]
+    {
+        let output = asked(action);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && out.contains(expected), "{action}: {out}{err}");
+    }
+}
+
 /// A synopsis from which records are missing says so, wherever it is read.
 #[test]
 fn what_is_incomplete_is_said_beside_the_answer() {
