@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::cli::components::{input_id, other_promise};
 use crate::cli::failure::Failure;
 use crate::cli::left::Left;
-use crate::cli::print::{self, note, report, section};
+use crate::cli::print::{self, as_json, note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
 use crate::cli::{alone, settings, shares};
@@ -30,6 +32,34 @@ pub struct Arguments {
     /// Do not contact any broker, and do not look for the input.
     #[arg(long)]
     offline: bool,
+    /// Print all of it as JSON, and nothing else; docs/reference/commands.md says what the fields are
+    #[arg(long)]
+    json: bool,
+}
+
+/// What the file says, and what was found; what `--json` prints.
+#[derive(Debug, Serialize)]
+struct Checked {
+    pipeline: String,
+    guarantee: Vec<String>,
+    not_protected: Vec<String>,
+    other_pipelines: Vec<String>,
+    schedule: Vec<String>,
+    /// Empty without [scale].
+    absorbers: Vec<String>,
+    memory: Vec<String>,
+    disk: Vec<String>,
+    message: Vec<String>,
+    /// Absent without a ledger.
+    ledger: Option<Left>,
+    notes: Vec<String>,
+    warnings: Vec<String>,
+    /// Input, output and witness; empty with `--offline`.
+    checks: Vec<Check>,
+    /// What was not looked at, because of `--offline`.
+    not_looked_at: Option<String>,
+    /// Why the ledger that is there cannot be used with this file.
+    refused: Option<String>,
 }
 
 /// Prints every fault, or the guarantee, the schedule, the memory and the findings at the brokers.
@@ -40,58 +70,85 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let settings =
         during("reading the configuration, and selecting what is automatic", || settings::load(&arguments.file))?;
-    report(during("computing what it needs", || summary(&settings)))?;
-    for warning in settings.warnings() {
-        print::warning(warning);
+    let mut checked = during("computing what it needs", || summary(&settings));
+    if !arguments.json {
+        report(checked.in_words())?;
+        checked.warnings.iter().for_each(print::warning);
     }
-    // A ledger that cannot be read is told by whoever opens it.
-    let recorded = Ledger::newest_settings(&settings.ledger).ok();
-    let refused = recorded.and_then(|recorded| other_promise(&settings, &recorded));
-    if arguments.offline {
-        note(format_args!("not looked at, because of --offline: {}", unseen(&settings)));
-        return refused.map_or(Ok(()), |why| Err(Failure::Ledger(why)));
+    match arguments.offline {
+        true => checked.not_looked_at = Some(unseen(&settings)),
+        false => checked.checks = during("checking the brokers", || online(&settings)),
     }
-    let checks = during("checking the brokers", || online(&settings));
-    if !checks.is_empty() {
-        report(list(&checks))?;
+    if arguments.json {
+        report(as_json(&checked)? + "\n")?;
+    } else if let Some(unseen) = &checked.not_looked_at {
+        note(format_args!("not looked at, because of --offline: {unseen}"));
+    } else if !checked.checks.is_empty() {
+        report(list(&checked.checks))?;
     }
-    let failed = checks.iter().filter(|check| check.fault.is_some()).count();
-    let verdict = format!("{failed} of {} checks failed", checks.len());
-    match (failed, refused) {
+    verdict(&checked)
+}
+
+fn verdict(checked: &Checked) -> Result<(), Failure> {
+    let failed = checked.checks.iter().filter(|check| check.fault.is_some()).count();
+    let verdict = format!("{failed} of {} checks failed", checked.checks.len());
+    match (failed, checked.refused.clone()) {
         (0, None) => Ok(()),
         (0, Some(why)) => Err(Failure::Ledger(why)),
         (_, refused) => {
             refused.into_iter().for_each(note);
-            let is_unanswered = checks.iter().any(|check| check.is_unanswered);
+            let is_unanswered = checked.checks.iter().any(|check| check.is_unanswered);
             Err(if is_unanswered { Failure::Unavailable(verdict) } else { Failure::Configuration(verdict) })
         }
     }
 }
 
 /// Guarantee, schedule, memory and message size in words.
-fn summary(settings: &Settings) -> String {
-    let mut text = String::new();
-    section(&mut text, "Guarantee", &guarantee::promise(settings));
-    section(&mut text, "Not protected", &guarantee::not_protected(settings));
-    section(&mut text, "Other pipelines", &guarantee::others(settings));
-    section(&mut text, "Schedule", &schedule(settings));
-    let alone = alone::in_words(settings);
-    if !alone.is_empty() {
-        section(&mut text, "Absorbers", &alone);
-    }
-    section(&mut text, "Memory", &resources::memory(settings));
-    section(&mut text, "Disk", &resources::disk(settings));
-    let messages: Vec<String> = settings.releases.iter().map(|release| message(settings, release)).collect();
-    section(&mut text, "Message", &messages);
-    if let Some(left) = Left::of(settings) {
-        section(&mut text, "Left", &left.in_words());
-    }
+fn summary(settings: &Settings) -> Checked {
     let mut notes = guarantee::notes(settings);
     notes.extend(settings.releases.iter().filter_map(settings::kept));
-    if !notes.is_empty() {
-        section(&mut text, "Note", &notes);
+    // A ledger that cannot be read is told by whoever opens it.
+    let recorded = Ledger::newest_settings(&settings.ledger).ok();
+    Checked {
+        pipeline: settings.pipeline.clone(),
+        guarantee: guarantee::promise(settings),
+        not_protected: guarantee::not_protected(settings),
+        other_pipelines: guarantee::others(settings),
+        schedule: schedule(settings),
+        absorbers: alone::in_words(settings),
+        memory: resources::memory(settings),
+        disk: resources::disk(settings),
+        message: settings.releases.iter().map(|release| message(settings, release)).collect(),
+        ledger: Left::of(settings),
+        notes,
+        warnings: settings.warnings(),
+        checks: Vec::new(),
+        not_looked_at: None,
+        refused: recorded.and_then(|recorded| other_promise(settings, &recorded)),
     }
-    text
+}
+
+impl Checked {
+    fn in_words(&self) -> String {
+        let mut text = String::new();
+        section(&mut text, "Guarantee", &self.guarantee);
+        section(&mut text, "Not protected", &self.not_protected);
+        section(&mut text, "Other pipelines", &self.other_pipelines);
+        section(&mut text, "Schedule", &self.schedule);
+        if !self.absorbers.is_empty() {
+            section(&mut text, "Absorbers", &self.absorbers);
+        }
+        section(&mut text, "Memory", &self.memory);
+        section(&mut text, "Disk", &self.disk);
+        section(&mut text, "Message", &self.message);
+        if let Some(left) = &self.ledger {
+            section(&mut text, "Left", &left.in_words());
+        }
+        if !self.notes.is_empty() {
+            section(&mut text, "Note", &self.notes);
+        }
+        text
+    }
 }
 
 fn message(settings: &Settings, release: &Release) -> String {

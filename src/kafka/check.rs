@@ -1,15 +1,19 @@
 //! What the brokers say about a topic: whether it exists, and whether it is set up as it must be.
 
+use serde::Serialize;
+
 use super::broker::Broker;
 use super::error::Error;
 use super::topic::{Topic, describe};
 
 /// One condition; where it does not hold, why and what to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Check {
     pub what: String,
+    /// Why it does not hold, and the remedy.
     pub fault: Option<(String, String)>,
     /// The broker gave no answer: it may be down, or have no such topic.
+    #[serde(skip)]
     pub is_unanswered: bool,
 }
 

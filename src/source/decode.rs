@@ -5,8 +5,9 @@
 //! everything nullable, other columns not at all. So a null or invalid UTF-8 affects one record only, and a message is rejected
 //! only if it cannot be read as a whole.
 //!
-//! The Arrow reader panics on some corrupt messages, and aborts the process on compressed buffers with a false length. So framing
-//! and buffer extents are checked first, compressed buffers are rejected, and panics are caught.
+//! The Arrow reader panics on some corrupt messages, and aborts the process on compressed buffers that claim a false length. So
+//! framing and buffer extents are checked first, and panics are caught. Compressed buffers are rejected in messages; in files, whose
+//! reader is the same, what they claim is bounded.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -182,9 +183,16 @@ impl<'a> Message<'a> {
     }
 }
 
+/// What compressed buffers of one record batch may unfold to, in bytes, whatever their size.
+const LARGEST_UNFOLDED: u64 = 1 << 30;
+/// How many times their size they may unfold to where that is more.
+const LARGEST_RATIO: u64 = 64;
+
 /// The state of a stream: its schema, and its dictionaries so far.
 #[derive(Default)]
 pub(crate) struct Decoder {
+    /// Whether buffers may be compressed.
+    unfolds: bool,
     shape: Option<Arc<Shape>>,
     dictionaries: HashMap<i64, ArrayRef>,
 }
@@ -198,6 +206,11 @@ pub(crate) struct Shape {
 }
 
 impl Decoder {
+    /// A decoder that reads compressed buffers too, for files: whoever may write them is trusted with the memory that they take.
+    pub fn unfolding() -> Self {
+        Decoder { unfolds: true, ..Decoder::default() }
+    }
+
     pub fn shape(&self) -> Result<&Shape, Broken> {
         self.shape.as_deref().ok_or_else(|| Broken::new("it has no Arrow schema"))
     }
@@ -223,7 +236,7 @@ impl Decoder {
                 let shape = self.shape()?;
                 let header = message.message.header_as_record_batch();
                 let header = header.ok_or_else(|| arrow("a record batch without a header"))?;
-                check_extents(&header, body)?;
+                check_extents(&header, body, self.unfolds)?;
                 let projection = Some(shape.projection.as_slice());
                 read_record_batch(body, header, shape.all.clone(), &self.dictionaries, projection, &version)
                     .map(Some)
@@ -268,7 +281,7 @@ impl Decoder {
         if header.isDelta() {
             return Err(Broken::new("it has a delta dictionary; send each dictionary in one piece"));
         }
-        check_extents(&header.data().ok_or_else(|| arrow("a dictionary without data"))?, body)?;
+        check_extents(&header.data().ok_or_else(|| arrow("a dictionary without data"))?, body, self.unfolds)?;
         read_dictionary(body, header, &needed, &mut self.dictionaries, &version).map_err(arrow)
     }
 }
@@ -294,9 +307,9 @@ fn check_size(field: &arrow_ipc::Field<'_>, allowance: &mut usize) -> Result<(),
     field.children().into_iter().flatten().try_for_each(|child| check_size(&child, allowance))
 }
 
-/// Rejects compressed buffers, and buffers outside the body.
-fn check_extents(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<(), Broken> {
-    if batch.compression().is_some() {
+/// Rejects buffers outside the body, and compressed ones that may not be there or claim to be too large.
+fn check_extents(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer, unfolds: bool) -> Result<(), Broken> {
+    if batch.compression().is_some() && !unfolds {
         return Err(Broken::new(
             "its Arrow buffers are compressed; send them uncompressed and let Kafka compress (compression.type)",
         ));
@@ -310,5 +323,26 @@ fn check_extents(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> Result<()
     let fits = batch.length() >= 0
         && batch.buffers().into_iter().flatten().all(|buffer| inside(buffer).is_some())
         && batch.nodes().into_iter().flatten().all(|node| counted(node).is_some());
-    if fits { Ok(()) } else { Err(Broken::new("an Arrow buffer lies outside its message")) }
+    if !fits {
+        return Err(Broken::new("an Arrow buffer lies outside its message"));
+    }
+    let most = LARGEST_UNFOLDED.max(LARGEST_RATIO.saturating_mul(body.len() as u64));
+    if batch.compression().is_some() && unfolded(batch, body) > most {
+        return Err(Broken::new(format_args!(
+            "its Arrow buffers unfold to more than {most} bytes in one record batch; write smaller batches"
+        )));
+    }
+    Ok(())
+}
+
+/// How many bytes the compressed buffers of a record batch say that they unfold to: each begins with that, or with -1 if it is
+/// not compressed. The Arrow reader takes as much memory before it looks at what follows.
+fn unfolded(batch: &arrow_ipc::RecordBatch<'_>, body: &Buffer) -> u64 {
+    let claimed = |buffer: &arrow_ipc::Buffer| {
+        let start = usize::try_from(buffer.offset()).ok()?;
+        let head: &[u8; 8] = body.get(start..)?.first_chunk()?;
+        u64::try_from(i64::from_le_bytes(*head)).ok()
+    };
+    let buffers = batch.buffers().into_iter().flatten().filter(|buffer| buffer.length() > 0);
+    buffers.filter_map(claimed).fold(0, u64::saturating_add)
 }

@@ -20,7 +20,7 @@ use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::source::broken::{Broken, truncated};
 use crate::source::decode::{self, Decoder, Message};
-use crate::source::lines::LineTable;
+use crate::source::lines::{self, LineTable};
 use crate::source::record::Declared;
 use crate::source::rows::{self, Place};
 use crate::source::{Batch, Columns, Error, Event, Positions, Source};
@@ -141,7 +141,7 @@ impl Table {
         let failed = |error: std::io::Error| fault(path, &error);
         let file = File::open(path).map_err(failed)?;
         let is = |wanted: &str| path.extension().is_some_and(|ending| ending == wanted);
-        if is("csv") || is("jsonl") || is("ndjson") {
+        if lines::is_named_so(path) {
             let lines = LineTable::open(file, is("csv"), columns, declared);
             return lines.map(|lines| Table::Lines(Box::new(lines))).map_err(|broken| fault(path, &broken));
         }
@@ -158,7 +158,7 @@ impl Table {
             let head = 6 + start.iter().skip(6).take_while(|byte| **byte == 0).count();
             input.consume(head);
         }
-        Ok(Table::Arrow(Stream { input, decoder: Decoder::default(), is_file }))
+        Ok(Table::Arrow(Stream { input, decoder: Decoder::unfolding(), is_file }))
     }
 
     fn next(&mut self, columns: &Columns, place: Place) -> Result<Option<Batch>, Broken> {

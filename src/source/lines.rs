@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 
 use super::batch::{Batch, Columns};
 use super::broken::Broken;
@@ -9,6 +10,11 @@ use super::record::{CsvReader, Declared, Gather, LARGEST_RECORD, RecordForm, Rec
 
 /// What many programs write at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Whether a file has lines, by its name.
+pub fn is_named_so(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ["csv", "jsonl", "ndjson"].iter().any(|known| ending == *known))
+}
 
 /// The lines of a file, without their ends. Of a line that is too long for a record, a byte more than a record can have is kept.
 pub struct Lines {

@@ -151,6 +151,52 @@ fn a_ledger_is_shown_and_verified_as_json() {
     assert!(why.contains("nothing that is kept is of a window that starts at 2025-01-01T03:00:00Z"), "{why}");
 }
 
+/// What the fields of docs/commands.md say of a file; the check that fails is told there too.
+#[test]
+fn a_check_is_told_as_json() {
+    let (_, folder) = run(&ten_hours());
+    let (said, _) = bernstream(folder.path(), &["check", "c.toml"]);
+    let told = json(&folder, &["check", "c.toml", "--json"]);
+    let sentences = ["guarantee", "not_protected", "other_pipelines", "schedule", "memory", "disk", "message"];
+    for sentence in sentences.iter().flat_map(|field| told[field].as_array().expect("sentences")) {
+        assert!(said.contains(sentence.as_str().expect("a sentence")), "{sentence}: {said}");
+    }
+    assert_eq!((&told["checks"][0]["fault"], &told["refused"]), (&Value::Null, &Value::Null), "{told}");
+    assert_eq!((&told["ledger"]["total"], &told["ledger"]["spent"]), (&"1".into(), &"0".into()), "{told}");
+    let offline = json(&folder, &["check", "c.toml", "--offline", "--json"]);
+    assert_eq!(offline["checks"].as_array().expect("checks").len(), 0);
+    assert!(offline["not_looked_at"].as_str().is_some_and(|unseen| unseen.contains("in.arrows")), "{offline}");
+
+    fs::remove_file(folder.path().join("in.arrows")).expect("it was there");
+    let failed = command(folder.path(), &["check", "c.toml", "--json"]);
+    let told: Value = serde_json::from_slice(&failed.stdout).expect("JSON");
+    assert_eq!(failed.status.code(), Some(78));
+    assert!(told["checks"][0]["fault"][0].as_str().is_some_and(|why| why.contains("No such file")), "{told}");
+}
+
+/// As an auditor has it: a snapshot of a volume, which nobody may write to.
+#[test]
+fn a_ledger_on_a_volume_that_cannot_be_written_is_shown_and_verified() {
+    let (_, folder) = run(&ten_hours());
+    let ledger = |action: &str| format!("{} ledger {action} c.toml", env!("CARGO_BIN_EXE_bernstream"));
+    let read_only = "mount --bind . /mnt && mount -o remount,bind,ro /mnt && cd /mnt && ! touch ledger/x";
+    let asked = |action: &str| {
+        let script = format!("{read_only} && {}", ledger(action));
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).current_dir(folder.path()).output().expect("unshare")
+    };
+    let mounted = Command::new("unshare").args(["-m", "sh", "-c", read_only]).current_dir(folder.path()).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("only root can mount a volume: a ledger that cannot be written is NOT tested");
+        return;
+    }
+    for (action, expected) in [("show", "next window"), ("verify", "the witness has accepted row 48"), ("export", "\n")]
+    {
+        let output = asked(action);
+        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && out.contains(expected), "{action}: {out}{err}");
+    }
+}
+
 /// A synopsis from which records are missing says so, wherever it is read.
 #[test]
 fn what_is_incomplete_is_said_beside_the_answer() {

@@ -55,6 +55,18 @@ fn every_file_that_we_ship_is_sound() {
 }
 
 #[test]
+fn a_file_of_lines_needs_the_type_of_its_key_before_anybody_looks_at_it() {
+    let reads = |name: &str| with(FILES, r#"path = "flights""#, &format!("path = {name:?}"));
+    for name in ["flights.csv", "flights.jsonl", "flights.ndjson"] {
+        let found = faults(&reads(name));
+        assert!(found.len() == 1 && found[0].ends_with("input.key.type: missing"), "{name}: {found:?}");
+        let declared = with(&reads(name), r#"column = "origin""#, r#"column = "origin", type = "text""#);
+        assert_eq!(faults(&declared), Vec::<String>::new(), "{name}");
+    }
+    assert_eq!(faults(&reads("flights.parquet")), Vec::<String>::new(), "its columns have types");
+}
+
+#[test]
 fn the_reference_says_what_the_defaults_are() {
     let text = include_str!("../../config/reference.toml");
     let optional = [

@@ -1,6 +1,6 @@
 //! Files as a source.
 
-use std::fs::{File, copy, read, write};
+use std::fs::{File, read, write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -159,13 +159,40 @@ fn what_cannot_be_read_is_named() {
     let whole = read(path("1.arrow")).unwrap();
     write(path("1.arrow"), &whole[..whole.len() / 2]).unwrap();
     assert!(reason(folder.path()).ends_with("1.arrow: it ends within an Arrow message"), "{}", reason(folder.path()));
-    copy("tests/data/compressed.lz4.arrows", path("1.arrow")).unwrap();
-    assert!(reason(folder.path()).contains("its Arrow buffers are compressed"), "{}", reason(folder.path()));
     write_arrow(&path("1.arrow"), &[table(text(["a", "b"]), [0.0, 1.0]).project(&[0, 1, 3]).unwrap()]);
     assert!(reason(folder.path()).contains("1.arrow: it has no column 'key', only time, "));
     std::fs::remove_file(path("1.arrow")).unwrap();
     write_parquet(&path("1.parquet"), &table(text(["a", "b"]), [0.0, 1.0]).project(&[1, 2, 3]).unwrap());
     assert!(reason(folder.path()).contains("1.parquet: it has no column 'time', only "));
+}
+
+#[test]
+fn arrow_files_with_compressed_buffers_are_read_and_a_false_length_takes_no_memory() {
+    let folder = TempDir::new().unwrap();
+    for (name, magic) in [("lz4", [0x04, 0x22, 0x4d, 0x18]), ("zstd", [0x28, 0xb5, 0x2f, 0xfd])] {
+        let stream = read(format!("tests/data/compressed.{name}.arrows")).unwrap();
+        // An Arrow file has a stream between a header and a footer, which is not needed.
+        let file = [b"ARROW1\0\0", &stream[..]].concat();
+        for (ending, bytes) in [("arrows", &stream), ("feather", &file)] {
+            let path = folder.path().join(format!("{name}.{ending}"));
+            write(&path, bytes).unwrap();
+            let found = read_all(&mut opened(&path)).unwrap();
+            assert_eq!(found[0].times.values().to_vec(), (0..100).collect::<Vec<i64>>(), "{name}.{ending}");
+            assert_eq!(found[0].keys.as_ref().unwrap().get(99), Some(&b"EWR"[..]));
+            assert_eq!(found[0].values[0], Float64Array::from(vec![1.5; 100]));
+        }
+        // Before each compressed buffer is the length that it says it unfolds to.
+        let at = file.windows(4).position(|bytes| bytes == magic).unwrap() - 8;
+        let path = folder.path().join("false.arrow");
+        for (claim, expected) in
+            [(i64::MAX, "unfold to more than 1073741824 bytes"), (801, "the Arrow reader rejects it")]
+        {
+            let mut bytes = file.clone();
+            bytes[at..at + 8].copy_from_slice(&claim.to_le_bytes());
+            write(&path, bytes).unwrap();
+            assert!(reason(&path).contains(expected), "{name}, {claim}: {}", reason(&path));
+        }
+    }
 }
 
 #[test]

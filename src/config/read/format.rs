@@ -2,15 +2,16 @@
 
 use std::io::Read;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use toml::Spanned;
 
 use crate::config::file;
 use crate::config::text::{Checked, Document, Field, values};
-use crate::source::Columns;
 use crate::source::record::avro::{Schema, Schemas};
 use crate::source::record::{Declared, Format, IdType, MessageType, RecordForm, is_integer};
+use crate::source::{Columns, lines};
 
 /// How much is read of a file with a schema.
 const LARGEST_FILE: u64 = 16 << 20;
@@ -41,6 +42,7 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Fo
     let kafka = input.and_then(|input| input.kafka.as_ref()).map(Spanned::get_ref);
     let typed = match &form {
         Ok(None) if kafka.is_some() => Typed::Arrow,
+        Ok(None) if input.is_some_and(names_lines) => Typed::Records,
         Ok(None) => Typed::Files,
         Ok(Some(_)) | Err(_) => Typed::Records,
     };
@@ -68,6 +70,12 @@ pub fn format(document: &mut Document<'_>, file: &mut file::File) -> Checked<(Fo
         nothing_stops_records(document, kafka);
     }
     Ok((Format::Records { form, declared }, declared))
+}
+
+/// Whether the input is one file of lines, by its name; what a folder holds is known when it is opened.
+fn names_lines(input: &file::Input) -> bool {
+    let path = input.files.as_ref().and_then(|files| files.get_ref().path.as_ref());
+    path.is_some_and(|path| lines::is_named_so(Path::new(path.get_ref())))
 }
 
 /// The form of records; `None` for Arrow.
