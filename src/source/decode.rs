@@ -207,6 +207,7 @@ pub(crate) struct Shape {
 
 impl Decoder {
     /// A decoder that reads compressed buffers too, for files: whoever may write them is trusted with the memory that they take.
+    #[cfg(feature = "worker")]
     pub fn unfolding() -> Self {
         Decoder { unfolds: true, ..Decoder::default() }
     }
