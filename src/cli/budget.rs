@@ -1,10 +1,11 @@
 //! `budget`: who holds which share of an input's total, and the end of a share.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::cli::components::input_id;
+use crate::accountant::policy::Fraction;
+use crate::cli::components::{input_id, other_promise};
 use crate::cli::failure::Failure;
 use crate::cli::ledger::{claim, recognised};
 use crate::cli::print::{line, print, section};
@@ -46,19 +47,11 @@ enum Action {
 /// If the configuration has a fault or no budget, or if the budget topic, the ledger or its witness does not allow it.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
-        Action::Show { configuration } => show(&load(configuration)?),
+        Action::Show { configuration } => show(&settings::load(configuration)?),
         Action::End { configuration, from } => {
-            let settings = load(configuration)?;
+            let settings = settings::load(configuration)?;
             end(&settings, *from).map_err(|failure| failure.advised(&settings.output))
         }
-    }
-}
-
-fn load(path: &Path) -> Result<Settings, Failure> {
-    let settings = settings::load(path)?;
-    match settings.privacy.budget {
-        Some(_) => Ok(settings),
-        None => Err(none()),
     }
 }
 
@@ -68,6 +61,9 @@ fn none() -> Failure {
 }
 
 fn show(settings: &Settings) -> Result<(), Failure> {
+    if settings.privacy.budget.is_none() {
+        return Err(none());
+    }
     let Some((_, of, mut topic)) = shares::open(settings, &input_id(settings)?)? else { return Err(none()) };
     let (name, id) = (topic.name().to_owned(), topic.id().to_owned());
     let shares = topic.read()?;
@@ -112,19 +108,32 @@ fn holder(held: &Held, whole: Price) -> String {
 /// What a new pipeline could take.
 fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
     let over_time = shares.left_over_time(Timestamp::now()).into_iter();
-    over_time.map(|(from, left)| format!("{left} of the total, {}{}", left.of(whole), blocks.since(from))).collect()
+    over_time
+        .map(|(from, left)| match left {
+            Fraction::ZERO => format!("nothing is left{}", blocks.since(from)),
+            left => format!("{left} of the total, {}{}", left.of(whole), blocks.since(from)),
+        })
+        .collect()
 }
 
 /// First the ledger, in a row that its witness accepts, and only then the topic: the other way round a crash between the two
 /// would leave a ledger that spends what another pipeline has taken over.
 fn end(settings: &Settings, from: Option<Timestamp>) -> Result<(), Failure> {
     let mut ledger = Ledger::open(&settings.ledger)?;
+    if let Some(why) = other_promise(settings, ledger.settings()) {
+        return Err(Failure::Ledger(why));
+    }
     let Some((mut topic, held)) = shares::held(settings, &ledger)? else { return Err(none()) };
     let mut witness = shares::guarded(settings, &ledger, settings.output.open_witness()?)?;
     // A copy that is behind its witness knows nothing of what was charged since.
     recognised(&ledger, &mut *witness)?;
     let until = match ledger.until() {
-        Some(until) => until,
+        Some(until) => {
+            if from.is_some() {
+                line("its end was decided before, and is final: --from changes nothing")?;
+            }
+            until
+        }
         None => {
             let until = settings.blocks.first_from(ledger.last_block_end().max(from.unwrap_or(Timestamp::EARLIEST)));
             let until = until.map(|block| block.start).ok_or_else(|| {

@@ -12,7 +12,8 @@ use crate::cli::left::Left;
 use crate::cli::print::{self, as_json, note, report, section};
 use crate::cli::progress::during;
 use crate::cli::resources::{self, windows_in_all};
-use crate::cli::{alone, settings, shares};
+use crate::cli::shares::{self, Beginner};
+use crate::cli::{alone, settings};
 use crate::clock::Timestamp;
 use crate::config::{Input, Output, Release, Settings, guarantee, synopsis_bytes};
 use crate::kafka::check::{Check, check_topic, setting};
@@ -307,13 +308,14 @@ fn key_check(path: &Path) -> Check {
 /// Whether the pipeline holds the share that it asks for, or could take it.
 fn share_check(settings: &Settings, name: &str) -> Check {
     let asked = || -> Result<(), Failure> {
-        let witness = match settings.output.open_witness() {
-            Ok(mut witness) => Some(witness.identity()?),
-            Err(error) if error.is_missing() => None,
+        let (owner, was_claimed) = match settings.output.open_witness() {
+            Ok(mut witness) => (witness.identity()?, witness.read()?.is_some()),
+            Err(error) if error.is_missing() => (String::new(), false),
             Err(error) => return Err(error.into()),
         };
-        let from = settings.blocks.first_from(Timestamp::now()).map_or(Span::ALL.start, |block| block.start);
-        Ok(shares::foresee(settings, &input_id(settings)?, witness.as_deref(), from, true)?)
+        let first = settings.blocks.first_from(Timestamp::now()).map_or(Span::ALL.start, |block| block.start);
+        let beginner = Beginner { owner: &owner, was_claimed, first, may_wait: true };
+        Ok(shares::foresee(settings, &input_id(settings)?, &beginner)?)
     };
     let why = asked().err().map(|failure| failure.to_string());
     let what = format!("{name} has a share for this pipeline");

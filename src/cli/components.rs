@@ -6,7 +6,8 @@ use tracing::{info, warn};
 
 pub use crate::cli::open_error::OpenError;
 use crate::cli::open_error::refused;
-use crate::cli::{rebuilt, shares};
+use crate::cli::rebuilt;
+use crate::cli::shares::{self, Beginner};
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings, canonical, diff};
 use crate::kafka::topic;
@@ -100,7 +101,9 @@ pub fn genesis(
         .map_err(|error| refused(error.to_string()))?;
     let witness = witness.identity()?;
     let input = input_id(settings)?;
-    let (budget, first) = shares::begin(settings, &input, &witness, start.first, mode.may_wait())?;
+    let beginner =
+        Beginner { owner: &witness, was_claimed: claim.is_some(), first: start.first, may_wait: mode.may_wait() };
+    let (budget, first) = shares::begin(settings, &input, &beginner)?;
     Ok(Genesis {
         ledger: ledger::new_id()?,
         created: now,

@@ -101,7 +101,7 @@ impl Left {
     /// The same in words.
     pub fn in_words(&self) -> Vec<String> {
         let Left { next_window, block, total, spent, left, windows_paid, until, share_ends, .. } = self;
-        let mut lines = vec![format!("the ledger is at work; its next window is that of {next_window}")];
+        let mut lines = vec![format!("the next window of the ledger is that of {next_window}")];
         if let Some(ends) = share_ends {
             lines.push(format!("its share of the input's total ends: no block from {ends} on is charged"));
             if block.end > *ends {

@@ -15,6 +15,18 @@ use crate::ledger::budget::topic::BudgetTopic;
 use crate::ledger::witness::Witness;
 use crate::ledger::{Holding, Ledger};
 
+/// A pipeline that is to have a new ledger.
+pub struct Beginner<'b> {
+    /// The id of its witness.
+    pub owner: &'b str,
+    /// Whether its witness has accepted anything.
+    pub was_claimed: bool,
+    /// The start of its first window.
+    pub first: Timestamp,
+    /// Whether it may begin later.
+    pub may_wait: bool,
+}
+
 /// Creates the budget topic if it is missing, and adds its name to `created`.
 ///
 /// # Errors
@@ -29,30 +41,23 @@ pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<
     Ok(())
 }
 
-/// Refuses a share that does not fit, before anything is created. An `owner` that has no witness yet holds nothing.
+/// Refuses a share that does not fit, before anything is created. Who has no witness yet has the owner "" and holds nothing.
 ///
 /// # Errors
 ///
 /// As for [`begin`], but not if the budget topic is missing.
-pub fn foresee(
-    settings: &Settings,
-    input: &str,
-    owner: Option<&str>,
-    first: Timestamp,
-    may_wait: bool,
-) -> Result<(), OpenError> {
+pub fn foresee(settings: &Settings, input: &str, beginner: &Beginner<'_>) -> Result<(), OpenError> {
     let Some(params) = settings.budget_topic() else { return Ok(()) };
     if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&params.broker, &params.topic) {
         return Ok(());
     }
-    let from = settings.blocks.span_of(first).start;
-    match wanted(settings, input, owner.unwrap_or_default(), from, may_wait)? {
-        Some((wanted, mut topic)) => Ok(next(topic.read()?, &wanted).map(drop)?),
+    match wanted(settings, input, beginner)? {
+        Some((wanted, mut topic)) => Ok(next(topic.read()?, &wanted, None).map(drop)?),
         None => Ok(()),
     }
 }
 
-/// What a new ledger begins with, if its total is a share: where that stands, and its first window, `first` or a later one.
+/// What a new ledger begins with, if its total is a share: where that stands, and its first window, the asked one or a later one.
 ///
 /// The entry was read back when this returns, so that the ledger may be created.
 ///
@@ -62,17 +67,14 @@ pub fn foresee(
 pub fn begin(
     settings: &Settings,
     input: &str,
-    witness: &str,
-    first: Timestamp,
-    may_wait: bool,
+    beginner: &Beginner<'_>,
 ) -> Result<(Option<Holding>, Timestamp), OpenError> {
-    let from = settings.blocks.span_of(first).start;
-    let Some((wanted, mut topic)) = wanted(settings, input, witness, from, may_wait)? else { return Ok((None, first)) };
+    let Some((wanted, mut topic)) = wanted(settings, input, beginner)? else { return Ok((None, beginner.first)) };
     let (holder, begins) = topic.join(&wanted)?;
-    if begins > from {
+    if begins > wanted.from {
         info!("the budget topic {} has a share of {} only from {begins} on", wanted.topic, wanted.share);
     }
-    let first = settings.windows.grid.first_from(first.max(begins)).start;
+    let first = settings.windows.grid.first_from(beginner.first.max(begins)).start;
     Ok((Some(Holding { topic: topic.id().to_owned(), generation: holder.generation }), first))
 }
 
@@ -108,7 +110,7 @@ pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<(BudgetTopic,
     let Some((budget, of, mut topic)) = open(settings, &genesis.input)? else { return Ok(None) };
     let name = || budget.topic.clone();
     if topic.id() != holding.topic {
-        return Err(Error::Remade { name: name() }.into());
+        return Err(Error::Elsewhere { name: name(), id: holding.topic.clone() }.into());
     }
     let held = standing(&mut topic, &holder)?;
     if let Some(what) = of.difference(&held.entry.of) {
@@ -120,8 +122,7 @@ pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<(BudgetTopic,
     Ok(Some((topic, held)))
 }
 
-/// The share that a pipeline with this witness asks for, from the block that starts at `from` on, and the topic; `None` if it asks
-/// for none.
+/// The share that a pipeline asks for, from the block of its first window on, and the topic; `None` if it asks for none.
 ///
 /// # Errors
 ///
@@ -129,14 +130,13 @@ pub fn held(settings: &Settings, ledger: &Ledger) -> Result<Option<(BudgetTopic,
 fn wanted(
     settings: &Settings,
     input: &str,
-    witness: &str,
-    from: Timestamp,
-    may_wait: bool,
+    beginner: &Beginner<'_>,
 ) -> Result<Option<(Wanted, BudgetTopic)>, OpenError> {
     let Some((budget, of, topic)) = open(settings, input)? else { return Ok(None) };
     let SharedBudget { topic: name, share, .. } = budget.clone();
-    let (owner, pipeline) = (witness.to_owned(), settings.pipeline.clone());
-    Ok(Some((Wanted { topic: name, owner, pipeline, share, of, from, may_wait }, topic)))
+    let Beginner { owner, was_claimed, first, may_wait } = *beginner;
+    let (owner, pipeline, from) = (owner.to_owned(), settings.pipeline.clone(), settings.blocks.span_of(first).start);
+    Ok(Some((Wanted { topic: name, owner, pipeline, share, of, from, may_wait, was_claimed }, topic)))
 }
 
 /// The budget of `settings`, what its pipelines must say alike where the input topic has the id `input`, and its topic, of which

@@ -77,7 +77,7 @@ fn a_ledger_at_work_says_what_is_left_and_until_when() {
     for command in [&["explain", "c.toml"][..], &["check", "--offline", "c.toml"]] {
         let (said, _) = bernstream(folder.path(), command);
         for words in [
-            "its next window is that of 2026-01-01T00:00:00Z",
+            "the next window of the ledger is that of 2026-01-01T00:00:00Z",
             "1 of 1 is left for 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z, after 0 was spent",
             "pays for 10 more windows: the window of 2026-01-01T10:00:00Z is the first that is not published, until 2026-01-02T00:00:00Z",
         ] {

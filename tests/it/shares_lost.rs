@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
+use bernstream::kafka::Broker;
 use bernstream::ledger::Ledger;
-use bernstream::ledger::budget::entry::Record;
+use bernstream::ledger::budget::entry::{End, Record};
 use bernstream::ledger::budget::fold::Void;
 use bernstream::ledger::budget::topic::BudgetTopic;
-use rdkafka::producer::{BaseRecord, Producer as _};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
 
 use crate::harness::kafka;
 use crate::harness::ledger::{at, closing, folder, genesis, params};
@@ -43,6 +45,12 @@ fn entries(servers: &str, budget: &str, pipeline: &str) -> usize {
     let is_entry =
         |payload: &[u8]| matches!(Record::decode(payload), Some(Record::Share(entry)) if entry.pipeline == pipeline);
     read_topic(servers, budget).iter().filter(|record| is_entry(&record.payload)).count()
+}
+
+fn append(broker: &Broker, topic: &str, payload: &[u8]) {
+    let producer: BaseProducer = broker.client_config().expect("settings").create().expect("a producer");
+    producer.send(BaseRecord::<(), _>::to(topic).payload(payload)).expect("it is sent");
+    producer.flush(Duration::from_secs(60)).expect("it arrives");
 }
 
 #[test]
@@ -114,12 +122,7 @@ fn an_entry_that_is_delivered_again_is_void_also_after_its_end() {
     let mut topic = BudgetTopic::open(&params).expect("it opens");
     let (holder, from) = topic.join(&wanted(&params, "a", 600_000)).expect("it fits");
     let entry = read_topic(&servers, &params.topic)[0].payload.clone();
-    let again = || {
-        let producer: rdkafka::producer::BaseProducer =
-            params.broker.client_config().expect("settings").create().expect("a producer");
-        producer.send(BaseRecord::<(), _>::to(&params.topic).payload(&entry)).expect("it is sent");
-        producer.flush(std::time::Duration::from_secs(60)).expect("it arrives");
-    };
+    let again = || append(&params.broker, &params.topic, &entry);
     again();
     let until = topic.end(&holder, from).expect("it ends");
     again();
@@ -214,8 +217,64 @@ fn an_end_that_only_a_lost_ledger_knew_is_said_again_with_a_new_one() {
     assert!(before.keys().all(|block| !after.contains_key(block)), "{before:?} and {after:?}");
     ends(&one, true, &["the share of 0.6 ends"]);
     let text = show(&one);
-    assert!(text.contains("generation 0") && text.contains("until 2") && !text.contains("generation 1"), "{text}");
-    assert_eq!(entries(&servers, &budget, "one"), 1);
+    assert!(text.contains("generation 1") && !text.contains("without an end"), "{text}");
+    assert_eq!(entries(&servers, &budget, "one"), 2);
+}
+
+/// `budget end` is frozen between the ledger's row and the topic, its ledger is lost, and it wakes when the next one has spent.
+#[test]
+fn an_end_that_comes_after_a_new_ledger_has_spent_frees_nothing() {
+    let Some(servers) = kafka::broker() else { return };
+    let (budget, one) = first(&servers, "0.6");
+    run(&one, 2.0);
+    let mut ledger = Ledger::open(&params(&one.ledger())).expect("the ledger");
+    let holder = ledger.genesis().holder().expect("a share");
+    ledger.end_share(one.start_of(3000)).expect("a block that was never charged");
+    drop(ledger);
+    fs::remove_dir_all(one.ledger()).expect("it is lost");
+    begin(&one);
+    run(&one, 4.0);
+    let late = Record::End(End { holder, from: Ledger::inspect(&params(&one.ledger())).expect("it").genesis().first });
+    append(&kafka::at(&servers), &budget, late.encode().as_bytes());
+
+    run(&one, 4.0);
+    assert!(show(&one).contains("the record at offset 2: that share has ended before"), "{}", show(&one));
+    let two = pipeline(&servers, "two", Some(&one), &budget, "0.6");
+    let start = one.start_of(0).to_string();
+    let made = two.ledger_command(&["init", "--from", &start, "--backfill-until", "now"]);
+    assert!(!made.status.success() && said(&made).contains("no share of 0.6 left"), "{}", said(&made));
+    let verified = one.ledger_command(&["verify"]);
+    assert!(verified.status.success(), "{}", said(&verified));
+
+    // An end that frees what was charged, which only somebody who may write to the topic can forge, is noticed afterwards.
+    let genesis = Ledger::inspect(&params(&one.ledger())).expect("the ledger").genesis().clone();
+    let forged = Record::End(End { holder: genesis.holder().expect("a share"), from: genesis.first });
+    append(&kafka::at(&servers), &budget, forged.encode().as_bytes());
+    let verified = one.ledger_command(&["verify"]);
+    let after = format!("it has charged blocks after that, from {}", genesis.first);
+    assert!(!verified.status.success() && said(&verified).contains(&after), "{}", said(&verified));
+}
+
+#[test]
+fn budget_end_says_what_the_file_has_that_the_ledger_has_not() {
+    let Some(servers) = kafka::broker() else { return };
+    let (budget, one) = first(&servers, "0.6");
+    let (other, _) = first(&servers, "0.6");
+    let ours = fs::read_to_string(one.configuration()).expect("the configuration");
+    let topic = format!("budget = {{ topic = \"{budget}\", share = 0.6 }}");
+    for (edited, words) in [
+        (topic.replace(&budget, &other), "is not the one that this ledger has its share in"),
+        (topic.replace("0.6", "0.7"), "privacy.budget.share: \"0.6\" in the ledger, \"0.7\" in the file"),
+        (String::new(), "privacy.budget"),
+    ] {
+        one.edit(&topic, &edited);
+        ends(&one, false, &[words]);
+        fs::write(one.configuration(), &ours).expect("it is written");
+    }
+    ends(&one, true, &["the share of 0.6 ends"]);
+    let later = one.bernstream(&["budget", "end", "--from", "2100-01-01T00:00:00Z"]).arg(one.configuration()).output();
+    let later = later.expect("it runs");
+    assert!(later.status.success() && said(&later).contains("is final: --from changes nothing"), "{}", said(&later));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::witnessed::claim;
 use crate::cli::components::{genesis, input_id};
 use crate::cli::failure::Failure;
 use crate::cli::print::line;
-use crate::cli::shares;
+use crate::cli::shares::{self, Beginner};
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings};
 use crate::kafka::{broker_clock, topic};
@@ -69,7 +69,7 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, is_replaced: bool)
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };
     let start = bootstrap(settings.windows.grid, settings.blocks, mode, prior, Timestamp::now())
         .map_err(|error| Failure::Ledger(error.to_string()))?;
-    if let Some(claim) = claim.filter(|_| !is_replaced) {
+    if let Some(claim) = claim.as_ref().filter(|_| !is_replaced) {
         return Err(Failure::Ledger(format!(
             "another ledger publishes to this output: its row {} is the newest that the witness has accepted. A new ledger takes over \
              at the next block, and the worker of the other one stops for good: if that is lost, or shall end, add --replace; \
@@ -77,5 +77,7 @@ fn foresee(settings: &Settings, input: &str, mode: StartMode, is_replaced: bool)
             claim.head.sequence
         )));
     }
-    Ok(shares::foresee(settings, input, witness.as_deref(), start.first, mode.may_wait())?)
+    let owner = witness.unwrap_or_default();
+    let (was_claimed, may_wait) = (claim.is_some(), mode.may_wait());
+    Ok(shares::foresee(settings, input, &Beginner { owner: &owner, was_claimed, first: start.first, may_wait })?)
 }

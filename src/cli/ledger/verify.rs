@@ -7,8 +7,9 @@ use super::promised::promised;
 use super::witnessed::recognised;
 use crate::cli::failure::Failure;
 use crate::cli::shares;
+use crate::clock::Timestamp;
 use crate::config::Settings;
-use crate::ledger::{Closed, Ledger, Outcome, Row};
+use crate::ledger::{Closed, Head, Ledger, Outcome, Row};
 use crate::sink::PaidMessages;
 use crate::sink::output::Extent;
 
@@ -53,6 +54,13 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
     if let Some((topic, held)) = shares::held(settings, &ledger)? {
         let until = held.until.map_or(String::new(), |until| format!(" until {until}"));
         let (share, from) = (held.entry.share, held.entry.from);
+        if let Some((first, last)) = held.until.map_or(Ok(None), |until| claimed_after(&ledger, head, until))? {
+            return Err(Failure::Unsound(format!(
+                "the share of this ledger in the budget topic {} ended{until}, and it has charged blocks after that, from {first} to \
+                 {last}: others may have charged them too",
+                topic.name()
+            )));
+        }
         tell(format!("the budget topic {} knows its share, {share} from {from} on{until}", topic.name()))?;
     }
     let (mut others, mut unpaid) = (0, Vec::new());
@@ -99,6 +107,28 @@ pub fn verify(settings: &Settings, tell: &mut dyn FnMut(String) -> Result<(), Fa
 }
 
 /// How many rows there are, and what they paid for.
+/// The starts of the first and the last block that end after `until` and were charged by a row that the witness has accepted.
+fn claimed_after(
+    ledger: &Ledger,
+    accepted: Option<Head>,
+    until: Timestamp,
+) -> Result<Option<(Timestamp, Timestamp)>, Failure> {
+    let mut found: Option<(Timestamp, Timestamp)> = None;
+    ledger.each_row(|stored| {
+        let is_accepted = accepted.is_some_and(|head| stored.head.sequence <= head.sequence);
+        if let Row::Window(Closed { outcome: Outcome::Released { charges, .. }, .. }) = stored.row
+            && is_accepted
+        {
+            for (block, _) in charges.iter().filter(|(block, _)| block.end > until) {
+                let (first, last) = found.unwrap_or((block.start, block.start));
+                found = Some((first.min(block.start), last.max(block.start)));
+            }
+        }
+        Ok::<(), Failure>(())
+    })?;
+    Ok(found)
+}
+
 fn paid(ledger: &Ledger, published: &Extent<'_>) -> Result<(u64, PaidMessages), Failure> {
     let mut rows = 0;
     let paid = PaidMessages::gather(published.has_envelope(), |each| {

@@ -18,8 +18,8 @@ pub enum Error {
     #[error("the budget topic {name} cannot be used: {why}")]
     Refused { name: String, why: String },
     #[error(
-        "the budget topic {name} is missing: `bernstream ledger init` creates it for the first pipeline of an input, and nobody \
-         creates it anew, because it says who may spend what: restore it"
+        "the budget topic {name} is missing: `bernstream ledger init` creates it for the first pipeline of an input. If a pipeline \
+         has held a share already, it was deleted, and nobody may create it anew, because it says who may spend what: restore it"
     )]
     Missing { name: String },
     #[error(
@@ -39,6 +39,12 @@ pub enum Error {
          folder) asks the new topic for a share"
     )]
     Remade { name: String },
+    #[error(
+        "the budget topic {name} is not the one that this ledger has its share in, which has the id {id}: name that one (`budget` in \
+         [privacy]); if the name is right, the topic was deleted and created anew, others may have taken the same share, and nothing \
+         is published until the owners of its pipelines have decided"
+    )]
+    Elsewhere { name: String, id: String },
     #[error("the budget topic {name} is of another budget: {what}; correct the configuration, or name another topic")]
     OtherBudget { name: String, what: String },
     #[error(

@@ -21,7 +21,7 @@ pub struct Shares(Vec<Held>);
 pub enum Void {
     #[error("it is not of the same budget: {0}")]
     Other(String),
-    #[error("it was there before")]
+    #[error("it was there before, or a later one of the same pipeline was")]
     Again,
     #[error("only {0} was left")]
     TooMuch(Fraction),
@@ -44,8 +44,10 @@ impl Held {
 impl Shares {
     /// Reads one record more.
     ///
-    /// An entry holds if it is of the same budget as the first one, if its holder never held before (else one that was delivered
-    /// twice would be taken again after its end), and if the shares of every block stay within the whole. A share ends once.
+    /// An entry holds if it is of the same budget as the first one, if its generation is newer than all of its owner (else one that was
+    /// delivered twice would be taken again after its end), and if the shares of every block stay within the whole. A share ends once:
+    /// with its end, or where a newer generation of its owner takes over. An end that comes after that is void, so that it frees nothing
+    /// that the newer generation has charged.
     ///
     /// # Errors
     ///
@@ -67,14 +69,19 @@ impl Shares {
         if entry.share == Fraction::ZERO {
             return Err(Void::Nothing);
         }
-        if self.of(&entry.holder).is_some() {
+        let newest = self.newest_of(&entry.holder.owner).map(|held| held.entry.holder.generation);
+        if newest.is_some_and(|newest| entry.holder.generation <= newest) {
             return Err(Void::Again);
         }
-        let left = self.left_from(entry.from);
+        let mut after = self.clone();
+        let own = |held: &&mut Held| held.entry.holder.owner == entry.holder.owner && held.entry.from <= entry.from;
+        after.0.iter_mut().filter(own).for_each(|held| held.until = held.until.or(Some(entry.from)));
+        let left = after.left_from(entry.from);
         if entry.share > left {
             return Err(Void::TooMuch(left));
         }
-        self.0.push(Held { entry, until: None });
+        after.0.push(Held { entry, until: None });
+        *self = after;
         Ok(())
     }
 

@@ -20,6 +20,8 @@ pub struct Wanted {
     pub from: Timestamp,
     /// Whether it may begin later: history may not.
     pub may_wait: bool,
+    /// Whether its witness has accepted anything: only then can an earlier ledger have decided an end that is still on its way.
+    pub was_claimed: bool,
 }
 
 /// What to do next.
@@ -33,18 +35,25 @@ pub enum Next {
 
 /// What a pipeline that has no ledger does next, once the whole topic was read.
 ///
-/// A share of the same pipeline that has not ended is continued: its ledger was lost, or never created. One that has ended is
-/// followed by another, from a block after its end.
+/// A share of the same pipeline that has not ended is continued, if no ledger of it was ever accepted, or if its entry is `ours`,
+/// just written. Otherwise its ledger was lost or is replaced, and the same share is taken over by the next generation: an end that
+/// the earlier ledger has decided, and that comes late, then ends nothing. One that has ended is followed by another, from a block
+/// after its end.
 ///
 /// # Errors
 ///
 /// If the budget is of another kind, if the pipeline holds another share, or if too little is left.
-pub fn next(shares: &Shares, wanted: &Wanted) -> Result<Next, Error> {
+pub fn next(shares: &Shares, wanted: &Wanted, ours: Option<&Holder>) -> Result<Next, Error> {
     let name = || wanted.topic.clone();
     if let Some(what) = shares.shared().and_then(|shared| wanted.of.difference(shared)) {
         return Err(Error::OtherBudget { name: name(), what });
     }
     let own = shares.newest_of(&wanted.owner);
+    let write = |generation, from| {
+        let holder = Holder { owner: wanted.owner.clone(), generation };
+        let Wanted { pipeline, share, of, .. } = wanted.clone();
+        Ok(Next::Write(Entry { holder, pipeline, share, from, of }))
+    };
     let (generation, earliest) = match own.map(|held| (held, held.until)) {
         None => (0, wanted.from),
         Some((held, Some(until))) => (held.entry.holder.generation.saturating_add(1), wanted.from.max(until)),
@@ -57,6 +66,9 @@ pub fn next(shares: &Shares, wanted: &Wanted) -> Result<Next, Error> {
             if from > wanted.from && !wanted.may_wait {
                 return Err(Error::Later { name: name(), share: *share, asked: wanted.from, from });
             }
+            if wanted.was_claimed && ours != Some(holder) {
+                return write(holder.generation.saturating_add(1), from);
+            }
             return Ok(Next::Begin { holder: holder.clone(), from });
         }
     };
@@ -66,9 +78,7 @@ pub fn next(shares: &Shares, wanted: &Wanted) -> Result<Next, Error> {
     if from > wanted.from && !wanted.may_wait {
         return Err(Error::Later { name: name(), share: wanted.share, asked: wanted.from, from });
     }
-    let holder = Holder { owner: wanted.owner.clone(), generation };
-    let Wanted { pipeline, share, of, .. } = wanted.clone();
-    Ok(Next::Write(Entry { holder, pipeline, share, from, of }))
+    write(generation, from)
 }
 
 /// What is left, from when on, and who holds the rest.

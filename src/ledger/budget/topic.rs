@@ -96,7 +96,7 @@ impl BudgetTopic {
         Ok(&self.shares)
     }
 
-    /// Takes the share that is `wanted`, or goes on with the one that the same pipeline holds; returns the holder and the start of
+    /// Takes the share that is `wanted`, or over the one that the same pipeline holds; returns the holder and the start of
     /// the first block that a ledger may charge. Its entry was read back.
     ///
     /// # Errors
@@ -104,10 +104,14 @@ impl BudgetTopic {
     /// If the share does not fit, or if the topic cannot be read or written: after a transient error the entry may be there, and the
     /// next call finds it.
     pub fn join(&mut self, wanted: &Wanted) -> Result<(Holder, Timestamp), Error> {
+        let mut ours = None;
         for _ in 0..TRIES {
-            match next(self.read()?, wanted)? {
+            match next(self.read()?, wanted, ours.as_ref())? {
                 Next::Begin { holder, from } => return Ok((holder, from)),
-                Next::Write(entry) => self.append(&Record::Share(entry))?,
+                Next::Write(entry) => {
+                    self.append(&Record::Share(entry.clone()))?;
+                    ours = Some(entry.holder);
+                }
             }
         }
         Err(Error::Busy { name: self.name().to_owned() })
