@@ -56,7 +56,7 @@ impl Collected {
     pub fn add(&mut self, piece: Piece) -> Added {
         let waiting: u64 = self.partitions.values().map(Partition::waiting).sum();
         let Some(partition) = self.partitions.get_mut(&piece.partition) else { return Added::Nothing };
-        if partition.name != piece.name || !piece.is_possible() {
+        if partition.name != piece.name {
             return Added::Nothing;
         }
         if partition.digest.get_or_insert_with(|| piece.digest.clone()) != &piece.digest {

@@ -57,8 +57,8 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Whether an absorber could have sent it. Of anything else the worker keeps nothing, whatever sizes it claims.
-    pub fn is_possible(&self) -> bool {
+    /// Whether an absorber could have sent it.
+    fn is_possible(&self) -> bool {
         let is_named = self.digest.len() == DIGEST && self.copy.len() == ID && self.absorber.len() <= NAME;
         let is_short = self.size <= LONGEST && self.bytes.len() <= PIECE;
         is_named && is_short && self.of <= MOST_PIECES && self.number < self.of
@@ -92,7 +92,8 @@ impl Keys {
         Some([[kind].as_slice(), &key.seal(&[kind], &text)?].concat())
     }
 
-    /// A message that somebody with the same key has sealed; `None` if it is none.
+    /// A message that somebody with the same key has sealed; `None` if it is none, and for a piece that no absorber could have sent: of
+    /// that nothing is kept, whatever sizes and names it claims.
     pub fn opened(&self, sealed: &[u8]) -> Option<Message> {
         match sealed.split_first()? {
             (&ANNOUNCEMENT, rest) => {
@@ -105,7 +106,8 @@ impl Keys {
                 let (length, rest) = text.split_first_chunk::<4>()?;
                 let (head, bytes) = rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
                 let piece: Piece = serde_json::from_slice(head).ok()?;
-                Some(Message::Piece(Piece { bytes: bytes.to_vec(), ..piece }))
+                let piece = Piece { bytes: bytes.to_vec(), ..piece };
+                piece.is_possible().then_some(Message::Piece(piece))
             }
             _ => None,
         }

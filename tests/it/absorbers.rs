@@ -73,6 +73,15 @@ impl Scene {
     fn check(&self, text: &str, folder: &Path, who: &str) {
         assert!(published_by(text, folder, 1) == self.expected, "{who}");
     }
+
+    fn check_with(&self, absorbers: usize, deadline: &str) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = self.configuration(folder.path(), deadline);
+        fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
+        let running: Vec<_> = (0..absorbers).map(|_| absorber(folder.path(), None)).collect();
+        self.check(&text, folder.path(), &format!("{absorbers} absorbers"));
+        drop(running);
+    }
 }
 
 /// A configuration that leaves reading to absorbers for as long as `deadline`.
@@ -109,12 +118,7 @@ fn what_leaves_does_not_depend_on_the_number_of_absorbers() {
     let Some(scene) = Scene::new() else { return };
     // With none the worker reads everything when the deadline is over. With some it never is.
     for (absorbers, deadline) in [(0, "100ms"), (1, NEVER), (2, NEVER), (5, NEVER)] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let text = scene.configuration(folder.path(), deadline);
-        fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
-        let running: Vec<_> = (0..absorbers).map(|_| absorber(folder.path(), None)).collect();
-        scene.check(&text, folder.path(), &format!("{absorbers} absorbers"));
-        drop(running);
+        scene.check_with(absorbers, deadline);
     }
 }
 
@@ -161,12 +165,7 @@ fn append_times_that_step_back_change_nothing() {
     let topic = send_at(&servers, 9);
     let scene = Scene::of(servers, topic);
     for (absorbers, deadline) in [(0, "100ms"), (2, NEVER)] {
-        let folder = tempfile::tempdir().expect("a folder");
-        let text = scene.configuration(folder.path(), deadline);
-        fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
-        let running: Vec<_> = (0..absorbers).map(|_| absorber(folder.path(), None)).collect();
-        scene.check(&text, folder.path(), &format!("{absorbers} absorbers"));
-        drop(running);
+        scene.check_with(absorbers, deadline);
     }
 }
 
