@@ -205,7 +205,7 @@ impl Metrics {
             released: count(IntCounter::new("windows_released_total", "windows paid for")?)?,
             withheld: count(IntCounter::new(
                 "windows_withheld_total",
-                "windows withheld: their budget was spent, or every release was over",
+                "windows withheld: their budget was spent, their share had ended, or every release was over",
             )?)?,
             published: count(IntCounter::new("synopses_published_total", "synopses that reached the output")?)?,
             closed_until: Moment::new(&registry, "closed_until", "end of the newest closed window")?,
@@ -387,7 +387,7 @@ bernstream_privacy_windows_spent{pipeline} gauge: spent in the newest charged bl
 bernstream_ready{part,pipeline} gauge: 1 while the part works: the input is read, the witness agrees with the ledger, the output accepts what is due
 bernstream_synopses_published_total{pipeline} counter: synopses that reached the output
 bernstream_windows_released_total{pipeline} counter: windows paid for
-bernstream_windows_withheld_total{pipeline} counter: windows withheld: their budget was spent, or every release was over
+bernstream_windows_withheld_total{pipeline} counter: windows withheld: their budget was spent, their share had ended, or every release was over
 ";
     const OPERATOR: &str = r"
 bernstream_batches_total{pipeline} counter: messages read

@@ -1,4 +1,4 @@
-//! `budget`: who holds which share of an input's total, and the end of a share.
+//! `budget`: its topic, who holds which share of an input's total, and the end of a share.
 
 use std::path::PathBuf;
 
@@ -25,6 +25,11 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
+    /// Create the budget topic of an input, before its first pipeline is started.
+    Init {
+        /// The configuration of any pipeline of the input.
+        configuration: PathBuf,
+    },
     /// Show who holds which share, until when, and what is left.
     Show {
         /// The configuration of any pipeline of the input.
@@ -47,6 +52,7 @@ enum Action {
 /// If the configuration has a fault or no budget, or if the budget topic, the ledger or its witness does not allow it.
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
+        Action::Init { configuration } => init(&settings::load(configuration)?),
         Action::Show { configuration } => show(&settings::load(configuration)?),
         Action::End { configuration, from } => {
             let settings = settings::load(configuration)?;
@@ -58,6 +64,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn none() -> Failure {
     let what = "the configuration has no `budget` in [privacy]: its pipeline shares its total with nobody";
     Failure::Configuration(what.to_owned())
+}
+
+fn init(settings: &Settings) -> Result<(), Failure> {
+    let Some(params) = settings.budget_topic() else { return Err(none()) };
+    match shares::create(&params)? {
+        true => line(format_args!("created the budget topic {}", params.topic)),
+        false => line(format_args!("the budget topic {} is there already", params.topic)),
+    }
 }
 
 fn show(settings: &Settings) -> Result<(), Failure> {

@@ -56,7 +56,13 @@ pub(super) fn budget(settings: &Settings) -> Vec<String> {
             lines.extend(
                 blocks.iter().flat_map(|blocks| follow(settings, *blocks)).map(|forecast| forecast.to_string()),
             );
-            lines.push("later periods are alike: the budget is renewed with every period".to_owned());
+            // Otherwise windows reach over other borders of later periods.
+            let alike = if length.as_micros().is_multiple_of(settings.windows.grid.length().as_micros()) {
+                "later periods are alike: the budget is renewed with every period"
+            } else {
+                "the budget is renewed with every period; windows reach over the borders of periods, so later ones differ"
+            };
+            lines.push(alike.to_owned());
             lines
         }
         Unit::User { per: Period::Ever, .. } => {
@@ -85,7 +91,7 @@ fn is_fixed(release: &Release) -> bool {
     matches!(release.policy, Policy::Fixed(_))
 }
 
-fn kept_back(settings: &Settings) -> String {
+pub(super) fn kept_back(settings: &Settings) -> String {
     let limit = settings.privacy.limit();
     if limit == settings.privacy.total { String::new() } else { format!(", of which windows may spend {limit}") }
 }
@@ -144,7 +150,7 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
     let shown = [first, blocks.after(first)];
     let nothing = settings.privacy.total.zero();
     let mut forecasts: BTreeMap<Span, BlockForecast> = BTreeMap::new();
-    for (window, charged) in windows_to_come(settings, origin.start, origin, |_| nothing)
+    for (window, charged) in windows_to_come(settings, [origin.start; 2], origin, |_| nothing)
         .take_while(|(window, _)| window.start < shown[1].end)
         .take(MOST_WINDOWS)
     {
@@ -162,10 +168,11 @@ fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
 }
 
 /// The windows from `next` to the end of the grid, and what the accountant of the worker charges each: nothing for a window that is
-/// not published. `first` is the first window of the ledger; `spent` says what a block was charged before `next`.
+/// not published. `first` is the first window of the ledger, and no release covers what was before `covered_from`; `spent` says what a
+/// block was charged before `next`.
 pub(super) fn windows_to_come<'s>(
     settings: &'s Settings,
-    first: Timestamp,
+    [first, covered_from]: [Timestamp; 2],
     next: Span,
     spent: impl Fn(Span) -> Price + 's,
 ) -> impl Iterator<Item = (Span, Vec<Charged>)> + 's {
@@ -179,7 +186,7 @@ pub(super) fn windows_to_come<'s>(
             // A release that is computed afresh from several windows charges the blocks of all of them.
             let span = match release.window_kind {
                 WindowKind::Hopping { panes } if !release.is_sum_of_panes() => {
-                    Span { start: grid.before(window, panes - 1).max(first), ..window }
+                    Span { start: grid.before(window, panes - 1).max(covered_from), ..window }
                 }
                 _ => window,
             };

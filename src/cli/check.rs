@@ -275,7 +275,7 @@ fn online(settings: &Settings) -> Vec<Check> {
     checks.extend(settings.output.checks(bytes));
     if let Some(budget) = settings.budget_topic() {
         let (before, origin) =
-            (checks.len(), "`bernstream ledger init` creates it for the first pipeline of the input");
+            (checks.len(), "`bernstream budget init` creates it, before the first pipeline of the input is started");
         check_topic(&mut checks, &budget.broker, &budget.topic, origin, |topic| ordered::checks(&budget, topic));
         // What the topic lacks is told already.
         if checks.iter().skip(before).all(|check| check.fault.is_none()) {

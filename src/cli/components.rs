@@ -94,6 +94,8 @@ pub fn genesis(
     mode: StartMode,
     now: Timestamp,
 ) -> Result<Genesis, OpenError> {
+    // Before a share is taken over from a ledger that goes on: what follows must not fail for want of a folder.
+    Ledger::prepare(&settings.ledger)?;
     let claim = witness.read()?;
     let is_output_untouched = settings.output.is_untouched()?;
     let prior = PriorState { claim: claim.as_ref(), is_output_untouched };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::cli::budget_forecast::windows_to_come;
+use crate::cli::budget_forecast::{kept_back, windows_to_come};
 use crate::cli::components::other_promise;
 use crate::cli::figures::counted;
 use crate::clock::Timestamp;
@@ -20,9 +20,9 @@ pub struct BlockToCome {
     pub block: Span,
     /// How many of its windows, those from the next one on, are looked at.
     pub windows: usize,
-    /// How many of these are paid for before the first one that is not.
+    /// How many of these are paid for.
     pub windows_paid: usize,
-    /// The start of the first window that is not paid for; absent if all are.
+    /// The start of the first one that is not; absent if all are.
     pub until: Option<Timestamp>,
     /// Where looking ended before the block does; absent if all of its windows were looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,9 +49,12 @@ pub struct Left {
     /// Where the share of its input's total ends, if it does: no window of a block that ends later is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_ends: Option<Timestamp>,
-    /// Every window is a block of its own, so that nothing is used up.
+    /// Every window is a block of its own; whether its budget always pays for all releases that cover it.
     #[serde(skip)]
-    is_renewed: bool,
+    renewed: Option<bool>,
+    /// What windows may spend of the total, if not all of it.
+    #[serde(skip)]
+    kept_back: String,
 }
 
 impl Left {
@@ -74,7 +77,9 @@ impl Left {
         let next = grid.first_from(glance.next_window);
         let block = settings.blocks.span_of(next.start);
         let (spent, limit) = (glance.spent(block), settings.privacy.limit());
-        let mut coming = windows_to_come(settings, glance.first, next, |block| glance.spent(block)).peekable();
+        let mut coming =
+            windows_to_come(settings, [glance.first, glance.covered_from], next, |block| glance.spent(block))
+                .peekable();
         let mut look = |block: Span| {
             let mut found = BlockToCome { block, windows: 0, windows_paid: 0, until: None, looked_to: None };
             while let Some((window, charged)) = coming.next_if(|(window, _)| window.start < block.end) {
@@ -83,19 +88,19 @@ impl Left {
                     break;
                 }
                 found.windows += 1;
-                match found.until {
-                    None if charged.is_empty() => found.until = Some(window.start),
-                    None => found.windows_paid += 1,
-                    Some(_) => {}
+                if charged.is_empty() {
+                    found.until.get_or_insert(window.start);
+                } else {
+                    found.windows_paid += 1;
                 }
             }
             found
         };
         let to_come = look(block);
-        let is_renewed = matches!(settings.privacy.unit, Unit::Record);
+        let is_record = matches!(settings.privacy.unit, Unit::Record);
         let next_block = match settings.blocks {
             // Of a block that was not followed to its end nothing is known of what its last windows charge the next one.
-            Blocks::Every(blocks) if !is_renewed && to_come.looked_to.is_none() => Some(look(blocks.after(block))),
+            Blocks::Every(blocks) if !is_record && to_come.looked_to.is_none() => Some(look(blocks.after(block))),
             _ => None,
         };
         let ends = |to_come: &BlockToCome| glance.share_ends.is_some_and(|ends| to_come.block.end > ends);
@@ -108,14 +113,18 @@ impl Left {
             to_come,
             next_block: next_block.filter(|next| next.windows > 0 && !ends(next)),
             share_ends: glance.share_ends,
-            is_renewed,
+            renewed: is_record.then(|| settings.price_in_all().is_some()),
+            kept_back: kept_back(settings),
         }
     }
 
     /// The same in words.
     pub fn in_words(&self) -> Vec<String> {
-        let Left { next_window, total, spent, left, changes, to_come, next_block, share_ends, is_renewed } = self;
-        let BlockToCome { block, windows_paid, until, .. } = to_come;
+        let Left { next_window, total, spent, left, changes, to_come, next_block, share_ends, .. } = self;
+        let block = &to_come.block;
+        if to_come.windows == 0 {
+            return vec![format!("the windows of the ledger end before {next_window}: none is to come")];
+        }
         let mut lines = vec![format!("the next window of the ledger is that of {next_window}")];
         if !changes.is_empty() {
             lines.push("from that window on the file changes the settings of the ledger:".to_owned());
@@ -128,48 +137,52 @@ impl Left {
                 return lines;
             }
         }
-        if *is_renewed && until.is_none() {
-            lines.push(format!("every window has a budget of its own, {total}: nothing is used up"));
-            return lines;
+        match self.renewed {
+            Some(true) if to_come.until.is_none() => {
+                lines.push(format!("every window has a budget of its own, {total}: nothing is used up"));
+                return lines;
+            }
+            Some(false) => {
+                lines.push(format!(
+                    "every window has a budget of its own, {total}, which does not pay for all releases that cover it: some windows \
+                     will repeatedly be withheld"
+                ));
+                return lines;
+            }
+            _ => {}
         }
         let of = match *block {
             Span::ALL => String::new(),
             Span { start, end } => format!(" for {start} to {end}"),
         };
-        lines.push(format!("{left} of {total} is left{of}, after {spent} was spent"));
+        let kept_back = if self.kept_back.is_empty() { String::new() } else { format!("{},", self.kept_back) };
+        lines.push(format!("{left} of {total}{kept_back} is left{of}, after {spent} was spent"));
         let is_last = *block == Span::ALL || share_ends.is_some_and(|ends| block.end >= ends);
-        lines.push(match until {
-            Some(until) => format!(
-                "that pays for {}: the window of {until} is the first that is not published{}",
-                counted(*windows_paid as u64, "more window"),
-                if is_last {
-                    ", nor is any later one".to_owned()
-                } else {
-                    format!(", until {} renews the budget", block.end)
-                }
-            ),
-            None => format!("that pays for {}", to_come.all()),
-        });
+        let then = if is_last { String::new() } else { format!("; the next block begins at {}", block.end) };
+        lines.push(format!("that pays for {}{then}", to_come.in_words()));
         if let Some(next) = next_block {
             let Span { start, end } = next.block;
-            lines.push(match next.until {
-                Some(until) => format!(
-                    "the next budget, for {start} to {end}, pays for {}: the window of {until} is the first that is not published",
-                    counted(next.windows_paid as u64, "window"),
-                ),
-                None => format!("the next budget, for {start} to {end}, pays for {}", next.all()),
-            });
+            lines.push(format!("the next budget, for {start} to {end}, pays for {}", next.in_words()));
         }
         lines
     }
 }
 
 impl BlockToCome {
-    /// What is paid for where nothing is missing.
-    fn all(&self) -> String {
-        match self.looked_to {
-            Some(to) => format!("all its windows up to {to}; later ones were not looked at"),
-            None => "all its windows to come".to_owned(),
+    fn in_words(&self) -> String {
+        let BlockToCome { windows, windows_paid, until, looked_to, .. } = self;
+        let looked = looked_to.map_or(String::new(), |to| format!(" up to {to}; later ones were not looked at"));
+        match until {
+            None => format!("all its windows to come{looked}"),
+            // A budget that is spent for good: how many windows that leaves out says nothing.
+            Some(until) if looked_to.is_some() => format!(
+                "{}: the window of {until} is the first that is not published",
+                counted(*windows_paid as u64, "more window")
+            ),
+            Some(until) => format!(
+                "{windows_paid} of its {}: the window of {until} is the first that is not published",
+                counted(*windows as u64, "coming window")
+            ),
         }
     }
 }

@@ -5,13 +5,14 @@ use tracing::{info, warn};
 use crate::cli::open_error::OpenError;
 use crate::clock::Timestamp;
 use crate::config::{Settings, SharedBudget};
+use crate::kafka::topic::NO_ID;
 use crate::kafka::{self, topic};
 use crate::ledger::budget::entry::Shared;
 use crate::ledger::budget::error::Error;
 use crate::ledger::budget::fold::Held;
 use crate::ledger::budget::guard::{GuardedWitness, standing};
 use crate::ledger::budget::join::{Wanted, next};
-use crate::ledger::budget::topic::BudgetTopic;
+use crate::ledger::budget::topic::{BudgetTopic, Params};
 use crate::ledger::witness::Witness;
 use crate::ledger::{Holding, Ledger};
 
@@ -27,30 +28,27 @@ pub struct Beginner<'b> {
     pub may_wait: bool,
 }
 
-/// Creates the budget topic if it is missing, and adds its name to `created`.
+/// Creates the budget topic. Returns false if it is there already.
 ///
 /// # Errors
 ///
-/// If it cannot be created.
-pub fn create_missing(settings: &Settings, created: &mut Vec<String>) -> Result<(), OpenError> {
-    let Some(params) = settings.budget_topic() else { return Ok(()) };
-    if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&params.broker, &params.topic) {
-        BudgetTopic::create(&params, params.replication())?;
-        created.push(format!("budget topic {}", params.topic));
+/// If it cannot be created, or is there and not set up as it must be.
+pub fn create(params: &Params) -> Result<bool, OpenError> {
+    match topic::describe(&params.broker, &params.topic) {
+        Err(kafka::Error::NoTopic { .. }) => {
+            BudgetTopic::create(params, params.replication())?;
+            Ok(true)
+        }
+        _ => Ok(BudgetTopic::open(params).map(|_| false)?),
     }
-    Ok(())
 }
 
 /// Refuses a share that does not fit, before anything is created. Who has no witness yet has the owner "" and holds nothing.
 ///
 /// # Errors
 ///
-/// As for [`begin`], but not if the budget topic is missing.
+/// As for [`begin`].
 pub fn foresee(settings: &Settings, input: &str, beginner: &Beginner<'_>) -> Result<(), OpenError> {
-    let Some(params) = settings.budget_topic() else { return Ok(()) };
-    if let Err(kafka::Error::NoTopic { .. }) = topic::describe(&params.broker, &params.topic) {
-        return Ok(());
-    }
     match wanted(settings, input, beginner)? {
         Some((wanted, mut topic)) => Ok(next(topic.read()?, &wanted, None).map(drop)?),
         None => Ok(()),
@@ -151,5 +149,10 @@ pub fn open<'s>(
 ) -> Result<Option<(&'s SharedBudget, Shared, BudgetTopic)>, OpenError> {
     let (Some(budget), Some(params)) = (&settings.privacy.budget, settings.budget_topic()) else { return Ok(None) };
     let Some(of) = settings.shared(input.to_owned()) else { return Ok(None) };
-    Ok(Some((budget, of, BudgetTopic::open(&params)?)))
+    let topic = BudgetTopic::open(&params)?;
+    // Without ids all witnesses are one owner, and their pipelines would share one entry.
+    if [topic.id(), input].contains(&NO_ID) {
+        return Err(Error::NoIds { name: budget.topic.clone() }.into());
+    }
+    Ok(Some((budget, of, topic)))
 }

@@ -15,10 +15,13 @@ use crate::kafka::error::Error;
 use crate::kafka::error_context::ErrorContext;
 pub(crate) use crate::kafka::topic_id::{id, id_and_partitions};
 
+/// The id of a topic at brokers that give topics none: Apache Kafka before 2.8, and others.
+pub const NO_ID: &str = "00000000000000000000000000000000";
+
 /// A topic as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topic {
-    /// Changes when the topic is deleted and created again; all zeros from a broker without topic ids.
+    /// Changes when the topic is deleted and created again; [`NO_ID`] from a broker without topic ids.
     pub id: String,
     /// The numbers of its partitions, ascending.
     pub partitions: Vec<i32>,

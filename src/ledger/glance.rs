@@ -15,6 +15,9 @@ use crate::window::grid::Span;
 pub struct Glance {
     /// The start of the first window of the ledger.
     pub first: Timestamp,
+    /// Where what a release covers begins at the earliest: what was before belongs to other ledgers, or to settings that paid for no
+    /// overlap.
+    pub covered_from: Timestamp,
     /// Where the next window starts.
     pub next_window: Timestamp,
     /// What every block may spend.
@@ -41,6 +44,7 @@ impl Glance {
         let state = replay::glance(&connection, &file)?;
         Ok(Glance {
             first: state.genesis.first,
+            covered_from: state.genesis.first.max(state.account.live_from),
             next_window: state.account.next_window,
             total: state.genesis.total,
             share_ends: state.account.until,

@@ -76,6 +76,16 @@ pub enum Pending {
 }
 
 impl Ledger {
+    /// Whether a ledger could be created: makes its folder, and locks it for a moment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Locked`], or if the folder cannot be created or written.
+    pub fn prepare(params: &Params) -> Result<(), Error> {
+        store::make_folder(&params.path)?;
+        store::lock(&params.path).map(drop)
+    }
+
     /// Creates a ledger in a folder that has none, all or nothing.
     ///
     /// # Errors

@@ -131,7 +131,7 @@ impl PendingReports {
                 Outcome::Withheld(why) => {
                     metrics.withheld.inc();
                     let why = match why {
-                        Withheld::Budget => "the remaining budget of its block is too small",
+                        Withheld::Budget => "the remaining budget of its block is too small, or its share has ended",
                         Withheld::Over => "every release is over",
                     };
                     warn!(window = %window.start, "window withheld, and running sums restart after it: {why}");

@@ -79,8 +79,9 @@ fn a_ledger_at_work_says_what_is_left_and_until_when() {
         for words in [
             "the next window of the ledger is that of 2026-01-01T00:00:00Z",
             "1 of 1 is left for 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z, after 0 was spent",
-            "pays for 10 more windows: the window of 2026-01-01T10:00:00Z is the first that is not published, until 2026-01-02T00:00:00Z",
-            "the next budget, for 2026-01-02T00:00:00Z to 2026-01-03T00:00:00Z, pays for 10 windows: \
+            "pays for 10 of its 24 coming windows: the window of 2026-01-01T10:00:00Z is the first that is not published; the next \
+             block begins at 2026-01-02T00:00:00Z",
+            "the next budget, for 2026-01-02T00:00:00Z to 2026-01-03T00:00:00Z, pays for 10 of its 24 coming windows: \
              the window of 2026-01-02T10:00:00Z is the first that is not published",
         ] {
             assert!(said.contains(words), "{words}: {said}");
@@ -104,8 +105,8 @@ fn a_change_is_answered_for_this_block_and_for_the_next() {
         "from that window on the file changes the settings of the ledger:",
         "price of release \"r0\": \"0.1\" in the ledger, \"0.2\" in the file",
         "0.7 of 1 is left for 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z, after 0.3 was spent",
-        "that pays for 3 more windows: the window of 2026-01-01T06:00:00Z is the first that is not published, until",
-        "pays for 5 windows: the window of 2026-01-02T05:00:00Z is the first that is not published",
+        "that pays for 3 of its 21 coming windows: the window of 2026-01-01T06:00:00Z is the first that is not published; the next",
+        "pays for 5 of its 24 coming windows: the window of 2026-01-02T05:00:00Z is the first that is not published",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }

@@ -50,6 +50,11 @@ pub fn budget_command(setup: &Setup, action: &str) -> Output {
     command.arg(setup.configuration()).output().expect("it runs")
 }
 
+pub fn make_budget(setup: &Setup) {
+    let made = budget_command(setup, "init");
+    assert!(made.status.success() && said(&made).contains("created the budget topic"), "{}", said(&made));
+}
+
 pub fn begin(setup: &Setup) {
     let made = setup.ledger_command(&["init", "--replace"]);
     assert!(made.status.success(), "{}", said(&made));
@@ -59,6 +64,7 @@ pub fn begin(setup: &Setup) {
 pub fn first(servers: &str, share: &str) -> (String, Setup) {
     let budget = kafka::fresh_name("budget");
     let one = pipeline(servers, "one", None, &budget, share);
+    make_budget(&one);
     begin(&one);
     (budget, one)
 }
@@ -190,15 +196,15 @@ fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_le
 #[test]
 fn a_crash_between_entry_and_ledger_and_a_lost_ledger_go_on_with_the_same_share() {
     let Some(servers) = kafka::broker() else { return };
-    let budget = kafka::fresh_name("budget");
-    let one = pipeline(&servers, "one", None, &budget, "0.6");
+    let one = pipeline(&servers, "one", None, &kafka::fresh_name("budget"), "0.6");
+    make_budget(&one);
     // The entry is written, and the ledger cannot be.
-    let there = format!("path = \"{}\"", one.ledger().display());
-    one.edit(&there, "path = \"/dev/null/ledger\"");
+    let in_the_way = one.ledger().join("ledger.sqlite.new");
+    fs::create_dir_all(&in_the_way).expect("a folder");
     let failed = one.ledger_command(&["init"]);
-    assert!(!failed.status.success() && said(&failed).contains("/dev/null/ledger"), "{}", said(&failed));
+    assert!(!failed.status.success() && said(&failed).contains("ledger.sqlite.new"), "{}", said(&failed));
     assert!(show(&one).contains("0.6 of the total, epsilon 0.6: one"), "{}", show(&one));
-    one.edit("path = \"/dev/null/ledger\"", &there);
+    fs::remove_dir(&in_the_way).expect("it is empty");
     // `run` makes it: nothing was ever claimed.
     run(&one, 4.0);
     assert!(show(&one).contains("generation 0") && !show(&one).contains("generation 1"), "{}", show(&one));
@@ -255,6 +261,7 @@ fn a_share_that_has_ended_stays_ended_in_a_ledger_that_is_built_from_its_log() {
     let Some(servers) = kafka::broker() else { return };
     let setup = pipeline(&servers, "one", None, &kafka::fresh_name("budget"), "0.6");
     add_log(&setup, 1);
+    make_budget(&setup);
     begin(&setup);
     let ended = budget_command(&setup, "end");
     assert!(ended.status.success(), "{}", said(&ended));
@@ -412,6 +419,53 @@ fn whoever_is_killed_while_it_begins_goes_on_with_the_share_that_it_took() {
     let spent = ledger.genesis().first;
     let refused = ledger.end_share(spent).expect_err("its first block was charged");
     assert!(refused.to_string().contains("the share cannot end at"), "{refused}");
+}
+
+/// A topic that was deleted, or whose name was mistyped, says of everything that it is left.
+#[test]
+fn only_who_asks_for_it_makes_a_budget_topic() {
+    let Some(servers) = kafka::broker() else { return };
+    let (budget, one) = first(&servers, "0.6");
+    let again = budget_command(&one, "init");
+    assert!(again.status.success() && said(&again).contains("is there already"), "{}", said(&again));
+    let mistyped = pipeline(&servers, "two", Some(&one), &format!("{budget}-typo"), "1.0");
+    let told = refuses(&mistyped, &[&format!("{budget}-typo is missing"), "bernstream budget init"]);
+    assert!(!told.contains("created"), "nothing is made: {told}");
+    let broker = kafka::at(&servers);
+    assert!(topic::describe(&broker, &format!("{budget}-typo")).is_err());
+}
+
+/// What fails for want of a folder has not taken the share from a ledger that goes on.
+#[test]
+fn a_ledger_that_cannot_be_made_takes_nothing_over() {
+    let Some(servers) = kafka::broker() else { return };
+    let (_, one) = first(&servers, "0.6");
+    run(&one, 2.0);
+    let there = format!("path = \"{}\"", one.ledger().display());
+    one.edit(&there, "path = \"/dev/null/ledger\"");
+    let failed = one.ledger_command(&["init", "--replace"]);
+    assert!(!failed.status.success() && said(&failed).contains("/dev/null/ledger"), "{}", said(&failed));
+    one.edit("path = \"/dev/null/ledger\"", &there);
+    assert!(!show(&one).contains("generation 1"), "{}", show(&one));
+    run(&one, 4.0);
+
+    // A crash after the entry was written has: then only the newer one can end it.
+    let in_the_way = one.folder.path().join("newer/ledger.sqlite.new");
+    fs::create_dir_all(&in_the_way).expect("a folder");
+    let newer = format!("path = \"{}\"", one.folder.path().join("newer").display());
+    one.edit(&there, &newer);
+    let failed = one.ledger_command(&["init", "--replace"]);
+    assert!(!failed.status.success() && said(&failed).contains("ledger.sqlite.new"), "{}", said(&failed));
+    one.edit(&newer, &there);
+    let ended = budget_command(&one, "end");
+    let told = said(&ended);
+    assert!(!ended.status.success() && told.contains("of generation 1, has taken the share over"), "{told}");
+    assert!(!told.contains("another pipeline may take it"), "{told}");
+    fs::remove_dir(&in_the_way).expect("it is empty");
+    one.edit(&there, &newer);
+    begin(&one);
+    let ended = budget_command(&one, "end");
+    assert!(ended.status.success() && said(&ended).contains("another pipeline may take it"), "{}", said(&ended));
 }
 
 #[test]

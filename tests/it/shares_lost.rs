@@ -16,7 +16,9 @@ use crate::harness::ledger::{at, closing, folder, genesis, params};
 use crate::harness::running::Running;
 use crate::harness::setup::{Setup, read_topic};
 use crate::ledger_log::add_log;
-use crate::shares::{begin, budget_command, charged, first, pipeline, refuses, run, said, show, topic_of, wanted};
+use crate::shares::{
+    begin, budget_command, charged, first, make_budget, pipeline, refuses, run, said, show, topic_of, wanted,
+};
 
 fn ends(setup: &Setup, is_done: bool, words: &[&str]) {
     let ended = budget_command(setup, "end");
@@ -146,6 +148,7 @@ fn a_share_of_a_user_for_ever_has_no_end() {
         setup
     };
     let one = of("one", "0.6", None);
+    make_budget(&one);
     begin(&one);
     ends(&one, false, &["has one block", "it never ends"]);
     assert!(show(&one).contains("without an end"), "{}", show(&one));
@@ -162,6 +165,7 @@ fn a_ledger_that_is_built_from_its_log_goes_on_with_its_share_and_with_its_block
     let budget = kafka::fresh_name("budget");
     let one = pipeline(&servers, "one", None, &budget, "0.6");
     add_log(&one, 2);
+    make_budget(&one);
     begin(&one);
     run(&one, 4.0);
     let before = charged(&[&one]);
@@ -283,6 +287,7 @@ fn an_end_that_no_witness_has_accepted_yet_frees_nothing() {
     let budget = kafka::fresh_name("budget");
     let one = pipeline(&servers, "one", None, &budget, "0.6");
     add_log(&one, 3);
+    make_budget(&one);
     begin(&one);
     run(&one, 2.0);
     // The ledger says so, and the claim cannot be made: a body has to be in the log first, and there is none of that name.

@@ -70,6 +70,88 @@ fn every_price_is_attributed_to_its_release_its_day_and_its_block() {
     assert!(!text.contains("cannot be attributed") && text.contains("Outlook"), "{text}");
 }
 
+/// A regression over three windows, each of whose blocks pays each time, beside what was there.
+fn with_regression(text: &str, price: &str) -> String {
+    let (head, tail) = text.split_once("[output]").expect("an output");
+    let regression = format!(
+        "[[release]]\nname = \"regression\"\nepsilon = {price}\ndegree = 10\norder = 2\n\
+         domain = [{{ column = \"dep_delay\", min = -30, max = 180, outside = \"clamp\" }}]\n\
+         label = {{ column = \"distance\", min = 0, max = 5000, outside = \"clamp\" }}\nwindows = {{ hopping = \"3d\" }}\n\n\
+         [release.regression]\nbandwidth = 20\ngap = 20\nmax_records = 50\n\n"
+    );
+    format!("{head}{regression}[output]{tail}")
+}
+
+/// What a change adds covers nothing of what was before it: neither in the forecast, nor in the account of where the budget went.
+#[test]
+fn what_explain_says_of_a_change_is_what_the_worker_then_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let record = |days, price| {
+        let text = configuration(days, price);
+        let user = text.lines().find(|line| line.starts_with("unit =")).expect("a unit").to_owned();
+        text.replace(&user, "unit = \"record\"")
+    };
+    fs::write(folder.path().join("c.toml"), record(3, "0.5")).expect("it is written");
+    assert!(bernstream(folder.path(), &["run"]).status.success());
+    let said = |arguments: &[&str]| {
+        let output = bernstream(folder.path(), arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let none = said(&["explain"]);
+    assert!(none.contains("the windows of the ledger end before 2013-01-04T05:00:00Z: none is to come"), "{none}");
+
+    // 0.1 and 0.2 a window, and 0.2 three times: 0.9 of 1.
+    fs::write(folder.path().join("c.toml"), with_regression(&record(6, "0.1"), "0.2")).expect("it is written");
+    let before = said(&["explain"]);
+    assert!(before.contains("every window has a budget of its own, 1: nothing is used up"), "{before}");
+    assert!(before.contains("release \"regression\": not in the ledger, new in the file"), "{before}");
+    assert!(bernstream(folder.path(), &["run"]).status.success());
+    let by = shown(folder.path(), "release");
+    assert!(by.contains("for regression: ") || by.contains("for regression, "), "{by}");
+    assert!(by.contains("6 windows released") && by.contains("3 windows released"), "{by}");
+    assert!(!by.contains("withheld") && !by.contains("cannot be attributed"), "{by}");
+
+    // 0.1, 0.2 and 0.3 three times do not fit.
+    fs::write(folder.path().join("c.toml"), with_regression(&record(8, "0.1"), "0.3")).expect("it is written");
+    let short = said(&["explain"]);
+    assert!(
+        short.contains("does not pay for all releases that cover it: some windows will repeatedly be withheld"),
+        "{short}"
+    );
+    assert!(!short.contains("nothing is used up"), "{short}");
+}
+
+/// Windows that are not published leave room for later ones: both are counted.
+#[test]
+fn a_forecast_with_gaps_is_what_the_worker_then_does() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = with_regression(&configuration(8, "0.02").replace("per = \"2d\"", "per = \"4d\""), "0.1");
+    fs::write(folder.path().join("c.toml"), &text).expect("it is written");
+    let made = bernstream(folder.path(), &["ledger", "init"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let output = bernstream(folder.path(), &["explain", "--json"]);
+    let left = serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("JSON")["ledger"].clone();
+    assert!(bernstream(folder.path(), &["run"]).status.success());
+    let spent = shown(folder.path(), "day");
+    let released = |days: std::ops::Range<u32>| {
+        days.filter(|day| {
+            spent.lines().any(|line| line.contains(&format!("2013-01-0{day}: ")) && line.contains(" 1 window released"))
+        })
+        .count() as u64
+    };
+    for (block, days) in [(&left, 1..5), (&left["next_block"], 5..9)] {
+        assert_eq!(block["windows"], 4, "{left}");
+        assert_eq!(block["windows_paid"].as_u64(), Some(released(days)), "{block}\n{spent}");
+    }
+    let all = left["windows_paid"].as_u64().expect("a number")
+        + left["next_block"]["windows_paid"].as_u64().expect("a number");
+    assert!(
+        left["next_block"]["until"] == "2013-01-05T05:00:00Z" && all == 5,
+        "some are withheld, and not all later ones: {left}\n{spent}"
+    );
+}
+
 #[test]
 fn releases_over_several_windows_and_prices_that_change_are_attributed_too() {
     let folder = tempfile::tempdir().expect("a folder");

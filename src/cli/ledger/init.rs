@@ -35,8 +35,7 @@ pub(super) fn run(settings: &Settings, mode: StartMode, is_replaced: bool) -> Re
     {
         created.push(format!("clock topic {}", kafka.clock));
     }
-    let done = shares::create_missing(settings, &mut created).map_err(Failure::from);
-    let done = done.and_then(|()| Ok(settings.output.create_missing(&mut created)?));
+    let done = settings.output.create_missing(&mut created).map_err(Failure::from);
     let done = done.and_then(|()| log::create_missing(settings, &mut created));
     created.iter().try_for_each(|what| line(format_args!("created the {what}")))?;
     done?;

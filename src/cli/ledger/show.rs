@@ -142,7 +142,10 @@ impl Shown {
         }
         let windows = [
             format!("{} released", self.released),
-            format!("{} withheld: their budget was spent, or every release was over", self.withheld),
+            format!(
+                "{} withheld: their budget was spent, their share had ended, or every release was over",
+                self.withheld
+            ),
             format!("{} messages not known to be published", self.unpublished),
         ];
         section(&mut text, "Windows", &windows);

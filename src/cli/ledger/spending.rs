@@ -85,7 +85,7 @@ struct Spending {
 }
 
 impl Spending {
-    fn take(&mut self, closed: &Closed, first: Timestamp, recorded: Option<&paid::Recorded>) {
+    fn take(&mut self, closed: &Closed, since: [Timestamp; 2], recorded: Option<&paid::Recorded>) {
         let window = closed.window;
         let day = Grid::new(Timestamp::from_micros(0), Duration::from_secs(24 * 3600));
         let day = self.days.entry(day.map_or(window.start, |days| days.span_of(window.start).start)).or_default();
@@ -100,7 +100,7 @@ impl Spending {
         for (block, _) in charges.iter().filter(|(block, _)| block.start < window.end && window.start < block.end) {
             self.blocks.entry(*block).or_default().release(window);
         }
-        let parts = recorded.and_then(|recorded| recorded.of(window, first, charges));
+        let parts = recorded.and_then(|recorded| recorded.of(window, since, charges));
         let parts: Vec<_> = match parts {
             Some(parts) => parts.into_iter().map(|(name, charges)| (Some(name), charges)).collect(),
             None => vec![(None, charges.clone())],
@@ -129,17 +129,25 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     let ledger = Ledger::inspect(&settings.ledger)?;
     let genesis = ledger.genesis();
     let (total, mut spending, mut recorded) = (genesis.total, Spending::default(), None);
+    // As in the account of the ledger: settings that reach farther back do not bring back what others had left behind.
+    let (mut reach, mut live_from, mut covered_from) = (genesis.reach, genesis.first, genesis.first);
     ledger.each_row(|stored| {
         match &stored.row {
             Row::Genesis(genesis) => recorded = paid::Recorded::read(&genesis.settings),
-            Row::Configuration(row) => recorded = paid::Recorded::read(&row.settings),
-            Row::Window(closed) => spending.take(closed, genesis.first, recorded.as_ref()),
+            Row::Configuration(row) => {
+                recorded = paid::Recorded::read(&row.settings);
+                (reach, covered_from) = (row.reach, live_from);
+            }
+            Row::Window(closed) => {
+                spending.take(closed, [genesis.first, covered_from], recorded.as_ref());
+                live_from = live_from.max(closed.window.end.minus(reach));
+            }
         }
         Ok::<(), Failure>(())
     })?;
     let (title, lines) = match by {
         By::Release => ("Spent by release, a window after the other", by_release(&spending)),
-        By::Day => ("Spent by day (UTC), a window after the other", by_day(&spending)),
+        By::Day => ("Spent by day (UTC), a window after the other, the newest 30 days", by_day(&spending)),
         By::Block => ("Newest blocks: what of the total, and for which release", by_block(&spending, total)),
     };
     let mut text = String::new();

@@ -18,8 +18,9 @@ pub enum Error {
     #[error("the budget topic {name} cannot be used: {why}")]
     Refused { name: String, why: String },
     #[error(
-        "the budget topic {name} is missing: `bernstream ledger init` creates it for the first pipeline of an input. If a pipeline \
-         has held a share already, it was deleted, and nobody may create it anew, because it says who may spend what: restore it"
+        "the budget topic {name} is missing: correct its name (`budget` in [privacy]), or, before the first pipeline of an input, \
+         create it with `bernstream budget init`. If a pipeline has held a share already, it was deleted, and nobody may create it \
+         anew, because it says who may spend what: restore it"
     )]
     Missing { name: String },
     #[error(
@@ -28,7 +29,7 @@ pub enum Error {
     Damaged { name: String, what: String },
     #[error(
         "the budget topic {name} has {partitions} partitions, and only in one do shares have one order: name another topic \
-         (`budget` in [privacy]), which `bernstream ledger init` creates"
+         (`budget` in [privacy]), which `bernstream budget init` creates"
     )]
     Partitions { name: String, partitions: usize },
     #[error("the budget topic {name} has {setting} = {found}, but needs {needed}; a budget must never lose a record")]
@@ -45,6 +46,17 @@ pub enum Error {
          is published until the owners of its pipelines have decided"
     )]
     Elsewhere { name: String, id: String },
+    #[error(
+        "the brokers give topics no ids, so that nobody can tell the pipelines of the budget topic {name} apart: Apache Kafka has ids \
+         since version 2.8 (with metadata.version or inter.broker.protocol.version from 2.8 on)"
+    )]
+    NoIds { name: String },
+    #[error(
+        "a newer ledger of this pipeline, of generation {generation}, has taken the share over in the budget topic {name} from {from} on: \
+         this one can no longer end it; run `bernstream budget end` with the newer one, or, if that was never made, \
+         `bernstream ledger init --replace` and then `bernstream budget end`"
+    )]
+    TakenOver { name: String, generation: u64, from: Timestamp },
     #[error("the budget topic {name} is of another budget: {what}; correct the configuration, or name another topic")]
     OtherBudget { name: String, what: String },
     #[error(

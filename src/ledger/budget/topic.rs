@@ -121,15 +121,22 @@ impl BudgetTopic {
     ///
     /// # Errors
     ///
-    /// If the topic cannot be read or written, or does not know the share.
+    /// [`Error::TakenOver`] by a newer ledger; or if the topic cannot be read or written, or does not know the share.
     pub fn end(&mut self, holder: &Holder, from: Timestamp) -> Result<Timestamp, Error> {
         for _ in 0..TRIES {
-            let held = self.read()?.of(holder).cloned();
+            let shares = self.read()?;
+            let held = shares.of(holder).cloned();
+            let newest = shares.newest_of(&holder.owner).map(|newest| newest.entry.clone());
             match held {
                 None => return Err(Error::Unheld { name: self.name().to_owned() }),
-                Some(held) => match held.until {
-                    Some(until) => return Ok(until),
-                    None => self.append(&Record::End(End { holder: holder.clone(), from }))?,
+                Some(held) => match (held.until, newest) {
+                    (Some(until), Some(newest)) if newest.holder != *holder && newest.from <= until => {
+                        let name = self.name().to_owned();
+                        let (generation, from) = (newest.holder.generation, newest.from);
+                        return Err(Error::TakenOver { name, generation, from });
+                    }
+                    (Some(until), _) => return Ok(until),
+                    (None, _) => self.append(&Record::End(End { holder: holder.clone(), from }))?,
                 },
             }
         }
