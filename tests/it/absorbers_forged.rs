@@ -9,11 +9,11 @@ use std::time::Duration;
 use bernstream::config::{Input, Settings};
 use bernstream::kafka::producer::{Producer, Record};
 use bernstream::kafka::sealing::Secret;
-use bernstream::scale::{Absorbing, Announcement, Keys, Message, Partial, Piece, ScaleTopic, pieces};
+use bernstream::scale::{Absorbing, Announcement, Keys, Message, Params, Partial, Piece, ScaleTopic, pieces};
 use bernstream::source::kafka::Stretches;
 
 use crate::absorbers::{Scene, absorber};
-use crate::harness::kafka;
+use crate::harness::{PATIENCE, kafka};
 use crate::readers::{PARTITIONS, published_by};
 
 /// Absorbers of another configuration, with another key, and writers with and without the key.
@@ -91,6 +91,32 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
         assert!(published == scene.expected);
     });
     assert_eq!(late.into_inner(), PARTITIONS.unsigned_abs() as usize);
+}
+
+/// Whoever may write to the topic keeps nobody busy for longer than a moment at a time.
+#[test]
+fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
+    let Some(servers) = kafka::broker() else { return };
+    let (broker, like) = (kafka::at(&servers), kafka::fresh_input(&servers, 1));
+    let params = Params {
+        topic: kafka::fresh_name("flooded"),
+        key_file: "key".into(),
+        group: String::new(),
+        deadline: Duration::ZERO,
+        most: 0,
+    };
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
+    let mut producer = Producer::new(broker, params.topic);
+    let mut send = |payload: &[u8]| {
+        producer.send(Record { partition: Some(1), payload, ..Record::default() }).expect("it is sent");
+    };
+    (0..100).for_each(|_| send(b"rubbish"));
+    let partial = Partial { name: "0".repeat(64), partition: 0, bytes: vec![1] };
+    let message = Message::Piece(pieces(&partial).expect("pieces").remove(0));
+    send(&keys.sealed(&message).expect("sealed"));
+    assert_eq!(topic.next(PATIENCE), None);
+    assert_eq!(topic.next(PATIENCE), Some(message));
 }
 
 /// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. Whoever has

@@ -81,6 +81,33 @@ fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
     }
 }
 
+/// Records that were sent in time for a window and turn up behind its end are in none, and that is told, to operators.
+#[test]
+fn what_turns_up_behind_the_end_of_its_window_is_counted() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let input = Records::new(&servers, &topic);
+    let high = input.high(0);
+    let behind = |end: i64| -> u64 {
+        let mut absorbing = input.open();
+        answer(&mut absorbing, &input.announced(0, 0, end), 0);
+        absorbing.ask(&input.announced(1, 0, high), 0);
+        let mut behind = 0;
+        loop {
+            let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+            behind += step.behind;
+            if !step.finished.is_empty() {
+                return behind;
+            }
+        }
+    };
+    // All of the first window's, and one message of 40 more and more, are before the end.
+    let [all, none] = [behind(high), behind(0)];
+    assert_eq!(all, 0);
+    assert!(none > 0, "{none}");
+    assert_eq!(none - behind(1), 40);
+}
+
 /// One partition more.
 pub fn add_partition(servers: &str, topic: &str) {
     let admin: AdminClient<DefaultClientContext> =

@@ -11,8 +11,8 @@ use crate::scale;
 
 /// How many megabytes of partials a worker holds by default: less under a cap, where what users have takes many times the room once it
 /// is unpacked.
-const MOST: u32 = 4096;
-const MOST_OF_USERS: u32 = 256;
+const MOST: u32 = 512;
+const MOST_OF_USERS: u32 = 64;
 
 /// What the section follows from.
 #[derive(Clone, Copy)]
