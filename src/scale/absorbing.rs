@@ -64,8 +64,6 @@ struct Open {
     behind: BTreeMap<Timestamp, i64>,
     /// The latest message timestamp so far.
     latest: Timestamp,
-    /// The end of the newest window that was read to its end.
-    ended: Option<i64>,
 }
 
 impl Absorbing {
@@ -168,8 +166,8 @@ impl Absorbing {
         let windows = Windows::new(self.rules.clone(), self.forms.clone(), first, window, backfill_until);
         partition.open = None;
         self.stretches.begin(number, windows.oldest_message())?;
-        let (behind, latest, ended) = (BTreeMap::new(), Timestamp::EARLIEST, None);
-        partition.open = Some(Open { windows, first, backfill_until, behind, latest, ended });
+        let (behind, latest) = (BTreeMap::new(), Timestamp::EARLIEST);
+        partition.open = Some(Open { windows, first, backfill_until, behind, latest });
         Ok(())
     }
 
@@ -187,7 +185,6 @@ impl Absorbing {
                 return Ok(None);
             }
             let bytes = open.windows.part().encoded();
-            open.ended = Some(*end);
             // Only the greatest matters to later windows.
             let later = open.behind.split_off(&asked.window.end);
             let behind = std::mem::replace(&mut open.behind, later).into_values().max();
@@ -218,7 +215,8 @@ impl Absorbing {
             return 0;
         };
         let mut counts = open.windows.absorb(batch);
-        if counts.closed > 0 && open.ended.is_some_and(|end| batch.offset >= end) {
+        // A window is closed when everything before its end was read: this is behind it.
+        if counts.closed > 0 {
             counts.set_behind(open.windows.behind(batch));
         }
         // The first window whose cutoff is later.
