@@ -166,9 +166,10 @@ impl<'a> Reader<'a> for Absorbing<'a> {
             missing.iter().for_each(|number| self.here.ask(&round.announcement, *number));
             // That nobody sends anything shows nothing of the records; which partitions take long does.
             let is_shown = missing.len() == round.announcement.ends.0.len() || self.absorbers.are_shown();
-            let is_news = missing.iter().fold(false, |is_news, number| self.alone.insert(*number) || is_news);
-            if is_news && is_shown {
-                info!(partitions = missing.len(), "no absorber has sent these partitions in time: they are read here");
+            let count = missing.len();
+            let new = missing.into_iter().filter(|number| self.alone.insert(*number)).count();
+            if new > 0 && is_shown {
+                info!(partitions = count, "no absorber has sent these partitions in time: they are read here");
             }
         }
         Ok(None)

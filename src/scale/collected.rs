@@ -9,6 +9,8 @@ use super::wire::{Piece, digest};
 
 /// The most copies of a partial whose pieces are waited for at a time.
 const MOST_COPIES: usize = 8;
+/// The bytes of the place of a piece.
+const PLACE: u64 = size_of::<Option<Vec<u8>>>() as u64;
 
 /// What is there of the partials of one announcement.
 pub struct Collected {
@@ -69,8 +71,8 @@ impl Collected {
         if partition.is_disputed || (partition.bytes.is_some() && !partition.is_own) {
             return Added::Nothing;
         }
-        // It will be unpacked beside the others, and until then its pieces are there.
-        let needs = piece.size.max(partition.waiting().saturating_add(piece.bytes.len() as u64));
+        // It will be unpacked beside the others, and until then its pieces are there, and the places of those that are not.
+        let needs = piece.size.max(partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64));
         if others.saturating_add(needs) > self.most {
             return Added::Full;
         }
@@ -106,6 +108,7 @@ impl Collected {
         let ours = digest(&partial.bytes);
         let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
+        partition.copies.clear();
         if told {
             partition.is_disputed = true;
             return Added::Differing;
@@ -152,9 +155,10 @@ impl Partition {
         whole.saturating_add(self.waiting())
     }
 
-    /// The bytes of the pieces that wait for others.
+    /// The bytes of the pieces that wait for others, and of the places of those.
     fn waiting(&self) -> u64 {
-        self.copies.values().flatten().flatten().map(|bytes| bytes.len() as u64).sum()
+        let of = |piece: &Option<Vec<u8>>| PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        self.copies.values().flatten().map(of).sum()
     }
 
     fn dispute(&mut self) -> Added {

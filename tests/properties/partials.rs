@@ -320,6 +320,15 @@ fn what_is_held_of_a_window_is_bounded() {
         assert_eq!(collected.add(lie), Added::Differing);
     }
     assert!(add(&mut collected, 2, 9).ends_with(&[Added::Complete]));
+    // Nor are there places for any number of pieces that never come.
+    let mut collected = Collected::new(&announcement, 3 * 24 * 2_000);
+    let claims = (0..5).map(|partition| {
+        let piece = pieces(&Partial { bytes: vec![0], ..partial(&announcement, partition, 1) }).expect("pieces").remove(0);
+        collected.add(Piece { of: 2_000, ..piece })
+    });
+    let found: Vec<_> = claims.collect();
+    assert_eq!(found.iter().filter(|added| **added == Added::Nothing).count(), 2, "{found:?}");
+    assert_eq!(found.iter().filter(|added| **added == Added::Full).count(), 3, "{found:?}");
     // What says that it is too long is not unpacked to see whether it is.
     let mut collected = Collected::new(&announcement, bytes);
     let bomb = Partial { bytes: vec![0; 2_000_000], ..partial(&announcement, 0, 1) };
