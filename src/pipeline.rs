@@ -17,6 +17,8 @@ mod plan;
 mod price_schedule;
 mod pricing;
 mod publication;
+mod read_here;
+mod reader;
 mod remarks;
 mod repeated;
 mod reports;
@@ -32,7 +34,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use tracing::{Dispatch, error, info, warn};
+use tracing::{Dispatch, info, warn};
 
 pub use self::absorbed::Absorbed;
 pub use self::error::Error;
@@ -47,10 +49,10 @@ pub use self::terms::{Quoted, Released, Terms};
 use self::absorbed::Absorbing;
 use self::asked::Asked;
 use self::catch_up::CatchUp;
-use self::health::ReaderHealth;
-use self::joining::{Closed, Handover, Joining, Share};
+use self::joining::{Closed, Joining, Share};
 use self::outage::{CommonOutage, Outage};
-use self::repeated::Repeated;
+use self::read_here::{ReadHere, ReadingHere};
+use self::reader::{Reader, Seen};
 use self::reports::{LedgerStatus, Outcome, PendingReports};
 use self::stop::StopGuard;
 use crate::clock::{ScheduleClock, Timestamp};
@@ -115,30 +117,33 @@ impl Worker<'_> {
         let clock = sources().next().unwrap_or_else(|| ScheduleClock::new(Timestamp::now));
         let accepted = Arc::new(AtomicI64::new(i64::MIN));
         let (mut joining, outage) = (Joining::new(&plan.publication), CommonOutage::default());
-        let beginning = |(source, health)| Reading {
-            source,
-            windows: Windows::new(plan.rules.clone(), forms.clone(), first, next, ledger.genesis().backfill_until),
-            recorded: ledger.ends().clone(),
-            must_rewind: true,
-            is_stuck: false,
-            outage: &outage,
-            behind: Repeated::default(),
-            skipped: Repeated::default(),
-            metrics: metrics.clone(),
-            health,
-            all: self.health,
-        };
-        let mut begun = health.begin(readers.len() + usize::from(absorbed.is_some())).into_iter();
-        let mut absorbing = |absorbed| {
-            let backfill_until = ledger.genesis().backfill_until;
-            let windows = Windows::new(plan.rules.clone(), forms.clone(), first, next, backfill_until);
-            let seen = (&outage, begun.next()?, self.health);
+        let here = absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len());
+        let begun = health.begin(readers.len() + here + usize::from(absorbed.is_some()));
+        let mut seen = begun.into_iter().map(|reader| Seen::new(&outage, reader, health));
+        let backfill_until = ledger.genesis().backfill_until;
+        let windows = || Windows::new(plan.rules.clone(), forms.clone(), first, next, backfill_until);
+        let mut reading_here = Vec::new();
+        let mut absorbing = |mut absorbed: Absorbed| {
+            let own = std::mem::take(&mut absorbed.own);
+            let topic = own.first()?.topic().to_owned();
+            let (here, queues) = ReadHere::new(own.len());
+            let threads = own.into_iter().zip(queues).zip(&mut seen);
+            reading_here
+                .extend(threads.map(|((own, queues), seen)| ReadingHere::new(own, queues, metrics.clone(), seen)));
             let known = (ledger.ends().clone(), Arc::clone(&accepted), metrics.clone());
-            Some(Absorbing::new(absorbed, (windows, first, backfill_until), known, seen))
+            Some(Absorbing::new((absorbed, topic, here), (windows(), first, backfill_until), known, seen.next()?))
         };
         let absorbing = absorbed.and_then(&mut absorbing).map(|absorbing| (absorbing, joining.reader()));
+        let beginning = |(source, seen)| Reading {
+            source,
+            windows: windows(),
+            recorded: ledger.ends().clone(),
+            must_rewind: true,
+            metrics: metrics.clone(),
+            seen,
+        };
         let readings: Vec<_> =
-            readers.into_iter().zip(begun).map(beginning).map(|reading| (reading, joining.reader())).collect();
+            readers.into_iter().zip(seen).map(beginning).map(|reading| (reading, joining.reader())).collect();
         let releasing = Releasing {
             plan,
             clock,
@@ -162,12 +167,16 @@ impl Worker<'_> {
         let (log, stop) = (&tracing::dispatcher::get_default(Dispatch::clone), &stop);
         thread::scope(|scope| {
             let released = scope.spawn(move || guarded(log, stop, || releasing.run(receiver, stop)));
-            let absorbed = absorbing
-                .map(|(absorbing, shares)| scope.spawn(move || guarded(log, stop, || absorbing.run(shares, stop))));
-            let readers = readings
+            let absorbed = absorbing.map(|(absorbing, shares)| {
+                scope.spawn(move || guarded(log, stop, || reader::run(absorbing, Some(shares), stop)))
+            });
+            let here = reading_here
                 .into_iter()
-                .map(|(reading, shares)| scope.spawn(move || guarded(log, stop, || reading.run(shares, stop))));
-            let readers: Vec<_> = readers.chain(absorbed).collect();
+                .map(|reading| scope.spawn(move || guarded(log, stop, || reader::run(reading, None, stop))));
+            let readers = readings.into_iter().map(|(reading, shares)| {
+                scope.spawn(move || guarded(log, stop, || reader::run(reading, Some(shares), stop)))
+            });
+            let readers: Vec<_> = readers.chain(absorbed).chain(here).collect();
             joining.run(&sender);
             drop((joining, sender));
             let ended = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or(Err(Error::Panicked));
@@ -191,51 +200,25 @@ struct Reading<'a> {
     /// The end offsets of the newest closed window: at first those of all partitions, then of those that it reads.
     recorded: Positions,
     must_rewind: bool,
-    /// A broken message blocks its partition: the other partitions are still read, but no window can close.
-    is_stuck: bool,
-    outage: &'a CommonOutage,
-    /// Records that turned up behind the end of their window.
-    behind: Repeated,
-    /// Broken messages that were skipped.
-    skipped: Repeated,
     metrics: Metrics,
-    health: Arc<ReaderHealth>,
-    /// What the probes see of all readers.
-    all: &'a Health,
+    seen: Seen<'a>,
 }
 
-impl Reading<'_> {
-    fn run(mut self, shares: Handover, stop: &Stop) -> Result<(), Error> {
-        while !stop.asked() && self.windows.next().is_some() {
-            self.health.beat();
-            match self.step() {
-                Ok(None) => {}
-                // Another loop ends early only if it failed, and then it returns the error.
-                Ok(Some(share)) => {
-                    if !shares.give(share, &self.health, stop) {
-                        break;
-                    }
-                }
-                Err(error) if error.is_transient() => {
-                    self.health.reading.store(false, Relaxed);
-                    if self.outage.fails() {
-                        warn!("cannot read the input: {error}; trying again");
-                    }
-                    stop.wait(RETRY);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+impl<'a> Reader<'a> for Reading<'a> {
+    fn seen(&mut self) -> &mut Seen<'a> {
+        &mut self.seen
     }
 
-    /// Reads the input once. Returns the share of the next window as soon as all its records have been absorbed.
+    fn is_over(&self) -> bool {
+        self.windows.next().is_none()
+    }
+
     fn step(&mut self) -> Result<Option<Share>, source::Error> {
         if self.must_rewind {
             self.windows.clear();
             self.source.rewind(self.windows.oldest_message(), &self.recorded)?;
             self.must_rewind = false;
-            self.is_stuck = false;
+            self.seen.goes_on();
         }
         let cutoff = self.windows.cutoff();
         let ends = self.source.ends(cutoff)?;
@@ -248,25 +231,22 @@ impl Reading<'_> {
             Event::Batch(batch) => {
                 let counts = self.windows.absorb(&batch);
                 self.count(counts, &batch);
-                self.is_reading();
+                self.seen.reads(self.source.is_connected());
             }
-            Event::Idle => self.is_reading(),
-            Event::Skipped { why } => self.skipped.add(1, why),
+            Event::Idle => self.seen.reads(self.source.is_connected()),
+            Event::Skipped { why } => self.seen.skips(why),
             Event::Reset { why } => {
                 warn!("{why}; reading again from the oldest open window");
                 self.must_rewind = true;
             }
-            Event::Stuck { why } => {
-                self.health.reading.store(false, Relaxed);
-                if !std::mem::replace(&mut self.is_stuck, true) {
-                    error!("reading has stopped: {why}");
-                }
-            }
+            Event::Stuck { why } => self.seen.sticks(why),
         }
-        self.tell();
+        self.seen.tell();
         Ok(None)
     }
+}
 
+impl Reading<'_> {
     fn close(&mut self, ends: Positions, cutoff: Timestamp) -> Share {
         self.recorded = ends.clone();
         Share { part: self.windows.part(), ends, cutoff }

@@ -15,6 +15,7 @@ use crate::cli::settings;
 use crate::clock::Timestamp;
 use crate::config::{Input, Settings};
 use crate::kafka::sealing::Secret;
+use crate::metrics::Detail;
 use crate::pipeline::{Absorbed, Stop};
 use crate::scale::{self, Absorber, Absorbing, Identity, Keys, Pulse, ScaleTopic};
 use crate::source::kafka::{self, Kafka, Stretches};
@@ -61,7 +62,11 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut is_waiting = false;
     while !stop.asked() {
-        let identity = Identity { member: arguments.member.clone(), settings: settings.reading() };
+        let identity = Identity {
+            member: arguments.member.clone(),
+            settings: settings.reading(),
+            is_for_operators: settings.detail == Detail::Operator,
+        };
         let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
         let rules = settings.windows.clone();
         let input = (input, settings.columns.clone());
@@ -97,9 +102,10 @@ pub fn absorbed(settings: &Settings) -> Result<Option<Absorbed>, OpenError> {
     let (keys, columns) = (keys(scale)?, settings.columns.clone());
     let input = Kafka::open(params.clone(), columns.clone(), Timestamp::now)?;
     let topic = ScaleTopic::of_worker(scale, &params.broker, &params.topic, keys)?;
-    let forms = settings.releases.iter().map(|release| settings.form(release)).collect();
-    let own = Absorbing::new(Stretches::open(params.clone(), columns)?, settings.windows.clone(), forms);
-    Ok(Some(Absorbed { input, topic, own, settings: settings.reading(), deadline: scale.deadline }))
+    let forms: Vec<_> = settings.releases.iter().map(|release| settings.form(release)).collect();
+    let absorbing = |stretches| Absorbing::new(stretches, settings.windows.clone(), forms.clone());
+    let own = Stretches::open(params.clone(), columns)?.shared().into_iter().map(absorbing).collect();
+    Ok(Some(Absorbed { input, topic, own, settings: settings.reading(), deadline: scale.deadline, most: scale.most }))
 }
 
 fn split(settings: &Settings) -> Result<(&scale::Params, &kafka::Params), Failure> {

@@ -29,7 +29,9 @@ pub fn in_words(settings: &Settings) -> Vec<String> {
         Format::Records { .. } => (MESSAGES, "messages"),
         _ => (ROWS, "rows of Arrow"),
     };
+    let threads = u64::from(input.most_readers());
     let rate = alone(thread, left, span);
+    let all = thread.saturating_mul(threads);
     let mut lines = vec![
         format!(
             "a window is announced {} after its cutoff; what no absorber has sent {} later the worker reads itself, in the {} that are \
@@ -44,18 +46,18 @@ pub fn in_words(settings: &Settings) -> Vec<String> {
             span.as_secs_f64() / left.as_secs_f64().max(1e-6)
         ),
         format!(
-            "if its one thread reads {thread} {what} a second, which is assumed here and depends on your machine and releases, that is \
-             in time for partitions with up to {rate} a second, all that are missing together; with more, windows are published late",
+            "if a thread reads {thread} {what} a second, which is assumed here and depends on your machine and releases, that is in \
+             time for missing partitions with up to {rate} a second in each of {threads} threads (input.kafka.readers; a partition is \
+             read by one); with more, windows are published late",
         ),
     ];
     let expected =
         settings.releases.iter().filter_map(|release| release.auto.as_ref()).map(|auto| auto.expected_records);
     if let Some(records) = expected.max().map(|each| each.saturating_mul(settings.groups() as u64)) {
-        let can =
-            if records <= thread.saturating_mul(micros(left).unsigned_abs()) / 1_000_000 { "can" } else { "cannot" };
+        let can = if records <= all.saturating_mul(micros(left).unsigned_abs()) / 1_000_000 { "can" } else { "cannot" };
         lines.push(format!(
             "by expected_records a window has {records} records: at that rate the worker {can} read all of them in time if no absorber \
-             sends any"
+             sends any and the partitions are alike"
         ));
     }
     lines
@@ -115,14 +117,17 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(alone(1_000, 10 * second, 100 * second), 100);
         assert_eq!(alone(1_000, Duration::ZERO, 100 * second), 0);
-        let text = include_str!("../../tests/data/lattice.toml");
-        let without = Settings::parse(text, "test").unwrap();
+        let text = include_str!("../../tests/data/lattice.toml").replace("[input.kafka]", "[input.kafka]\nreaders = 3");
+        let without = Settings::parse(&text, "test").unwrap();
         assert_eq!(in_words(&without), Vec::<String>::new());
         // A day, an hour and five minutes of records, to be read in a minute less the slack of ten seconds and the deadline.
         let text = format!("{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\ndeadline = \"1s\"\n");
         let lines = in_words(&Settings::parse(&text, "test").unwrap()).join("\n");
         assert!(lines.contains("1s later the worker reads itself, in the 49s that are left"), "{lines}");
-        assert!(lines.contains("which is assumed here") && lines.contains("with up to 1085 a second"), "{lines}");
+        assert!(
+            lines.contains("which is assumed here") && lines.contains("with up to 1085 a second in each of 3 threads"),
+            "{lines}"
+        );
     }
 
     #[test]

@@ -194,6 +194,15 @@ pub fn memory(settings: &Settings) -> Vec<String> {
     if let Some(cap) = &settings.windows.cap {
         lines.push(format!("and, until a window closes, the records of each user and period: up to {}", cap.records));
     }
+    if let Some(scale) = &settings.scale {
+        let users = if settings.windows.cap.is_some() {
+            ", which take some forty times as much once they are unpacked"
+        } else {
+            ""
+        };
+        let most = bytes(scale.most);
+        lines.push(format!("and up to {most} of what absorbers send of a window (scale.most_megabytes){users}"));
+    }
     // Of each reader a window waits to be handed over and one to be joined; some that are joined wait to be released.
     let waiting = groups.saturating_mul(kept).saturating_mul(2 * readers + RELEASED_LATER);
     let least = least(settings);
@@ -310,6 +319,19 @@ mod tests {
         assert!(memory(&settings)[2].starts_with("in all 42 MB for a worker that keeps up, and 162 MB while"));
         // Three messages of 350 bytes and a window of 500.
         assert!(disk(&settings)[3].starts_with("and about 1550 bytes a day, 566 KB a year, until"));
+    }
+
+    #[test]
+    fn the_memory_of_partials_is_shown() {
+        let with = |text: &str| format!("{text}\n[scale]\ntopic = \"partials\"\nkey_file = \"key\"\n");
+        let said = |text: &str| memory(&settings(text)).join("\n");
+        assert!(!said(FLIGHTS).contains("absorbers"));
+        let line = "and up to 512 MB of what absorbers send of a window (scale.most_megabytes)\n";
+        assert!(said(&with(FLIGHTS)).contains(line), "{}", said(&with(FLIGHTS)));
+        let other = with(FLIGHTS) + "most_megabytes = 7";
+        assert!(said(&other).contains("and up to 7000 KB of what absorbers send"), "{}", said(&other));
+        let users = said(&with(include_str!("../../config/users.toml")));
+        assert!(users.contains("and up to 64 MB of what absorbers send") && users.contains("forty times"), "{users}");
     }
 
     #[test]

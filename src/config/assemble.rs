@@ -95,14 +95,12 @@ pub fn settings(document: &mut Document<'_>, mut file: File, recorded: Option<&R
         validate::logs_no_input(document, input, log, ledger.log_place());
     }
 
-    let scale = match (file.scale, &pipeline, &input, &windows) {
-        (Some(table), Ok(pipeline), Ok(input), Ok(schedule)) => {
+    let scale = match (file.scale, &pipeline, &input, &windows, &privacy) {
+        (Some(table), Ok(pipeline), Ok(input), Ok(schedule), Ok(privacy)) => {
             let publish_delay = schedule.delay.as_ref().map_or(Duration::ZERO, |delay| *delay.get_ref());
-            Some(scale::scale(
-                document,
-                table,
-                Around { pipeline: pipeline.get_ref(), input: &input.from, publish_delay },
-            ))
+            let has_users = matches!(privacy.unit, Unit::User { .. });
+            let around = Around { pipeline: pipeline.get_ref(), input: &input.from, publish_delay, has_users };
+            Some(scale::scale(document, table, around))
         }
         _ => None,
     };

@@ -10,12 +10,10 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 
 use super::absorbers::Absorbers;
-use super::error::Error;
-use super::health::{Health, ReaderHealth};
-use super::joining::{Handover, Share};
-use super::outage::CommonOutage;
+use super::joining::Share;
+use super::read_here::ReadHere;
+use super::reader::{Reader, Seen};
 use super::repeated::Repeated;
-use super::stop::Stop;
 use crate::clock::{ScheduleClock, Timestamp};
 use crate::metrics::Metrics;
 use crate::scale::{self, Added, Announcement, Collected, Message, Piece, ScaleTopic};
@@ -24,10 +22,8 @@ use crate::source::{self, Positions, Source};
 use crate::window::grid::Span;
 use crate::window::{VERSION, Windows};
 
-/// The longest wait for records, and so the delay with which a partial or a stop is noticed.
+/// The longest wait for what is read here, and so the delay with which a partial or a stop is noticed.
 const POLL: Duration = Duration::from_millis(100);
-/// The pause before a transient failure is retried.
-const RETRY: Duration = Duration::from_secs(1);
 /// How often a window is announced until everything is there: an absorber may have started, or been given a partition, in between.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How many windows are remembered, to compare copies that come late.
@@ -38,12 +34,14 @@ pub struct Absorbed {
     /// The input, for its clock and its end offsets.
     pub input: Kafka,
     pub topic: ScaleTopic,
-    /// What reads the partitions that no absorber sends.
-    pub own: scale::Absorbing,
+    /// What reads the partitions that no absorber sends, each in a thread: one at least.
+    pub own: Vec<scale::Absorbing>,
     /// The digest of the settings that decide what is read of a record.
     pub settings: String,
     /// How long after its announcement the partials of a window are waited for.
     pub deadline: Duration,
+    /// The most bytes that are held of the partials of a window.
+    pub most: u64,
 }
 
 impl Absorbed {
@@ -55,6 +53,9 @@ impl Absorbed {
 /// From announcements and partials to windows: a reader of everything, as far as the other loops know.
 pub(super) struct Absorbing<'a> {
     absorbed: Absorbed,
+    /// The id of the input topic.
+    id: String,
+    here: ReadHere,
     /// Those of all partials that are there.
     windows: Windows,
     first: Timestamp,
@@ -72,11 +73,9 @@ pub(super) struct Absorbing<'a> {
     absorbers: Absorbers,
     recorded: Positions,
     is_checked: bool,
-    is_stuck: bool,
-    skipped: Repeated,
-    outage: &'a CommonOutage,
-    health: Arc<ReaderHealth>,
-    all: &'a Health,
+    /// Partials that could not be unpacked.
+    broken: Repeated,
+    seen: Seen<'a>,
 }
 
 /// A window that was announced.
@@ -91,13 +90,15 @@ struct Round {
 
 impl<'a> Absorbing<'a> {
     pub fn new(
-        absorbed: Absorbed,
+        (absorbed, id, here): (Absorbed, String, ReadHere),
         (windows, first, backfill_until): (Windows, Timestamp, Option<Timestamp>),
         (recorded, accepted, metrics): (Positions, Arc<AtomicI64>, Metrics),
-        (outage, health, all): (&'a CommonOutage, Arc<ReaderHealth>, &'a Health),
+        seen: Seen<'a>,
     ) -> Self {
         Absorbing {
             absorbed,
+            id,
+            here,
             coming: windows.needed().into(),
             windows,
             first,
@@ -110,40 +111,19 @@ impl<'a> Absorbing<'a> {
             absorbers: Absorbers::new(metrics),
             recorded,
             is_checked: false,
-            is_stuck: false,
-            skipped: Repeated::default(),
-            outage,
-            health,
-            all,
+            broken: Repeated::default(),
+            seen,
         }
     }
+}
 
-    /// Closes one window after another, until the grid ends or a stop is requested.
-    ///
-    /// # Errors
-    ///
-    /// A failure that retrying cannot mend.
-    pub fn run(mut self, shares: Handover, stop: &Stop) -> Result<(), Error> {
-        while !stop.asked() && self.windows.next().is_some() {
-            self.health.beat();
-            match self.step() {
-                Ok(None) => {}
-                Ok(Some(share)) => {
-                    if !shares.give(share, &self.health, stop) {
-                        break;
-                    }
-                }
-                Err(error) if error.is_transient() => {
-                    self.health.reading.store(false, Relaxed);
-                    if self.outage.fails() {
-                        warn!("cannot read the input: {error}; trying again");
-                    }
-                    stop.wait(RETRY);
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+impl<'a> Reader<'a> for Absorbing<'a> {
+    fn seen(&mut self) -> &mut Seen<'a> {
+        &mut self.seen
+    }
+
+    fn is_over(&self) -> bool {
+        self.windows.next().is_none()
     }
 
     /// Waits for records, partials or the end of a window, and takes what is there.
@@ -156,16 +136,20 @@ impl<'a> Absorbing<'a> {
         if self.round.is_none() {
             self.announce()?;
         }
-        while let Some(message) = self.absorbed.topic.next(Duration::ZERO) {
+        // No flood of messages keeps it from the rest.
+        let until = Instant::now() + POLL;
+        while Instant::now() < until
+            && let Some(message) = self.absorbed.topic.next(Duration::ZERO)
+        {
             if let Message::Piece(piece) = message {
                 self.take(piece);
             }
         }
         self.delete();
-        self.read()?;
-        self.is_reading();
-        if let Some((count, why)) = self.skipped.due() {
-            warn!("{count} broken messages were skipped; the last: {why}");
+        self.read();
+        self.seen.reads(self.absorbed.input.is_connected());
+        if let Some((_, partition)) = self.broken.due() {
+            warn!("an absorber has sent a partial of partition {partition} that cannot be unpacked");
         }
         let Some(round) = &mut self.round else { return Ok(None) };
         if round.collected.missing().next().is_none() {
@@ -179,15 +163,20 @@ impl<'a> Absorbing<'a> {
             round.is_late = true;
             let missing: Vec<i32> = round.collected.missing().collect();
             // Whatever was asked before: what is asked twice is read once, and what nobody asked for would be waited for without end.
-            missing.iter().for_each(|number| self.absorbed.own.ask(&round.announcement, *number));
-            let more = missing.into_iter().filter(|number| self.alone.insert(*number)).count();
-            if more > 0 {
-                info!(partitions = more, "no absorber has sent these partitions in time: they are read here");
+            missing.iter().for_each(|number| self.here.ask(&round.announcement, *number));
+            // That nobody sends anything shows nothing of the records; which partitions take long does.
+            let is_shown = missing.len() == round.announcement.ends.0.len() || self.absorbers.are_shown();
+            let count = missing.len();
+            let new = missing.into_iter().filter(|number| self.alone.insert(*number)).count();
+            if new > 0 && is_shown {
+                info!(partitions = count, "no absorber has sent these partitions in time: they are read here");
             }
         }
         Ok(None)
     }
+}
 
+impl Absorbing<'_> {
     /// Deletes what belongs to windows that the witness has accepted: a worker that starts again does not need it.
     fn delete(&mut self) {
         let accepted = Timestamp::from_micros(self.accepted.load(Relaxed));
@@ -200,14 +189,14 @@ impl<'a> Absorbing<'a> {
 
     /// Announces the next window, once its end offsets are known.
     fn announce(&mut self) -> Result<(), source::Error> {
-        let Absorbed { input, topic, own, settings, .. } = &mut self.absorbed;
+        let Absorbed { input, topic, settings, .. } = &mut self.absorbed;
         let Some(window) = self.coming.front().copied().or_else(|| self.windows.next()) else { return Ok(()) };
         let cutoff = self.windows.cutoff_of(window);
         let (Some(ends), Some(id)) = (input.ends(cutoff)?, ScaleTopic::new_id()) else { return Ok(()) };
         let announcement = Arc::new(Announcement {
             version: VERSION,
             settings: settings.clone(),
-            topic: own.topic().to_owned(),
+            topic: self.id.clone(),
             window,
             cutoff,
             first: self.first,
@@ -216,10 +205,10 @@ impl<'a> Absorbing<'a> {
         });
         topic.announce(&id, &announcement);
         self.alone.retain(|number| announcement.ends.0.contains_key(number));
-        own.keep(&self.alone);
-        self.alone.iter().for_each(|number| own.ask(&announcement, *number));
+        self.here.keep(&self.alone);
+        self.alone.iter().for_each(|number| self.here.ask(&announcement, *number));
         self.absorbers.leave(self.alone.len());
-        let (collected, now) = (Collected::new(&announcement), Instant::now());
+        let (collected, now) = (Collected::new(&announcement, self.absorbed.most), Instant::now());
         self.round = Some(Round { id, announcement, collected, since: now, told: now, is_late: false });
         Ok(())
     }
@@ -242,33 +231,28 @@ impl<'a> Absorbing<'a> {
         let (number, of) = (piece.number, piece.of);
         let (absorber, bytes) = (piece.absorber.clone(), piece.bytes.len() as u64);
         let added = round.collected.add(piece);
-        self.absorbers.count(absorber, bytes, added);
+        // Each of its pieces finds no room: that is counted once.
+        let counted = if added == Added::Full && number > 0 { Added::Nothing } else { added };
+        self.absorbers.count(absorber, bytes, counted);
         match added {
             Added::Differing => {
                 differs(partition);
-                self.absorbed.own.ask(&round.announcement, partition);
+                self.here.ask(&round.announcement, partition);
                 self.alone.insert(partition);
             }
-            Added::Broken => warn!("an absorber has sent a partial of partition {partition} that cannot be unpacked"),
+            Added::Broken => self.broken.add(1, format!("{partition}")),
+            // How much was recorded is told by metrics for operators, and not by the log.
+            Added::Full if self.alone.insert(partition) => self.here.ask(&round.announcement, partition),
+            Added::Full => {}
             // Somebody reads it, and fast enough: also where this process was faster.
             Added::Complete | Added::Nothing if is_in_time && number + 1 == of => _ = self.alone.remove(&partition),
             Added::Complete | Added::Nothing => {}
         }
     }
 
-    /// Reads the partitions that are read here.
-    fn read(&mut self) -> Result<(), source::Error> {
-        let step = self.absorbed.own.step(POLL)?;
-        self.is_stuck = step.stuck.is_some();
-        if let Some(why) = step.stuck
-            && self.health.reading.swap(false, Relaxed)
-        {
-            error!("reading has stopped: {why}");
-        }
-        if let Some(why) = step.skipped {
-            self.skipped.add(1, why);
-        }
-        for partial in step.finished {
+    /// Takes what was read here.
+    fn read(&mut self) {
+        for partial in self.here.next(POLL) {
             let partition = partial.partition;
             if let Some(round) = &mut self.round
                 && round.collected.add_own(partial) == Added::Differing
@@ -276,7 +260,6 @@ impl<'a> Absorbing<'a> {
                 differs(partition);
             }
         }
-        Ok(())
     }
 
     /// Adds all partials of the window to it; returns its share if it is the next one to close.
@@ -293,7 +276,7 @@ impl<'a> Absorbing<'a> {
             self.windows.forget(*window);
             added.iter().filter(|(_, is_added)| !**is_added).for_each(|(number, _)| {
                 round.collected.refuse(*number);
-                self.absorbed.own.ask(&round.announcement, *number);
+                self.here.ask(&round.announcement, *number);
                 self.alone.insert(*number);
             });
             self.round = Some(round);
@@ -310,20 +293,6 @@ impl<'a> Absorbing<'a> {
         self.past.push_front(round);
         self.past.truncate(REMEMBERED);
         share
-    }
-
-    fn is_reading(&mut self) {
-        if !self.absorbed.input.is_connected() {
-            self.health.reading.store(false, Relaxed);
-            if self.outage.fails() {
-                warn!("the brokers of the input cannot be reached; waiting for them");
-            }
-        } else if !self.is_stuck {
-            self.health.reading.store(true, Relaxed);
-            if self.outage.works(|| self.all.is_reading()) {
-                info!("reading the input");
-            }
-        }
     }
 }
 

@@ -20,6 +20,11 @@ impl Absorbers {
         Absorbers { metrics, names: BTreeSet::new() }
     }
 
+    /// Whether what follows from the records may be told.
+    pub fn are_shown(&self) -> bool {
+        self.metrics.operator.is_some()
+    }
+
     /// A piece of so many bytes has come from an absorber.
     pub fn count(&mut self, absorber: String, bytes: u64, added: Added) {
         let Some(operator) = &self.metrics.operator else { return };
@@ -31,6 +36,7 @@ impl Absorbers {
             Added::Complete => Some("taken"),
             Added::Broken => Some("broken"),
             Added::Differing => Some("differing"),
+            Added::Full => Some("no_room"),
         };
         if let Some(fate) = fate {
             operator.partials.with_label_values(&[name.as_str(), fate]).inc();

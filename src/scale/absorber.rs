@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing::{error, info, warn};
 
@@ -33,6 +33,8 @@ pub struct Identity {
     pub member: Option<String>,
     /// The digest of the settings that decide what is read of a record.
     pub settings: String,
+    /// Whether its log may tell what follows from the records.
+    pub is_for_operators: bool,
 }
 
 /// A process that reads the partitions that the group gives it. It keeps nothing that a restart would lose.
@@ -49,6 +51,7 @@ pub struct Absorber {
     is_foreign_told: bool,
     is_failing: bool,
     is_skip_told: bool,
+    is_loss_told: bool,
     stuck: Option<String>,
 }
 
@@ -79,6 +82,7 @@ impl Absorber {
             is_foreign_told: false,
             is_failing: false,
             is_skip_told: false,
+            is_loss_told: false,
             stuck: None,
         })
     }
@@ -98,7 +102,11 @@ impl Absorber {
                 // The next repetition of an announcement asks for the new ones too.
                 self.answered.clear();
             }
-            while let Some(message) = self.topic.next(Duration::ZERO) {
+            // No flood of messages keeps it from the rest.
+            let until = Instant::now() + POLL;
+            while Instant::now() < until
+                && let Some(message) = self.topic.next(Duration::ZERO)
+            {
                 if let Message::Announcement { id, announcement } = message {
                     self.take(id, announcement);
                 }
@@ -164,6 +172,13 @@ impl Absorber {
             && !std::mem::replace(&mut self.is_skip_told, true)
         {
             warn!("{why}; it is skipped, and others like it are without a word");
+        }
+        let is_loss = step.behind > 0 && self.identity.is_for_operators;
+        if is_loss && !std::mem::replace(&mut self.is_loss_told, true) {
+            warn!(
+                "records have turned up behind the end of their window, although they were stamped before its cutoff, and are in no \
+                 synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack; others like them are left out without a word"
+            );
         }
         if let Some(why) = step.stuck
             && self.stuck.as_ref() != Some(&why)

@@ -33,6 +33,8 @@ pub struct Step {
     pub stuck: Option<String>,
     /// Why a message was skipped.
     pub skipped: Option<String>,
+    /// How many records have turned up behind the end of their window, although they were sent before its cutoff: they are in none.
+    pub behind: u64,
 }
 
 /// Some partitions, and their open windows.
@@ -109,6 +111,11 @@ impl Absorbing {
         }
     }
 
+    /// Whether there is nothing to read.
+    pub fn is_idle(&self) -> bool {
+        self.partitions.is_empty()
+    }
+
     /// The partitions that have stopped at a broken message.
     pub fn stopped(&self) -> Vec<i32> {
         self.partitions.keys().copied().filter(|number| self.stretches.has_stopped(*number)).collect()
@@ -130,7 +137,7 @@ impl Absorbing {
             return Ok(step);
         }
         match self.stretches.next(&self.until(), timeout)? {
-            Event::Batch(batch) => self.absorb(&batch),
+            Event::Batch(batch) => step.behind = self.absorb(&batch),
             Event::Idle => {}
             Event::Skipped { why } => step.skipped = Some(why),
             Event::Stuck { why } => step.stuck = Some(why),
@@ -201,10 +208,17 @@ impl Absorbing {
         Positions(self.partitions.iter().filter_map(until).collect())
     }
 
-    fn absorb(&mut self, batch: &Batch) {
+    /// Absorbs a batch; returns how many of its records were sent in time for a window that has ended without them.
+    fn absorb(&mut self, batch: &Batch) -> u64 {
         let number = batch.partition;
-        let Some(open) = self.partitions.get_mut(&number).and_then(|partition| partition.open.as_mut()) else { return };
-        open.windows.absorb(batch);
+        let Some(open) = self.partitions.get_mut(&number).and_then(|partition| partition.open.as_mut()) else {
+            return 0;
+        };
+        let mut counts = open.windows.absorb(batch);
+        // A window is closed when everything before its end was read: this is behind it.
+        if counts.closed > 0 {
+            counts.set_behind(open.windows.behind(batch));
+        }
         // The first window whose cutoff is later.
         let is_history = |time: &Timestamp| open.backfill_until.is_some_and(|until| *time < until);
         let earliest = batch.message_time.filter(|time| !is_history(time));
@@ -213,6 +227,7 @@ impl Absorbing {
         let behind = open.behind.entry(start).or_default();
         *behind = self.stretches.at(number).max(*behind);
         open.latest = batch.message_time.map_or(open.latest, |time| time.max(open.latest));
+        counts.behind
     }
 }
 

@@ -5,16 +5,18 @@ use std::io::Read;
 
 use super::absorbing::Partial;
 use super::announcement::Announcement;
-use super::wire::{LONGEST, Piece, digest};
+use super::wire::{Piece, digest};
 
-/// The most copies of a partial whose pieces are waited for at a time, and the most bytes of all pieces that wait for others: whoever
-/// has the key fills no more. What finds no room is missing, and the worker reads it.
+/// The most copies of a partial whose pieces are waited for at a time.
 const MOST_COPIES: usize = 8;
-const MOST_WAITING: u64 = 2 * LONGEST;
+/// The bytes of the place of a piece.
+const PLACE: u64 = size_of::<Option<Vec<u8>>>() as u64;
 
 /// What is there of the partials of one announcement.
 pub struct Collected {
     partitions: BTreeMap<i32, Partition>,
+    /// The most bytes of all that absorbers have sent: whoever has the key fills no more.
+    most: u64,
 }
 
 struct Partition {
@@ -40,21 +42,25 @@ pub enum Added {
     Broken,
     /// It differs from another one of the same name: told once.
     Differing,
+    /// There is no room for it: this process reads the partition.
+    Full,
 }
 
 impl Collected {
-    pub fn new(announcement: &Announcement) -> Self {
+    /// Keeps up to `most` bytes of what absorbers send.
+    pub fn new(announcement: &Announcement, most: u64) -> Self {
         let partition = |partition: &i32| {
             let name = announcement.name(*partition)?;
             let (digest, bytes, copies) = (None, None, BTreeMap::new());
             Some((*partition, Partition { name, digest, is_disputed: false, copies, bytes, is_own: false }))
         };
-        Collected { partitions: announcement.ends.0.keys().filter_map(partition).collect() }
+        Collected { partitions: announcement.ends.0.keys().filter_map(partition).collect(), most }
     }
 
     /// Takes a piece that an absorber has sent.
     pub fn add(&mut self, piece: Piece) -> Added {
-        let waiting: u64 = self.partitions.values().map(Partition::waiting).sum();
+        let others = self.partitions.iter().filter(|(number, _)| **number != piece.partition);
+        let others: u64 = others.map(|(_, partition)| partition.sent()).sum();
         let Some(partition) = self.partitions.get_mut(&piece.partition) else { return Added::Nothing };
         if partition.name != piece.name {
             return Added::Nothing;
@@ -62,8 +68,15 @@ impl Collected {
         if partition.digest.get_or_insert_with(|| piece.digest.clone()) != &piece.digest {
             return partition.dispute();
         }
-        let is_full = waiting.saturating_add(piece.bytes.len() as u64) > MOST_WAITING;
-        if partition.bytes.is_some() || partition.is_disputed || is_full {
+        if partition.is_disputed || (partition.bytes.is_some() && !partition.is_own) {
+            return Added::Nothing;
+        }
+        // It will be unpacked beside the others, and until then its pieces are there, and the places of those that are not.
+        let needs = piece.size.max(partition.waiting().saturating_add(PLACE * u64::from(piece.of) + piece.bytes.len() as u64));
+        if others.saturating_add(needs) > self.most {
+            return Added::Full;
+        }
+        if partition.is_own {
             return Added::Nothing;
         }
         if partition.copies.len() >= MOST_COPIES && !partition.copies.contains_key(&piece.copy) {
@@ -95,6 +108,7 @@ impl Collected {
         let ours = digest(&partial.bytes);
         let told = partition.digest.get_or_insert_with(|| ours.clone()) != &ours && !partition.is_disputed;
         (partition.is_own, partition.bytes) = (true, Some(partial.bytes));
+        partition.copies.clear();
         if told {
             partition.is_disputed = true;
             return Added::Differing;
@@ -135,9 +149,16 @@ impl Collected {
 }
 
 impl Partition {
-    /// The bytes of the pieces that wait for others.
+    /// The bytes of what absorbers have sent.
+    fn sent(&self) -> u64 {
+        let whole = self.bytes.as_ref().filter(|_| !self.is_own).map_or(0, |bytes| bytes.len() as u64);
+        whole.saturating_add(self.waiting())
+    }
+
+    /// The bytes of the pieces that wait for others, and of the places of those.
     fn waiting(&self) -> u64 {
-        self.copies.values().flatten().flatten().map(|bytes| bytes.len() as u64).sum()
+        let of = |piece: &Option<Vec<u8>>| PLACE + piece.as_ref().map_or(0, |bytes| bytes.len() as u64);
+        self.copies.values().flatten().map(of).sum()
     }
 
     fn dispute(&mut self) -> Added {

@@ -36,4 +36,6 @@ pub struct Params {
     pub group: String,
     /// How long after its announcement the worker waits for the partials of a window.
     pub deadline: Duration,
+    /// The most bytes that the worker holds of the partials of a window.
+    pub most: u64,
 }

@@ -22,6 +22,8 @@ use crate::source::Positions;
 const PARTITIONS: i32 = 9;
 /// What a window needs is needed for minutes.
 const SETTINGS: [(&str, &str); 2] = [("cleanup.policy", "delete"), ("retention.ms", "3600000")];
+/// How many messages of others are passed over before the caller may look after something else.
+const PASSED: usize = 64;
 /// How many messages wait to be sent.
 const QUEUE: usize = 64;
 /// The pause before a message is sent again.
@@ -92,10 +94,10 @@ impl ScaleTopic {
         Ok(ScaleTopic { keys, consumer, outgoing, deleting, partitions })
     }
 
-    /// The next message that can be opened; others are passed over. `None` if there is none within `timeout`.
+    /// The next message that can be opened; others are passed over, a few at a time. `None` if there is none within `timeout`.
     pub fn next(&self, timeout: Duration) -> Option<Message> {
         let mut timeout = timeout;
-        loop {
+        for _ in 0..PASSED {
             match self.consumer.poll(timeout)? {
                 Ok(message) => {
                     if let Some(message) = message.payload().and_then(|payload| self.keys.opened(payload)) {
@@ -106,6 +108,7 @@ impl ScaleTopic {
                 Err(_) => timeout = Duration::ZERO,
             }
         }
+        None
     }
 
     /// Behind everything that was read.

@@ -11,13 +11,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bernstream::clock::Timestamp;
 use bernstream::config::Settings;
+use bernstream::metrics::{Detail, Metrics};
 use rand::rngs::ChaCha20Rng;
 use rand::{RngExt, SeedableRng};
 
+use crate::absorbers_partials::add_partition;
 use crate::harness::http::{free_address, get};
 use crate::harness::{PATIENCE, kafka};
-use crate::readers::{PARTITIONS, WINDOWS, configuration, published_by, send, send_at};
+use crate::readers::{
+    PARTITIONS, WINDOWS, configuration, message, moved, published_by, published_with, published_within, send, send_at,
+};
 
 /// Nobody waits for this in a test: whoever needs it to pass fails by the limit of the whole test.
 pub const NEVER: &str = "20m";
@@ -74,12 +79,13 @@ impl Scene {
         assert!(published_by(text, folder, 1) == self.expected, "{who}");
     }
 
-    fn check_with(&self, absorbers: usize, deadline: &str) {
+    fn check_with(&self, (absorbers, readers): (usize, u32), deadline: &str) {
         let folder = tempfile::tempdir().expect("a folder");
-        let text = self.configuration(folder.path(), deadline);
+        let text = self.configuration(folder.path(), deadline).replace("readers = 1", &format!("readers = {readers}"));
         fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
         let running: Vec<_> = (0..absorbers).map(|_| absorber(folder.path(), None)).collect();
-        self.check(&text, folder.path(), &format!("{absorbers} absorbers"));
+        let published = published_by(&text, folder.path(), readers);
+        assert!(published == self.expected, "{absorbers} absorbers, {readers} threads");
         drop(running);
     }
 }
@@ -116,9 +122,11 @@ fn absorber_with(folder: &Path, arguments: &[&str]) -> Process {
 #[test]
 fn what_leaves_does_not_depend_on_the_number_of_absorbers() {
     let Some(scene) = Scene::new() else { return };
-    // With none the worker reads everything when the deadline is over. With some it never is.
-    for (absorbers, deadline) in [(0, "100ms"), (1, NEVER), (2, NEVER), (5, NEVER)] {
-        scene.check_with(absorbers, deadline);
+    // With none the worker reads everything when the deadline is over, in some threads. With some it never is.
+    for (absorbers, readers, deadline) in
+        [(0, 1, "100ms"), (0, 2, "100ms"), (0, 9, "100ms"), (1, 1, NEVER), (2, 1, NEVER), (5, 2, NEVER)]
+    {
+        scene.check_with((absorbers, readers), deadline);
     }
 }
 
@@ -130,7 +138,7 @@ fn absorbers_that_are_killed_frozen_and_come_back_change_nothing() {
     for seed in 0..3 {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
-        let text = scene.configuration(folder, "1s");
+        let text = scene.configuration(folder, "1s").replace("readers = 1", "readers = 3");
         fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -151,11 +159,115 @@ fn absorbers_that_are_killed_frozen_and_come_back_change_nothing() {
                     thread::sleep(Duration::from_millis(random.random_range(100..900)));
                 }
             });
-            let published = published_by(&text, folder, 1);
+            let published = published_by(&text, folder, 3);
             is_over.store(true, Ordering::Relaxed);
             assert!(published == scene.expected, "seed {seed}");
         });
     }
+}
+
+/// What absorbers send may fill so much memory: what has no room the worker reads, without waiting for the deadline.
+#[test]
+fn what_has_no_room_in_the_worker_is_read_there() {
+    let Some(scene) = Scene::new() else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let mut text = scene.configuration(folder, NEVER);
+    fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+    // The partials of a window have some kilobytes in all: more than one of them, and less than all.
+    let metrics = Metrics::new(Detail::Operator, "room", "pure epsilon", "").expect("metrics");
+    text.push_str("most_megabytes = 1\n");
+    let running = absorber(folder, None);
+    let published = published_within(&text, folder, 1, &metrics, |most| {
+        assert_eq!(most, 1_000_000);
+        6_000
+    });
+    drop(running);
+    assert!(published == scene.expected);
+    let shown = metrics.render().expect("metrics");
+    for fate in ["taken", "no_room"] {
+        assert!(shown.contains(&format!("fate=\"{fate}\"")), "{fate}: {shown}");
+    }
+}
+
+/// Two workers announce the same windows side by side, each with a ledger of its own, and one absorber answers both.
+#[test]
+fn workers_side_by_side_are_answered_each() {
+    let Some(scene) = Scene::new() else { return };
+    let folders = [(), ()].map(|()| tempfile::tempdir().expect("a folder"));
+    let [one, other] = folders.each_ref().map(|folder| folder.path());
+    let text = scene.configuration(one, "3s");
+    fs::write(one.join("bernstream.toml"), &text).expect("it is written");
+    fs::write(other.join("key"), [7; 32]).expect("it is written");
+    let same = text.replace(&one.display().to_string(), &other.display().to_string());
+    let running = absorber(one, None);
+    thread::scope(|scope| {
+        let workers = [(one, text), (other, same)].map(|(folder, text)| {
+            scope.spawn(move || {
+                let metrics = Metrics::new(Detail::Operator, "both", "pure epsilon", "").expect("metrics");
+                (published_with(&text, folder, 1, &metrics), metrics.render().expect("metrics"))
+            })
+        });
+        for worker in workers {
+            let (published, shown) = worker.join().expect("it works");
+            assert!(published == scene.expected);
+            assert!(shown.contains("fate=\"taken\""), "{shown}");
+        }
+    });
+    drop(running);
+}
+
+/// A topic gets a partition in the middle of a window, while the worker and absorbers run: what is published is what a worker alone
+/// publishes that reads all of it later.
+#[test]
+fn a_partition_that_is_added_in_mid_window_changes_nothing() {
+    const LENGTH: i64 = 5;
+    let Some(servers) = kafka::broker() else { return };
+    let settings =
+        [("message.timestamp.type", "CreateTime"), ("message.timestamp.after.max.ms", "9223372036854775807")];
+    let [topic, without] = ["added", "without"].map(|stem| kafka::fresh_topic(&servers, stem, PARTITIONS, &settings));
+    let start = Timestamp::from_micros((Timestamp::now().micros() / 1_000_000 + 3) * 1_000_000);
+    for (partition, window) in (0..PARTITIONS).flat_map(|partition| (0..WINDOWS).map(move |window| (partition, window)))
+    {
+        [&topic, &without].iter().for_each(|topic| message(&servers, topic, partition, (start, LENGTH * window)));
+    }
+    let configured = |topic: &str, folder: &Path| {
+        let text = moved(&configuration(&servers, topic, folder, 2), start, LENGTH);
+        text.replace("publish_delay = \"300ms\"", "publish_delay = \"10s\"")
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let text = with_scale(&configured(&topic, folder), folder, "4s");
+    fs::write(folder.join("bernstream.toml"), &text).expect("it is written");
+    let metrics = Metrics::new(Detail::Operator, "added", "pure epsilon", "").expect("metrics");
+    let running = [absorber(folder, None), absorber(folder, None)];
+    let published = thread::scope(|scope| {
+        let worker = scope.spawn(|| published_with(&text, folder, 2, &metrics));
+        // In the middle of the second window.
+        thread::sleep(start.plus(Duration::from_secs(7)).since(Timestamp::now()));
+        add_partition(&servers, &topic);
+        // Its leader may not be known yet.
+        thread::sleep(Duration::from_millis(500));
+        [1, 2].iter().for_each(|window| message(&servers, &topic, PARTITIONS, (start, LENGTH * window)));
+        assert!(
+            Timestamp::now() < start.plus(Duration::from_secs(10)),
+            "the second window is over: too slow to test it"
+        );
+        // The group learns of a partition when a member joins.
+        let third = absorber(folder, None);
+        let published = worker.join().expect("it works");
+        drop(third);
+        published
+    });
+    drop(running);
+    assert!(metrics.render().expect("metrics").contains("fate=\"taken\""), "absorbers took part");
+    let alone = |topic: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        published_by(&configured(topic, folder.path()), folder.path(), 2)
+    };
+    assert_eq!(published.len(), 6 * WINDOWS as usize);
+    assert!(published == alone(&topic));
+    assert!(published != alone(&without), "the records of the new partition are in");
 }
 
 /// Append times that step back: a record of an earlier window comes behind those of a later one.
@@ -165,7 +277,7 @@ fn append_times_that_step_back_change_nothing() {
     let topic = send_at(&servers, 9);
     let scene = Scene::of(servers, topic);
     for (absorbers, deadline) in [(0, "100ms"), (2, NEVER)] {
-        scene.check_with(absorbers, deadline);
+        scene.check_with((absorbers, 3), deadline);
     }
 }
 

@@ -1,20 +1,23 @@
 //! What others write to the topic of absorbers, and copies that differ: the worker takes none of it, and waits for nobody.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bernstream::config::{Input, Settings};
 use bernstream::kafka::producer::{Producer, Record};
 use bernstream::kafka::sealing::Secret;
-use bernstream::scale::{Absorbing, Announcement, Keys, Message, Partial, Piece, ScaleTopic, pieces};
+use bernstream::scale::{Absorbing, Announcement, Keys, Message, Params, Partial, Piece, ScaleTopic, pieces};
+use bernstream::source::Positions;
 use bernstream::source::kafka::Stretches;
+use bernstream::window::VERSION;
 
-use crate::absorbers::{Scene, absorber};
-use crate::harness::kafka;
-use crate::readers::{PARTITIONS, published_by};
+use crate::absorbers::{Scene, absorber, with_scale};
+use crate::harness::{PATIENCE, kafka};
+use crate::readers::{PARTITIONS, configuration, published_by, send};
 
 /// Absorbers of another configuration, with another key, and writers with and without the key.
 #[test]
@@ -91,6 +94,88 @@ fn a_copy_that_differs_from_one_of_a_closed_window_holds_up_nothing() {
         assert!(published == scene.expected);
     });
     assert_eq!(late.into_inner(), PARTITIONS.unsigned_abs() as usize);
+}
+
+/// Of announcements that name another version, configuration, input topic or cutoff nothing is sent: it would bear the name of what was
+/// asked and be something else. All others are answered, whoever announces.
+#[test]
+fn an_absorber_answers_all_that_it_can_read_and_nothing_else() {
+    let Some(servers) = kafka::broker() else { return };
+    let like = send(&servers);
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = with_scale(&configuration(&servers, &like, folder.path(), 1), folder.path(), "1s");
+    fs::write(folder.path().join("bernstream.toml"), &text).expect("it is written");
+    let settings = Settings::parse(&text, "f").expect("a sound configuration");
+    let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
+    let (scale, broker) = (settings.scale.clone().expect("it has one"), kafka::at(&servers));
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let topic = ScaleTopic::of_worker(&scale, &broker, &like, keys).expect("it opens");
+    let rules = &settings.windows;
+    let window = rules.grid.span_of(rules.grid.origin());
+    let asked = Announcement {
+        version: VERSION,
+        settings: settings.reading(),
+        topic: Stretches::open(input.clone(), settings.columns.clone()).expect("it opens").id().to_owned(),
+        window,
+        cutoff: rules.cutoff(window, None),
+        first: window.start,
+        backfill_until: None,
+        ends: Positions((0..PARTITIONS).map(|partition| (partition, 1)).collect()),
+    };
+    let other = "another".to_owned();
+    let others = [
+        Announcement { version: VERSION + 1, ..asked.clone() },
+        Announcement { settings: other.clone(), ..asked.clone() },
+        Announcement { topic: other, ..asked.clone() },
+        Announcement { cutoff: asked.cutoff.plus(Duration::from_secs(1)), ..asked.clone() },
+    ];
+    let announced: Vec<_> = others.into_iter().chain([asked.clone()]).collect();
+    let running = absorber(folder.path(), None);
+    // A second worker asks the same, such as a standby: it is answered as well.
+    let mut copies = BTreeSet::new();
+    for worker in 0..2 {
+        let ids: Vec<_> = announced.iter().map(|_| ScaleTopic::new_id().expect("an id")).collect();
+        let (mut found, started) = (BTreeSet::new(), Instant::now());
+        while found.len() < PARTITIONS.unsigned_abs() as usize {
+            assert!(started.elapsed() < PATIENCE, "worker {worker} has only {found:?}");
+            // Again and again, as workers do: it may have no partition yet.
+            ids.iter().zip(&announced).for_each(|(id, announcement)| topic.announce(id, announcement));
+            let until = Instant::now() + Duration::from_secs(1);
+            while Instant::now() < until {
+                if let Some(Message::Piece(piece)) = topic.next(Duration::from_millis(50)) {
+                    assert_eq!(Some(piece.name), asked.name(piece.partition));
+                    found.extend(copies.insert(piece.copy).then_some(piece.partition));
+                }
+            }
+        }
+    }
+    drop(running);
+}
+
+/// Whoever may write to the topic keeps nobody busy for longer than a moment at a time.
+#[test]
+fn what_nobody_can_open_is_passed_over_a_few_at_a_time() {
+    let Some(servers) = kafka::broker() else { return };
+    let (broker, like) = (kafka::at(&servers), kafka::fresh_input(&servers, 1));
+    let params = Params {
+        topic: kafka::fresh_name("flooded"),
+        key_file: "key".into(),
+        group: String::new(),
+        deadline: Duration::ZERO,
+        most: 0,
+    };
+    let keys = Keys::new(&Secret::new([7; 32]));
+    let topic = ScaleTopic::of_worker(&params, &broker, &like, keys.clone()).expect("it opens");
+    let mut producer = Producer::new(broker, params.topic);
+    let mut send = |payload: &[u8]| {
+        producer.send(Record { partition: Some(1), payload, ..Record::default() }).expect("it is sent");
+    };
+    (0..100).for_each(|_| send(b"rubbish"));
+    let partial = Partial { name: "0".repeat(64), partition: 0, bytes: vec![1] };
+    let message = Message::Piece(pieces(&partial).expect("pieces").remove(0));
+    send(&keys.sealed(&message).expect("sealed"));
+    assert_eq!(topic.next(PATIENCE), None);
+    assert_eq!(topic.next(PATIENCE), Some(message));
 }
 
 /// Answers every announcement with rubbish until it is over: without the key, and with it; returns how many it has answered. Whoever has

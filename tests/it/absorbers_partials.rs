@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bernstream::config::{Input, Settings};
 use bernstream::scale::{Absorbing, Announcement};
@@ -12,7 +12,7 @@ use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
 
 use crate::harness::{PATIENCE, kafka};
-use crate::readers::{PARTITIONS, configuration, message, send, send_at};
+use crate::readers::{PARTITIONS, configuration, message, origin, send, send_at};
 
 /// A partition that was read far ahead, and beyond an end that is announced then, has the partial of one that was not.
 #[test]
@@ -44,18 +44,76 @@ fn a_partition_that_is_added_in_mid_window_is_read_by_absorbers_that_run() {
     let input = Records::new(&servers, &topic);
     let mut running = input.open();
     answer(&mut running, &input.announced(0, 0, input.high(0)), 0);
-    let admin: AdminClient<DefaultClientContext> =
-        kafka::at(&servers).client_config().expect("settings").create().expect("a client");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let options = AdminOptions::new().request_timeout(Some(PATIENCE));
-    let more = NewPartitions::new(&topic, PARTITIONS.unsigned_abs() as usize + 1);
-    let added = runtime.block_on(admin.create_partitions([&more], &options)).expect("an answer");
-    assert!(added.iter().all(Result::is_ok), "{added:?}");
-    message(&servers, &topic, PARTITIONS, 70);
+    add_partition(&servers, &topic);
+    message(&servers, &topic, PARTITIONS, (origin(), 70));
     let asked = input.announced(1, PARTITIONS, 1);
     let (found, expected) = (answer(&mut running, &asked, PARTITIONS), answer(&mut input.open(), &asked, PARTITIONS));
     assert!(found == expected);
     assert_ne!(found, answer(&mut running, &input.announced(1, PARTITIONS, 0), PARTITIONS), "it has the record");
+}
+
+/// Workers announce side by side, such as standbys: what several ask of one partition is answered in order, the newest of it, and no more
+/// than a few windows wait.
+#[test]
+fn what_several_workers_ask_is_answered_and_a_bounded_number_waits() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let input = Records::new(&servers, &topic);
+    // Two of them: one is a window ahead.
+    let asked: Vec<_> = (1..=5).flat_map(|end| [1, 2].map(|number| input.announced(number, 0, end))).collect();
+    let mut absorbing = input.open();
+    asked.iter().for_each(|asked| absorbing.ask(asked, 0));
+    // Once more, as announcements are repeated.
+    absorbing.ask(&asked[9], 0);
+    let expected: Vec<_> = asked[2..]
+        .iter()
+        .map(|asked| (asked.name(0).expect("announced"), answer(&mut input.open(), asked, 0)))
+        .collect();
+    let mut found = Vec::new();
+    let started = Instant::now();
+    while found.len() < expected.len() && started.elapsed() < PATIENCE {
+        let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+        found.extend(step.finished.into_iter().map(|partial| (partial.name, partial.bytes)));
+    }
+    assert!(found == expected);
+    for _ in 0..5 {
+        assert!(absorbing.step(Duration::from_millis(50)).expect("it reads").finished.is_empty());
+    }
+}
+
+/// Records that were sent in time for a window and turn up behind its end are in none, and that is told, to operators.
+#[test]
+fn what_turns_up_behind_the_end_of_its_window_is_counted() {
+    let Some(servers) = kafka::broker() else { return };
+    let topic = send(&servers);
+    let input = Records::new(&servers, &topic);
+    let high = input.high(0);
+    let behind = |end: i64| -> u64 {
+        let mut absorbing = input.open();
+        answer(&mut absorbing, &input.announced(0, 0, end), 0);
+        absorbing.ask(&input.announced(1, 0, high), 0);
+        let mut behind = 0;
+        loop {
+            let step = absorbing.step(Duration::from_millis(50)).expect("it reads");
+            behind += step.behind;
+            if !step.finished.is_empty() {
+                return behind;
+            }
+        }
+    };
+    let [none, one, all] = [0, 1, high].map(behind);
+    assert!(none > one && one > all && all == 0, "{none} {one} {all}");
+}
+
+/// One partition more.
+pub fn add_partition(servers: &str, topic: &str) {
+    let admin: AdminClient<DefaultClientContext> =
+        kafka::at(servers).client_config().expect("settings").create().expect("a client");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let options = AdminOptions::new().request_timeout(Some(PATIENCE));
+    let more = NewPartitions::new(topic, PARTITIONS.unsigned_abs() as usize + 1);
+    let added = runtime.block_on(admin.create_partitions([&more], &options)).expect("an answer");
+    assert!(added.iter().all(Result::is_ok), "{added:?}");
 }
 
 /// A topic of records, as absorbers read it.

@@ -871,6 +871,43 @@ fn the_digest_is_that_of_what_bears_on_privacy() {
     }
 }
 
+/// What an absorber is told of the worker's settings: all that decides what is read of a record, also what the ledger leaves out.
+#[test]
+fn the_digest_of_reading_is_that_of_what_decides_what_is_read() {
+    let reading = |text: &str| Settings::parse(text, "f").unwrap().reading();
+    let scale = |rest: &str| format!("[scale]\ntopic = \"partials\"\nkey_file = \"key\"\n{rest}\n[ledger]");
+    let one = with(FLIGHTS, "[ledger]", &scale(""));
+    let same = [
+        ("brokers = \"localhost:9092\"", "brokers = \"elsewhere:9092\"".to_owned()),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nreaders = 7".to_owned()),
+        ("path = \"ledger\"", "path = \"elsewhere\"".to_owned()),
+        ("[ledger]", scale("group = \"others\"\ndeadline = \"1s\"\nmost_megabytes = 9")),
+    ];
+    for (old, new) in same {
+        assert_eq!(reading(&with(FLIGHTS, old, &new)), reading(&one), "{new}");
+    }
+    let others = [
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nskip = [{ partition = 0, offset = 1 }]"),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nskip = [{ partition = 1, offset = 0 }]"),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nlost = [{ partition = 0, from = 0, to = 1 }]"),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\nlost = [{ partition = 0, from = 0, to = 2 }]"),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\non_bad_message = \"skip\""),
+        ("clock_slack = \"10s\"", "clock_slack = \"10s\"\ntrust_producer_time = true"),
+        ("time = \"time\"", "time = \"when\""),
+        ("column = \"origin\"", "column = \"dest\""),
+        ("\"LGA\"", "\"LGB\""),
+        ("\"dep_delay\"", "\"arr_delay\""),
+        ("max = 180", "max = 181"),
+        ("\"clamp\"", "\"drop\""),
+        ("grace = \"1h\"", "grace = \"2h\""),
+    ];
+    let mut all: Vec<String> = others.iter().map(|(old, new)| reading(&with(FLIGHTS, old, new))).collect();
+    all.push(reading(&one));
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), others.len() + 1, "each is another");
+}
+
 #[test]
 fn auto_enters_the_digest_as_the_numbers_that_it_takes() {
     let auto = |records: &str| {

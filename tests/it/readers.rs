@@ -52,7 +52,7 @@ pub fn send_rows(servers: &str, back: i64, rows: usize, copies: usize) -> String
     let producer: ThreadedProducer<DefaultProducerContext> = config.create().expect("a producer");
     let mut random = ChaCha20Rng::seed_from_u64(3);
     for message in (0..12 * WINDOWS).flat_map(|message| std::iter::repeat_n(message, copies)) {
-        let payload = message_of(5 * message, rows, &mut random);
+        let payload = message_of(origin().micros() + 5_000_000 * message, rows, &mut random);
         // One partition is empty in every second window.
         let partitions = if message / 12 % 2 == 0 { PARTITIONS } else { PARTITIONS - 1 };
         let partition = random.random_range(0..partitions);
@@ -71,24 +71,24 @@ pub fn send_rows(servers: &str, back: i64, rows: usize, copies: usize) -> String
     topic
 }
 
-/// One message of the five seconds from `second` on, to a partition.
-pub fn message(servers: &str, topic: &str, partition: i32, second: i64) {
+/// One message of the five seconds from `second` after `start` on, to a partition.
+pub fn message(servers: &str, topic: &str, partition: i32, (start, second): (Timestamp, i64)) {
     let producer: ThreadedProducer<DefaultProducerContext> =
         kafka::at(servers).client_config().expect("settings").create().expect("a producer");
-    let payload = message_of(second, 40, &mut ChaCha20Rng::seed_from_u64(9));
+    let mut random = ChaCha20Rng::seed_from_u64(u64::from(partition.unsigned_abs()));
+    let payload = message_of(start.micros() + 1_000_000 * second, 40, &mut random);
     let record = BaseRecord::<(), _>::to(topic).partition(partition).payload(&payload);
-    let record = record.timestamp(origin().micros() / 1000 + 1000 * (second + 5));
+    let record = record.timestamp(start.micros() / 1000 + 1000 * (second + 5));
     producer.send(record).map_err(|(error, _)| error).expect("it is queued");
     producer.flush(PATIENCE).expect("the broker takes it");
 }
 
-fn origin() -> Timestamp {
+pub fn origin() -> Timestamp {
     Timestamp::parse(ORIGIN).expect("a time")
 }
 
-/// So many records of the five seconds from `second` on.
-fn message_of(second: i64, rows: usize, random: &mut ChaCha20Rng) -> Vec<u8> {
-    let start = origin().micros() + 1_000_000 * second;
+/// So many records of the five seconds from `start` on, in microseconds.
+fn message_of(start: i64, rows: usize, random: &mut ChaCha20Rng) -> Vec<u8> {
     let times: Vec<i64> = (0..rows).map(|_| start + random.random_range(0..5_000_000)).collect();
     let values: Vec<f64> = (0..rows).map(|_| random.random_range(-5.0..105.0)).collect();
     let labels: Vec<f64> = values.iter().map(|value| value / 2.0 + random.random_range(-10.0..10.0)).collect();
@@ -178,9 +178,21 @@ files = {{ path = "{folder}/out" }}
 [ledger]
 path = "{folder}/ledger"
 "#,
-        end = Timestamp::from_micros(origin().micros() + 60_000_000 * WINDOWS),
+        end = end(origin(), 60),
         folder = folder.display(),
     )
+}
+
+/// The end of so many windows of so many seconds.
+fn end(start: Timestamp, length: i64) -> Timestamp {
+    Timestamp::from_micros(start.micros() + 1_000_000 * length * WINDOWS)
+}
+
+/// The same with windows of so many seconds from `start` on.
+pub fn moved(text: &str, start: Timestamp, length: i64) -> String {
+    let text = text.replace(&end(origin(), 60).to_string(), &end(start, length).to_string());
+    let text = text.replace(ORIGIN, &start.to_string());
+    text.replace("\"1m\"", &format!("\"{length}s\"")).replace("\"2m\"", &format!("\"{}s\"", 2 * length))
 }
 
 /// Every message that a worker with so many readers publishes, by its file.
@@ -197,12 +209,23 @@ pub fn published_by(text: &str, folder: &Path, readers: u32) -> Vec<(String, Vec
 
 /// The same, by a worker with these metrics.
 pub fn published_with(text: &str, folder: &Path, readers: u32, metrics: &Metrics) -> Vec<(String, Vec<u8>)> {
+    published_within(text, folder, readers, metrics, |most| most)
+}
+
+/// The same, by a worker that holds so many bytes of partials of a window, given what its configuration says.
+pub fn published_within(
+    text: &str,
+    folder: &Path,
+    readers: u32,
+    metrics: &Metrics,
+    room: fn(u64) -> u64,
+) -> Vec<(String, Vec<u8>)> {
     let mut settings = Settings::parse(text, "readers").expect("a sound configuration");
     let reading = settings.reading();
     let Input::Kafka(input) = &settings.input else { panic!("records come from Kafka") };
     settings.normalised = settings.normalised.replace(&input.topic, "input");
     fs::create_dir_all(&settings.ledger.path).expect("a folder");
-    let from = StartMode::From { from: origin(), backfill_until: None };
+    let from = StartMode::From { from: settings.windows.grid.origin(), backfill_until: None };
     let mut witness = settings.output.open_witness().expect("a witness");
     let mut genesis = components::genesis(&settings, &mut *witness, from, Timestamp::now()).expect("a beginning");
     genesis.ledger = "the-ledger".to_owned();
@@ -219,8 +242,14 @@ pub fn published_with(text: &str, folder: &Path, readers: u32, metrics: &Metrics
     };
     let expected = if absorbed.is_some() { 0 } else { readers.min(PARTITIONS.unsigned_abs()) as usize };
     assert_eq!(components.readers.len(), expected);
+    // What no absorber sends is read by as many threads as all of it would be.
+    let here = absorbed.as_ref().map_or(0, |absorbed| absorbed.own.len());
+    assert_eq!(here + expected, readers.min(PARTITIONS.unsigned_abs()) as usize);
     // Absorbers know nothing of the other name of the topic.
-    absorbed.iter_mut().for_each(|absorbed| absorbed.settings.clone_from(&reading));
+    absorbed.iter_mut().for_each(|absorbed| {
+        absorbed.settings.clone_from(&reading);
+        absorbed.most = room(absorbed.most);
+    });
     let health = Health::default();
     let mut window = 0;
     let worker = Worker {

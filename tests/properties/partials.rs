@@ -124,6 +124,9 @@ fn damaged_bytes_are_refused_or_taken_but_harm_nothing() {
     }
 }
 
+/// More than any of these partials needs.
+const ROOM: u64 = 1 << 30;
+
 fn announcement() -> Announcement {
     let window = Span { start: seconds(0), end: seconds(10) };
     Announcement {
@@ -158,14 +161,14 @@ fn a_partial_arrives_whatever_becomes_of_its_pieces_on_the_way() {
     let mut random = ChaCha20Rng::seed_from_u64(2);
     for _ in 0..10 {
         all.shuffle(&mut random);
-        let mut collected = Collected::new(&announcement);
+        let mut collected = Collected::new(&announcement, ROOM);
         // A piece of each copy is lost, if it is not the same one.
         let complete = all.iter().cloned().map(|piece| collected.add(piece)).filter(|a| *a == Added::Complete).count();
         assert_eq!((complete, missing(&collected)), (1, vec![0]));
         assert!(collected.partials().all(|(partition, bytes)| partition == 1 && bytes == whole.bytes));
     }
     // Pieces of two copies are not mixed, and half of one is nothing.
-    let mut collected = Collected::new(&announcement);
+    let mut collected = Collected::new(&announcement, ROOM);
     let one = pieces(&whole).expect("pieces");
     let other = pieces(&whole).expect("pieces");
     one.iter().take(2).chain(other.iter().skip(2)).cloned().for_each(|piece| _ = collected.add(piece));
@@ -186,7 +189,7 @@ fn what_was_not_announced_is_not_taken() {
         Announcement { window: Span { start: seconds(10), end: seconds(20) }, ..announcement.clone() },
     ];
     for other in others {
-        let mut collected = Collected::new(&announcement);
+        let mut collected = Collected::new(&announcement, ROOM);
         let foreign = partial(&other, 1, 1);
         pieces(&foreign)
             .expect("pieces")
@@ -205,7 +208,7 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
         pieces(partial).expect("pieces").into_iter().map(|piece| collected.add(piece)).collect()
     };
     for (one, other) in [(&right, &wrong), (&wrong, &right)] {
-        let mut collected = Collected::new(&announcement);
+        let mut collected = Collected::new(&announcement, ROOM);
         assert!(add(&mut collected, one).contains(&Added::Complete));
         assert!(add(&mut collected, other).contains(&Added::Differing));
         assert_eq!(missing(&collected), [0, 1], "neither is taken");
@@ -220,7 +223,7 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
     }
     // A wrong copy that comes after the own one is told, and one that comes when the window is closed too.
     for is_closed in [false, true] {
-        let mut collected = Collected::new(&announcement);
+        let mut collected = Collected::new(&announcement, ROOM);
         assert_eq!(collected.add_own(right.clone()), Added::Complete);
         if is_closed {
             collected.close();
@@ -229,7 +232,7 @@ fn copies_that_differ_are_not_taken_and_what_is_read_here_is() {
         assert!(add(&mut collected, &wrong).contains(&Added::Differing));
     }
     // And one that was there before it.
-    let mut collected = Collected::new(&announcement);
+    let mut collected = Collected::new(&announcement, ROOM);
     assert!(add(&mut collected, &wrong).contains(&Added::Complete));
     assert_eq!(collected.add_own(right.clone()), Added::Differing);
     assert!(collected.partials().eq([(1, right.bytes.as_slice())]));
@@ -246,7 +249,7 @@ fn a_partial_is_what_its_digest_says() {
         |piece| piece.size += 1,
     ];
     for (number, damage) in damage.into_iter().enumerate() {
-        let mut collected = Collected::new(&announcement);
+        let mut collected = Collected::new(&announcement, ROOM);
         let mut broken = pieces(&whole).expect("pieces");
         broken.iter_mut().for_each(damage);
         let added: Vec<_> = broken.into_iter().map(|piece| collected.add(piece)).collect();
@@ -279,6 +282,59 @@ fn what_no_absorber_could_have_sent_is_not_taken() {
             assert!(opened(&piece).is_none(), "claim {number}");
         }
     }
+}
+
+/// What absorbers send of a window fills so much memory and no more, whole or in pieces; what has no room is read here, and then the room
+/// of others does not depend on it.
+#[test]
+fn what_is_held_of_a_window_is_bounded() {
+    let mut announcement = announcement();
+    announcement.ends = Positions((0..5).map(|partition| (partition, 9)).collect());
+    // What cannot be compressed becomes a little longer.
+    let bytes = 1_501_000;
+    let add = |collected: &mut Collected, partition: i32, most: usize| -> Vec<Added> {
+        let all = pieces(&partial(&announcement, partition, 1)).expect("pieces");
+        all.into_iter().take(most).map(|piece| collected.add(piece)).collect()
+    };
+    let mut collected = Collected::new(&announcement, 2 * bytes);
+    assert!(add(&mut collected, 0, 9).ends_with(&[Added::Complete]));
+    assert!(add(&mut collected, 1, 9).ends_with(&[Added::Complete]));
+    assert!(add(&mut collected, 2, 9).iter().all(|added| *added == Added::Full));
+    assert_eq!(missing(&collected), [2, 3, 4]);
+    // What is there already is not without room.
+    assert!(add(&mut collected, 1, 9).iter().all(|added| *added == Added::Nothing));
+    // What was read here is taken, and takes no room.
+    for partition in 0..5 {
+        assert_eq!(collected.add_own(partial(&announcement, partition, 1)), Added::Complete);
+    }
+    assert!(add(&mut collected, 4, 9).iter().all(|added| *added == Added::Nothing), "there is room now");
+    assert!(missing(&collected).is_empty());
+    // Pieces that wait for others take room too, and what is disputed leaves it.
+    let mut collected = Collected::new(&announcement, 2 * bytes);
+    for partition in [0, 1] {
+        assert!(add(&mut collected, partition, 2).iter().all(|added| *added == Added::Nothing));
+    }
+    assert_eq!(add(&mut collected, 2, 1), [Added::Full]);
+    for partition in [0, 1] {
+        let lie = pieces(&partial(&announcement, partition, 2)).expect("pieces").remove(0);
+        assert_eq!(collected.add(lie), Added::Differing);
+    }
+    assert!(add(&mut collected, 2, 9).ends_with(&[Added::Complete]));
+    // Nor are there places for any number of pieces that never come.
+    let mut collected = Collected::new(&announcement, 3 * 24 * 2_000);
+    let claims = (0..5).map(|partition| {
+        let piece = pieces(&Partial { bytes: vec![0], ..partial(&announcement, partition, 1) }).expect("pieces").remove(0);
+        collected.add(Piece { of: 2_000, ..piece })
+    });
+    let found: Vec<_> = claims.collect();
+    assert_eq!(found.iter().filter(|added| **added == Added::Nothing).count(), 2, "{found:?}");
+    assert_eq!(found.iter().filter(|added| **added == Added::Full).count(), 3, "{found:?}");
+    // What says that it is too long is not unpacked to see whether it is.
+    let mut collected = Collected::new(&announcement, bytes);
+    let bomb = Partial { bytes: vec![0; 2_000_000], ..partial(&announcement, 0, 1) };
+    let bomb = pieces(&bomb).expect("pieces");
+    assert!(bomb.len() == 1 && bomb[0].bytes.len() < 1_000);
+    assert_eq!(collected.add(bomb[0].clone()), Added::Full);
 }
 
 #[test]

@@ -261,6 +261,7 @@ const AFTER: &[Key] = &[
     ("scale.key_file", "the path of a file of 32 random bytes in quotes"),
     ("scale.group", r#"the name of a consumer group, such as "flights""#),
     ("scale.deadline", r#"a duration such as "30s", less than windows.publish_delay without input.kafka.clock_slack"#),
+    ("scale.most_megabytes", "a whole number from 1, such as 512"),
     ("serve", "a table [serve]"),
     ("serve.listen", r#"an address such as "127.0.0.1:9464""#),
     ("serve.dashboard", r#"an address such as "127.0.0.1:9465""#),

@@ -249,6 +249,7 @@ pub struct SplitReading {
     pub key_file: Field<String>,
     pub group: Field<String>,
     pub deadline: Field<String>,
+    pub most_megabytes: Field<u32>,
 }
 
 #[derive(Debug, Deserialize)]

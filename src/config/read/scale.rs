@@ -9,12 +9,18 @@ use crate::config::settings::Input;
 use crate::config::text::{Checked, Document, Field, values};
 use crate::scale;
 
+/// How many megabytes of partials a worker holds by default: less under a cap, where what users have takes many times the room once it
+/// is unpacked.
+const MOST: u32 = 512;
+const MOST_OF_USERS: u32 = 64;
+
 /// What the section follows from.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
     pub pipeline: &'a str,
     pub input: &'a Input,
     pub publish_delay: Duration,
+    pub has_users: bool,
 }
 
 pub fn scale(
@@ -23,7 +29,7 @@ pub fn scale(
     around: Around<'_>,
 ) -> Checked<scale::Params> {
     let (place, written) = (table.span(), table.into_inner());
-    let Around { pipeline, input, publish_delay } = around;
+    let Around { pipeline, input, publish_delay, has_users } = around;
     let Input::Kafka(input) = input else {
         return Err(document.fault(place, "splits reading a topic", "remove it, or read from [input.kafka]"));
     };
@@ -33,6 +39,7 @@ pub fn scale(
     // What is left when the end of a window is known.
     let left = publish_delay.saturating_sub(input.clock_slack);
     let deadline = deadline(document, written.deadline, left);
+    let most = document.optional(written.most_megabytes, values::count);
     let (topic, group) = (topic?, group?.map_or_else(|| pipeline.to_owned(), Spanned::into_inner));
     if [&input.topic, &input.clock].contains(&topic.get_ref()) {
         let hint = "announcements and partials need a topic of their own";
@@ -43,6 +50,7 @@ pub fn scale(
         key_file: key_file?.into_inner().into(),
         group,
         deadline: deadline?.unwrap_or(left / 2),
+        most: u64::from(most?.map_or(if has_users { MOST_OF_USERS } else { MOST }, Spanned::into_inner)) * 1_000_000,
     })
 }
 

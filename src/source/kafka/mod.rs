@@ -100,8 +100,7 @@ impl Kafka {
     /// The same topic for as many readers as the parameters say, but no more than it has partitions now. Together they read all of
     /// it, and partitions that are added later as well.
     pub fn shared(self) -> Vec<Kafka> {
-        let partitions = u32::try_from(self.topic.partitions.len()).unwrap_or(u32::MAX);
-        let readers = self.params.most_readers().min(partitions.max(1));
+        let readers = self.params.readers_of(self.topic.partitions.len());
         let reader = |share| Kafka {
             params: self.params.clone(),
             columns: self.columns.clone(),

@@ -37,6 +37,11 @@ impl Params {
         self.readers.unwrap_or_else(processors).max(1)
     }
 
+    /// How many threads read a topic of so many partitions.
+    pub(super) fn readers_of(&self, partitions: usize) -> u32 {
+        self.most_readers().min(u32::try_from(partitions).unwrap_or(u32::MAX).max(1))
+    }
+
     /// Up to where everything from `at` on is given up as lost; `None` if `at` is not.
     pub fn lost_until(&self, partition: i32, at: i64) -> Option<i64> {
         let mut to = at;

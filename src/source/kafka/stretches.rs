@@ -1,6 +1,7 @@
 //! Partitions that are taken up and given back one by one, each read from a time of its own: what an absorber reads.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::params::Params;
@@ -16,7 +17,11 @@ pub struct Stretches {
     params: Params,
     columns: Columns,
     id: String,
-    inspector: TopicInspector,
+    /// Serves all that share a topic.
+    inspector: Arc<TopicInspector>,
+    partitions: usize,
+    /// How many share a topic, and the room of the queues.
+    of: u32,
     consumer: Option<PartitionConsumer>,
     /// Where reading goes on, if the client must be replaced: messages that the old one fetched cannot appear again then.
     changed: Option<BTreeMap<i32, i64>>,
@@ -33,9 +38,26 @@ impl Stretches {
     pub fn open(params: Params, columns: Columns) -> Result<Self, Error> {
         let topic = topic::describe(&params.broker, &params.topic)?;
         check(&params, &topic)?;
-        let inspector = TopicInspector::new(&params.broker, &params.topic)?;
-        let (consumer, changed, left) = (None, None, VecDeque::new());
-        Ok(Stretches { params, columns, id: topic.id, inspector, consumer, changed, left })
+        let inspector = Arc::new(TopicInspector::new(&params.broker, &params.topic)?);
+        let (partitions, consumer, changed, left) = (topic.partitions.len(), None, None, VecDeque::new());
+        Ok(Stretches { params, columns, id: topic.id, inspector, partitions, of: 1, consumer, changed, left })
+    }
+
+    /// The same topic for as many threads as the parameters say, but no more than it has partitions now.
+    pub fn shared(self) -> Vec<Stretches> {
+        let of = self.params.readers_of(self.partitions);
+        let one = |_| Stretches {
+            params: self.params.clone(),
+            columns: self.columns.clone(),
+            id: self.id.clone(),
+            inspector: Arc::clone(&self.inspector),
+            partitions: self.partitions,
+            of,
+            consumer: None,
+            changed: None,
+            left: VecDeque::new(),
+        };
+        (0..of).map(one).collect()
     }
 
     /// The id of the topic that was opened.
@@ -88,7 +110,7 @@ impl Stretches {
         }
         if let Some(changed) = &self.changed {
             let partitions = changed.iter().map(|(number, offset)| (*number, Partition::from(*offset))).collect();
-            self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, 1, partitions)?);
+            self.consumer = Some(PartitionConsumer::start(&self.params, &self.columns, self.of, partitions)?);
             self.changed = None;
         }
         let Some(consumer) = self.consumer.as_mut().filter(|consumer| !consumer.partitions.is_empty()) else {

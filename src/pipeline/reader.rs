@@ -1,0 +1,138 @@
+//! The loop of a thread that reads, and what the log and the probes see of it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tracing::{error, info, warn};
+
+use super::error::Error;
+use super::health::{Health, ReaderHealth};
+use super::joining::{Handover, Share};
+use super::outage::CommonOutage;
+use super::repeated::Repeated;
+use super::stop::Stop;
+use crate::source;
+
+/// The pause before a transient failure is retried.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A thread that reads some of the input.
+pub(super) trait Reader<'a> {
+    fn seen(&mut self) -> &mut Seen<'a>;
+
+    /// Whether nothing is left to read.
+    fn is_over(&self) -> bool;
+
+    /// Reads the input once. Returns the share of the next window as soon as all its records have been absorbed.
+    ///
+    /// # Errors
+    ///
+    /// If the input cannot be read.
+    fn step(&mut self) -> Result<Option<Share>, source::Error>;
+}
+
+/// Reads until nothing is left, or a stop is requested; a transient failure is retried.
+///
+/// # Errors
+///
+/// A failure that retrying cannot mend.
+pub(super) fn run<'a>(mut reader: impl Reader<'a>, shares: Option<Handover>, stop: &Stop) -> Result<(), Error> {
+    while !stop.asked() && !reader.is_over() {
+        reader.seen().health.beat();
+        match (reader.step(), &shares) {
+            (Ok(Some(share)), Some(shares)) => {
+                // Another loop ends early only if it failed, and then it returns the error.
+                if !shares.give(share, &reader.seen().health, stop) {
+                    break;
+                }
+            }
+            (Ok(_), _) => {}
+            (Err(error), _) if error.is_transient() => {
+                reader.seen().fails(&format!("cannot read the input: {error}; trying again"));
+                stop.wait(RETRY);
+            }
+            (Err(error), _) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// What the log and the probes see of a reader.
+pub(super) struct Seen<'a> {
+    outage: &'a CommonOutage,
+    health: Arc<ReaderHealth>,
+    /// What the probes see of all readers.
+    all: &'a Health,
+    /// Why a partition is not read: a broken message blocks it. The others are still read, but no window can close.
+    stuck: Option<String>,
+    /// Broken messages that were skipped.
+    skipped: Repeated,
+    /// Records that turned up behind the end of their window.
+    behind: Repeated,
+}
+
+impl<'a> Seen<'a> {
+    pub fn new(outage: &'a CommonOutage, health: Arc<ReaderHealth>, all: &'a Health) -> Self {
+        Seen { outage, health, all, stuck: None, skipped: Repeated::default(), behind: Repeated::default() }
+    }
+
+    fn fails(&mut self, why: &str) {
+        self.health.reading.store(false, Relaxed);
+        if self.outage.fails() {
+            warn!("{why}");
+        }
+    }
+
+    /// It has read, or there was nothing to read.
+    pub fn reads(&mut self, is_connected: bool) {
+        // One broker of several may go on sending while another cannot be reached.
+        if !is_connected {
+            self.fails("the brokers of the input cannot be reached; waiting for them");
+        } else if self.stuck.is_none() {
+            self.health.reading.store(true, Relaxed);
+            if self.outage.works(|| self.all.is_reading()) {
+                info!("reading the input");
+            }
+        }
+    }
+
+    /// A partition has stopped at a broken message; told once.
+    pub fn sticks(&mut self, why: String) {
+        self.health.reading.store(false, Relaxed);
+        if self.stuck.as_ref() != Some(&why) {
+            error!("reading has stopped: {why}");
+            self.stuck = Some(why);
+        }
+    }
+
+    /// No partition has stopped any more.
+    pub fn goes_on(&mut self) {
+        self.stuck = None;
+    }
+
+    pub fn skips(&mut self, why: String) {
+        self.skipped.add(1, why);
+    }
+
+    /// So many records have turned up behind the end of their window. How many there are shows something of the records: only for
+    /// operators.
+    pub fn loses(&mut self, records: u64) {
+        self.behind.add(records, String::new());
+    }
+
+    /// Tells what can happen any number of times, now and then.
+    pub fn tell(&mut self) {
+        match self.skipped.due() {
+            Some((1, why)) => warn!("{why}; it is skipped"),
+            Some((count, why)) => warn!("{count} more broken messages were skipped; the last: {why}"),
+            None => {}
+        }
+        if let Some((count, _)) = self.behind.due() {
+            warn!(
+                "{count} records turned up behind the end of their window, although they were stamped before its cutoff, and are \
+                 in no synopsis: replicas lag, or clocks of brokers differ, by more than clock_slack"
+            );
+        }
+    }
+}
