@@ -338,10 +338,10 @@ mod tests {
                 "in a backfill of all windows: open windows x keys x bytes of each = 365 x 3 x 696 = 763 KB",
             ]
         );
-        // 211 values, and what stays of a message.
+        // 41 values, schema and metadata, and what stays of a message.
         assert_eq!(
             memory(&settings)[2],
-            "and, while a window is released: keys x bytes of each one's messages = 3 x 10284 = 31 KB"
+            "and, while a window is released: keys x bytes of each one's messages = 3 x 8924 = 27 KB"
         );
         assert!(memory(&settings)[3].starts_with("in all 59 MB for a worker that keeps up, and 179 MB while"));
         // Three messages of 350 bytes and a window of 500.
