@@ -23,7 +23,8 @@ const LEAST_QUEUED: u64 = 8 << 20;
 /// the most that Kafka accepts by default.
 const DECODED: u64 = 8 << 20;
 /// What stays of a window's message until the window is in the ledger, beside its bytes: key, headers and digests, and its part of a
-/// row, which is written, read again and compared. Measured: up to 4,400 bytes.
+/// row, which is written, read again and compared. It has something to spare: with it `check` promises 261 MB for 20,000 keys of 41
+/// values and 122 MB for 5,000 of 401, where 170 and 102 were measured (a program that is not optimized); that is some 2 KB a message.
 const BESIDE_MESSAGE: u64 = 4500;
 /// Windows between readers and the output: joined, queued (`pipeline.rs`), and being released.
 const RELEASED_LATER: u64 = 6;
