@@ -237,8 +237,8 @@ class Synopsis(CellReadings):
     def form_error(self) -> Optional[float]:
         """How far the exact values' function is from the density itself, everywhere and whatever the records are.
 
-        Add it to a half-width of :meth:`band`: with the simultaneous one it holds in at least 9 of 10 windows. It is of the published
-        reading at its own order; None of any other, and where it is not known.
+        Add it to a half-width of :meth:`band`: with the simultaneous one it holds in at least 9 of 10 windows. It is of the
+        published reading at its own order; None of any other, and where it is not known.
         """
         error, pointwise = self._about.form_error, self._about.band.pointwise
         if error is None or pointwise is None or self._by != self._about.order:
