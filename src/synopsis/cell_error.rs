@@ -235,7 +235,8 @@ fn steps_in_widths(basis: &CellBasis) -> Vec<f64> {
     of_reader.into_iter().map(|square| (square.max(0.0) / (1.0 + v * square.max(0.0))).sqrt()).collect()
 }
 
-fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
+/// The same on one axis, whose steps are so many widths of the kernel.
+pub(super) fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
     let left = 1.0 - spline.variance() * step * step;
     if left <= 0.0 {
         return f64::INFINITY;

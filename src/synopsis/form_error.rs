@@ -18,12 +18,11 @@ use crate::targets::{CellBasis, Shape};
 use crate::window::histogram::Spline;
 
 /// The most multiplications for which a lattice is looked at, so that a worker starts within seconds.
-const WORK: usize = 200_000_000;
+const WORK: usize = 100_000_000;
 /// What the largest on a grid of places may miss.
 const BETWEEN_PLACES: f64 = 1.01;
-/// What the histogram of a lattice adds, of the peak: a value is off by up to 3e-4 of it, with three cells a bandwidth, and the operator
-/// makes at most three times that of it.
-const HISTOGRAM: f64 = 1e-3;
+/// The steps of the histogram that the values of a lattice are computed from, in bandwidths, at most.
+const HISTOGRAM: f64 = 1.0 / 3.0;
 /// The shares of a record are whole grains: at most 27 of them are each off by less than two, of a million.
 const ROUNDED: f64 = 1e-4;
 
@@ -67,6 +66,8 @@ fn on_lattice(degree: u32, order: u32, width: f64) -> Option<f64> {
     let along = |count: u32| -> Vec<f64> { (0..=count).map(|j| f64::from(j) / f64::from(count)).collect() };
     let (points, lattice) = (along(cells), along(degree));
     let (at_points, operator) = (Bases::at(degree, &points), Operator::new(1, degree));
+    // Each value of the lattice is off by what the cells of its histogram do to the record.
+    let of_values = operator.norm(order) * cell_error::form_on_an_axis(Spline::Quadratic, HISTOGRAM);
     let bump = |on: &[f64], x: f64| -> Vec<f64> { on.iter().map(|y| gaussian((y - x) / width)).collect() };
     // The operator is symmetric, so half of the places are enough; every other point is one.
     let places = points.iter().step_by(2).filter(|x| **x <= 0.5);
@@ -74,7 +75,7 @@ fn on_lattice(degree: u32, order: u32, width: f64) -> Option<f64> {
         let values = bump(&lattice, *x);
         let polynomial = at_points.evaluate(&operator.coefficients(&values, order), 1);
         let off = polynomial.iter().zip(bump(&points, *x)).map(|(read, exact)| (read - exact).abs());
-        (off.fold(0.0, f64::max) + HISTOGRAM) / values.iter().sum::<f64>()
+        (off.fold(0.0, f64::max) + of_values) / values.iter().sum::<f64>()
     };
     Some(BETWEEN_PLACES * places.map(of_a_record).fold(0.0, f64::max))
 }
