@@ -266,21 +266,20 @@ impl Joining<'_> {
 
 impl Plan {
     /// From a closed window to its synopses, one a release and key: all of the walk that an exact value takes. Whoever calls
-    /// this pays for it before anything leaves. `stored` reads a state that an earlier window left, and `beat` is called
-    /// between two keys.
+    /// this pays for it before anything leaves. `stored` reads a state that an earlier window left, and `take` gets one synopsis
+    /// after another: what it does not keep takes no memory.
     ///
     /// # Errors
     ///
-    /// If the price is too low for the noise to be drawn, or a stored state cannot be read or is damaged.
+    /// If the price is too low for the noise to be drawn, if a stored state cannot be read or is damaged, or what `take` returns.
     pub fn release(
         &self,
         window: &Window,
         terms: &Terms,
         stored: &Stored<'_>,
         generator: &mut Generator,
-        beat: &dyn Fn(),
-    ) -> Result<Vec<Released>, Error> {
-        let mut synopses = Vec::new();
+        take: &mut dyn FnMut(Released) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let Quoted { spans, prices, .. } = &terms.quoted;
         let parts = self.releases.iter().zip(&window.forms).zip(spans).zip(prices).enumerate();
         for (place, (((release, groups), span), price)) in parts {
@@ -288,7 +287,6 @@ impl Plan {
             let Some(price) = price else { continue };
             let variants = release.variants_at(*price)?;
             for group in groups {
-                beat();
                 let key = group.key.as_deref();
                 let chosen = release.choose(&group.accumulator, generator);
                 let variant = variants.get(chosen);
@@ -299,17 +297,11 @@ impl Plan {
                 let description = drawn.describe(release, description, self.rules.grid, *span);
                 let description = terms.describe(description, self, key, *span);
                 let (values, state) = (variant.dequantize(&drawn.noisy), drawn.state(release));
-                synopses.push(Released {
-                    release: place,
-                    variant: chosen,
-                    description,
-                    values,
-                    noisy: drawn.noisy,
-                    state,
-                });
+                let noisy = drawn.noisy;
+                take(Released { release: place, variant: chosen, description, values, noisy, state })?;
             }
         }
-        Ok(synopses)
+        Ok(())
     }
 }
 
@@ -455,20 +447,24 @@ impl Releasing<'_> {
         };
         let mut generator = (self.generators)()?;
         let stored = |slot: &str| self.ledger.state(slot);
-        let synopses = plan.release(&window, &terms, &stored, &mut generator, &|| self.health.beat())?;
         let (mut sealed, mut states) = (Vec::new(), Vec::new());
-        for released in synopses {
+        plan.release(&window, &terms, &stored, &mut generator, &mut |released| {
+            self.health.beat();
             sealed.push(Synopsis::new(released.description, released.values)?.seal()?);
             states.extend(released.state);
-        }
+            Ok(())
+        })?;
+        // What is exact is not needed any more, and the ledger needs memory for what is noisy.
+        let span = window.span;
+        drop(window);
         let charges = terms.quoted.charged.into_iter().map(|quoted| (quoted.block, quoted.price)).collect();
-        let closing = Closing { window: window.span, publish_at, charges, ends, sealed, states };
+        let closing = Closing { window: span, publish_at, charges, ends, sealed, states };
         self.write(|ledger| ledger.pay(closing))?;
         self.health.owe(self.by_worker(publish_at), Timestamp::now());
         if let Some(operator) = &self.metrics.operator {
             operator.seconds_to_seal.set(started.elapsed().as_secs_f64());
         }
-        self.closed(publish_at, window.span, Outcome::Released);
+        self.closed(publish_at, span, Outcome::Released);
         Ok(())
     }
 

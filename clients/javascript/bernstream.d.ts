@@ -36,6 +36,8 @@ export class Synopsis {
   evaluate(point: Point, by?: By): number;
   /** The integral over the domain, at the recommended order: for a density the noisy number of records. */
   mass(): number;
+  /** How far the form is from the density itself at most, everywhere at once: add it to a half-width; null where it is not known. */
+  formError(): number | null;
   /** The half-width of the simultaneous band at a point, at the recommended order: the noise, not the approximation error. */
   halfWidth(point: Point): number;
   /** The same on a product grid, row-major, the last axis fastest. */
@@ -234,6 +236,8 @@ export interface Description {
   readonly choices?: readonly object[];
   readonly band: Band;
   readonly smoothness?: Smoothness | null;
+  /** How far the form is from the density at most, as a part of the sum of the exact values. */
+  readonly form_error?: number | null;
   /** Expected to be more accurate than the published reading; see FORMAT.md. */
   readonly reading?: "nonnegative" | null;
   /** What the guarantee does not cover, in words. */

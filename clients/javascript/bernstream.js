@@ -142,6 +142,7 @@ function check(meta) {
   checkTables(meta);
   checkNoise(meta);
   checkSmoothness(meta.smoothness, domain.length, basis);
+  checkFormError(meta, basis);
   need(meta, "not_protected", isList(isText), "a list of texts");
   need(meta, "incomplete", (x) => x === undefined || isFlag(x), "true or false");
   need(meta, "synthetic", isFlag, "true or false");
@@ -357,6 +358,14 @@ function checkSmoothness(smoothness, axes, basis) {
   }
 }
 
+function checkFormError({ form_error: error, target, band }, basis) {
+  if (error === undefined || error === null) return;
+  const fits = isObject(target) && Object.hasOwn(target, "density") && (basis === "bernstein" || basis === "cells");
+  if (!isPositive(error) || !fits || !isPositive(band.pointwise)) {
+    throw damaged("the error of its form is not positive, or does not fit its form");
+  }
+}
+
 /** "bernstein", "affine", "kernel", "cells", "tables" or "cosine". */
 const basisName = (meta) => (isText(meta.basis) ? meta.basis : Object.keys(meta.basis)[0]);
 const targetName = (meta) => (isText(meta.target) ? meta.target : Object.keys(meta.target)[0]);
@@ -435,6 +444,17 @@ export class Synopsis {
   /** The integral over the domain, at the recommended order: for a density the noisy number of records. */
   mass() {
     return this.evaluator().mass();
+  }
+
+  /**
+   * How far the function of the exact values is from the density itself, everywhere at once and whatever the records are, at the
+   * recommended order: add it to a half-width. With that of the simultaneous band it holds in at least 9 of 10 windows; null where it
+   * is not known.
+   */
+  formError() {
+    const { meta: { form_error: error, band }, values } = this;
+    if (error === undefined || error === null) return null;
+    return error * Math.max(0, values.reduce((sum, value) => sum + value, 0) + band.pointwise * Math.sqrt(values.length));
   }
 
   /**

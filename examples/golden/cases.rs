@@ -221,7 +221,7 @@ fn variants() -> Found<Vec<Case>> {
         privacy.price = rho;
         privacy.blocks.iter_mut().for_each(|block| (block.spent, block.total) = (rho, rho));
         // As an older program wrote it.
-        about.band.pointwise = None;
+        (about.band.pointwise, about.form_error) = (None, None);
     })?;
     let random = changed("density-1d-random", &one, |about| {
         let law =

@@ -42,12 +42,13 @@ pub fn text(case: &Case) -> Result<String, Box<dyn Error>> {
         ("evaluations", evaluations(case)?.to_string()),
         ("refused", refused(case).to_string()),
         ("half_widths", half_widths(case)?.to_string()),
+        ("form_error", json!(case.synopsis.form_error()).to_string()),
         ("readings", readings_of_tables(case)?.to_string()),
         ("queries", queries(case)?.to_string()),
         ("proper", proper(case)?.to_string()),
     ] {
         // Other forms have none, and their files stay what they were.
-        if name == "readings" && value == "null" {
+        if ["form_error", "readings"].contains(&name) && value == "null" {
             continue;
         }
         let comma = if name == "proper" { "" } else { "," };

@@ -12,6 +12,7 @@ use bernstream::synopsis::description::{
     self, Axis, Basis, Calibrated, Charge, Definition, Description, Digests, Entry, FORMAT, Noise, NoiseDistribution,
     Privacy, Sensitivity, Unit,
 };
+use bernstream::synopsis::form_error;
 use bernstream::targets::{Adjacency, Target};
 use bernstream::window::accumulator::Record;
 use bernstream::window::grid::Span;
@@ -87,6 +88,8 @@ impl Release {
             derived: noise.calibrated.derived(&self.about, &shape.basis),
             fresh: None,
         };
+        let domain = domain(self.axes);
+        let form_error = form_error::of_form(&self.about, &shape, self.order, &domain);
         let window = Span { start: time("2013-06-18T05:00:00Z")?, end: time("2013-06-19T05:00:00Z")? };
         let about = Description {
             format: FORMAT,
@@ -98,7 +101,7 @@ impl Release {
             grid_end: None,
             target: self.about.clone(),
             meaning: self.meaning.clone(),
-            domain: domain(self.axes),
+            domain,
             names: None,
             offset: if on_points { self.offset } else { 0.0 },
             degree: shape.degree,
@@ -118,6 +121,7 @@ impl Release {
             choices: Vec::new(),
             band,
             smoothness: None,
+            form_error,
             reading: None,
             not_protected: vec![
                 "exact publication times when the worker is late, and that it has stopped".to_owned(),

@@ -50,6 +50,8 @@ pub fn text() -> Result<String, Box<dyn Error>> {
         ("a negative band", r#""half_width":1.25"#, r#""half_width":-1.25"#),
         ("a band without weights", "[1.0,1.5,1.0]", "[]"),
         ("a band with a weight of 0", "[1.0,1.5,1.0]", "[1.0,0.0,1.0]"),
+        ("an error of the form of 0", r#""draws":20000},"#, r#""draws":20000,"pointwise":0.7},"form_error":0.0,"#),
+        ("an error of the form without a pointwise band", r#""draws":20000},"#, r#""draws":20000},"form_error":0.1,"#),
         ("a pointwise band of 0", r#""draws":20000"#, r#""draws":20000,"pointwise":0.0"#),
         ("a band that covers something else", "the noise, not the approximation", "everything"),
         ("noise without scale", r#""scale":0.25"#, r#""scale":0.0"#),

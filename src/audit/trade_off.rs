@@ -110,7 +110,7 @@ impl<'a> Attack<'a> {
         let [with, without] = [neighbours.with, neighbours.without].map(|stream| close(&plan, stream, window));
         let terms = terms(&quoted, window);
         let mut generator = Generator::frozen([0; 32]);
-        let synopses = plan.release(&with, &terms, &|_| Ok(None), &mut generator, &|| ())?;
+        let synopses = released(&plan, &with, &terms, &mut generator)?;
         let privacy = synopses.first().map(|released| released.description.privacy.clone()).ok_or(Error::Unpaid)?;
         let exact = |window: &Window| -> Vec<Vec<i128>> {
             let parts = plan.releases.iter().zip(&window.forms);
@@ -214,7 +214,7 @@ impl<'a> Attack<'a> {
             let window = close(&self.plan, batches, self.window);
             let mut generator = Generator::frozen(key([seed, stream, number, run]));
             let terms = terms(&self.quoted, self.window);
-            let synopses = self.plan.release(&window, &terms, &|_| Ok(None), &mut generator, &|| ())?;
+            let synopses = released(&self.plan, &window, &terms, &mut generator)?;
             let (mut loss, mut size) = (0.0, 0.0);
             for watched in &self.attacker.0 {
                 let Some(Released { noisy, .. }) = synopses.get(watched.place) else { continue };
@@ -399,6 +399,21 @@ fn is_several_draws(release: &Release, watched: &[Watched]) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "compared to a few digits")]
     let unit = fresh.scale().units() as f64 / (1_u64 << noise.series.bits()) as f64;
     watched.iter().any(|watched| (watched.law.scale / unit - 1.0).abs() > 1e-3)
+}
+
+/// The synopses of a window, as the worker draws them.
+fn released(
+    plan: &Plan,
+    window: &Window,
+    terms: &Terms,
+    generator: &mut Generator,
+) -> Result<Vec<Released>, pipeline::Error> {
+    let mut synopses = Vec::new();
+    plan.release(window, terms, &|_| Ok(None), generator, &mut |released| {
+        synopses.push(released);
+        Ok(())
+    })?;
+    Ok(synopses)
 }
 
 /// The window of a stream, as the worker closes it.

@@ -45,13 +45,17 @@ fn print(arguments: &Arguments) -> Result<(), Error> {
         return Ok(line(synopsis.to_json()?)?);
     }
     let mut csv = Vec::new();
-    let Printed { divisor, band, approximation } = during("evaluating", || table(&synopsis, arguments, &mut csv))?;
+    let Printed { divisor, band, approximation, form } =
+        during("evaluating", || table(&synopsis, arguments, &mut csv))?;
     io::stdout().lock().write_all(&csv)?;
     note(format_args!("\n{}", what(synopsis.description(), divisor)));
     if let Some(off) = approximation {
         note(format_args!(
             "approximation error: at most {off:.3e} at these points, if the function is as smooth as declared"
         ));
+    }
+    if let Some(form) = form {
+        note(format_args!("form: {form}"));
     }
     note(guarantee(synopsis.description(), &band, arguments.pointwise));
     if let Some(reading) = synopsis.description().reading.filter(|_| arguments.by == Reading::Bernstein) {
@@ -90,6 +94,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::cli::figures::three_digits;
     use crate::synopsis;
     use crate::synopsis::description::Description;
     use crate::synopsis::description::Smoothness;
@@ -231,6 +236,26 @@ mod tests {
         assert!(shown(declared(), "file").unwrap() > 0.7);
         assert_eq!(shown(declared(), "file --by posterior"), None);
         assert_eq!(shown(declared(), "file --order 3"), None);
+    }
+
+    #[test]
+    fn what_noise_and_form_stay_within_together_is_said_of_the_published_reading() {
+        let shown = |form_error: Option<f64>, line: &str| {
+            let mut about = Description { form_error, ..example() };
+            about.band.pointwise = Some(0.5);
+            let synopsis = Synopsis::new(about, vec![3.0, 1.0, 2.0]).unwrap();
+            table(&synopsis, &parse(line).unwrap(), &mut Vec::new()).unwrap().form
+        };
+        let [noise, form] = [example().band.half_width, 0.1 * (6.0 + 0.5 * 3.0_f64.sqrt())];
+        let words = shown(Some(0.1), "file").unwrap();
+        assert!(words.contains(&format!("at most {},", three_digits(form))), "{words}");
+        let weights = example().band.weights;
+        let narrowest = weights.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(words.contains(&format!("within {} at all", three_digits(form + noise / narrowest))), "{words}");
+        assert!(shown(Some(0.1), "file --pointwise").unwrap().contains("at any single point"));
+        for none in [shown(None, "file"), shown(Some(0.1), "file --by posterior"), shown(Some(0.1), "file --order 3")] {
+            assert_eq!(none, None);
+        }
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Width {
             (_, false) if order == about.order || !is_lattice => Width::Simultaneous(Box::new(synopsis.clone())),
             (_, false) => {
                 let band = Band::simulate(&about.shape(), about.noise.law, order).scaled(&about.noise);
-                let about = Description { order, band, ..about.clone() };
+                let about = Description { order, band, form_error: None, ..about.clone() };
                 Width::Simultaneous(Box::new(Synopsis::new(about, synopsis.values().to_vec())?))
             }
         })

@@ -10,6 +10,7 @@ use crate::synopsis::description::{
     Axis, Calibrated, Choice, Density, Description, Digests, Entry, FORMAT, Noise, Privacy, Recommended, Sensitivity,
     Smoothing, Target, Unit as DescribedUnit,
 };
+use crate::synopsis::form_error;
 use crate::targets::{Basis, Sensitivity as Change};
 use crate::window::Form;
 
@@ -126,6 +127,8 @@ impl Settings {
             derived: calibrated.derived(&target, &shape.basis),
             fresh: None,
         };
+        let domain = release.domain();
+        let form_error = form_error::of_form(&target, &shape, order, &domain);
         let about = Description {
             format: FORMAT,
             pipeline: self.pipeline.clone(),
@@ -136,7 +139,7 @@ impl Settings {
             grid_end: self.windows.end,
             target,
             meaning: self.meaning(release, function),
-            domain: release.domain(),
+            domain,
             names: release.names.clone(),
             offset: if matches!(shape.basis, Basis::Kernel(_)) { function.offset } else { 0.0 },
             degree: shape.degree,
@@ -156,6 +159,7 @@ impl Settings {
             choices: release.choices(function, order),
             band: band.scaled(&noise),
             smoothness: release.smoothness.clone(),
+            form_error,
             reading: None,
             not_protected: guarantee::not_protected(self),
             incomplete: matches!(&self.input, Input::Kafka(kafka) if !kafka.lost.is_empty()),

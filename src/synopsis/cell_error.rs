@@ -35,16 +35,12 @@ impl CellError {
     /// For noise with this scale on the counts, in the units of the scale, where `records` are expected. A value of the basis is a
     /// count times `a_record`, the value that one record adds to its cell.
     pub fn expected(basis: &CellBasis, law: NoiseDistribution, scale: f64, (records, a_record): (f64, f64)) -> Self {
-        let of_a_record = form_of_a_record(basis);
-        // The kernel that is asked for is lower than the one that reads the cells.
-        let lower = |step: f64| (1.0 - basis.spline.variance() * step * step).max(0.0).sqrt();
-        let lower: f64 = steps_in_widths(basis).into_iter().map(lower).product();
         let noise = CellNoise::new(basis, law);
         CellError {
             noise: scale * noise.exceeded_by(ABOVE_THE_MEAN),
             within: scale * noise.exceeded_by(ABOVE_MOST),
             pointwise: scale * AT_ONE_PLACE * noise.deviation,
-            form_at_most: records * a_record * lower * of_a_record,
+            form_at_most: records * a_record * form_of_a_count(basis),
             typical: match basis.spline {
                 Spline::Box => 0.2,
                 Spline::Linear => 0.08,
@@ -222,6 +218,12 @@ pub fn form_of_a_record(basis: &CellBasis) -> f64 {
     }
 }
 
+/// The same in units of the peak of the kernel that reads the cells: of a value of one record. The kernel that is asked for is lower.
+pub(super) fn form_of_a_count(basis: &CellBasis) -> f64 {
+    let lower = |step: f64| (1.0 - basis.spline.variance() * step * step).max(0.0).sqrt();
+    steps_in_widths(basis).into_iter().map(lower).product::<f64>() * form_of_a_record(basis)
+}
+
 /// The steps in widths of the kernel that is asked for. Where that is no product over the axes: along the directions in which the variance
 /// of the spline and the kernel's are both independent, the roots of the eigenvalues of `D^(1/2) H^-1 D^(1/2)`, `D` the squares of the
 /// steps. With `H = S + v D` these follow from those of the kernel `S` that reads the cells.
@@ -233,7 +235,8 @@ fn steps_in_widths(basis: &CellBasis) -> Vec<f64> {
     of_reader.into_iter().map(|square| (square.max(0.0) / (1.0 + v * square.max(0.0))).sqrt()).collect()
 }
 
-fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
+/// The same on one axis, whose steps are so many widths of the kernel.
+pub(super) fn form_on_an_axis(spline: Spline, step: f64) -> f64 {
     let left = 1.0 - spline.variance() * step * step;
     if left <= 0.0 {
         return f64::INFINITY;

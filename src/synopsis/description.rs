@@ -81,6 +81,9 @@ pub struct Description {
     /// What is declared of the function, and bounds the approximation ([`crate::synopsis::Synopsis::approximation`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
+    /// How far the form is from the function at most, as a part of the sum of the exact values; see [`crate::synopsis::form_error`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form_error: Option<f64>,
     /// The reading that is expected to be more accurate than the published one, which the bands belong to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Recommended>,
@@ -302,6 +305,11 @@ impl Description {
         self.privacy.check()?;
         if self.smoothness.as_ref().is_some_and(|smoothness| !smoothness.fits(self.domain.len(), &self.basis)) {
             return Err("the smoothness that it declares does not fit its form".to_owned());
+        }
+        let of_density =
+            matches!(self.target, Target::Density(_)) && matches!(self.basis, Basis::Bernstein | Basis::Cells(_));
+        if self.form_error.is_some_and(|error| !positive(error) || !of_density || self.band.pointwise.is_none()) {
+            return Err("the error of its form is not positive, or does not fit its form".to_owned());
         }
         if self.reading.is_some() && !matches!(self.basis, Basis::Cells(_)) {
             return Err("the reading that it recommends is one of cells, which it has none of".to_owned());

@@ -198,7 +198,10 @@ fn encode(about: &Description, values: &[f64]) -> Result<Vec<u8>, ArrowError> {
     let mut writer = StreamWriter::try_new(Vec::new(), &schema)?;
     writer.write(&batch)?;
     writer.finish()?;
-    writer.into_inner()
+    let mut bytes = writer.into_inner()?;
+    // All messages of a window wait until the window is paid for.
+    bytes.shrink_to_fit();
+    Ok(bytes)
 }
 
 /// Walks the encapsulated messages before arrow reads them: a schema, one uncompressed batch, the end mark, nothing

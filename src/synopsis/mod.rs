@@ -42,6 +42,7 @@ mod domain;
 mod eigen;
 mod error;
 pub mod evaluator;
+pub mod form_error;
 mod message;
 mod newton;
 pub(crate) mod noise;

@@ -3,6 +3,7 @@
 use super::band::Band;
 use super::description::{Basis, CellBasis, Density, Description, Smoothing, TableBasis, Target};
 use super::error::Error;
+use super::form_error;
 use super::released::Synopsis;
 use crate::mechanism::NoiseDistribution;
 use crate::targets::cells::CellDensity;
@@ -58,6 +59,7 @@ impl Synopsis {
         if let Target::Density(density) = &mut about.target {
             density.kernel = Smoothing::Bandwidths(bandwidths.to_vec());
         }
+        about.form_error = form_error::of_form(&about.target, &about.shape(), about.order, &about.domain);
         Synopsis::new(about, self.values.iter().map(|value| value * factor).collect())
     }
 }

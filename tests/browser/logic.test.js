@@ -19,12 +19,17 @@ const module_ = (name) => import(pathToFileURL(join(folder, name)));
 
 const { parse } = await module_("bernstream.js");
 const { Store, whyApart } = await module_("store.js");
-const { change } = await module_("sentence.js");
+const { change, formInWords } = await module_("sentence.js");
 const { colourScale } = await module_("heat.js");
 const { atMost, exhausted, isPerWindow } = await module_("price.js");
 const { isFlat, largestHalfWidth, plane } = await module_("grid.js");
 
 const EWR = (name) => given(name).filter(({ key }) => key === "EWR");
+
+test("the error of the form is told where it is known, and with the widest band", () => {
+  assert.equal(formInWords(null, [1, 2]), undefined);
+  assert.match(formInWords(0.5, [1, 2]), /at most \u00b1\u00a00\.50*, .* together stay within \u00b1\u00a02\.50* in at least 9 of 10/);
+});
 
 test("two windows are compared where they hold one function of their records, and only there", () => {
   const [then, now] = EWR("curve");

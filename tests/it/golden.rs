@@ -140,6 +140,10 @@ fn bands_and_answers_are_what_is_stated() {
                 assert!(alone.iter().zip(&everywhere).all(|(alone, everywhere)| *alone > 0.0 && *everywhere > 0.0));
             }
         }
+        assert_eq!(synopsis.form_error().is_some(), file["form_error"].is_number(), "{name}");
+        if let Some(form) = synopsis.form_error() {
+            assert_near(&[form], &[file["form_error"].as_f64().expect("a number")], 1e-12, &name);
+        }
         for stated in file["queries"].as_array().expect("a list") {
             let query = Query::expression(stated["function"].as_str().expect("text"), &synopsis).expect(&name);
             let answer = synopsis.answer(&query).expect(&name);
@@ -206,6 +210,7 @@ fn every_kind_is_there() {
         r#""hopping":"#,
         r#""cumulative""#,
         r#""lipschitz":"#,
+        r#""form_error":"#,
         r#""curvature":"#,
         r#""norm":"#,
         r#""times_needed":"#,

@@ -1,6 +1,10 @@
-//! A worker that may not have the memory that it needs.
+//! What memory a worker takes, and one that may not have it.
 
-use std::process::{Command, Output};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// Runs a worker whose address space is limited to so many MB.
 fn run_within(megabytes: u64) -> Output {
@@ -23,4 +27,102 @@ fn too_little_address_space_is_said_before_anything_starts() {
         assert!(words.contains("the address space of this process is limited to"), "{megabytes} MB: {words}");
         assert!(words.contains("memory.max"), "what to do instead: {words}");
     }
+}
+
+/// A minute of records from a file, four of each of so many keys.
+fn of_keys(folder: &Path, keys: usize) {
+    let list: String = (0..keys).map(|key| format!("key-{key:06}\n")).collect();
+    fs::write(folder.join("keys.txt"), list).expect("it is written");
+    let mut records = "time,x,key\n".to_owned();
+    for record in 0..4 * keys {
+        let (second, x, key) = (record % 60, record * 7919 % 101, record * 7907 % keys);
+        writeln!(records, "2025-01-01T00:00:{second:02}Z,{x},key-{key:06}").expect("it is text");
+    }
+    fs::write(folder.join("input.csv"), records).expect("it is written");
+    let configuration = r#"
+        pipeline = "many"
+        [input]
+        time = "time"
+        key = { column = "key", values_file = "keys.txt", type = "text" }
+        files = { path = "input.csv" }
+        [windows]
+        origin = "2025-01-01T00:00:00Z"
+        length = "1m"
+        end = "2025-01-01T00:01:00Z"
+        [privacy]
+        unit = "record"
+        adjacency = "add_remove"
+        epsilon = 1.0
+        [release]
+        name = "density"
+        epsilon = 1.0
+        degree = 40
+        order = 1
+        domain = [{ column = "x", min = 0, max = 100, outside = "clamp" }]
+        [release.density]
+        bandwidths = [5]
+        [output]
+        files = { path = "out" }
+        [ledger]
+        path = "ledger"
+    "#;
+    fs::write(folder.join("bernstream.toml"), configuration).expect("it is written");
+}
+
+/// The most memory that a worker of so many keys has used, and how much `check` says that it needs, in MB.
+fn used_and_promised(keys: usize) -> (u64, u64) {
+    let folder = tempfile::tempdir().expect("a folder");
+    of_keys(folder.path(), keys);
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bernstream"));
+        command.args(arguments).arg("bernstream.toml").current_dir(folder.path());
+        command
+    };
+    let begun = command(&["ledger", "init", "--from", "2025-01-01T00:00:00Z"]).output().expect("it runs");
+    assert!(begun.status.success(), "{}", String::from_utf8_lossy(&begun.stderr));
+    let checked = command(&["check"]).output().expect("it runs");
+    let words = String::from_utf8_lossy(&checked.stdout).into_owned();
+    let promised = words.lines().find_map(|line| line.trim().strip_prefix("in all ")?.split_once(' '));
+    let promised = promised.filter(|(_, rest)| rest.starts_with("MB: with less it does not start"));
+    let promised = promised.unwrap_or_else(|| panic!("{words}")).0.parse().expect("a number");
+
+    let log = fs::File::create(folder.path().join("log")).expect("a file");
+    let started = Instant::now();
+    let mut worker = command(&["run"]).stdout(Stdio::null()).stderr(log).spawn().expect("it runs");
+    let status = format!("/proc/{}/status", worker.id());
+    let mut most = 0;
+    let ended = loop {
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let now = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.split_whitespace().next()?.parse().ok());
+        most = most.max(now.unwrap_or(0));
+        if let Some(ended) = worker.try_wait().expect("its end is seen") {
+            break ended;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let log = fs::read_to_string(folder.path().join("log")).expect("its log");
+    assert!(ended.success() && log.contains("everything paid for is published"), "{log}");
+    let used: u64 = most * 1024 / 1_000_000;
+    println!("{keys} keys: {used} MB, `check` says {promised} MB; {:.1} s", started.elapsed().as_secs_f64());
+    (used, promised)
+}
+
+#[cfg(target_os = "linux")]
+fn assert_promise_is_kept(keys: usize) {
+    let (used, promised) = used_and_promised(keys);
+    assert!(used <= promised && promised <= 2 * used, "{keys} keys take {used} MB, `check` says {promised} MB");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_worker_of_many_keys_takes_no_more_memory_than_check_says() {
+    assert_promise_is_kept(5000);
+}
+
+/// Minutes of a program that is not optimized: run it by its name, with `--ignored --nocapture`.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "it takes minutes and a gigabyte of memory"]
+fn so_does_one_of_a_hundred_thousand_keys() {
+    assert_promise_is_kept(100_000);
 }

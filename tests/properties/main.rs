@@ -22,6 +22,7 @@ mod covariance;
 mod decode;
 mod euclidean;
 mod evaluators;
+mod form_error;
 mod fuzz;
 mod expression;
 mod kept;

@@ -128,6 +128,8 @@ for (const name of cases) {
     for (const by of golden.refused) assert.throws(() => synopsis.evaluator(by), SynopsisError, `by ${by}`);
     if (golden.half_widths) checkBands(synopsis, golden.half_widths);
     else assert.throws(() => synopsis.halfWidth(golden.synopsis.domain.map(({ min }) => min)), SynopsisError);
+    if (golden.form_error) same([synopsis.formError()], [golden.form_error], 1e-12, "error of the form");
+    else assert.equal(synopsis.formError(), null);
     golden.queries.forEach((query) => checkQuery(synopsis, query));
     (golden.readings ?? []).forEach((reading) => checkReading(synopsis, reading));
     if (golden.proper) checkProper(synopsis, golden.proper);

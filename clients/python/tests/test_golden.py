@@ -79,6 +79,18 @@ def test_bands_agree_with_rust(case: dict[str, Any]) -> None:
         close(deviations[known], np.array(band["deviations"])[known], band.get("tolerance", tolerance))
 
 
+@pytest.mark.parametrize("case", cases("evaluations"))
+def test_the_error_of_the_form_agrees_with_rust(case: dict[str, Any]) -> None:
+    synopsis, expected = read(case, "json"), case.get("form_error")
+    if expected is None:
+        assert synopsis.form_error is None
+        return
+    assert synopsis.form_error is not None and abs(synopsis.form_error / expected - 1.0) < 1e-12
+    for by in ("posterior", case["synopsis"]["order"] + 1):
+        if by not in case["refused"] and not (isinstance(by, int) and case["synopsis"]["basis"] != "bernstein"):
+            assert synopsis.by(by).form_error is None
+
+
 @pytest.mark.parametrize("case", cases("readings"))
 def test_what_is_read_from_cells_agrees_with_rust(case: dict[str, Any]) -> None:
     synopsis = read(case, "json")

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::asked::Arguments;
 use super::error::Error;
-use crate::cli::figures::{above_noise, ten_digits};
+use crate::cli::figures::{above_noise, ten_digits, three_digits};
 use crate::cli::reading::{LabelFit, Reading, Width};
 use crate::synopsis::approximation::ApproximationBand;
 use crate::synopsis::description::{Axis, Classifier, Density, Description, Target};
@@ -55,9 +55,10 @@ pub(super) fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl W
     };
     let band = Width::new(synopsis, arguments.by, arguments.pointwise, order)?;
     // Evaluated before the first line is written: a wrong point leaves no partial table.
-    let mut rows = Vec::new();
+    let (mut rows, mut widest) = (Vec::new(), 0.0_f64);
     for point in points(about, arguments) {
         let (value, half) = (evaluator.evaluate(&point)?, band.at(&evaluator, &point)?);
+        widest = widest.max(half.unwrap_or(0.0));
         let ends = half.map(|half| evaluator.interval(&point, half)).transpose()?;
         let possible = |x: f64| if arguments.proper { x.max(0.0) } else { x };
         let shown = |x: f64| above_noise(possible(x) / by, half.unwrap_or(value.abs() / 1e3) / by);
@@ -78,7 +79,12 @@ pub(super) fn table(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl W
         let widths = points(about, arguments).into_iter().map(|point| bound.half_width(&point));
         widths.collect::<Result<Vec<f64>, _>>().map(|widths| widths.into_iter().fold(0.0, f64::max) / by)
     };
-    Ok(Printed { divisor, band, approximation: bound.map(largest).transpose()? })
+    let is_published = arguments.by == Reading::Bernstein && order == about.order && !arguments.proper;
+    let form = synopsis
+        .form_error()
+        .filter(|_| is_published)
+        .map(|error| with_form(error / by, widest / by, arguments.pointwise));
+    Ok(Printed { divisor, band, approximation: bound.map(largest).transpose()?, form })
 }
 
 fn cumulative(
@@ -100,7 +106,7 @@ fn cumulative(
     }
     writeln!(out, "{},value", columns(about))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
-    Ok(Printed { divisor: Divisor::Cumulative, band: Width::None, approximation: None })
+    Ok(Printed { divisor: Divisor::Cumulative, band: Width::None, approximation: None, form: None })
 }
 
 /// The density, or the share at or below a point, of tables of cells.
@@ -137,7 +143,7 @@ fn of_tables(synopsis: &Synopsis, arguments: &Arguments, out: &mut impl Write) -
     writeln!(out, "{},value,lower,upper", columns(about))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
     let divisor = if arguments.cumulative { Divisor::Cumulative } else { Divisor::Mass(mass) };
-    Ok(Printed { divisor, band: Width::None, approximation: None })
+    Ok(Printed { divisor, band: Width::None, approximation: None, form: None })
 }
 
 /// The label of tables of cells, fitted so; without ends where the noise may be all that there is.
@@ -158,7 +164,16 @@ fn fitted(synopsis: &Synopsis, fit: LabelFit, arguments: &Arguments, out: &mut i
     writeln!(out, "{},value,lower,upper", columns(about))?;
     rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
     let band = Width::new(synopsis, arguments.by, arguments.pointwise, about.order)?;
-    Ok(Printed { divisor: Divisor::Nothing, band, approximation: None })
+    Ok(Printed { divisor: Divisor::Nothing, band, approximation: None, form: None })
+}
+
+/// The band holds in 19 of 20 windows, and so does the sum of the values that the form is reckoned with.
+fn with_form(error: f64, widest: f64, pointwise: bool) -> String {
+    let [error, within] = [error, error + widest].map(three_digits);
+    let at = if pointwise { "at any single point" } else { "at all of these points" };
+    format!(
+        "what it cannot follow is at most {error}, wherever the records are: with the noise within {within} {at} in at least 9 of 10 windows"
+    )
 }
 
 fn columns(about: &Description) -> String {
@@ -171,6 +186,8 @@ pub(super) struct Printed {
     pub band: Width,
     /// The most that the function differs from that of the exact values, where its smoothness is declared.
     pub approximation: Option<f64>,
+    /// What noise and form together stay within, in words, where the description says how far the form is off.
+    pub form: Option<String>,
 }
 
 /// The class that a score predicts, unless the noise is larger than the score.

@@ -36,13 +36,14 @@ function asymmetric(values, { lower, upper }) {
 /**
  * The function on a product grid, by the reading that the synopsis recommends, with the half-widths of its simultaneous band (`wide`), infinite where it is unknown, and its
  * ends (`outer`); the same of the pointwise band (`narrow`, `inner`) if wanted. The ends of a band are those around the published
- * values, (`published`), wherever the curve lies between them: its half-widths reach the further one.
+ * values, (`published`), wherever the curve lies between them: its half-widths reach the further one. `form` is what the form adds to either
+ * at most, and null where that is not known.
  */
 export function banded(synopsis, axes, isBoth) {
   if (synopsis.choice) {
     const { values, simultaneous, pointwise: own } = synopsis.tables().on(axes, synopsis.choice);
     const [outer, inner] = [asymmetric(values, simultaneous), asymmetric(values, own)];
-    return { values, published: values, wide: outer.half, outer: outer.ends, narrow: inner.half, inner: inner.ends };
+    return { values, published: values, form: null, wide: outer.half, outer: outer.ends, narrow: inner.half, inner: inner.ends };
   }
   const own = evaluator(synopsis);
   const published = own.on(axes);
@@ -53,7 +54,7 @@ export function banded(synopsis, axes, isBoth) {
     return synopsis.meta.target.probability || isReadCloser(synopsis.meta) ? asymmetric(values, ends) : { half: halfWidths, ends };
   };
   const outer = around(synopsis.halfWidths(axes));
-  const all = { values, published, wide: outer.half, outer: outer.ends };
+  const all = { values, published, form: synopsis.formError(), wide: outer.half, outer: outer.ends };
   if (!isBoth) return all;
   const inner = around(pointwise(synopsis).halfWidths(axes));
   return { ...all, narrow: inner.half, inner: inner.ends };
@@ -91,9 +92,9 @@ export function plane(synopsis, at, side) {
 
 /** Value, half-widths and the ends of both bands at one point. */
 export function point(synopsis, at) {
-  const { values, wide, narrow, outer, inner } = banded(synopsis, at.map((x) => [x]), true);
+  const { values, form, wide, narrow, outer, inner } = banded(synopsis, at.map((x) => [x]), true);
   const ends = ({ lower, upper }) => [lower[0], upper[0]];
-  return { value: values[0], wide: wide[0], narrow: narrow[0], outer: ends(outer), inner: ends(inner) };
+  return { value: values[0], form, wide: wide[0], narrow: narrow[0], outer: ends(outer), inner: ends(inner) };
 }
 
 /** The smallest and largest value of a series, optionally with the band: one scale for all windows; `none` if all is unknown. */

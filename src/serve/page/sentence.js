@@ -3,7 +3,7 @@
 import { ticks } from "./axes.js";
 import { beyond, runs, sides } from "./grid.js";
 import { beyondForm, border, drawnTo, kindOf, title } from "./kinds.js";
-import { either, exact, giveOrTake, rounded, short, span } from "./words.js";
+import { either, exact, giveOrTake, plusMinus, rounded, short, span } from "./words.js";
 
 /** A coordinate, to a hundredth of the axis. */
 export const placeOn = (axis, x) => exact(x, ticks(axis.min, axis.max, 100).step);
@@ -94,13 +94,23 @@ export function change(meta, now, then) {
 export const readingOf = ({ reading }) =>
   (reading ? `Read by "${reading}", which smooths the counts and leaves none below 0: the synopsis says that this is closer than the published values, which the band belongs to.` : undefined);
 
+/**
+ * What noise and form together stay within, where the form is known: the band holds in 19 of 20 windows, and so does the number of records
+ * that the form is reckoned with.
+ */
+export function formInWords(form, wide) {
+  if (form === null) return undefined;
+  const most = wide.reduce((largest, half) => Math.max(largest, half), 0);
+  return `The latter is at most ${plusMinus(form)}, wherever the records are: noise and form together stay within ${plusMinus(most + form)} in at least 9 of 10 windows.`;
+}
+
 /** What the band says of the noise, and what it does not say. */
-function bandInWords(meta) {
+function bandInWords(meta, { form, wide }) {
   const to = drawnTo(meta);
   const drawn = to === undefined ? "" : `, and that the fit is drawn towards ${short(to)} where records are few`;
   const found = [
     `The band covers the noise at all points simultaneously with ${percent(meta)} probability.`,
-    `Not in it: ${beyondForm(meta)}${drawn}.`, readingOf(meta),
+    `Not in it: ${beyondForm(meta)}${drawn}.`, formInWords(form, wide), readingOf(meta),
   ];
   return found.filter(Boolean);
 }
@@ -116,7 +126,7 @@ export function ofLine(meta, now, then, apart) {
   parts.push(...unknownInWords(axis, now));
   if (then) parts.push(change(meta, now, then));
   else if (apart) parts.push(`It is not compared with the previous window: ${apart}.`);
-  parts.push(...bandInWords(meta));
+  parts.push(...bandInWords(meta, now));
   return parts.join(" ");
 }
 
@@ -165,7 +175,7 @@ export function ofPlane(meta, plane, at, then) {
       : `It is largest near ${x.column} = ${placeOn(x, px)}, ${y.column} = ${placeOn(y, py)}, at ${giveOrTake(values[best], wide[best])}; the noise allows ${x.column} ${interval(x, { from: left, to: right })} and ${y.column} ${interval(y, { from: low, to: high })}.`);
   }
   if (then) parts.push(changeOnMap(meta, plane, then));
-  parts.push(...bandInWords(meta));
+  parts.push(...bandInWords(meta, plane));
   return parts.join(" ");
 }
 

@@ -172,6 +172,7 @@ export class Stage {
     const words = isReadCloser(meta)
       ? [`${valueLabel(meta)}: ${rounded(here.value, here.wide)} by "${meta.reading}", band ${fromTo(here.outer, here.wide)} (pointwise ${fromTo(here.inner, here.narrow)})`]
       : [`${valueLabel(meta)}: ${giveOrTake(here.value, here.wide)}`, `(pointwise ${plusMinus(here.narrow)})`];
+    if (here.form !== null) words.push(`\u00b7 with what the form cannot follow ${plusMinus(here.wide + here.form)}`);
     // At the number itself: a narrow band of a fit with few records does not say that it is near.
     const to = drawnTo(meta);
     if (to !== undefined) words.push(`\u00b7 noise alone; with few records drawn towards ${short(to)}`);

@@ -66,6 +66,8 @@ class Description:
     target: Mapping[str, Any]
     #: What divides the records of cells among tables, if anything does.
     label: Optional[Label]
+    #: How far the form is from the density at most, as a part of the sum of the exact values.
+    form_error: Optional[float]
     #: The kernel of the posterior, if the description names one.
     prior: Optional[Kernel]
     window: tuple[datetime, datetime]
@@ -104,6 +106,8 @@ def check(document: Mapping[str, Any]) -> Description:
     _words(fields)
     if document.get("smoothness") is not None:
         _smoothness(fields, basis, len(axes))
+    band = _band(fields.object("band"))
+    form_error = _form_error(fields, kind, basis, band) if document.get("form_error") is not None else None
     if (reading := document.get("reading")) is not None and (reading != "nonnegative" or not isinstance(basis, Cells)):
         raise fields.wrong("reading", f"is {reading!r}, which this package does not know for such values")
     span = fields.object("window")
@@ -115,10 +119,11 @@ def check(document: Mapping[str, Any]) -> Description:
         offset=fields.number("offset") if "offset" in document else 0.0,
         order=order,
         noise=_noise(fields.object("noise")),
-        band=_band(fields.object("band")),
+        band=band,
         kind=kind,
         target=about.found,
         label=label,
+        form_error=form_error,
         prior=_prior(kind, about, axes),
         window=(span.time("start"), span.time("end")),
         key=key,
@@ -265,6 +270,12 @@ def _smoothness(fields: Fields, basis: Basis, axes: int) -> None:
     elif name == "norm" and isinstance(basis, Kernels) and of.number(name) > 0.0:
         return
     raise SynopsisError("not a synopsis: the smoothness that it declares does not fit its form")
+
+
+def _form_error(fields: Fields, kind: str, basis: Basis, band: Band) -> float:
+    if kind != "density" or not isinstance(basis, (Lattice, Cells)) or band.pointwise is None:
+        raise SynopsisError("not a synopsis: the error of its form does not fit its form")
+    return fields.positive("form_error")
 
 
 def _privacy(fields: Fields) -> None:

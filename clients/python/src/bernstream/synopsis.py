@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from datetime import datetime
@@ -231,6 +232,18 @@ class Synopsis(CellReadings):
         """The half-width of :meth:`band`, or the distance of its further end; the width of the label's range if unknown."""
         points, shape = places.points(self.axes, coordinates)
         return places.shaped(self._half_widths(points, pointwise), shape)
+
+    @property
+    def form_error(self) -> Optional[float]:
+        """How far the exact values' function is from the density itself, everywhere and whatever the records are.
+
+        Add it to a half-width of :meth:`band`: with the simultaneous one it holds in at least 9 of 10 windows. It is of the
+        published reading at its own order; None of any other, and where it is not known.
+        """
+        error, pointwise = self._about.form_error, self._about.band.pointwise
+        if error is None or pointwise is None or self._by != self._about.order:
+            return None
+        return float(error * max(0.0, self._values.sum() + pointwise * math.sqrt(len(self._values))))
 
     def deviation(self, *coordinates: Numbers) -> Any:
         """The standard deviation of the noise at points; for ``"posterior"``, of noise and approximation together."""
