@@ -36,7 +36,7 @@ pub fn newest(
                     "the witness has accepted {found}, which the ledger on the disk does not have (newest row: {newest}): it is an \
                      older copy, or another worker was faster; building it from its log"
                 );
-                ledger.hand_over(log)?;
+                ledger.hand_over(log, &accepted.head)?;
             }
             recognised => return Ok(recognised.map(|()| Some(ledger))?),
         }

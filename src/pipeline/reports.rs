@@ -86,7 +86,7 @@ impl PendingReports {
         };
         let newest = ledger.newest(|closed| due(closed.window) > now)?;
         let pending = newest.iter().position(|(_, closed)| due(closed.window) <= now).unwrap_or(newest.len());
-        let first = ledger.genesis().previous.map_or(0, |head| head.sequence.saturating_add(1));
+        let (first, begin) = ledger.begins();
         let later: Vec<_> = newest.iter().map(|(_, closed)| charges(closed)).collect();
         let blocks = ledger.blocks(later.iter().map(|charges| charges.len()).sum::<usize>() + 1)?;
         let status = |at: usize| match newest.get(at) {
@@ -99,7 +99,7 @@ impl PendingReports {
             },
             None => LedgerStatus {
                 rows: first,
-                closed_until: ledger.genesis().first,
+                closed_until: begin,
                 spent: spent_before(&blocks, &later),
                 outcome: None,
             },

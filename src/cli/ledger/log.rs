@@ -70,7 +70,7 @@ pub fn restore(settings: &Settings, is_dry: bool) -> Result<(), Failure> {
         match ledger.recognise(&witness.identity()?, Some(&accepted)) {
             Ok(()) => return line("nothing to build: the ledger on the disk is the one that the witness follows"),
             Err(Error::ForeignHead { .. }) if is_dry => {}
-            Err(Error::ForeignHead { .. }) => ledger.hand_over(&mut log)?,
+            Err(Error::ForeignHead { .. }) => ledger.hand_over(&mut log, &accepted.head)?,
             Err(error) => return Err(error.into()),
         }
     }

@@ -9,7 +9,9 @@
 //! - [`body`]: what a body says; [`pieces`]: bodies in records that a broker takes, put together in any order.
 //! - [`contents`]: which bodies are there, derived from reading the whole log and from nothing else. Nobody remembers that something
 //!   "is in the log": a log that was made anew, or has lost records, would never get it again.
-//! - [`topic`]: the topic. [`upkeep`]: appending what is missing. [`restore`]: a new file of what is there.
+//! - [`snapshot`]: a checkpoint each 256 rows, from which a ledger is built instead of the rows up to it.
+//! - [`topic`]: the topic. [`upkeep`]: appending what is missing, and deleting what no ledger is built from any more. [`restore`]: a new
+//!   file of what is there.
 //!
 //! # What a reader of the topic without the key can see
 //!
@@ -27,6 +29,7 @@ mod error;
 mod key;
 mod pieces;
 mod restore;
+mod snapshot;
 mod topic;
 mod upkeep;
 
