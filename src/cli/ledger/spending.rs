@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::show::not_here;
 use crate::cli::components::other_promise;
 use crate::cli::failure::Failure;
 use crate::cli::left::Left;
@@ -146,6 +147,9 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     if by != By::Block {
         let note = "sums of windows: a unit has lost only what was charged to its own block (--by block)";
         section(&mut text, "Note", &[note.to_owned()]);
+    }
+    if let Some(missing) = ledger.missing() {
+        section(&mut text, "Not counted", &[not_here(missing)]);
     }
     let outlook = outlook(settings, &ledger);
     if !outlook.is_empty() {
