@@ -254,8 +254,7 @@ mod tests {
         let mut account = account(20);
         take(&mut account, released(span(0, 10), &[(span(0, 10), price(5))]));
         account.ends.0.insert(0, 17);
-        println!("{}", serde_json::to_string(&account).unwrap());
-        let expected = "0";
+        let expected = "2b45f06c7f69407009c5c344f721af4b3437836610e9b5a25563dc0fddaad928";
         assert_eq!(account.digest(Digest::of(b"first")).unwrap().to_string(), expected);
         assert_ne!(account.digest(Digest::of(b"other")), account.digest(Digest::of(b"first")));
     }

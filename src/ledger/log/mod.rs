@@ -15,7 +15,8 @@
 //!
 //! # What a reader of the topic without the key can see
 //!
-//! In the clear stand the number of a row, its digest and the digest before it: what the witness shows too. Message digests are not
+//! In the clear stand the number of a row, its digest and the digest before it, and of a checkpoint its row and the one that was the newest
+//! then: what the witness shows too. Message digests are not
 //! there: that of a draw that was never published could be tested by guessing. Sizes and times can be seen. The offsets of a row, which
 //! count records, are written as wide as they can be, so that no size depends on their digits. The rest of a body is what was
 //! published of its window and the states of its noise, whose sizes follow from the configuration, but for numbers that are written in

@@ -24,7 +24,12 @@ impl Run<'_> {
         let wanted = match self.process.view {
             UNREAD => return None,
             _ if self.is_recognised() => self.needed()?,
-            view if self.setup.holds(Clause::OldFile) => self.state.chain(view) & !self.process.seen,
+            view if self.setup.holds(Clause::OldFile) => {
+                match topics::walk(self.state, view, self.process.seen, self.setup) {
+                    Ok(_) => 0,
+                    Err(_) => self.state.chain(view) & !self.process.seen,
+                }
+            }
             _ => return None,
         };
         if (wanted & ledger.bytes) & bit(body) == 0 {
@@ -69,13 +74,12 @@ impl Run<'_> {
         if !self.process.has_read_log {
             return None;
         }
+        let row = self.newest_published(ledger.head)?;
         let account = match self.setup.holds(Clause::OneSnapshot) {
-            true => ledger.account,
+            true => ledger.account & self.state.chain(row),
             false => self.process.draft.take()?,
         };
-        let marks = self.disk().marks;
-        let pending = if self.setup.holds(Clause::PendingBytes) { ledger.bytes & !marks } else { 0 };
-        let body = self.state.make_checkpoint(Checkpoint { row: ledger.head, account, pending })?;
+        let body = self.state.make_checkpoint(Checkpoint { row, account, from: ledger.head })?;
         if self.process.seen & bit(body) != 0 {
             return None;
         }
@@ -83,6 +87,20 @@ impl Run<'_> {
             self.state.faults.checkpoints = self.state.faults.checkpoints.checked_sub(1)?;
         }
         self.put_body(body, arrival)
+    }
+
+    /// The newest row up to `head` up to which all are known to be published.
+    fn newest_published(&mut self, head: u8) -> Option<u8> {
+        if !self.setup.holds(Clause::AfterPublishing) {
+            return Some(head);
+        }
+        let marks = self.disk().marks;
+        let is_published = |row: u8| self.state.row(row).window == NONE || marks & bit(row) != 0;
+        let mut row = head;
+        while row != NONE && !each(self.state.chain(row)).all(is_published) {
+            row = self.state.row(row).parent;
+        }
+        (row != NONE).then_some(row)
     }
 
     /// Deletes what is before `kept`, the oldest body that is needed, if there is something.
@@ -95,9 +113,12 @@ impl Run<'_> {
         let mut usable: Vec<_> = each(seen).filter_map(|body| Some((body, self.state.checkpoint(body)?))).collect();
         if is_tested {
             usable.retain(|(_, checkpoint)| self.state.chain(view) & bit(checkpoint.row) != 0);
+            usable.retain(|(_, checkpoint)| topics::has_noise(self.state, checkpoint, view));
         }
         usable.sort_by_key(|(_, checkpoint)| std::cmp::Reverse(State::length(checkpoint.row)));
-        usable.dedup_by_key(|(_, checkpoint)| State::length(checkpoint.row));
+        if self.setup.holds(Clause::TwoRows) {
+            usable.dedup_by_key(|(_, checkpoint)| State::length(checkpoint.row));
+        }
         let (body, checkpoint) = *usable.get(usize::from(self.setup.holds(Clause::SecondNewest)))?;
         let later = match is_tested {
             true => self.state.chain(view) & !self.state.chain(checkpoint.row),
@@ -125,13 +146,14 @@ impl Run<'_> {
         }
         let readable = self.process.seen & topics::whole(self.state, self.setup);
         let restored = topics::walk(self.state, view, readable, self.setup).ok()?;
-        let (account, pending, known) = match restored.checkpoint {
-            Some((_, checkpoint)) => (checkpoint.account, checkpoint.pending, checkpoint.account & !checkpoint.pending),
-            None => (0, 0, 0),
-        };
+        let account = restored.checkpoint.map_or(0, |(_, checkpoint)| checkpoint.account);
+        if restored.checkpoint.is_some_and(|(_, checkpoint)| !topics::has_noise(self.state, &checkpoint, view)) {
+            // What is not the noise that its row wrote is never gone on with.
+            return None;
+        }
         let marks = self.state.log_marks;
-        self.disk().marks |= marks | known;
-        let ledger = Ledger { head: view, account: account | restored.rows, bytes: pending | restored.rows };
+        self.disk().marks |= marks | account;
+        let ledger = Ledger { head: view, account: account | restored.rows, bytes: restored.rows };
         self.disk().ledger = Some(ledger);
         Some(())
     }
