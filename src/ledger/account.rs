@@ -73,7 +73,8 @@ impl Account {
     /// Rows that were written are compared with it for ever: what an account has more one day is left out of the JSON where it is not used.
     pub fn digest(&self, origin: Digest) -> Option<Digest> {
         let account = serde_json::to_string(self).ok()?;
-        let hash = Sha256::new().chain_update(b"bernstream ledger account 1\n").chain_update(origin).chain_update(account);
+        let hash =
+            Sha256::new().chain_update(b"bernstream ledger account 1\n").chain_update(origin).chain_update(account);
         Some(Digest::from(<[u8; 32]>::from(hash.finalize())))
     }
 

@@ -48,8 +48,9 @@ impl Gap {
         let gap = "SELECT sequence, form, digest, account FROM gap";
         let read = |row: &rusqlite::Row<'_>| {
             let text: String = row.get(3)?;
-            let account = serde_json::from_str(&text)
-                .map_err(|error| rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into()))?;
+            let account = serde_json::from_str(&text).map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into())
+            })?;
             let form = match row.get::<_, i64>(1)? {
                 1 => Form::Whole,
                 2 => Form::Split,

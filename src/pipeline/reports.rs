@@ -97,12 +97,9 @@ impl PendingReports {
                 spent: spent_before(&blocks, later.get(..at).unwrap_or_default()),
                 outcome: Some(outcome(closed)),
             },
-            None => LedgerStatus {
-                rows: first,
-                closed_until: begin,
-                spent: spent_before(&blocks, &later),
-                outcome: None,
-            },
+            None => {
+                LedgerStatus { rows: first, closed_until: begin, spent: spent_before(&blocks, &later), outcome: None }
+            }
         };
         let waiting = newest.iter().enumerate().take(pending).rev();
         let reports =

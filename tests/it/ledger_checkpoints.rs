@@ -222,7 +222,15 @@ fn assert_same(one: &Ledger, other: &Ledger) {
         let block = ledger.newest_block().expect("a block");
         let states: Vec<_> = ledger.slots().map(|slot| (slot.to_owned(), ledger.state(slot).unwrap())).collect();
         let times = (ledger.next_window(), ledger.live_from(), ledger.last_block_end());
-        (*ledger.head(), times, block, ledger.spent(block.0), states, ledger.ends().clone(), ledger.settings().to_owned())
+        (
+            *ledger.head(),
+            times,
+            block,
+            ledger.spent(block.0),
+            states,
+            ledger.ends().clone(),
+            ledger.settings().to_owned(),
+        )
     };
     assert_eq!(account(one), account(other));
     assert_eq!(one.genesis(), other.genesis());
@@ -298,9 +306,15 @@ fn whatever_is_deleted_a_ledger_can_be_built_even_if_the_newest_checkpoint_is_lo
         let (_, ledger) = pipeline.built_in(folder().path()).unwrap();
         assert_same(&ledger, &pipeline.ledger);
         let whole = pipeline.log.lock().unwrap().kept.clone();
-        pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "checkpoint").is_none_or(|row| Some(row) != newest));
+        pipeline
+            .log
+            .lock()
+            .unwrap()
+            .kept
+            .retain(|(_, record)| named(record, "checkpoint").is_none_or(|row| Some(row) != newest));
         let without = pipeline.built_in(folder().path());
-        let (built, ledger) = without.unwrap_or_else(|error| panic!("after row {}: {error}", pipeline.ledger.head().sequence));
+        let (built, ledger) =
+            without.unwrap_or_else(|error| panic!("after row {}: {error}", pipeline.ledger.head().sequence));
         assert!(built.checkpoint < newest || newest.is_none());
         assert_same(&ledger, &pipeline.ledger);
         pipeline.log.lock().unwrap().kept = whole;
@@ -313,7 +327,8 @@ fn a_changed_checkpoint_is_refused() {
     let mut pipeline = Pipeline::new();
     pipeline.pass(1040);
     let whole = pipeline.log.lock().unwrap().kept.clone();
-    let place = |row| whole.iter().position(|(_, record)| named(record, "checkpoint") == Some(row)).expect("a checkpoint");
+    let place =
+        |row| whole.iter().position(|(_, record)| named(record, "checkpoint") == Some(row)).expect("a checkpoint");
     let change = |row, byte: usize| {
         let mut changed = whole.clone();
         let record = &mut changed[place(row)].1;

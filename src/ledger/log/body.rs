@@ -7,6 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fields::{Noise, put, put_states, take, take_states, text};
 use super::key::Key;
 use super::snapshot::Snapshot;
 use crate::ledger::chain::{Closed, Digest, Head, Message, Outcome, Row, State};
@@ -43,14 +44,6 @@ pub(super) struct Sent {
     pub key: String,
     /// As a JSON list of pairs.
     pub headers: String,
-    pub bytes: Vec<u8>,
-}
-
-/// A state of noise that a row wrote. Secret.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) struct Noise {
-    pub slot: String,
-    pub salt: [u8; 32],
     pub bytes: Vec<u8>,
 }
 
@@ -202,37 +195,6 @@ fn checkpoint(secret: &[u8], from: Head) -> Option<Snapshot> {
     let (genesis, before, row) = (take(&mut rest)?, take(&mut rest)?, take(&mut rest)?);
     let parts = [genesis, before, row, take(&mut rest)?];
     Snapshot::read(parts, from, take_states(rest)?)
-}
-
-fn text(bytes: &[u8]) -> Option<String> {
-    String::from_utf8(bytes.to_vec()).ok()
-}
-
-fn put_states(fields: &mut Vec<u8>, states: &[Noise]) {
-    for Noise { slot, salt, bytes } in states {
-        [slot.as_bytes(), salt, bytes].iter().for_each(|field| put(fields, field));
-    }
-}
-
-fn take_states(mut rest: &[u8]) -> Option<Vec<Noise>> {
-    let mut states = Vec::new();
-    while !rest.is_empty() {
-        let (slot, salt) = (text(take(&mut rest)?)?, take(&mut rest)?.try_into().ok()?);
-        states.push(Noise { slot, salt, bytes: take(&mut rest)?.to_vec() });
-    }
-    Some(states)
-}
-
-fn put(fields: &mut Vec<u8>, field: &[u8]) {
-    fields.extend((field.len() as u64).to_be_bytes());
-    fields.extend(field);
-}
-
-fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (length, after) = rest.split_first_chunk::<8>()?;
-    let (field, after) = after.split_at_checked(usize::try_from(u64::from_be_bytes(*length)).ok()?)?;
-    *rest = after;
-    Some(field)
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@
 //! - [`contents`]: which bodies are there, derived from reading the whole log and from nothing else. Nobody remembers that something
 //!   "is in the log": a log that was made anew, or has lost records, would never get it again.
 //! - [`snapshot`]: a checkpoint each 256 rows, from which a ledger is built instead of the rows up to it.
-//! - [`topic`]: the topic. [`upkeep`]: appending what is missing, and deleting what no ledger is built from any more. [`restore`]: a new
-//!   file of what is there.
+//! - [`topic`]: the topic. [`upkeep`]: appending what is missing. [`retention`]: checkpoints, and deleting what no ledger is built from
+//!   any more. [`restore`]: a new file of what is there.
 //!
 //! # What a reader of the topic without the key can see
 //!
@@ -27,9 +27,11 @@
 mod body;
 mod contents;
 mod error;
+mod fields;
 mod key;
 mod pieces;
 mod restore;
+mod retention;
 mod snapshot;
 mod topic;
 mod upkeep;

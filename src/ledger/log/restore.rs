@@ -10,9 +10,10 @@ use std::fs;
 
 use rusqlite::{Transaction, params};
 
-use super::body::{Body, Noise};
+use super::body::Body;
 use super::contents::{Chain, Known, Point, Whole};
 use super::error::Error;
+use super::fields::Noise;
 use super::snapshot::Snapshot;
 use super::upkeep::LedgerLog;
 use crate::clock::Timestamp;
@@ -166,7 +167,8 @@ impl<'b> Builder<'b> {
             Whole::Row(body) => self.take_row(body),
             Whole::Checkpoint(snapshot) => {
                 let is_base = |base: &Point| base.row == snapshot.row.head && base.from == snapshot.from;
-                if self.state.is_none() && self.failure.is_none() && self.plan.chain.base.as_ref().is_some_and(is_base) {
+                if self.state.is_none() && self.failure.is_none() && self.plan.chain.base.as_ref().is_some_and(is_base)
+                {
                     self.failure = self.begin(*snapshot).err();
                 }
             }
@@ -291,7 +293,8 @@ impl<'b> Builder<'b> {
         let stored = states::all(self.transaction).map_err(|error| ledger::Error::sqlite(&file, error))?;
         // Of a row whose disk had replaced its states already, only a later row has them, if that is there.
         check_states(&stored, &file, &state.account).map_err(|error| {
-            let of = |(written, _): &(u64, Digest)| self.plan.chain.rows.iter().find(|(head, _)| head.sequence == *written);
+            let of =
+                |(written, _): &(u64, Digest)| self.plan.chain.rows.iter().find(|(head, _)| head.sequence == *written);
             let first = state.account.states.values().filter_map(of).map(|(head, _)| *head).next();
             first.map_or(error, |head| absent(head).into())
         })

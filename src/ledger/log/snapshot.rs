@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::body::Noise;
+use super::fields::Noise;
 use crate::ledger;
 use crate::ledger::chain::{Digest, Form, Head, Link, State};
 use crate::ledger::entry::{self, Entry};

@@ -113,7 +113,9 @@ pub fn walk(state: &State, head: u8, bodies: Set, setup: &Setup) -> Result<Resto
     let (mut rows, mut row) = (0, head);
     while row != NONE {
         let is_usable = |checkpoint: &Checkpoint| {
-            checkpoint.row == row && is_whole(checkpoint) && (checkpoint.account == state.chain(row) || !setup.holds(Clause::OneSnapshot))
+            checkpoint.row == row
+                && is_whole(checkpoint)
+                && (checkpoint.account == state.chain(row) || !setup.holds(Clause::OneSnapshot))
         };
         let bodies_of_checkpoints = super::state::each(bodies).filter_map(|body| Some((body, state.checkpoint(body)?)));
         let mut usable = bodies_of_checkpoints.filter(|(_, checkpoint)| is_usable(checkpoint));
