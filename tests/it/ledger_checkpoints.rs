@@ -21,11 +21,14 @@ use crate::harness::ledger::{
 pub struct Records {
     id: u64,
     next: i64,
+    /// How many bytes were ever appended.
+    written: usize,
     pub kept: Vec<(i64, Vec<u8>)>,
 }
 
 impl Records {
     fn push(&mut self, record: Vec<u8>) {
+        self.written += record.len();
         self.kept.push((self.next, record));
         self.next += 1;
     }
@@ -128,6 +131,8 @@ struct Pipeline {
     log: Arc<Mutex<Records>>,
     ledger: Ledger,
     draw: u64,
+    /// How long after its end a window is published.
+    delay: Duration,
 }
 
 impl Pipeline {
@@ -140,7 +145,7 @@ impl Pipeline {
     fn with(disk: tempfile::TempDir, mut ledger: Ledger) -> Self {
         let (witness, output, log) = Default::default();
         ledger.attach_log(MemoryLog::open(&log));
-        Pipeline { disk, witness, output, log, ledger, draw: 0 }
+        Pipeline { disk, witness, output, log, ledger, draw: 0, delay: Duration::ZERO }
     }
 
     /// The next window: every one goes on with one noise, every hundredth with another.
@@ -148,6 +153,7 @@ impl Pipeline {
         self.draw += 1;
         let noise = |slot: &str| (slot.to_owned(), self.draw.to_be_bytes().to_vec());
         let mut closing = closing(&self.ledger, &["k"], 4, self.draw);
+        closing.publish_at = closing.window.end.plus(self.delay);
         closing.states.push(noise("every"));
         if self.ledger.next_sequence() % 100 == 7 {
             closing.states.push(noise("rare"));
@@ -428,4 +434,59 @@ fn the_log_of_an_older_ledger_is_read_from_its_first_row_until_there_is_a_checkp
     let log_begins = pipeline.log.lock().unwrap().kept.iter().filter_map(|(_, record)| named(record, "row")).min();
     assert_eq!(log_begins, Some(769));
     assert_eq!(pipeline.lose_disk().checkpoint, Some(1024));
+}
+
+#[test]
+fn what_is_not_published_when_a_disk_is_lost_comes_before_no_checkpoint() {
+    let mut pipeline = Pipeline::new();
+    // So long that hundreds of rows wait, and more than one could have a checkpoint.
+    pipeline.delay = Duration::from_secs(600 * 3600);
+    pipeline.pass(1000);
+    assert_eq!(pipeline.output.borrow().0.len(), 400);
+    assert_eq!(pipeline.log.lock().unwrap().checkpoints(), [256]);
+    let built = pipeline.lose_disk();
+    assert_eq!((built.checkpoint, built.unpublished), (Some(256), 600));
+    pipeline.deliver(pipeline.ledger.next_window().plus(pipeline.delay));
+    let output = &pipeline.output.borrow().0;
+    let windows: std::collections::BTreeSet<_> = output.iter().map(|sealed| sealed.headers.clone()).collect();
+    assert_eq!((windows.len(), output.len()), (1000, 1000), "every window, once");
+}
+
+/// `cargo test --release --test it -- --ignored --nocapture what_a_log_costs`
+#[test]
+#[ignore = "figures: minutes"]
+fn what_a_log_costs_and_how_long_a_ledger_takes_to_be_built() {
+    let mut pipeline = Pipeline::new();
+    let mut windows = 0;
+    for more in [1_000, 3_000, 12_000] {
+        pipeline.pass(more);
+        windows += more;
+        let claims: usize = pipeline.witness.borrow().log.iter().map(|claim| claim.encode().len()).sum();
+        let (written, kept) = {
+            let log = pipeline.log.lock().unwrap();
+            (log.written, log.kept.iter().map(|(_, record)| record.len()).sum::<usize>())
+        };
+        let begun = std::time::Instant::now();
+        let built = MemoryLog::open(&pipeline.log).restore(&params(folder().path()), pipeline.ledger.head(), at(0));
+        println!(
+            "{windows} windows of one message of 800 bytes: {} bytes a window were appended to the log and {} to the witness; the log \
+             keeps {kept} bytes; a ledger is built of {} bytes in {:.3} s",
+            written / windows,
+            claims / windows,
+            built.unwrap().bytes,
+            begun.elapsed().as_secs_f64()
+        );
+    }
+    // Without a checkpoint: what a log of an older program has.
+    let disk = folder();
+    format_1(disk.path(), 16_000);
+    let mut old = Pipeline::with(folder(), Ledger::open(&params(disk.path())).unwrap());
+    old.deliver(old.ledger.next_window());
+    let begun = std::time::Instant::now();
+    let built = MemoryLog::open(&old.log).restore(&params(folder().path()), old.ledger.head(), at(0)).unwrap();
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("{} rows without a checkpoint: {} bytes, {seconds:.1} s", built.rows, built.bytes);
+    for (what, rows) in [("a year of minutes", 525_600.0), ("a month of seconds", 2_592_000.0)] {
+        println!("{what}, if every row takes as long: {:.0} s", seconds * rows / built.rows as f64);
+    }
 }

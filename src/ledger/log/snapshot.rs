@@ -116,3 +116,80 @@ fn link_before(connection: &Connection, file: &Path, sequence: i64) -> Result<Op
     })?;
     Ok(before)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::body::{Content, Opened, open, seal_checkpoint};
+    use super::super::key::Key;
+    use super::*;
+    use crate::ledger::account::Account;
+    use crate::ledger::chain::{Outcome, Row};
+    use crate::ledger::fixtures::{genesis, price, released, span};
+
+    /// A checkpoint of the second row, whose input was read up to `offset`.
+    fn snapshot(offset: i64, tenths: u64) -> Snapshot {
+        let genesis = genesis(0);
+        let first = Entry::new(None, 0, &Row::Genesis(genesis.clone()), None).unwrap();
+        let mut account = Account::new(&genesis);
+        let mut window = released(span(0, 10), &[(span(0, 100), price(tenths))]);
+        window.ends.0.insert(0, offset);
+        let Outcome::Released { states, .. } = &mut window.outcome else { panic!() };
+        *states = vec![State::of("s", &[1; 32], b"noise")];
+        let row = Row::Window(window);
+        account.take(1, &row).unwrap();
+        let before = first.link();
+        let entry = Entry::new(Some(before), 1, &row, account.digest(first.head.digest)).unwrap();
+        let (from, gap) = (entry.head, Gap { sequence: 1, before, account });
+        let noise = Noise { slot: "s".into(), salt: [1; 32], bytes: b"noise".to_vec() };
+        Snapshot { genesis: first, row: entry, gap, from, states: vec![noise] }
+    }
+
+    fn is_read(snapshot: &Snapshot) -> bool {
+        let key = Key::new(&[1; 32]);
+        let whole = seal_checkpoint(&key, snapshot).unwrap();
+        matches!(open(&key, &whole), Opened::Open(_, Content::Checkpoint(_)))
+    }
+
+    /// Whoever has the key can write one, and a program with a fault has it.
+    #[test]
+    fn a_checkpoint_says_what_its_row_says_and_nothing_else() {
+        assert!(is_read(&snapshot(1, 5)));
+        let changes: [fn(&mut Snapshot); 8] = [
+            // An account that has spent less.
+            |one| one.gap.account = snapshot(1, 4).gap.account,
+            |one| one.gap.account.settings.push(' '),
+            |one| one.gap.before.digest = Digest::of(b"other"),
+            |one| one.gap.before.form = Form::Whole,
+            |one| one.genesis = snapshot(1, 5).genesis,
+            |one| one.states[0].bytes[0] ^= 1,
+            |one| one.states[0].slot = "t".into(),
+            |one| one.from.digest = Digest::of(b"other"),
+        ];
+        for (place, change) in changes.iter().enumerate() {
+            let mut one = snapshot(1, 5);
+            change(&mut one);
+            // Salts are random: another first row is that of another ledger.
+            let is_changed = place != 4 || one.genesis != snapshot(1, 5).genesis;
+            assert!(is_changed && !is_read(&one), "{place}");
+        }
+        // What a later row has replaced is missing.
+        let mut one = snapshot(1, 5);
+        one.states.clear();
+        one.from = Head { sequence: 2, digest: Digest::of(b"later") };
+        assert!(is_read(&one));
+    }
+
+    #[test]
+    fn the_size_does_not_depend_on_how_many_digits_an_offset_has() {
+        let key = Key::new(&[1; 32]);
+        let size = |offset, bytes| {
+            let mut one = snapshot(offset, 5);
+            one.states[0].bytes = vec![7; bytes];
+            seal_checkpoint(&key, &one).unwrap().len()
+        };
+        // Near every size that is filled up to, the digits of an offset could carry it over.
+        for bytes in 0..1500 {
+            assert_eq!(size(1, bytes), size(i64::MAX, bytes), "{bytes}");
+        }
+    }
+}

@@ -223,7 +223,8 @@ impl Log for KafkaLog {
         if self.id()? != self.id {
             return Err(self.anew());
         }
-        topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)])).map_err(|error| Error::of(name, error.into()))
+        topic::delete_before(broker, name, &BTreeMap::from([(PARTITION, offset)]))
+            .map_err(|error| Error::of(name, error.into()))
     }
 }
 
