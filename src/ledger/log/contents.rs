@@ -129,6 +129,11 @@ impl Contents {
         self.rows.retain(|_, known| known.sequence > sequence);
     }
 
+    /// Where the first piece of all bodies of rows stands that are not forgotten.
+    pub fn first(&self) -> Option<i64> {
+        self.rows.values().map(|known| known.first).min()
+    }
+
     /// The checkpoints, void ones too.
     pub fn points(&self) -> &[Point] {
         &self.points

@@ -65,7 +65,7 @@ impl LedgerLog {
         self.choose_base(connection, file)
     }
 
-    /// Deletes what no ledger is built from any more: what is before the older one of two checkpoints and the rows after it. `accepted`
+    /// Deletes what no ledger is built from any more: what is before the older one of two checkpoints and all rows after it. `accepted`
     /// is the head of the witness, a row of the ledger.
     ///
     /// # Errors
@@ -80,7 +80,8 @@ impl LedgerLog {
         {
             return Ok(());
         }
-        let first = self.held.values().copied().fold(older.first, i64::min);
+        // The rows of other workers after it too: one that was read may be accepted, though this worker does not know it yet.
+        let first = self.held.values().copied().chain(self.contents.first()).fold(older.first, i64::min);
         match self.topic.delete_before(first) {
             Err(error) if error.is_transient() => return Err(error),
             Err(error) => warn!("the log of the ledger keeps what nobody needs any more: {error}"),

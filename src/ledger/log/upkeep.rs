@@ -195,7 +195,8 @@ impl LedgerLog {
         loop {
             let missing = self.missing(connection, file)?;
             let (Some(first), Some(last)) = (missing.first(), missing.last()) else {
-                self.contents.forget_to(head.sequence);
+                // What comes after the base may be accepted, whoever's it is, and is not to be deleted.
+                self.base.iter().for_each(|base| self.contents.forget_to(base.row.sequence));
                 return Ok(());
             };
             let (first, last) = (first.0, last.0);

@@ -1,9 +1,9 @@
 //! The steps of a worker with the log: bodies, checkpoints, and what is built from them.
 
 use super::setup::Clause;
-use super::state::{Checkpoint, Ledger, NONE, Set, State, UNREAD, bit, each};
+use super::state::{Checkpoint, Ledger, NONE, ROWS, Set, State, UNREAD, bit, each};
 use super::topics;
-use super::worker::{Arrival, Run};
+use super::worker::{Arrival, Run, Violation};
 
 impl Run<'_> {
     /// What the log needs to have before the newest row is claimed.
@@ -104,7 +104,11 @@ impl Run<'_> {
     }
 
     /// Deletes what is before `kept`, the oldest body that is needed, if there is something.
-    pub fn delete(&mut self, kept: u8) -> Option<()> {
+    ///
+    /// # Errors
+    ///
+    /// If what is left is not enough when the checkpoints of the newest row are lost too, and was before.
+    pub fn delete(&mut self, kept: u8) -> Option<Result<(), Violation>> {
         let (view, is_tested) = (self.process.view, self.setup.holds(Clause::AcceptedCheckpoint));
         if !self.setup.retention || (is_tested && (!self.is_recognised() || view == NONE)) {
             return None;
@@ -124,16 +128,38 @@ impl Run<'_> {
             true => self.state.chain(view) & !self.state.chain(checkpoint.row),
             false => 0,
         };
-        if later & !seen != 0 {
+        let pieces = self.state.log.items();
+        // A checkpoint is known from reading the log up to it.
+        let place = pieces.iter().position(|piece| piece / 2 == body)?;
+        if later & !seen != 0 || pieces[..place].iter().any(|piece| seen & bit(piece / 2) == 0) {
             return None;
         }
-        let needed = later | bit(body);
-        let first = self.state.log.items().iter().position(|piece| needed & bit(piece / 2) != 0)?;
-        if self.state.log.items()[first] / 2 != kept || first == 0 {
+        let is_later = |row: &u8| usize::from(*row) < ROWS && State::length(*row) > State::length(checkpoint.row);
+        let others = match self.setup.holds(Clause::LaterRows) && is_tested {
+            true => each(seen).filter(is_later).fold(0, |rows, row| rows | bit(row)),
+            false => 0,
+        };
+        let needed = later | others | bit(body);
+        let first = pieces.iter().position(|piece| needed & bit(piece / 2) != 0)?;
+        if pieces[first] / 2 != kept || first == 0 {
             return None;
         }
+        let newest = usable.first().map(|(_, checkpoint)| checkpoint.row)?;
+        let was_enough = self.is_enough_without(newest);
         (0..first).for_each(|_| _ = self.state.log.remove(0));
-        Some(())
+        if was_enough && !self.is_enough_without(newest) {
+            return Some(Err("what is left is not enough if the newest checkpoint is lost".to_owned()));
+        }
+        Some(Ok(()))
+    }
+
+    /// Whether the accepted ledger can be built without the checkpoints of a row.
+    fn is_enough_without(&self, row: u8) -> bool {
+        let of_row = each(topics::whole(self.state, self.setup))
+            .filter(|body| self.state.checkpoint(*body).is_some_and(|checkpoint| checkpoint.row == row));
+        let lost = of_row.fold(0, |bodies, body| bodies | bit(body));
+        let whole = topics::whole(self.state, self.setup) & !lost;
+        topics::walk(self.state, topics::accepted(self.state, self.setup), whole, self.setup).is_ok()
     }
 
     pub fn restore(&mut self) -> Option<()> {

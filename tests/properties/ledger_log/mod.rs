@@ -65,6 +65,10 @@ fn cases() -> Vec<(Clause, Setup)> {
         (Clause::NoExpiry, one(Faults { crashes: 2, lost_disks: 1, ..none })),
         (Clause::AcceptedCheckpoint, Setup { unclaimed: 2, faults: two_checkpoints, ..cut }),
         (Clause::SecondNewest, Setup { faults: Faults { crashes: 1, lost_disks: 1, ..two_checkpoints }, ..cut }),
+        (
+            Clause::LaterRows,
+            Setup { faults: Faults { crashes: 1, lost_disks: 1, ..two_checkpoints }, windows: 3, claims: 6, ..cut },
+        ),
         (Clause::TwoRows, Setup { faults: Faults { crashes: 1, lost_disks: 1, ..two_checkpoints }, ..cut }),
         (Clause::MarkAfter, one(dies)),
         (Clause::Unmarked, one(dies)),
