@@ -75,6 +75,11 @@ impl Ledger {
         Ok(log.trim(*accepted)?)
     }
 
+    /// Why the log did not delete what no ledger is built from any more, once after it has refused.
+    pub fn log_refusal(&mut self) -> Option<String> {
+        self.log.as_mut().and_then(LedgerLog::refusal).map(|refusal| refusal.to_string())
+    }
+
     /// The first rows up to `accepted` that `log`, which was read, does not hold, and how many rows and bytes it has.
     ///
     /// # Errors

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension};
-use tracing::warn;
 
 use super::body::seal_checkpoint;
 use super::contents::Point;
@@ -70,7 +69,7 @@ impl LedgerLog {
     ///
     /// # Errors
     ///
-    /// If the log cannot be reached. What it refuses to delete stays, which does no harm.
+    /// If the log cannot be reached. What it refuses to delete stays, which does no harm; [`refusal`](Self::refusal) says so.
     pub(in crate::ledger) fn trim(&mut self, accepted: Head) -> Result<(), Error> {
         let (Some(older), Some(newer), Some(settled)) = (self.base, self.newer, self.settled) else { return Ok(()) };
         let is_accepted = |point: &Point| point.from.sequence <= accepted.sequence;
@@ -84,11 +83,16 @@ impl LedgerLog {
         let first = self.held.values().copied().chain(self.contents.first()).fold(older.first, i64::min);
         match self.topic.delete_before(first) {
             Err(error) if error.is_transient() => return Err(error),
-            Err(error) => warn!("the log of the ledger keeps what nobody needs any more: {error}"),
+            Err(error) => self.refusal = Some(error),
             Ok(()) => {}
         }
         self.trimmed = Some(older.row);
         Ok(())
+    }
+
+    /// Why it did not delete what nobody needs any more, once.
+    pub(in crate::ledger) fn refusal(&mut self) -> Option<Error> {
+        self.refusal.take()
     }
 
     /// The row up to which a checkpoint takes the place of the rows.

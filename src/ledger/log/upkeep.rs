@@ -44,6 +44,8 @@ pub struct LedgerLog {
     pub(super) held: BTreeMap<u64, i64>,
     /// Deleted, or not to be asked for again: everything before the rows after this one.
     pub(super) trimmed: Option<Head>,
+    /// Why records were not deleted.
+    pub(super) refusal: Option<Error>,
     /// When it was last seen to hold all rows.
     seen: Option<Instant>,
     /// The newest mark that was appended.
@@ -91,8 +93,8 @@ impl LedgerLog {
     /// A log of which nothing was read yet.
     pub fn new(topic: Box<dyn Log>, key: Key) -> Self {
         let (contents, held) = (Contents::default(), BTreeMap::new());
-        let (settled, base, newer, trimmed, seen, marked) = (None, None, None, None, None, None);
-        LedgerLog { topic, key, contents, settled, base, newer, held, trimmed, seen, marked }
+        let (settled, base, newer, trimmed, refusal, seen, marked) = (None, None, None, None, None, None, None);
+        LedgerLog { topic, key, contents, settled, base, newer, held, trimmed, refusal, seen, marked }
     }
 
     pub(super) fn name(&self) -> String {
