@@ -135,7 +135,7 @@ impl Run<'_> {
             return None;
         }
         let is_later = |row: &u8| usize::from(*row) < ROWS && State::length(*row) > State::length(checkpoint.row);
-        let others = match self.setup.holds(Clause::LaterRows) && is_tested {
+        let others = match is_tested {
             true => each(seen).filter(is_later).fold(0, |rows, row| rows | bit(row)),
             false => 0,
         };

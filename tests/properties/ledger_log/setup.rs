@@ -36,9 +36,6 @@ pub enum Clause {
     SecondNewest,
     /// 9: and those are two rows. Without: two checkpoints of one row will do.
     TwoRows,
-    /// 9: no row that comes after the checkpoint and was read is deleted, whoever's it is: it may be accepted. Without: no row of the own
-    /// chain.
-    LaterRows,
     /// 10: "published" is marked after the acknowledgement of the sink.
     MarkAfter,
     /// 11: a claim with no mark is overdue. Without: it is left to whoever made it.
