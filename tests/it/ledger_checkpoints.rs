@@ -479,7 +479,7 @@ fn what_a_log_costs_and_how_long_a_ledger_takes_to_be_built() {
     }
     // Without a checkpoint: what a log of an older program has.
     let disk = folder();
-    format_1(disk.path(), 16_000);
+    format_1(disk.path(), 3_000);
     let mut old = Pipeline::with(folder(), Ledger::open(&params(disk.path())).unwrap());
     old.deliver(old.ledger.next_window());
     let begun = std::time::Instant::now();
