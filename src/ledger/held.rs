@@ -72,7 +72,7 @@ impl Ledger {
             Some(published) => log.mark(published)?,
             None => return Ok(()),
         }
-        Ok(log.trim(*accepted)?)
+        Ok(log.trim(*accepted, &self.state.genesis.witness)?)
     }
 
     /// Why the log did not delete what no ledger is built from any more, once after it has refused.

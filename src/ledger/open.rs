@@ -242,6 +242,16 @@ impl Ledger {
         self.state.gap.as_ref().map_or((first, genesis.first), |gap| (gap.sequence, gap.account.next_window))
     }
 
+    /// The row that follows the missing ones, and the settings after it.
+    pub fn settings_after_missing(&self) -> Option<(u64, &str)> {
+        self.state.gap.as_ref().map(|gap| (gap.sequence, gap.account.settings.as_str()))
+    }
+
+    /// The newest block that was charged by the missing rows and the one after them.
+    pub fn charged_by_missing(&self) -> Option<Span> {
+        self.state.gap.as_ref().and_then(|gap| gap.account.newest).map(|(block, _)| block)
+    }
+
     pub fn head(&self) -> &Head {
         &self.state.head
     }

@@ -283,6 +283,8 @@ fn a_block_that_was_charged_before_the_checkpoint_is_not_charged_beyond_its_tota
     assert_eq!(pipeline.lose_disk().checkpoint, Some(512));
     let block = pipeline.ledger.newest_block().unwrap().0;
     assert_eq!(pipeline.ledger.spent(block), price(4));
+    assert_eq!(pipeline.ledger.charged_by_missing(), Some(block));
+    assert_eq!(pipeline.ledger.settings_after_missing(), Some((512, "{}")));
     let pay = |pipeline: &mut Pipeline, tenths| {
         let mut closing = pipeline.closing();
         assert_eq!(closing.charges[0].0, block);
@@ -434,6 +436,30 @@ fn the_log_of_an_older_ledger_is_read_from_its_first_row_until_there_is_a_checkp
     let log_begins = pipeline.log.lock().unwrap().kept.iter().filter_map(|(_, record)| named(record, "row")).min();
     assert_eq!(log_begins, Some(769));
     assert_eq!(pipeline.lose_disk().checkpoint, Some(1024));
+}
+
+#[test]
+fn nothing_is_deleted_from_a_log_that_has_rows_of_another_pipeline_or_of_another_key() {
+    for (key, witness) in [(1, "another"), (2, "0")] {
+        let mut pipeline = Pipeline::new();
+        let disk = folder();
+        let ledger = Ledger::create(&params(disk.path()), genesis(at(0), witness, None)).unwrap();
+        let mut other = Pipeline::with(disk, ledger);
+        other.log = pipeline.log.clone();
+        let log = MemoryLog { records: pipeline.log.clone(), read: None };
+        other.ledger.attach_log(LedgerLog::new(Box::new(log), Key::new(&[key; 32])));
+        other.pass(3);
+        pipeline.pass(800);
+        let refusal = pipeline.ledger.log_refusal();
+        assert!(refusal.is_some_and(|why| why.contains("rows of another pipeline")), "{key}");
+        assert_eq!(pipeline.log.lock().unwrap().kept.first().map(|(at, _)| *at), Some(0), "{key}");
+        // Whoever goes on elsewhere may delete there.
+        pipeline.log = Arc::default();
+        pipeline.ledger.attach_log(MemoryLog::open(&pipeline.log));
+        pipeline.pass(300);
+        assert!(pipeline.ledger.log_refusal().is_none());
+        assert_eq!(pipeline.lose_disk().checkpoint, Some(1024));
+    }
 }
 
 #[test]

@@ -130,6 +130,10 @@ pub fn show(settings: &Settings, by: By) -> Result<(), Failure> {
     let genesis = ledger.genesis();
     let (total, mut spending, mut recorded) = (genesis.total, Spending::default(), None);
     ledger.each_row(|stored| {
+        // The settings may have changed in the rows that are missing.
+        if let Some((_, settings)) = ledger.settings_after_missing().filter(|(row, _)| *row == stored.head.sequence) {
+            recorded = paid::Recorded::read(settings);
+        }
         match &stored.row {
             Row::Genesis(genesis) => recorded = paid::Recorded::read(&genesis.settings),
             Row::Configuration(row) => recorded = paid::Recorded::read(&row.settings),

@@ -135,7 +135,9 @@ fn claimed_after(
     accepted: Option<Head>,
     until: Timestamp,
 ) -> Result<Option<(Timestamp, Timestamp)>, Failure> {
-    let mut found: Option<(Timestamp, Timestamp)> = None;
+    // Of the rows that are missing, and were accepted, only the newest block is known.
+    let newest = ledger.charged_by_missing().filter(|block| block.end > until);
+    let mut found: Option<(Timestamp, Timestamp)> = newest.map(|block| (block.start, block.start));
     ledger.each_row(|stored| {
         let is_accepted = accepted.is_some_and(|head| stored.head.sequence <= head.sequence);
         if let Row::Window(Closed { outcome: Outcome::Released { charges, .. }, .. }) = stored.row

@@ -1,6 +1,6 @@
 //! What is in a log: a fold over its records, from the first that it has. Pure.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::body::{Body, Clear, Content, Opened, open};
 use super::key::Key;
@@ -8,6 +8,7 @@ use super::pieces::Assembly;
 use super::snapshot::Snapshot;
 use crate::clock::Timestamp;
 use crate::ledger::chain::{Closed, Digest, Head, Outcome, Row};
+use crate::ledger::entry::Entry;
 
 /// Of so many rows the marks are known. The newest one says what all of them say.
 const MARKS: usize = 1024;
@@ -58,6 +59,8 @@ pub(super) struct Contents {
     marks: BTreeMap<u64, HashSet<Digest>>,
     /// Rows of which there are bodies that another key opens.
     closed: HashSet<Digest>,
+    /// The witnesses of the ledgers whose first rows are there.
+    witnesses: BTreeSet<String>,
     /// How many bytes were read.
     pub bytes: u64,
 }
@@ -89,6 +92,7 @@ impl Contents {
                 Some(Whole::Row(body))
             }
             Opened::Open(_, Content::Checkpoint(snapshot)) => {
+                self.know_witness(&snapshot.genesis);
                 self.points.push(Point { row: snapshot.row.head, from: snapshot.from, first });
                 Some(Whole::Checkpoint(snapshot))
             }
@@ -108,11 +112,25 @@ impl Contents {
             Ok(Row::Window(Closed { outcome: Outcome::Released { publish_at, .. }, .. })) => Some(publish_at),
             _ => None,
         };
+        if previous.is_none() {
+            self.know_witness(&body.entry);
+        }
         let known = self.rows.entry(digest).or_insert(Known { sequence, previous, due, first, ..Known::default() });
         known.copies += 1;
         known.first = known.first.min(first);
         known.has_messages |= body.messages.is_some() || due.is_none();
         known.states = known.states.max(body.states.len());
+    }
+
+    fn know_witness(&mut self, first: &Entry) {
+        if let Ok(Row::Genesis(genesis)) = first.row() {
+            self.witnesses.insert(genesis.witness);
+        }
+    }
+
+    /// Whether there are rows of a pipeline with another witness, or that another key opens: whose these are is not known.
+    pub fn is_shared(&self, witness: &str) -> bool {
+        !self.closed.is_empty() || self.witnesses.iter().any(|known| known != witness)
     }
 
     pub fn row(&self, digest: &Digest) -> Option<&Known> {
@@ -192,7 +210,6 @@ mod tests {
     use super::super::body::{seal_mark, seal_row};
     use super::super::pieces::split;
     use super::*;
-    use crate::ledger::entry::Entry;
     use crate::ledger::fixtures::{genesis, price, released, span};
 
     const KEY: [u8; 32] = [1; 32];

@@ -16,12 +16,18 @@ use crate::ledger::chain::Head;
 use crate::ledger::store;
 
 impl LedgerLog {
-    /// Looks for the checkpoints that are those of this ledger.
-    pub(super) fn choose_base(&mut self, connection: &Connection, file: &Path) -> Result<(), ledger::Error> {
+    /// Looks for the checkpoints that are those of this ledger, and of use where its rows up to number `newest` are accepted.
+    pub(super) fn choose_base(
+        &mut self,
+        connection: &Connection,
+        file: &Path,
+        newest: u64,
+    ) -> Result<(), ledger::Error> {
         let mut usable: BTreeMap<u64, Point> = BTreeMap::new();
         // What comes before the base was not looked at, or is deleted already.
         let least = self.base.map_or(0, |base| base.row.sequence);
-        for point in self.contents.points().iter().filter(|point| point.row.sequence >= least) {
+        let is_of_use = |point: &&Point| point.row.sequence >= least && point.from.sequence <= newest;
+        for point in self.contents.points().iter().filter(is_of_use) {
             if is_row(connection, file, &point.row)? && is_row(connection, file, &point.from)? {
                 usable.entry(point.row.sequence).or_insert(*point);
             }
@@ -61,22 +67,26 @@ impl LedgerLog {
         let whole = seal_checkpoint(&self.key, &snapshot).ok_or(ledger::Error::Randomness)?;
         self.topic.append(&split(&whole, self.topic.largest()))?;
         self.read()?;
-        self.choose_base(connection, file)
+        self.choose_base(connection, file, head.sequence)
     }
 
     /// Deletes what no ledger is built from any more: what is before the older one of two checkpoints and all rows after it. `accepted`
-    /// is the head of the witness, a row of the ledger.
+    /// is the head of `witness`, a row of the ledger.
     ///
     /// # Errors
     ///
     /// If the log cannot be reached. What it refuses to delete stays, which does no harm; [`refusal`](Self::refusal) says so.
-    pub(in crate::ledger) fn trim(&mut self, accepted: Head) -> Result<(), Error> {
+    pub(in crate::ledger) fn trim(&mut self, accepted: Head, witness: &str) -> Result<(), Error> {
         let (Some(older), Some(newer), Some(settled)) = (self.base, self.newer, self.settled) else { return Ok(()) };
         let is_accepted = |point: &Point| point.from.sequence <= accepted.sequence;
         if self.trimmed == Some(older.row)
             || settled.sequence < accepted.sequence
             || ![older, newer].iter().all(is_accepted)
         {
+            return Ok(());
+        }
+        if self.contents.is_shared(witness) {
+            (self.refusal, self.trimmed) = (Some(Error::Shared { name: self.name() }), Some(older.row));
             return Ok(());
         }
         // The rows of other workers after it too: one that was read may be accepted, though this worker does not know it yet.

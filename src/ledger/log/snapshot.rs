@@ -45,7 +45,9 @@ impl Snapshot {
         let row = format!("SELECT {columns} FROM rows WHERE sequence = ?1");
         let genesis = connection.query_row(&first, [], Entry::read).optional().map_err(sqlite)?;
         let row = connection.query_row(&row, [sequence], Entry::read).optional().map_err(sqlite)?;
-        let Some((genesis, row)) = genesis.zip(row) else { return Ok(None) };
+        // A row of an older program does not say what the account is.
+        let says = |row: &Entry| row.account().is_ok_and(|account| account.is_some());
+        let Some((genesis, row)) = genesis.zip(row.filter(says)) else { return Ok(None) };
         let gap = Gap::read(connection).map_err(sqlite)?.filter(|gap| gap.sequence == found.head.sequence);
         let before = match gap {
             Some(gap) => Some(gap.before),
@@ -60,7 +62,6 @@ impl Snapshot {
         let from = if states.len() == found.account.states.len() { found.head } else { head };
         let gap = Gap { sequence: found.head.sequence, before, account: found.account };
         let snapshot = Snapshot { genesis, row, gap, from, states };
-        // A row of an older program does not say what the account is.
         Ok(Some(snapshot).filter(Snapshot::is_genuine))
     }
 

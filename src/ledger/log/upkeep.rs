@@ -158,7 +158,7 @@ impl LedgerLog {
         head: Head,
     ) -> Result<(), ledger::Error> {
         self.read()?;
-        self.choose_base(connection, file)?;
+        self.choose_base(connection, file, head.sequence)?;
         if self.base.is_none() {
             self.add_checkpoint(connection, file, head)?;
         }
@@ -258,7 +258,7 @@ impl LedgerLog {
         file: &Path,
         head: Head,
     ) -> Result<Vec<Head>, ledger::Error> {
-        self.choose_base(connection, file)?;
+        self.choose_base(connection, file, head.sequence)?;
         let missing = self.missing(connection, file)?.into_iter().map(|(head, _)| head);
         Ok(missing.filter(|row| row.sequence <= head.sequence).collect())
     }
