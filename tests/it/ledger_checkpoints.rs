@@ -385,6 +385,14 @@ fn a_checkpoint_whose_noise_a_lost_row_has_replaced_is_not_used() {
     let now = pipeline.pay();
     assert!(pipeline.step(now, Fate::Lost).is_err());
     assert_eq!(pipeline.log.lock().unwrap().checkpoints(), [256]);
+    // Nor does it take the place of a row that is lost.
+    let accepted = pipeline.witness.borrow().accepted().unwrap().head;
+    let whole = pipeline.log.lock().unwrap().kept.clone();
+    pipeline.log.lock().unwrap().kept.retain(|(_, record)| named(record, "row") != Some(100));
+    let looked_at = Ledger::inspect(&params(pipeline.disk.path())).unwrap();
+    let (lacking, _) = looked_at.compare(&mut MemoryLog::open(&pipeline.log), accepted).unwrap();
+    assert_eq!(lacking.iter().map(|head| head.sequence).collect::<Vec<_>>(), [100]);
+    pipeline.log.lock().unwrap().kept = whole;
     let disk = folder();
     let (built, ledger) = pipeline.built_in(disk.path()).unwrap();
     assert_eq!((built.checkpoint, built.newest), (None, 256));
