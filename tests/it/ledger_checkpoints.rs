@@ -1,6 +1,7 @@
 //! A ledger log forgets what no ledger is built from any more, and a ledger that is built from a checkpoint goes on as if it had all rows.
 
 use std::cell::RefCell;
+use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -11,6 +12,7 @@ use bernstream::ledger::log::{Error, Key, LedgerLog, Log, Reader, Restored};
 use bernstream::ledger::witness::{self, Claim, Witness};
 use bernstream::ledger::{self, Closing, Configuration, Ledger};
 use bernstream::sink::deliver::{self, Progress, step};
+use rusqlite::Connection;
 
 use crate::harness::ledger::{
     Fate, MemorySink, MemoryWitness, Output, Topic, at, closing, folder, format_1, genesis, params, price,
@@ -358,6 +360,30 @@ fn a_changed_checkpoint_is_refused() {
     let error = pipeline.built_in(disk.path()).unwrap_err();
     assert!(error.is_log_unavailable() && error.to_string().contains("row 768"), "{error}");
     assert!(!disk.path().join("ledger.sqlite").exists());
+}
+
+#[test]
+fn an_edit_of_what_a_ledger_says_of_its_missing_rows_is_noticed() {
+    let mut pipeline = Pipeline::new();
+    pipeline.pass(300);
+    assert_eq!(pipeline.lose_disk().checkpoint, Some(256));
+    Ledger::inspect(&params(pipeline.disk.path())).unwrap();
+    let edits = [
+        r#"UPDATE gap SET account = replace(account, '"settings":"{}"', '"settings":"{ }"')"#,
+        "UPDATE gap SET digest = zeroblob(32)",
+        "UPDATE gap SET form = 1",
+        "UPDATE gap SET sequence = 255",
+        "UPDATE gap SET sequence = 257",
+        "DELETE FROM gap",
+    ];
+    for edit in edits {
+        let copy = folder();
+        let file = copy.path().join("ledger.sqlite");
+        fs::copy(pipeline.disk.path().join("ledger.sqlite"), &file).unwrap();
+        assert_eq!(Connection::open(&file).unwrap().execute(edit, []).unwrap(), 1, "{edit}");
+        let outcome = Ledger::inspect(&params(copy.path()));
+        assert!(matches!(outcome, Err(ledger::Error::Damaged { .. })), "{edit}");
+    }
 }
 
 #[test]
