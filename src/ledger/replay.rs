@@ -267,3 +267,24 @@ fn count(file: &Path, stored: i64, messages: i64) -> Result<(), Error> {
     }
     Err(Error::damaged(file, "the outbox holds messages that no row paid for"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::fixtures::{genesis, price, released, span};
+
+    #[test]
+    fn a_row_that_says_something_else_of_the_account_is_damaged() {
+        let refused = |why| Error::Refused { why };
+        let first = Entry::new(None, 0, &Row::Genesis(genesis(0)), None).unwrap();
+        let row = Row::Window(released(span(0, 10), &[(span(0, 100), price(5))]));
+        let mut account = Account::new(&genesis(0));
+        account.take(1, &row).unwrap();
+        let taken = |said| {
+            let next = Entry::new(Some(first.link()), 1, &row, said).unwrap();
+            LedgerState::begin(&first, refused).unwrap().take(&next, refused).is_ok()
+        };
+        assert!(taken(None) && taken(account.digest(first.head.digest)));
+        assert!(!taken(account.digest(Digest::of(b"another first row"))));
+    }
+}

@@ -333,6 +333,22 @@ fn whatever_is_deleted_a_ledger_can_be_built_even_if_the_newest_checkpoint_is_lo
 }
 
 #[test]
+fn nothing_is_deleted_before_what_a_checkpoint_needs_is_accepted() {
+    let mut pipeline = Pipeline::new();
+    pipeline.pass(512);
+    let now = pipeline.pay();
+    // The second time the worker knows of two checkpoints; the newer one is of no use without the row that was not accepted.
+    for _ in 0..2 {
+        assert!(pipeline.step(now, Fate::Lost).is_err());
+    }
+    let begins = |pipeline: &Pipeline| pipeline.log.lock().unwrap().kept[0].0;
+    assert_eq!(pipeline.log.lock().unwrap().checkpoints(), [256, 512]);
+    assert_eq!(begins(&pipeline), 0);
+    pipeline.deliver(now);
+    assert!(begins(&pipeline) > 0);
+}
+
+#[test]
 fn a_changed_checkpoint_is_refused() {
     let mut pipeline = Pipeline::new();
     pipeline.pass(1040);
@@ -428,6 +444,21 @@ fn a_checkpoint_whose_noise_a_lost_row_has_replaced_is_not_used() {
     pipeline.ledger.attach_log(MemoryLog::open(&pipeline.log));
     pipeline.pass(10);
     assert_eq!(pipeline.lose_disk().checkpoint, Some(256));
+}
+
+#[test]
+fn a_ledger_whose_noise_is_not_in_the_log_is_not_built() {
+    let mut pipeline = Pipeline::new();
+    pipeline.pass(3);
+    pipeline.pay();
+    let accepted = *pipeline.ledger.head();
+    // Before its body is appended, the next row has replaced the noise that it wrote.
+    let now = pipeline.pay();
+    assert!(pipeline.step(now, Fate::Lost).is_err());
+    let disk = folder();
+    let error = MemoryLog::open(&pipeline.log).restore(&params(disk.path()), &accepted, now).unwrap_err();
+    assert!(error.is_log_unavailable() && error.to_string().contains("row 4"), "{error}");
+    assert!(!disk.path().join("ledger.sqlite").exists());
 }
 
 #[test]
