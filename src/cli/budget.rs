@@ -68,7 +68,7 @@ fn show(settings: &Settings) -> Result<(), Failure> {
     let (name, id) = (topic.name().to_owned(), topic.id().to_owned());
     let shares = topic.read()?;
     let mut text = String::new();
-    let mut lines = vec![format!("topic {name}, id {id}"), format!("the whole total of a block: {}", of.total)];
+    let mut lines = vec![format!("topic {name}, id {id}"), format!("the whole total of a block: {}", named(of.total))];
     lines.extend(
         shares
             .shared()
@@ -93,11 +93,15 @@ fn holder(held: &Held, whole: Price) -> String {
     let entry = &held.entry;
     let from = entry.of.blocks.since(entry.from);
     let from = if from.is_empty() { from } else { format!("{from},") };
-    let until = held.until.map_or("without an end".to_owned(), |until| format!("until {until}"));
+    let until = match held.until {
+        None => "without an end".to_owned(),
+        Some(until) if until <= Timestamp::now() => format!("ended {until}"),
+        Some(until) => format!("until {until}"),
+    };
     format!(
         "{} of the total, {}: {},{} {until} (witness {}, generation {})",
         entry.share,
-        entry.share.of(whole),
+        named(entry.share.of(whole)),
         entry.pipeline,
         from,
         entry.holder.owner,
@@ -107,13 +111,22 @@ fn holder(held: &Held, whole: Price) -> String {
 
 /// What a new pipeline could take.
 fn left(shares: &Shares, whole: Price, blocks: BlockGrid) -> Vec<String> {
-    let over_time = shares.left_over_time(Timestamp::now()).into_iter();
+    let now = Timestamp::now();
+    let over_time = shares.left_over_time(blocks.start_of(now).unwrap_or(now)).into_iter();
     over_time
         .map(|(from, left)| match left {
             Fraction::ZERO => format!("nothing is left{}", blocks.since(from)),
-            left => format!("{left} of the total, {}{}", left.of(whole), blocks.since(from)),
+            left => format!("{left} of the total, {}{}", named(left.of(whole)), blocks.since(from)),
         })
         .collect()
+}
+
+/// A price with its kind, which that of a pure epsilon does not name.
+fn named(price: Price) -> String {
+    match price {
+        Price::Pure(epsilon) => format!("epsilon {epsilon}"),
+        other => other.to_string(),
+    }
 }
 
 /// First the ledger, in a row that its witness accepts, and only then the topic: the other way round a crash between the two

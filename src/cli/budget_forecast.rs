@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::accountant;
 use crate::accountant::policy::{Policy, number};
+use crate::accountant::{self, Charged};
 use crate::clock::Timestamp;
 use crate::config::{Period, Release, Settings, Unit, WindowKind, guarantee};
 use crate::mechanism::price::Price;
@@ -137,46 +137,60 @@ impl std::fmt::Display for BlockForecast {
     }
 }
 
-/// The first two blocks from the origin on, charged by the accountant that the worker uses.
+/// The first two blocks from the origin on.
 fn follow(settings: &Settings, blocks: Grid) -> Vec<BlockForecast> {
-    let windows = settings.windows.grid;
-    let first = blocks.span_of(windows.origin());
+    let origin = settings.windows.grid.span_of(settings.windows.grid.origin());
+    let first = blocks.span_of(origin.start);
     let shown = [first, blocks.after(first)];
     let nothing = settings.privacy.total.zero();
-    let schedules: Vec<PriceSchedule> =
-        settings.releases.iter().map(|release| settings.price_schedule(release)).collect();
-    let origin = windows.span_of(windows.origin());
     let mut forecasts: BTreeMap<Span, BlockForecast> = BTreeMap::new();
-    let spans = std::iter::successors(Some(origin), |window| Some(windows.after(*window)));
-    let is_within =
-        |window: &Span| window.start < shown[1].end && settings.windows.end.is_none_or(|end| window.start < end);
-    for window in spans.take_while(is_within).take(MOST_WINDOWS) {
-        let number = number(windows, blocks.span_of(window.start), origin.start, window);
-        // A release that is computed afresh from several windows charges the blocks of all of them.
-        let spans = settings.releases.iter().map(|release| match release.window_kind {
-            WindowKind::Hopping { panes } if !release.is_sum_of_panes() => {
-                Span { start: windows.before(window, panes - 1).max(origin.start), ..window }
-            }
-            _ => window,
-        });
-        let paid = schedules
-            .iter()
-            .zip(spans)
-            .filter_map(|(price_schedule, span)| Some((price_schedule.price(number)?, span)));
-        let prices = paid.flat_map(|(price, span)| blocks.spans_meeting(span).map(move |block| (block, price)));
-        let spent = |block| forecasts.get(&block).map_or(nothing, |forecast| forecast.spent);
-        let quoted = accountant::quote(prices, spent, settings.privacy.limit()).unwrap_or_default();
+    for (window, charged) in windows_to_come(settings, origin.start, origin, |_| nothing)
+        .take_while(|(window, _)| window.start < shown[1].end)
+        .take(MOST_WINDOWS)
+    {
         for block in blocks.spans_meeting(window) {
             let new = BlockForecast { block, windows: 0, paid: 0, spent: nothing, exhausted: None };
             let forecast = forecasts.entry(block).or_insert(new);
             forecast.windows += 1;
-            match quoted.iter().find(|charged| charged.block == block) {
+            match charged.iter().find(|charged| charged.block == block) {
                 Some(charged) => (forecast.paid, forecast.spent) = (forecast.paid + 1, charged.spent),
                 None => forecast.exhausted = forecast.exhausted.or(Some(window.start)),
             }
         }
     }
     forecasts.into_values().filter(|forecast| shown.contains(&forecast.block)).collect()
+}
+
+/// The windows from `next` to the end of the grid, and what the accountant of the worker charges each: nothing for a window that is
+/// not published. `first` is the first window of the ledger; `spent` says what a block was charged before `next`.
+pub(super) fn windows_to_come<'s>(
+    settings: &'s Settings,
+    first: Timestamp,
+    next: Span,
+    spent: impl Fn(Span) -> Price + 's,
+) -> impl Iterator<Item = (Span, Vec<Charged>)> + 's {
+    let (grid, blocks, limit) = (settings.windows.grid, settings.blocks, settings.privacy.limit());
+    let schedules: Vec<(&Release, PriceSchedule)> =
+        settings.releases.iter().map(|release| (release, settings.price_schedule(release))).collect();
+    let mut since = BTreeMap::<Span, Price>::new();
+    let spans = std::iter::successors(Some(next), move |window| Some(grid.after(*window)));
+    spans.take_while(|window| settings.windows.end.is_none_or(|end| window.start < end)).map(move |window| {
+        let prices = schedules.iter().filter_map(|(release, schedule)| {
+            // A release that is computed afresh from several windows charges the blocks of all of them.
+            let span = match release.window_kind {
+                WindowKind::Hopping { panes } if !release.is_sum_of_panes() => {
+                    Span { start: grid.before(window, panes - 1).max(first), ..window }
+                }
+                _ => window,
+            };
+            Some((schedule.price(number(grid, blocks.span_of(span.start), first, window))?, span))
+        });
+        let prices = prices.flat_map(|(price, span)| blocks.spans_meeting(span).map(move |block| (block, price)));
+        let now = |block| since.get(&block).copied().unwrap_or_else(|| spent(block));
+        let charged = accountant::quote(prices, now, limit).unwrap_or_default();
+        since.extend(charged.iter().map(|charged| (charged.block, charged.spent)));
+        (window, charged)
+    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::accountant::policy::Policy;
 use crate::cli::budget_forecast::budget;
+use crate::cli::components::other_promise;
 use crate::cli::explain::choices::choices;
 use crate::cli::explain::errors::Accuracy;
 use crate::cli::explain::plan::Plan;
@@ -19,6 +20,7 @@ use crate::cli::print::{as_json, line, print, section};
 use crate::cli::progress::during;
 use crate::cli::{candidates, comparison, settings};
 use crate::config::{Release, Settings, guarantee};
+use crate::ledger::Ledger;
 use crate::mechanism::price::Price;
 use crate::targets::Basis;
 
@@ -45,8 +47,10 @@ struct Explained {
     releases: Vec<OfRelease>,
     /// What the windows of a block are charged, and how long it lasts.
     budget: Vec<String>,
-    /// Absent without a ledger.
+    /// Absent without a ledger that can be used with this file.
     ledger: Option<Left>,
+    /// Why the ledger that is there cannot be used with this file.
+    refused: Option<String>,
     guarantee: Vec<String>,
     notes: Vec<String>,
 }
@@ -97,6 +101,8 @@ fn explain(settings: &Settings) -> Result<Explained, Failure> {
         releases: settings.releases.iter().map(|release| of_release(settings, release)).collect::<Result<_, _>>()?,
         budget: budget(settings),
         ledger: Left::of(settings),
+        // A ledger that cannot be read is told by whoever opens it.
+        refused: Ledger::newest_settings(&settings.ledger).ok().and_then(|recorded| other_promise(settings, &recorded)),
         guarantee: guarantee::promise(settings),
         notes: guarantee::notes(settings),
     })
@@ -157,6 +163,9 @@ impl Explained {
         section(&mut text, "Budget", &self.budget);
         if let Some(left) = &self.ledger {
             section(&mut text, "Left", &left.in_words());
+        }
+        if let Some(why) = &self.refused {
+            section(&mut text, "Left", std::slice::from_ref(why));
         }
         section(&mut text, "Guarantee", &self.guarantee);
         for release in &self.releases {

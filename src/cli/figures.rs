@@ -19,6 +19,12 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
+/// A count and what is counted: "1 window", "2 windows".
+pub fn counted(count: u64, one: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {one}{plural}")
+}
+
 /// Rounds to a hundredth of the noise or finer: further digits carry no information.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 17")]
 pub fn above_noise(x: f64, half_width: f64) -> f64 {

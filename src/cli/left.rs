@@ -2,34 +2,50 @@
 
 use serde::Serialize;
 
-use crate::accountant;
-use crate::accountant::policy::number;
+use crate::cli::budget_forecast::windows_to_come;
+use crate::cli::components::other_promise;
+use crate::cli::figures::counted;
 use crate::clock::Timestamp;
-use crate::config::{Settings, Unit, WindowKind};
-use crate::ledger::{Glance, exists};
+use crate::config::{Settings, Unit, canonical, diff};
+use crate::ledger::{Glance, Ledger, exists};
 use crate::mechanism::price::Price;
-use crate::pipeline::PriceSchedule;
-use crate::window::grid::Span;
+use crate::window::grid::{Blocks, Span};
 
-/// The most windows that are looked at.
+/// The most windows of a block that are looked at.
 const MOST_WINDOWS: usize = 100_000;
+
+/// How far the budget of one block goes.
+#[derive(Clone, Debug, Serialize)]
+pub struct BlockToCome {
+    pub block: Span,
+    /// How many of its windows, those from the next one on, are looked at.
+    pub windows: usize,
+    /// How many of these are paid for before the first one that is not.
+    pub windows_paid: usize,
+    /// The start of the first window that is not paid for; absent if all are.
+    pub until: Option<Timestamp>,
+    /// Where looking ended before the block does; absent if all of its windows were looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looked_to: Option<Timestamp>,
+}
 
 /// How the budget stands in a ledger that exists. Nothing here depends on a record.
 #[derive(Clone, Debug, Serialize)]
 pub struct Left {
     /// The start of the next window to close.
     pub next_window: Timestamp,
-    /// The block of that window.
-    pub block: Span,
     /// What one block may spend.
     pub total: Price,
     pub spent: Price,
     /// What windows can still spend of the block; the same unit as `total`.
     pub left: Price,
-    /// How many windows from the next one on are paid for, up to the end of the block, and of a block without end for as long as is looked.
-    pub windows_paid: usize,
-    /// The start of the first window of the block that is not paid for; absent if all are.
-    pub until: Option<Timestamp>,
+    /// What the file changes in the settings of the ledger: that holds from the next window on.
+    pub changes: Vec<String>,
+    #[serde(flatten)]
+    pub to_come: BlockToCome,
+    /// The next block, which begins with a budget of its own; absent if there is none or nothing of it is charged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_block: Option<BlockToCome>,
     /// Where the share of its input's total ends, if it does: no window of a block that ends later is published.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_ends: Option<Timestamp>,
@@ -39,69 +55,72 @@ pub struct Left {
 }
 
 impl Left {
-    /// What is left in the ledger of these settings; `None` without a ledger, or if it cannot be read, which whoever opens it tells.
+    /// What is left in the ledger of these settings; `None` without a ledger, if it is of another promise, or if it cannot be read,
+    /// which whoever opens it tells.
     pub fn of(settings: &Settings) -> Option<Self> {
         if !exists(&settings.ledger) {
             return None;
         }
+        let recorded = Ledger::newest_settings(&settings.ledger).ok()?;
+        if other_promise(settings, &recorded).is_some() {
+            return None;
+        }
         let glance = Glance::at(&settings.ledger).ok()?;
-        (glance.total.zero() == settings.privacy.total.zero()).then(|| Left::follow(settings, &glance))
+        (glance.total.zero() == settings.privacy.total.zero()).then(|| Left::follow(settings, &glance, &recorded))
     }
 
-    /// Charges the windows of the block one after the other, by the accountant that the worker uses.
-    fn follow(settings: &Settings, glance: &Glance) -> Self {
-        let (grid, limit) = (settings.windows.grid, settings.privacy.limit());
-        let first = grid.first_from(glance.next_window);
-        let block = settings.blocks.span_of(first.start);
-        let spent = glance.spent(block);
-        let schedules: Vec<PriceSchedule> =
-            settings.releases.iter().map(|release| settings.price_schedule(release)).collect();
-        let is_within =
-            |window: &Span| window.start < block.end && settings.windows.end.is_none_or(|end| window.start < end);
-        let windows = std::iter::successors(Some(first), |window| Some(grid.after(*window)));
-        let (mut windows_paid, mut until) = (0, None);
-        let mut charged = std::collections::BTreeMap::<Span, Price>::new();
-        for window in windows.take_while(is_within).take(MOST_WINDOWS) {
-            let spans = settings.releases.iter().map(|release| match release.window_kind {
-                WindowKind::Hopping { panes } if !release.is_sum_of_panes() => {
-                    Span { start: grid.before(window, panes - 1).max(glance.first), ..window }
-                }
-                _ => window,
-            });
-            let prices = schedules.iter().zip(spans).filter_map(|(schedule, span)| {
-                let number = number(grid, settings.blocks.span_of(span.start), glance.first, window);
-                Some((schedule.price(number)?, span))
-            });
-            let prices = prices.flat_map(|(price, span)| settings.blocks.spans_meeting(span).map(move |b| (b, price)));
-            let now = |block| charged.get(&block).copied().unwrap_or_else(|| glance.spent(block));
-            match accountant::quote(prices, now, limit) {
-                Ok(quoted) if !quoted.is_empty() => {
-                    charged.extend(quoted.iter().map(|quoted| (quoted.block, quoted.spent)));
-                    windows_paid += 1;
-                }
-                _ => {
-                    until = Some(window.start);
+    fn follow(settings: &Settings, glance: &Glance, recorded: &str) -> Self {
+        let grid = settings.windows.grid;
+        let next = grid.first_from(glance.next_window);
+        let block = settings.blocks.span_of(next.start);
+        let (spent, limit) = (glance.spent(block), settings.privacy.limit());
+        let mut coming = windows_to_come(settings, glance.first, next, |block| glance.spent(block)).peekable();
+        let mut look = |block: Span| {
+            let mut found = BlockToCome { block, windows: 0, windows_paid: 0, until: None, looked_to: None };
+            while let Some((window, charged)) = coming.next_if(|(window, _)| window.start < block.end) {
+                if found.windows == MOST_WINDOWS {
+                    found.looked_to = Some(window.start);
                     break;
                 }
+                found.windows += 1;
+                match found.until {
+                    None if charged.is_empty() => found.until = Some(window.start),
+                    None => found.windows_paid += 1,
+                    Some(_) => {}
+                }
             }
-        }
+            found
+        };
+        let to_come = look(block);
+        let is_renewed = matches!(settings.privacy.unit, Unit::Record);
+        let next_block = match settings.blocks {
+            // Of a block that was not followed to its end nothing is known of what its last windows charge the next one.
+            Blocks::Every(blocks) if !is_renewed && to_come.looked_to.is_none() => Some(look(blocks.after(block))),
+            _ => None,
+        };
+        let ends = |to_come: &BlockToCome| glance.share_ends.is_some_and(|ends| to_come.block.end > ends);
         Left {
-            next_window: first.start,
-            block,
+            next_window: next.start,
             total: settings.privacy.total,
             spent,
             left: limit.checked_sub(spent).unwrap_or(limit.zero()),
-            windows_paid,
-            until,
+            changes: diff::differences(recorded, &canonical::recorded(settings)),
+            to_come,
+            next_block: next_block.filter(|next| next.windows > 0 && !ends(next)),
             share_ends: glance.share_ends,
-            is_renewed: matches!(settings.privacy.unit, Unit::Record),
+            is_renewed,
         }
     }
 
     /// The same in words.
     pub fn in_words(&self) -> Vec<String> {
-        let Left { next_window, block, total, spent, left, windows_paid, until, share_ends, .. } = self;
+        let Left { next_window, total, spent, left, changes, to_come, next_block, share_ends, is_renewed } = self;
+        let BlockToCome { block, windows_paid, until, .. } = to_come;
         let mut lines = vec![format!("the next window of the ledger is that of {next_window}")];
+        if !changes.is_empty() {
+            lines.push("from that window on the file changes the settings of the ledger:".to_owned());
+            lines.extend(changes.iter().map(|change| format!("  {change}")));
+        }
         if let Some(ends) = share_ends {
             lines.push(format!("its share of the input's total ends: no block from {ends} on is charged"));
             if block.end > *ends {
@@ -109,7 +128,7 @@ impl Left {
                 return lines;
             }
         }
-        if self.is_renewed && until.is_none() {
+        if *is_renewed && until.is_none() {
             lines.push(format!("every window has a budget of its own, {total}: nothing is used up"));
             return lines;
         }
@@ -118,21 +137,39 @@ impl Left {
             Span { start, end } => format!(" for {start} to {end}"),
         };
         lines.push(format!("{left} of {total} is left{of}, after {spent} was spent"));
-        let is_last = share_ends.is_some_and(|ends| block.end >= ends);
+        let is_last = *block == Span::ALL || share_ends.is_some_and(|ends| block.end >= ends);
         lines.push(match until {
             Some(until) => format!(
-                "that pays for {windows_paid} more windows: the window of {until} is the first that is not published{}",
-                if *block == Span::ALL || is_last {
+                "that pays for {}: the window of {until} is the first that is not published{}",
+                counted(*windows_paid as u64, "more window"),
+                if is_last {
                     ", nor is any later one".to_owned()
                 } else {
                     format!(", until {} renews the budget", block.end)
                 }
             ),
-            None if *block == Span::ALL => {
-                format!("that pays for all the {windows_paid} windows to come that were looked at")
-            }
-            None => "that pays for all its windows to come".to_owned(),
+            None => format!("that pays for {}", to_come.all()),
         });
+        if let Some(next) = next_block {
+            let Span { start, end } = next.block;
+            lines.push(match next.until {
+                Some(until) => format!(
+                    "the next budget, for {start} to {end}, pays for {}: the window of {until} is the first that is not published",
+                    counted(next.windows_paid as u64, "window"),
+                ),
+                None => format!("the next budget, for {start} to {end}, pays for {}", next.all()),
+            });
+        }
         lines
+    }
+}
+
+impl BlockToCome {
+    /// What is paid for where nothing is missing.
+    fn all(&self) -> String {
+        match self.looked_to {
+            Some(to) => format!("all its windows up to {to}; later ones were not looked at"),
+            None => "all its windows to come".to_owned(),
+        }
     }
 }

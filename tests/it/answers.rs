@@ -80,10 +80,47 @@ fn a_ledger_at_work_says_what_is_left_and_until_when() {
             "the next window of the ledger is that of 2026-01-01T00:00:00Z",
             "1 of 1 is left for 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z, after 0 was spent",
             "pays for 10 more windows: the window of 2026-01-01T10:00:00Z is the first that is not published, until 2026-01-02T00:00:00Z",
+            "the next budget, for 2026-01-02T00:00:00Z to 2026-01-03T00:00:00Z, pays for 10 windows: \
+             the window of 2026-01-02T10:00:00Z is the first that is not published",
         ] {
             assert!(said.contains(words), "{words}: {said}");
         }
+        assert!(!said.contains("changes the settings"), "{said}");
     }
+}
+
+/// With this ledger and this change: until when, in its block and in every full one after it.
+#[test]
+fn a_change_is_answered_for_this_block_and_for_the_next() {
+    let text = ten_hours();
+    let early = text.replace("end = \"2026-01-03T00:00:00Z\"", "end = \"2026-01-01T03:00:00Z\"");
+    assert_ne!(early, text);
+    let (_, folder) = run(&early);
+    let changed = text.replace("epsilon = 0.1", "epsilon = 0.2");
+    assert_ne!(changed, text);
+    fs::write(folder.path().join("c.toml"), changed).expect("it is written");
+    let (said, _) = bernstream(folder.path(), &["explain", "c.toml"]);
+    for words in [
+        "from that window on the file changes the settings of the ledger:",
+        "price of release \"r0\": \"0.1\" in the ledger, \"0.2\" in the file",
+        "0.7 of 1 is left for 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z, after 0.3 was spent",
+        "that pays for 3 more windows: the window of 2026-01-01T06:00:00Z is the first that is not published, until",
+        "pays for 5 windows: the window of 2026-01-02T05:00:00Z is the first that is not published",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let left = json(&folder, &["explain", "c.toml", "--json"])["ledger"].clone();
+    assert_eq!((&left["windows"], &left["windows_paid"]), (&21.into(), &3.into()), "{left}");
+    let next = &left["next_block"];
+    assert_eq!((&next["windows"], &next["windows_paid"]), (&24.into(), &5.into()), "{left}");
+    assert_eq!(next["until"], "2026-01-02T05:00:00Z");
+
+    // A ledger of another promise pays for nothing of this file.
+    fs::write(folder.path().join("c.toml"), text.replace("epsilon = 1.0", "epsilon = 2.0")).expect("it is written");
+    let told = json(&folder, &["explain", "c.toml", "--json"]);
+    assert_eq!(told["ledger"], Value::Null);
+    let why = told["refused"].as_str().expect("a reason");
+    assert!(why.contains("created for another guarantee") && why.contains("the total of [privacy]"), "{why}");
 }
 
 /// A worker that stopped in the middle of a block: the price that the file asks for now decides how far the rest goes.

@@ -139,13 +139,20 @@ fn pipelines_of_one_input_keep_its_total_together_and_a_third_is_told_what_is_le
     let mut worker = Running::start(&third);
     worker.wait_metric(&third, "synopses_published_total", 6.0);
     let text = show(&two);
-    for words in ["0.6 of the total, 0.6: one", "0.4 of the total, 0.4: two", "until 2", "0.3 of the total, 0.3: third"]
+    let ended = if text.contains("ended 2") { "ended 2" } else { "until 2" };
+    for words in
+        ["epsilon 0.6: one", "0.4 of the total, epsilon 0.4: two", ended, "0.3 of the total, epsilon 0.3: third"]
     {
         assert!(text.contains(words), "{words}: {text}");
     }
-    assert!(text.contains("0.1 of the total, 0.1 from"), "{text}");
+    assert!(text.contains("0.1 of the total, epsilon 0.1 from"), "{text}");
     worker.terminate();
     assert!(worker.end(&third).success(), "{}", third.read_log());
+
+    let told = two.bernstream(&["ledger", "show"]).arg(two.configuration()).output().expect("it runs");
+    let share =
+        "its total, 0.4, is a share of 0.4 of its input's whole total, 1, which pipelines share in the budget topic";
+    assert!(said(&told).contains(share), "{}", said(&told));
 
     // What has ended releases nothing more, and says so.
     let published = two.published().len();
@@ -190,7 +197,7 @@ fn a_crash_between_entry_and_ledger_and_a_lost_ledger_go_on_with_the_same_share(
     one.edit(&there, "path = \"/dev/null/ledger\"");
     let failed = one.ledger_command(&["init"]);
     assert!(!failed.status.success() && said(&failed).contains("/dev/null/ledger"), "{}", said(&failed));
-    assert!(show(&one).contains("0.6 of the total, 0.6: one"), "{}", show(&one));
+    assert!(show(&one).contains("0.6 of the total, epsilon 0.6: one"), "{}", show(&one));
     one.edit("path = \"/dev/null/ledger\"", &there);
     // `run` makes it: nothing was ever claimed.
     run(&one, 4.0);
@@ -202,9 +209,9 @@ fn a_crash_between_entry_and_ledger_and_a_lost_ledger_go_on_with_the_same_share(
     run(&one, 4.0);
     // The next generation holds the same share from its first block on, and the old one nothing any more.
     let text = show(&one);
-    assert_eq!(text.matches("0.6 of the total, 0.6: one").count(), 2, "{text}");
+    assert_eq!(text.matches("0.6 of the total, epsilon 0.6: one").count(), 2, "{text}");
     assert_eq!(text.matches("without an end").count(), 1, "{text}");
-    assert!(text.contains("0.4 of the total, 0.4 from"), "{text}");
+    assert!(text.contains("0.4 of the total, epsilon 0.4 from"), "{text}");
     let after = charged(&[&one]);
     assert!(before.keys().all(|block| !after.contains_key(block)), "{before:?} and {after:?}");
 
@@ -398,7 +405,7 @@ fn whoever_is_killed_while_it_begins_goes_on_with_the_share_that_it_took() {
     child.wait().expect("it ends");
     run(&two, 2.0);
     assert_eq!(read_topic(&servers, &budget).len(), 2, "{}", show(&one));
-    assert!(show(&one).contains("0.4 of the total, 0.4: two"), "{}", show(&one));
+    assert!(show(&one).contains("0.4 of the total, epsilon 0.4: two"), "{}", show(&one));
 
     // A share cannot be given back where it was spent.
     let mut ledger = Ledger::open(&params(&two.ledger())).expect("the ledger");

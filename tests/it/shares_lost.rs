@@ -87,7 +87,7 @@ fn a_copy_of_a_ledger_neither_ends_the_share_of_one_that_goes_on_nor_spends_it_a
     let until = Ledger::inspect(&params(&one.ledger())).expect("the copy").until();
     assert_eq!(until, None, "it does not even say so to itself");
     assert!(
-        show(&one).contains("0.6 of the total, 0.6: one") && show(&one).contains("without an end"),
+        show(&one).contains("0.6 of the total, epsilon 0.6: one") && show(&one).contains("without an end"),
         "{}",
         show(&one)
     );
@@ -188,7 +188,7 @@ fn of_an_end_that_is_to_come_a_lost_ledger_leaves_the_blocks_before_it_to_nobody
     let two = pipeline(&servers, "two", Some(&one), &budget, "0.5");
     // It fits from the end on, and may wait for it.
     begin(&two);
-    assert!(show(&one).contains(&format!("0.5 of the total, 0.5: two, from {late} on")), "{}", show(&one));
+    assert!(show(&one).contains(&format!("0.5 of the total, epsilon 0.5: two, from {late} on")), "{}", show(&one));
     fs::remove_dir_all(one.ledger()).expect("it is lost");
     // Nobody knows any more what it has charged of the blocks before its end: a new ledger begins with the end, if it fits then.
     refuses(&one, &["no share of 0.6 left", &format!("0.5 is left from {late} on")]);

@@ -46,7 +46,7 @@ fn every_price_is_attributed_to_its_release_its_day_and_its_block() {
     // Two days of a block: 0.6 for the first, and the second does not fit. Then two days at half the price, which both fit.
     run(folder.path(), 2, "0.4");
     let text = shown(folder.path(), "block");
-    let first = "0.6 of 1: 0.4 for departure-delay, 0.2 for other; 1 windows released, 1 withheld, the first at 2013-01-02T05:00:00Z";
+    let first = "0.6 of 1: 0.4 for departure-delay, 0.2 for other; 1 window released, 1 withheld, the first at 2013-01-02T05:00:00Z";
     assert!(text.contains(first), "{text}");
     run(folder.path(), 4, "0.3");
     let text = shown(folder.path(), "block");
@@ -61,9 +61,9 @@ fn every_price_is_attributed_to_its_release_its_day_and_its_block() {
     assert!(expected.iter().all(|words| text.contains(words)), "{text}");
     let text = shown(folder.path(), "day");
     for words in [
-        "2013-01-01: 0.4 for departure-delay, 0.2 for other; 1 windows released\n",
+        "2013-01-01: 0.4 for departure-delay, 0.2 for other; 1 window released\n",
         "2013-01-02: nothing; 0 windows released, 1 withheld\n",
-        "2013-01-04: 0.3 for departure-delay, 0.2 for other; 1 windows released\n",
+        "2013-01-04: 0.3 for departure-delay, 0.2 for other; 1 window released\n",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

@@ -8,7 +8,7 @@ use crate::cli::left::Left;
 use crate::cli::print::{as_json, line, print, section};
 use crate::cli::progress::during;
 use crate::clock::Timestamp;
-use crate::config::Settings;
+use crate::config::{Settings, SharedBudget};
 use crate::ledger::{Closed, Head, Ledger, Missing, Outcome, Row};
 use crate::mechanism::price::Price;
 use crate::window::grid::Span;
@@ -46,6 +46,9 @@ struct Shown {
     left: Option<Left>,
     #[serde(skip)]
     meaning: Vec<String>,
+    /// Whose part the total is, if it is a share.
+    #[serde(skip)]
+    share: Option<String>,
 }
 
 /// A change of the settings.
@@ -105,6 +108,7 @@ fn look(settings: &Settings) -> Result<Shown, Failure> {
         blocks,
         left: Left::of(settings),
         meaning: meaning(genesis.total),
+        share: genesis.budget.as_ref().map(|_| share(settings)),
     })
 }
 
@@ -116,12 +120,27 @@ pub(super) fn not_here(Missing { first, last, .. }: Missing) -> String {
     )
 }
 
+/// Of which total the ledger's own is a share.
+fn share(settings: &Settings) -> String {
+    let total = settings.privacy.total;
+    match &settings.privacy.budget {
+        Some(SharedBudget { topic, share, whole }) => format!(
+            "its total, {total}, is a share of {share} of its input's whole total, {whole}, which pipelines share in the budget topic {topic}"
+        ),
+        None => {
+            "its total is a share of its input's whole total; this configuration has no `budget` that says of which"
+                .to_owned()
+        }
+    }
+}
+
 impl Shown {
     fn in_words(&self) -> String {
         let mut text = String::new();
         let mut lines =
             vec![format!("{} of {}, begun {}", self.ledger, self.pipeline, self.created), self.definition.clone()];
         lines.extend(self.meaning.iter().cloned());
+        lines.extend(self.share.iter().cloned());
         lines.extend([
             format!("first window {}, next window {}", self.first_window, self.next_window),
             format!("newest row {}, digest {}", self.head.sequence, self.head.digest),

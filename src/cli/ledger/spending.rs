@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::show::not_here;
 use crate::cli::components::other_promise;
 use crate::cli::failure::Failure;
+use crate::cli::figures::counted;
 use crate::cli::left::Left;
 use crate::cli::print::{print, section};
 use crate::clock::Timestamp;
@@ -202,5 +203,5 @@ fn by_block(spending: &Spending, total: Price) -> Vec<String> {
 
 fn count(tally: &Tally) -> String {
     let withheld = if tally.withheld > 0 { format!(", {} withheld", tally.withheld) } else { String::new() };
-    format!("{} windows released{withheld}", tally.released)
+    format!("{} released{withheld}", counted(tally.released, "window"))
 }

@@ -145,13 +145,18 @@ impl BlockGrid {
         }
     }
 
-    /// Whether a block starts at `time`.
-    pub fn has_start(&self, time: Timestamp) -> bool {
+    /// The start of the block of `time`; `None` for a grid without a length.
+    pub fn start_of(&self, time: Timestamp) -> Option<Timestamp> {
         match *self {
-            BlockGrid::Ever => time == Span::ALL.start,
+            BlockGrid::Ever => Some(Span::ALL.start),
             BlockGrid::Every { origin, length } => {
-                Grid::new(origin, Duration::from_micros(length)).is_some_and(|grid| grid.span_of(time).start == time)
+                Grid::new(origin, Duration::from_micros(length)).map(|grid| grid.span_of(time).start)
             }
         }
+    }
+
+    /// Whether a block starts at `time`.
+    pub fn has_start(&self, time: Timestamp) -> bool {
+        self.start_of(time) == Some(time)
     }
 }

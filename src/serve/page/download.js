@@ -11,19 +11,27 @@ export function fileName(meta, ending) {
   return `${parts.join("-").replace(/[^A-Za-z0-9._-]+/g, "_").replace(/^[.\-]+/, "_").slice(0, 120)}.${ending}`;
 }
 
-export function save(name, type, content) {
-  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+export function save(name, type, text) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  saveFrom(name, address);
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+/** Saves what is at an address. */
+export function saveFrom(name, address) {
   const link = document.createElement("a");
   link.href = address;
   link.download = name;
   document.body.append(link);
   link.click();
   link.remove();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** The plots as laid out on the page, with their title above and their guarantee below. */
-export async function png(home, meta) {
+/**
+ * The plots as laid out on the page, with their title above and their guarantee below: a picture in a data URL. As a blob it would come
+ * when the browser is idle, by when the click that asked for it may no longer allow a download.
+ */
+export function png(home, meta) {
   const canvases = [...home.querySelectorAll("canvas")].filter((canvas) => canvas.width > 0 && !canvas.hidden);
   const ratio = Math.max(1, window.devicePixelRatio || 1);
   const boxes = canvases.map((canvas) => canvas.getBoundingClientRect());
@@ -53,5 +61,5 @@ export async function png(home, meta) {
   const { short: kind } = definition(meta);
   pen.fillText(`${inSymbols(meta.privacy.price)} a window, ${unit(meta).short}, ${kind}. Noise was added on purpose; differences smaller than the band are not evidence.`,
     margin, height + 3 * margin + 34, width);
-  return new Promise((done) => sheet.toBlob(done, "image/png"));
+  return sheet.toDataURL("image/png");
 }

@@ -5,7 +5,7 @@ import { drawAbout, drawBadge, drawFlags, drawGauge } from "./about.js";
 import { parse } from "./bernstream.js";
 import { drawChoices, drawHeading, drawMissing } from "./choices.js";
 import { byId, say } from "./dom.js";
-import { fileName, png, save } from "./download.js";
+import { fileName, png, save, saveFrom } from "./download.js";
 import { listen } from "./feed.js";
 import { line as lineOf, plane } from "./grid.js";
 import { Keys, MOST_OTHERS } from "./keys.js";
@@ -417,10 +417,10 @@ byId("save-json").addEventListener("click", () => {
   const { entry } = look();
   save(fileName(entry.meta, "json"), "application/json", entry.text);
 });
-byId("save-png").addEventListener("click", async () => {
+byId("save-png").addEventListener("click", () => {
   const { meta } = look().entry;
   const home = kindOf(meta) === "moments" ? byId("questions") : byId("stage");
-  save(fileName(meta, "png"), "image/png", await png(home, meta));
+  saveFrom(fileName(meta, "png"), png(home, meta));
 });
 
 const KEYS = {
